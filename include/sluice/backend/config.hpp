@@ -1,0 +1,29 @@
+/// \file
+/// What the compiler and the machine offer. Nothing else in sluice tests for the toolkit by itself.
+#pragma once
+
+/// 1 when the CUDA runtime's headers are there and the Cuda backend is compiled, otherwise 0.
+/// The CMake target sets it; a project that copies the headers can define it, or leave it to the look below.
+#if !defined(SLUICE_HAS_CUDA)
+#if __has_include(<cuda_runtime_api.h>)
+#define SLUICE_HAS_CUDA 1
+#else
+#define SLUICE_HAS_CUDA 0
+#endif
+#endif
+
+/// Marks a function that kernels may call too. Empty when a plain C++ compiler reads it.
+#if defined(__CUDACC__)
+#define SLUICE_HOST_DEVICE __host__ __device__
+#else
+#define SLUICE_HOST_DEVICE
+#endif
+
+namespace sluice {
+
+/// The library's version, as in `find_package(sluice 0.1)`.
+inline constexpr int version_major = 0;
+inline constexpr int version_minor = 1;
+inline constexpr int version_patch = 0;
+
+}  // namespace sluice

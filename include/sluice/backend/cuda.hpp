@@ -1,0 +1,218 @@
+/// \file
+/// The Cuda backend: the CUDA runtime, with every result checked.
+#pragma once
+
+#include <sluice/backend/config.hpp>
+
+#if SLUICE_HAS_CUDA
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string>
+
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/types.hpp>
+
+/// Evaluates a call of the CUDA runtime and throws `sluice::Error`, with the call's text, the error's name and this
+/// place, unless it returns `cudaSuccess`.
+#define SLUICE_CUDA_CHECK(...) ::sluice::detail::check_cuda((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
+
+namespace sluice {
+
+namespace detail {
+
+[[noreturn]] inline void throw_cuda_error(cudaError_t error, const char* call, const char* file, int line) {
+    // Takes the error out of the runtime's memory, so that a later, unrelated look does not find it again.
+    (void)cudaGetLastError();
+    throw Error(call, cudaGetErrorName(error), cudaGetErrorString(error), file, line);
+}
+
+inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
+    if (error != cudaSuccess) [[unlikely]] {
+        throw_cuda_error(error, call, file, line);
+    }
+}
+
+}  // namespace detail
+
+/// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function does.
+/// Written for CUDA 12.0 and later.
+struct Cuda {
+    using NativeStream = cudaStream_t;
+    using NativeEvent = cudaEvent_t;
+
+    static constexpr const char* name = "cuda";
+
+    static ObjectCounts& counts() noexcept {
+        static ObjectCounts counts;
+        return counts;
+    }
+
+    // Devices -------------------------------------------------------------------------------------------------
+    static int device_count() {
+        int count = 0;
+        const cudaError_t error = cudaGetDeviceCount(&count);
+        if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
+            (void)cudaGetLastError();
+            return 0;
+        }
+        detail::check_cuda(error, "cudaGetDeviceCount(&count)", __FILE__, __LINE__);
+        return count;
+    }
+    static int current_device() {
+        int device = 0;
+        SLUICE_CUDA_CHECK(cudaGetDevice(&device));
+        return device;
+    }
+    static void set_device(int device) { SLUICE_CUDA_CHECK(cudaSetDevice(device)); }
+    static std::string device_name(int device) {
+        cudaDeviceProp properties{};
+        SLUICE_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+        return properties.name;
+    }
+    static PriorityRange priorities() {
+        PriorityRange range;
+        SLUICE_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&range.least, &range.greatest));
+        return range;
+    }
+
+    // Streams -------------------------------------------------------------------------------------------------
+    static NativeStream create_stream(const StreamOptions& options) {
+        const unsigned flags = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
+        NativeStream stream = nullptr;
+        SLUICE_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, flags, options.priority));
+        counts().streams.add();
+        return stream;
+    }
+    static void destroy_stream(NativeStream stream) noexcept {
+        (void)cudaStreamDestroy(stream);
+        counts().streams.remove();
+    }
+    static void synchronize_stream(NativeStream stream) { SLUICE_CUDA_CHECK(cudaStreamSynchronize(stream)); }
+    static bool stream_done(NativeStream stream) {
+        return ready(cudaStreamQuery(stream), "cudaStreamQuery(stream)", __LINE__);
+    }
+    static int device_of(NativeStream stream);
+    static int priority_of(NativeStream stream) {
+        int priority = 0;
+        SLUICE_CUDA_CHECK(cudaStreamGetPriority(stream, &priority));
+        return priority;
+    }
+
+    // Events --------------------------------------------------------------------------------------------------
+    static NativeEvent create_event(const EventOptions& options) {
+        const unsigned flags = (options.timing ? cudaEventDefault : cudaEventDisableTiming) |
+                               (options.sleep_while_waiting ? cudaEventBlockingSync : cudaEventDefault);
+        NativeEvent event = nullptr;
+        SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&event, flags));
+        counts().events.add();
+        return event;
+    }
+    static void destroy_event(NativeEvent event) noexcept {
+        (void)cudaEventDestroy(event);
+        counts().events.remove();
+    }
+    static void record(NativeEvent event, NativeStream stream) { SLUICE_CUDA_CHECK(cudaEventRecord(event, stream)); }
+    static void wait(NativeStream stream, NativeEvent event) {
+        SLUICE_CUDA_CHECK(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault));
+    }
+    static void synchronize_event(NativeEvent event) { SLUICE_CUDA_CHECK(cudaEventSynchronize(event)); }
+    static bool event_done(NativeEvent event) {
+        return ready(cudaEventQuery(event), "cudaEventQuery(event)", __LINE__);
+    }
+    static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
+        float milliseconds = 0;
+        SLUICE_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
+        return milliseconds;
+    }
+
+    // Memory --------------------------------------------------------------------------------------------------
+    static void* allocate_device(std::size_t bytes) {
+        void* memory = nullptr;
+        check_allocation(cudaMalloc(&memory, bytes), "cudaMalloc", bytes, __LINE__);
+        counts().device_allocations.add();
+        return memory;
+    }
+    static void* allocate_device(std::size_t bytes, NativeStream stream) {
+        void* memory = nullptr;
+        check_allocation(cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync", bytes, __LINE__);
+        counts().device_allocations.add();
+        return memory;
+    }
+    static void free_device(void* memory) noexcept {
+        (void)cudaFree(memory);
+        counts().device_allocations.remove();
+    }
+    static void free_device(void* memory, NativeStream stream) noexcept {
+        (void)cudaFreeAsync(memory, stream);
+        counts().device_allocations.remove();
+    }
+    static void* allocate_pinned(std::size_t bytes) {
+        void* memory = nullptr;
+        check_allocation(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes, __LINE__);
+        counts().pinned_allocations.add();
+        return memory;
+    }
+    static void free_pinned(void* memory) noexcept {
+        (void)cudaFreeHost(memory);
+        counts().pinned_allocations.remove();
+    }
+    static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
+        const cudaMemcpyKind way = kind == CopyKind::host_to_device   ? cudaMemcpyHostToDevice
+                                   : kind == CopyKind::device_to_host ? cudaMemcpyDeviceToHost
+                                                                      : cudaMemcpyDeviceToDevice;
+        SLUICE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, way, stream));
+    }
+    static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
+        SLUICE_CUDA_CHECK(cudaMemsetAsync(memory, value, bytes, stream));
+    }
+
+    // Faults --------------------------------------------------------------------------------------------------
+    static void check_launches() { SLUICE_CUDA_CHECK(cudaGetLastError()); }
+    static void throw_if_failed(NativeStream stream) { (void)stream_done(stream); }
+    static void clear_failure(NativeStream) noexcept { (void)cudaGetLastError(); }
+
+private:
+    static bool ready(cudaError_t state, const char* call, int line) {
+        if (state == cudaErrorNotReady) {
+            (void)cudaGetLastError();
+            return false;
+        }
+        detail::check_cuda(state, call, __FILE__, line);
+        return true;
+    }
+    static void check_allocation(cudaError_t error, const char* call, std::size_t bytes, int line) {
+        if (error == cudaSuccess) return;
+        const std::string text = std::string(call) + " of " + std::to_string(bytes) + " bytes";
+        detail::throw_cuda_error(error, text.c_str(), __FILE__, line);
+    }
+};
+
+inline int Cuda::device_of(NativeStream stream) {
+    int device = 0;
+#if CUDART_VERSION >= 12080
+    SLUICE_CUDA_CHECK(cudaStreamGetDevice(stream, &device));
+#else
+    // An event can be recorded only on a stream of its own device: try each device in turn.
+    int current = 0;
+    SLUICE_CUDA_CHECK(cudaGetDevice(&current));
+    int found = -1;
+    for (const int count = device_count(); device < count && found < 0; ++device) {
+        cudaEvent_t probe = nullptr;
+        SLUICE_CUDA_CHECK(cudaSetDevice(device));
+        SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&probe, cudaEventDisableTiming));
+        if (cudaEventRecord(probe, stream) == cudaSuccess) found = device;
+        (void)cudaGetLastError();
+        (void)cudaEventDestroy(probe);
+    }
+    SLUICE_CUDA_CHECK(cudaSetDevice(current));
+    if (found < 0) throw Error("the stream belongs to none of this machine's devices");
+    device = found;
+#endif
+    return device;
+}
+
+}  // namespace sluice
+
+#endif

@@ -1,0 +1,61 @@
+/// \file
+/// The one exception type of sluice.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace sluice {
+
+/// What failed, why, and where. `what()` is one sentence that holds all of it.
+///
+/// An exception that is not an Error (a stage's or a source's own) is carried inside one:
+/// `std::rethrow_if_nested` reaches it.
+class Error : public std::runtime_error {
+public:
+    /// A mistake in how sluice is used, or a limit that it met: `message` says what was wrong and what was expected.
+    explicit Error(const std::string& message) : std::runtime_error(message), message_(message) {}
+
+    /// A backend's call that failed: `call` as it was written, the error's `name` (`cudaErrorInvalidValue`), what the
+    /// backend says of it, and the place in the source.
+    Error(std::string call, std::string name, const std::string& explanation, const char* file, int line)
+        : Error(call + " failed: " + name + (explanation.empty() ? "" : " (" + explanation + ")") + " at " + file +
+                ":" + std::to_string(line)) {
+        call_ = std::move(call);
+        name_ = std::move(name);
+    }
+
+    /// The same failure, with the stage and the batch that it happened in.
+    Error in_stage(const std::string& stage, std::size_t batch) const {
+        Error placed{"stage '" + stage + "', batch " + std::to_string(batch) + ": " + message_};
+        placed.call_ = call_;
+        placed.name_ = name_;
+        placed.stage_ = stage;
+        placed.batch_ = batch;
+        return placed;
+    }
+
+    /// The backend's call that failed, as written in the source; empty when none did.
+    const std::string& call() const noexcept { return call_; }
+
+    /// The backend's name for the error, such as `cudaErrorMemoryAllocation`; empty when there is none.
+    const std::string& name() const noexcept { return name_; }
+
+    /// The stage that failed; empty when the failure belongs to none.
+    const std::string& stage() const noexcept { return stage_; }
+
+    /// The batch, counted from 0 since the pipeline was made or reset, that failed.
+    std::optional<std::size_t> batch() const noexcept { return batch_; }
+
+private:
+    std::string message_;
+    std::string call_;
+    std::string name_;
+    std::string stage_;
+    std::optional<std::size_t> batch_;
+};
+
+}  // namespace sluice

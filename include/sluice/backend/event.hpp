@@ -1,0 +1,76 @@
+/// \file
+/// Events: points in streams that others can wait for.
+#pragma once
+
+#include <utility>
+
+#include <sluice/backend/default.hpp>
+
+namespace sluice {
+
+template <Backend B>
+class BasicStreamRef;
+
+/// Owns an event. Move-only; a moved-from event owns nothing and may only be assigned to or destroyed.
+///
+/// It belongs to the device that was current when it was made. Any thread may use it, one at a time for `record`.
+template <Backend B>
+class BasicEvent {
+public:
+    using Native = typename B::NativeEvent;
+
+    /// Makes an event on the current device. Throws `Error`.
+    explicit BasicEvent(const EventOptions& options = {}) : native_(B::create_event(options)) {}
+
+    /// Takes over a native event, which the result destroys.
+    static BasicEvent from_native_handle(Native native) noexcept { return BasicEvent{native, Adopt{}}; }
+
+    BasicEvent(BasicEvent&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    BasicEvent& operator=(BasicEvent&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            native_ = std::exchange(other.native_, Native{});
+        }
+        return *this;
+    }
+    ~BasicEvent() { destroy(); }
+
+    /// Marks what `stream` has been handed so far. Throws `Error`, also when the stream is another device's.
+    void record(BasicStreamRef<B> stream);
+
+    /// Waits on the calling thread until the latest record has been reached. Throws `Error`.
+    void synchronize() const { B::synchronize_event(native_); }
+
+    /// Whether the latest record has been reached; true if there is none. Throws `Error`.
+    bool done() const { return B::event_done(native_); }
+
+    Native native() const noexcept { return native_; }
+
+    /// Gives the native event up: the caller destroys it.
+    Native release() noexcept { return std::exchange(native_, Native{}); }
+
+private:
+    struct Adopt {};
+    BasicEvent(Native native, Adopt) noexcept : native_(native) {}
+
+    void destroy() noexcept {
+        if (native_ != Native{}) B::destroy_event(native_);
+    }
+
+    Native native_;
+};
+
+/// Milliseconds between the latest records of two events made with `EventOptions{.timing = true}`, both reached.
+/// Throws `Error` otherwise.
+template <Backend B>
+float elapsed_milliseconds(const BasicEvent<B>& start, const BasicEvent<B>& stop) {
+    return B::elapsed_milliseconds(start.native(), stop.native());
+}
+
+using Event = BasicEvent<DefaultBackend>;
+using HostEvent = BasicEvent<Host>;
+#if SLUICE_HAS_CUDA
+using CudaEvent = BasicEvent<Cuda>;
+#endif
+
+}  // namespace sluice

@@ -1,0 +1,171 @@
+/// \file
+/// The Host backend: streams, events and memory on the processor, with neither GPU nor toolkit.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/host/event.hpp>
+#include <sluice/backend/host/queue.hpp>
+#include <sluice/backend/types.hpp>
+
+namespace sluice {
+
+/// Streams are threads with queues, events are counters, device and pinned memory are ordinary memory; the order of
+/// things, and what may run at the same time, are as on a device. See the concept `Backend` for what each function
+/// does.
+///
+/// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names a larger number (at most 64):
+/// then code for several devices can be tried without one.
+struct Host {
+    using NativeStream = host::Queue*;
+    using NativeEvent = host::Event*;
+
+    static constexpr const char* name = "host";
+
+    static ObjectCounts& counts() noexcept {
+        static ObjectCounts counts;
+        return counts;
+    }
+
+    // Devices -------------------------------------------------------------------------------------------------
+    static int device_count() {
+        static const int count = [] {
+            const char* text = std::getenv("SLUICE_HOST_DEVICES");
+            const int asked = text == nullptr ? 1 : std::atoi(text);
+            return asked < 1 ? 1 : (asked > 64 ? 64 : asked);
+        }();
+        return count;
+    }
+    static int current_device() noexcept { return device_of_thread(); }
+    static void set_device(int device) {
+        if (device < 0 || device >= device_count()) {
+            throw Error("Host::set_device(" + std::to_string(device) + "): there are " +
+                        std::to_string(device_count()) + " host devices, numbered from 0");
+        }
+        device_of_thread() = device;
+    }
+    static std::string device_name(int) {
+        return "processor (" + std::to_string(std::thread::hardware_concurrency()) + " hardware threads)";
+    }
+    static PriorityRange priorities() noexcept { return {}; }
+
+    // Streams -------------------------------------------------------------------------------------------------
+    static NativeStream create_stream(const StreamOptions& options) {
+        auto* stream = new host::Queue(options, current_device());
+        counts().streams.add();
+        return stream;
+    }
+    static void destroy_stream(NativeStream stream) noexcept {
+        delete stream;
+        counts().streams.remove();
+    }
+    static void synchronize_stream(NativeStream stream) {
+        stream->drain();
+        throw_if_failed(stream);
+    }
+    static bool stream_done(NativeStream stream) {
+        throw_if_failed(stream);
+        return stream->idle();
+    }
+    static int device_of(NativeStream stream) { return stream->device(); }
+    static int priority_of(NativeStream stream) { return stream->options().priority; }
+
+    /// Runs `callable` on the stream's thread, after what is enqueued already.
+    template <class F>
+    static void enqueue(NativeStream stream, F&& callable) {
+        stream->push(host::Task{std::forward<F>(callable)});
+    }
+
+    // Events --------------------------------------------------------------------------------------------------
+    static NativeEvent create_event(const EventOptions& options) {
+        auto* event = new host::Event(options);
+        counts().events.add();
+        return event;
+    }
+    static void destroy_event(NativeEvent event) noexcept {
+        delete event;
+        counts().events.remove();
+    }
+    static void record(NativeEvent event, NativeStream stream) { event->record(*stream); }
+    static void wait(NativeStream stream, NativeEvent event) { event->wait_on(*stream); }
+    static void synchronize_event(NativeEvent event) { event->wait(); }
+    static bool event_done(NativeEvent event) { return event->done(); }
+    static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
+        if (!start->timing() || !stop->timing()) {
+            throw Error("elapsed_milliseconds: both events must be made with EventOptions{.timing = true}");
+        }
+        if (!start->done() || !stop->done()) {
+            throw Error("elapsed_milliseconds: an event has not been reached yet; wait for both first");
+        }
+        return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;
+    }
+
+    // Memory --------------------------------------------------------------------------------------------------
+    static void* allocate_device(std::size_t bytes) { return allocate(bytes, "device", counts().device_allocations); }
+    static void* allocate_device(std::size_t bytes, NativeStream) { return allocate_device(bytes); }
+    static void free_device(void* memory) noexcept { release(memory, counts().device_allocations); }
+    static void free_device(void* memory, NativeStream stream) noexcept {
+        stream->drain();
+        free_device(memory);
+    }
+    static void* allocate_pinned(std::size_t bytes) { return allocate(bytes, "pinned", counts().pinned_allocations); }
+    static void free_pinned(void* memory) noexcept { release(memory, counts().pinned_allocations); }
+
+    static void copy(void* to, const void* from, std::size_t bytes, CopyKind, NativeStream stream) {
+        enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
+    }
+    static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
+        enqueue(stream, [memory, value, bytes] { std::memset(memory, value, bytes); });
+    }
+
+    // Faults --------------------------------------------------------------------------------------------------
+    static void check_launches() noexcept {}
+    static void throw_if_failed(NativeStream stream) {
+        const std::exception_ptr failure = stream->failure();
+        if (failure == nullptr) return;
+        std::string what = "an exception of an unknown type";
+        try {
+            std::rethrow_exception(failure);
+        } catch (const std::exception& exception) {
+            what = exception.what();
+        } catch (...) {
+        }
+        try {
+            std::rethrow_exception(failure);
+        } catch (...) {
+            std::throw_with_nested(Error("work on a host stream failed: " + what));
+        }
+    }
+    static void clear_failure(NativeStream stream) noexcept { stream->clear_failure(); }
+
+private:
+    static constexpr std::align_val_t alignment{256};
+
+    static int& device_of_thread() noexcept {
+        thread_local int device = 0;
+        return device;
+    }
+    static void* allocate(std::size_t bytes, const char* kind, ObjectCount& count) {
+        void* memory = ::operator new(bytes, alignment, std::nothrow);
+        if (memory == nullptr) {
+            throw Error("out of memory: " + std::to_string(bytes) + " bytes of " + kind +
+                        " memory were asked for on the host");
+        }
+        count.add();
+        return memory;
+    }
+    static void release(void* memory, ObjectCount& count) noexcept {
+        ::operator delete(memory, alignment);
+        count.remove();
+    }
+};
+
+}  // namespace sluice

@@ -1,0 +1,105 @@
+/// \file
+/// A host event: a counter of records made, and of records reached.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <sluice/backend/host/queue.hpp>
+
+namespace sluice::host {
+
+/// A point in a queue that others can wait for. Recorded again, it stands for the later point; who waits already
+/// keeps waiting for the earlier one, as with CUDA's events. Any thread may use it.
+class Event {
+public:
+    explicit Event(const EventOptions& options) : state_(std::make_shared<State>()), timing_(options.timing) {}
+
+    /// Marks this point of `queue`.
+    void record(Queue& queue) {
+        queue.push(Task{[state = state_, number = state_->begin_record()] { state->reach(number); }},
+                   Queue::Policy::run_always);
+    }
+
+    /// Makes what is enqueued later on `queue` wait for the latest record made so far; for nothing if there is none.
+    void wait_on(Queue& queue) const {
+        const std::size_t number = state_->latest_record();
+        if (number == 0) return;
+        queue.push(Task{[state = state_, number] { state->wait(number); }}, Queue::Policy::run_always);
+    }
+
+    /// Waits on the calling thread for the latest record made so far.
+    void wait() const { state_->wait(state_->latest_record()); }
+
+    /// Whether the latest record made so far has been reached.
+    bool done() const { return state_->done(); }
+
+    /// Whether the event was made to note the time.
+    bool timing() const noexcept { return timing_; }
+
+    /// Nanoseconds of the steady clock at which a record was last reached.
+    std::int64_t reached_at() const { return state_->reached_at(); }
+
+private:
+    // Shared with the tasks, so that an event may be destroyed while queues still hold its records.
+    class State {
+    public:
+        std::size_t begin_record() {
+            const std::lock_guard lock(mutex_);
+            return ++recorded_;
+        }
+        std::size_t latest_record() const {
+            const std::lock_guard lock(mutex_);
+            return recorded_;
+        }
+        bool done() const {
+            const std::lock_guard lock(mutex_);
+            return reached_ == recorded_;
+        }
+        std::int64_t reached_at() const {
+            const std::lock_guard lock(mutex_);
+            return nanoseconds_;
+        }
+        void reach(std::size_t number) {
+            const std::lock_guard lock(mutex_);
+            nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::steady_clock::now().time_since_epoch())
+                               .count();
+            if (number != reached_ + 1) {
+                // Recorded on several queues, and a later record came first: it counts once the earlier ones do.
+                ahead_.push_back(number);
+                return;
+            }
+            ++reached_;
+            for (auto next = std::find(ahead_.begin(), ahead_.end(), reached_ + 1); next != ahead_.end();
+                 next = std::find(ahead_.begin(), ahead_.end(), reached_ + 1)) {
+                ahead_.erase(next);
+                ++reached_;
+            }
+            changed_.notify_all();
+        }
+        void wait(std::size_t number) {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this, number] { return reached_ >= number; });
+        }
+
+    private:
+        mutable std::mutex mutex_;
+        std::condition_variable changed_;
+        std::size_t recorded_ = 0;
+        std::size_t reached_ = 0;
+        std::vector<std::size_t> ahead_;
+        std::int64_t nanoseconds_ = 0;
+    };
+
+    std::shared_ptr<State> state_;
+    bool timing_;
+};
+
+}  // namespace sluice::host

@@ -1,0 +1,79 @@
+/// \file
+/// A unit of work for a host stream.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace sluice::host {
+
+/// A move-only callable without arguments. One of up to `inline_bytes` is kept in place, so that enqueueing it
+/// allocates nothing; a larger one is moved to the heap.
+class Task {
+public:
+    static constexpr std::size_t inline_bytes = 208;
+
+    Task() noexcept = default;
+
+    template <class F>
+        requires(!std::is_same_v<std::remove_cvref_t<F>, Task>)
+    explicit Task(F&& callable) {
+        using Callable = std::decay_t<F>;
+        if constexpr (sizeof(Callable) <= inline_bytes && alignof(Callable) <= alignof(std::max_align_t) &&
+                      std::is_nothrow_move_constructible_v<Callable>) {
+            ::new (static_cast<void*>(storage_)) Callable(std::forward<F>(callable));
+            actions_ = &actions_of<Callable>;
+        } else {
+            auto boxed = [inner = std::make_unique<Callable>(std::forward<F>(callable))] { (*inner)(); };
+            ::new (static_cast<void*>(storage_)) decltype(boxed)(std::move(boxed));
+            actions_ = &actions_of<decltype(boxed)>;
+        }
+    }
+
+    Task(Task&& other) noexcept { take(other); }
+    Task& operator=(Task&& other) noexcept {
+        if (this != &other) {
+            clear();
+            take(other);
+        }
+        return *this;
+    }
+    ~Task() { clear(); }
+
+    void operator()() { actions_->run(storage_); }
+
+private:
+    struct Actions {
+        void (*run)(void*);
+        void (*move)(void* to, void* from) noexcept;
+        void (*destroy)(void*) noexcept;
+    };
+
+    template <class Callable>
+    static constexpr Actions actions_of{
+        [](void* self) { (*static_cast<Callable*>(self))(); },
+        [](void* to, void* from) noexcept { ::new (to) Callable(std::move(*static_cast<Callable*>(from))); },
+        [](void* self) noexcept { static_cast<Callable*>(self)->~Callable(); }};
+
+    void take(Task& other) noexcept {
+        if (other.actions_ != nullptr) {
+            other.actions_->move(storage_, other.storage_);
+            actions_ = other.actions_;
+            other.clear();
+        }
+    }
+    void clear() noexcept {
+        if (actions_ != nullptr) {
+            actions_->destroy(storage_);
+            actions_ = nullptr;
+        }
+    }
+
+    const Actions* actions_ = nullptr;
+    alignas(std::max_align_t) std::byte storage_[inline_bytes];
+};
+
+}  // namespace sluice::host

@@ -1,0 +1,154 @@
+/// \file
+/// Streams: queues of work that run beside each other.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <sluice/backend/default.hpp>
+#include <sluice/backend/event.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+/// A foreign stream type that is made from a native handle and hands it back, such as `cuda::stream_ref`.
+template <class T, class Native>
+concept ForeignStreamRef = std::is_class_v<T> && std::is_convertible_v<Native, T> && requires(const T& stream) {
+    { stream.get() } -> std::same_as<Native>;
+};
+
+}  // namespace detail
+
+/// Refers to a stream that somebody else owns. Copies freely; does not keep the stream alive.
+///
+/// Converts from and to the native handle (`cudaStream_t`) and, where CCCL has it, `cuda::stream_ref`. Any thread may
+/// use it, as the native stream.
+template <Backend B>
+class BasicStreamRef {
+public:
+    using Native = typename B::NativeStream;
+
+    /// Refers to `native`. A CUDA handle of 0 is the legacy default stream, which waits for all others: no literal
+    /// converts by accident.
+    BasicStreamRef(Native native) noexcept : native_(native) {}
+    BasicStreamRef(int) = delete;
+    BasicStreamRef(std::nullptr_t) = delete;
+
+    /// From a foreign reference to a stream, such as `cuda::stream_ref`.
+    template <detail::ForeignStreamRef<Native> T>
+    BasicStreamRef(const T& stream) noexcept : native_(stream.get()) {}
+
+    Native native() const noexcept { return native_; }
+    operator Native() const noexcept { return native_; }
+
+    /// To a foreign reference to a stream, such as `cuda::stream_ref`.
+    template <detail::ForeignStreamRef<Native> T>
+        requires(!std::derived_from<T, BasicStreamRef>)
+    operator T() const {
+        return T{native_};
+    }
+
+    /// Orders what is enqueued later here after `event`'s latest record. Throws `Error`.
+    void wait(const BasicEvent<B>& event) const { B::wait(native_, event.native()); }
+
+    /// Waits on the calling thread for all that was enqueued here. Throws `Error`, also for a fault of that work.
+    void synchronize() const { B::synchronize_stream(native_); }
+
+    /// Whether all that was enqueued here is done. Throws `Error`, also for a fault of that work.
+    bool done() const { return B::stream_done(native_); }
+
+    /// The device that the stream belongs to.
+    int device() const { return B::device_of(native_); }
+
+    /// The stream's priority; lower runs first.
+    int priority() const { return B::priority_of(native_); }
+
+    /// Runs `callable()` on the stream's own thread, after what is enqueued already. What it throws fails the stream
+    /// and is reported to whoever waits for it. Host streams only.
+    template <std::invocable<> F>
+    void enqueue(F&& callable) const
+        requires requires(Native native, F f) { B::enqueue(native, std::forward<F>(f)); }
+    {
+        B::enqueue(native_, std::forward<F>(callable));
+    }
+
+    friend bool operator==(BasicStreamRef a, BasicStreamRef b) noexcept { return a.native_ == b.native_; }
+
+private:
+    Native native_;
+};
+
+/// Owns a stream. Move-only; a moved-from stream owns nothing and may only be assigned to or destroyed.
+///
+/// It belongs to the device that was current when it was made. Destroying it does not wait for its work on a
+/// device; on the Host backend it does.
+template <Backend B>
+class BasicStream {
+public:
+    using Native = typename B::NativeStream;
+
+    /// Makes a stream on the current device. Throws `Error`.
+    explicit BasicStream(const StreamOptions& options = {}) : native_(B::create_stream(options)) {}
+
+    /// Takes over a native stream, which the result destroys.
+    static BasicStream from_native_handle(Native native) noexcept { return BasicStream{native, Adopt{}}; }
+
+    BasicStream(BasicStream&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    BasicStream& operator=(BasicStream&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            native_ = std::exchange(other.native_, Native{});
+        }
+        return *this;
+    }
+    ~BasicStream() { destroy(); }
+
+    BasicStreamRef<B> ref() const noexcept { return native_; }
+    operator BasicStreamRef<B>() const noexcept { return native_; }
+    Native native() const noexcept { return native_; }
+
+    /// See BasicStreamRef.
+    void wait(const BasicEvent<B>& event) const { ref().wait(event); }
+    void synchronize() const { ref().synchronize(); }
+    bool done() const { return ref().done(); }
+    int device() const { return ref().device(); }
+    int priority() const { return ref().priority(); }
+    template <std::invocable<> F>
+    void enqueue(F&& callable) const
+        requires requires(BasicStreamRef<B> stream, F f) { stream.enqueue(std::forward<F>(f)); }
+    {
+        ref().enqueue(std::forward<F>(callable));
+    }
+
+    /// Gives the native stream up: the caller destroys it.
+    Native release() noexcept { return std::exchange(native_, Native{}); }
+
+private:
+    struct Adopt {};
+    BasicStream(Native native, Adopt) noexcept : native_(native) {}
+
+    void destroy() noexcept {
+        if (native_ != Native{}) B::destroy_stream(native_);
+    }
+
+    Native native_;
+};
+
+template <Backend B>
+void BasicEvent<B>::record(BasicStreamRef<B> stream) {
+    B::record(native_, stream.native());
+}
+
+using StreamRef = BasicStreamRef<DefaultBackend>;
+using Stream = BasicStream<DefaultBackend>;
+using HostStreamRef = BasicStreamRef<Host>;
+using HostStream = BasicStream<Host>;
+#if SLUICE_HAS_CUDA
+using CudaStreamRef = BasicStreamRef<Cuda>;
+using CudaStream = BasicStream<Cuda>;
+#endif
+
+}  // namespace sluice

@@ -1,0 +1,55 @@
+/// \file
+/// The plain types in which every backend speaks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace sluice {
+
+/// How a stream is made.
+struct StreamOptions {
+    /// Lower runs first. Clamped to what the device offers; the Host backend keeps it and schedules without it.
+    int priority = 0;
+    /// True: the stream waits for the legacy default stream and it for the stream, as `cudaStreamCreate` does.
+    bool blocking = false;
+};
+
+/// How an event is made.
+struct EventOptions {
+    /// True: the event notes the time, for `elapsed_milliseconds`. Costs a little at each record.
+    bool timing = false;
+    /// True: a thread that waits for the event sleeps; false: it spins, and wakes sooner.
+    bool sleep_while_waiting = false;
+};
+
+/// A device's stream priorities. `greatest` is the number of the one that runs first, and so the smaller.
+struct PriorityRange {
+    int least = 0;
+    int greatest = 0;
+};
+
+/// Which way a copy goes.
+enum class CopyKind { host_to_device, device_to_host, device_to_device };
+
+/// How many objects a backend has created, and how many of them still live. Any thread may read them at any time.
+struct ObjectCount {
+    std::atomic<std::uint64_t> created{0};
+    std::atomic<std::uint64_t> alive{0};
+
+    void add() noexcept {
+        created.fetch_add(1, std::memory_order_relaxed);
+        alive.fetch_add(1, std::memory_order_relaxed);
+    }
+    void remove() noexcept { alive.fetch_sub(1, std::memory_order_relaxed); }
+};
+
+/// What a backend has created through sluice. In a pipeline's steady state none of these moves.
+struct ObjectCounts {
+    ObjectCount streams;
+    ObjectCount events;
+    ObjectCount device_allocations;
+    ObjectCount pinned_allocations;
+};
+
+}  // namespace sluice

@@ -1,0 +1,165 @@
+/// \file
+/// Owners of device and of pinned memory.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <sluice/backend/stream.hpp>
+#include <sluice/memory/span.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+/// The bytes of `count` elements. Throws `Error` when no memory could hold them.
+template <class T>
+std::size_t checked_bytes(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+        throw Error("a buffer of " + std::to_string(count) + " elements of " + std::to_string(sizeof(T)) +
+                    " bytes each is larger than any memory");
+    }
+    return count * sizeof(T);
+}
+
+}  // namespace detail
+
+/// Owns `size()` elements in the memory of the device that was current when it was made. Their values are
+/// undefined at first. Move-only; a moved-from buffer is empty and may be assigned to.
+///
+/// Made with a stream, it is allocated and freed in that stream's order: work enqueued there later may use it at
+/// once, work on other streams must wait for the stream, and the stream must outlive the buffer. Made without, any
+/// stream may use it at once, and destroying it waits for the device.
+///
+/// Not synchronised: one thread at a time, as for a `std::vector`.
+template <class T, Backend B = DefaultBackend>
+class DeviceBuffer {
+    static_assert(std::is_trivially_copyable_v<T>, "sluice::DeviceBuffer: elements must be trivially copyable");
+
+public:
+    using backend = B;
+    using value_type = T;
+
+    /// No elements, no memory.
+    DeviceBuffer() noexcept = default;
+
+    /// Throws `Error` when there is not enough memory.
+    explicit DeviceBuffer(std::size_t count) : size_(count) {
+        const std::size_t bytes = detail::checked_bytes<T>(count);
+        if (count > 0) data_ = static_cast<T*>(B::allocate_device(bytes));
+    }
+
+    /// Allocates in the order of `stream`. Throws `Error` when there is not enough memory.
+    DeviceBuffer(std::size_t count, BasicStreamRef<B> stream) : size_(count), stream_(stream) {
+        const std::size_t bytes = detail::checked_bytes<T>(count);
+        if (count > 0) data_ = static_cast<T*>(B::allocate_device(bytes, stream.native()));
+    }
+
+    DeviceBuffer(DeviceBuffer&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), stream_(other.stream_) {}
+    DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+        if (this != &other) {
+            free();
+            data_ = std::exchange(other.data_, nullptr);
+            size_ = std::exchange(other.size_, 0);
+            stream_ = other.stream_;
+        }
+        return *this;
+    }
+    ~DeviceBuffer() { free(); }
+
+    /// Device addresses: host code must not follow them, except on the Host backend's own stream.
+    T* data() noexcept { return data_; }
+    const T* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+    bool empty() const noexcept { return size_ == 0; }
+
+    DeviceSpan<T, B> span() noexcept { return {data_, size_}; }
+    DeviceSpan<const T, B> span() const noexcept { return {data_, size_}; }
+    operator DeviceSpan<T, B>() noexcept { return span(); }
+    operator DeviceSpan<const T, B>() const noexcept { return span(); }
+
+private:
+    void free() noexcept {
+        if (data_ == nullptr) return;
+        if (stream_) {
+            B::free_device(data_, stream_->native());
+        } else {
+            B::free_device(data_);
+        }
+        data_ = nullptr;
+    }
+
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+    std::optional<BasicStreamRef<B>> stream_;
+};
+
+/// Owns `size()` elements of host memory that devices copy from and to without a detour. Their values are
+/// undefined at first. Move-only; a moved-from buffer is empty and may be assigned to.
+///
+/// A copy reads or writes it when the stream gets there: leave it alone until then. `Source` and `Readback` do so by
+/// themselves. Not synchronised: one thread at a time, as for a `std::vector`.
+template <class T, Backend B = DefaultBackend>
+class PinnedBuffer {
+    static_assert(std::is_trivially_copyable_v<T>, "sluice::PinnedBuffer: elements must be trivially copyable");
+
+public:
+    using backend = B;
+    using value_type = T;
+
+    /// No elements, no memory.
+    PinnedBuffer() noexcept = default;
+
+    /// Throws `Error` when there is not enough memory.
+    explicit PinnedBuffer(std::size_t count) : size_(count) {
+        const std::size_t bytes = detail::checked_bytes<T>(count);
+        if (count > 0) data_ = static_cast<T*>(B::allocate_pinned(bytes));
+    }
+
+    PinnedBuffer(PinnedBuffer&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+        if (this != &other) {
+            free();
+            data_ = std::exchange(other.data_, nullptr);
+            size_ = std::exchange(other.size_, 0);
+        }
+        return *this;
+    }
+    ~PinnedBuffer() { free(); }
+
+    T* data() noexcept { return data_; }
+    const T* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+    bool empty() const noexcept { return size_ == 0; }
+
+    T& operator[](std::size_t index) noexcept { return data_[index]; }
+    const T& operator[](std::size_t index) const noexcept { return data_[index]; }
+    T* begin() noexcept { return data_; }
+    T* end() noexcept { return data_ + size_; }
+    const T* begin() const noexcept { return data_; }
+    const T* end() const noexcept { return data_ + size_; }
+
+    PinnedSpan<T, B> span() noexcept { return {data_, size_}; }
+    PinnedSpan<const T, B> span() const noexcept { return {data_, size_}; }
+    operator PinnedSpan<T, B>() noexcept { return span(); }
+    operator PinnedSpan<const T, B>() const noexcept { return span(); }
+
+private:
+    void free() noexcept {
+        if (data_ != nullptr) B::free_pinned(data_);
+        data_ = nullptr;
+    }
+
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,82 @@
+/// \file
+/// Spans that know where they live.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+#include <sluice/backend/default.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+/// A pointer and a length. `Derived` is the span type that `first`, `last` and `subspan` give.
+template <class Derived, class T>
+class SpanBase {
+public:
+    using element_type = T;
+    using value_type = std::remove_cv_t<T>;
+
+    constexpr SpanBase() noexcept = default;
+    constexpr SpanBase(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
+
+    constexpr T* data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+    constexpr std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+    constexpr bool empty() const noexcept { return size_ == 0; }
+
+    /// `count` elements from `offset` on. Throws `Error` when they are not all there.
+    constexpr Derived subspan(std::size_t offset, std::size_t count) const {
+        if (offset > size_ || count > size_ - offset) {
+            throw Error("subspan: " + std::to_string(count) + " elements from " + std::to_string(offset) +
+                        " on were asked for, of a span of " + std::to_string(size_));
+        }
+        return Derived{data_ + offset, count};
+    }
+    constexpr Derived first(std::size_t count) const { return subspan(0, count); }
+    constexpr Derived last(std::size_t count) const { return subspan(count > size_ ? size_ + 1 : size_ - count, count); }
+
+protected:
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+}  // namespace detail
+
+/// Elements in the memory of a backend's device. The host cannot index it; a kernel takes `data()` and `size()`.
+/// Trivially copyable; owns nothing. Converts to a span of const elements, never to a host span.
+template <class T, Backend B = DefaultBackend>
+class DeviceSpan : public detail::SpanBase<DeviceSpan<T, B>, T> {
+public:
+    using backend = B;
+    using detail::SpanBase<DeviceSpan<T, B>, T>::SpanBase;
+
+    constexpr operator DeviceSpan<const T, B>() const noexcept
+        requires(!std::is_const_v<T>)
+    {
+        return {this->data_, this->size_};
+    }
+};
+
+/// Elements in host memory that a backend's devices copy from and to (page-locked, on CUDA). Host code reads and
+/// writes it like a `std::span`, to which it converts. Trivially copyable; owns nothing.
+template <class T, Backend B = DefaultBackend>
+class PinnedSpan : public detail::SpanBase<PinnedSpan<T, B>, T> {
+public:
+    using backend = B;
+    using detail::SpanBase<PinnedSpan<T, B>, T>::SpanBase;
+
+    constexpr T& operator[](std::size_t index) const noexcept { return this->data_[index]; }
+    constexpr T* begin() const noexcept { return this->data_; }
+    constexpr T* end() const noexcept { return this->data_ + this->size_; }
+
+    constexpr operator PinnedSpan<const T, B>() const noexcept
+        requires(!std::is_const_v<T>)
+    {
+        return {this->data_, this->size_};
+    }
+};
+
+}  // namespace sluice
