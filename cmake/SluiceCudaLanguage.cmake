@@ -1,0 +1,69 @@
+# Enables the CUDA language for sluice's own tests, examples and benchmarks, if nvcc is there, new enough and
+# able to compile; otherwise sets SLUICE_CUDA_UNUSABLE, and they are built with the Host backend alone.
+
+set(SLUICE_CUDA_UNUSABLE OFF)
+if(SLUICE_CUDA STREQUAL "OFF")
+    set(SLUICE_CUDA_UNUSABLE ON)
+    message(STATUS "sluice: SLUICE_CUDA is OFF, building with the Host backend alone")
+    return()
+endif()
+
+set(sluice_problem "")
+if(CMAKE_CUDA_COMPILER)
+    set(sluice_nvcc "${CMAKE_CUDA_COMPILER}")
+else()
+    find_program(
+        SLUICE_NVCC nvcc
+        HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH
+        PATHS /usr/local/cuda
+        PATH_SUFFIXES bin)
+    mark_as_advanced(SLUICE_NVCC)
+    if(DEFINED ENV{CUDACXX})
+        set(sluice_nvcc "$ENV{CUDACXX}")
+    else()
+        set(sluice_nvcc "${SLUICE_NVCC}")
+    endif()
+endif()
+
+if(NOT sluice_nvcc)
+    set(sluice_problem "nvcc was not found")
+else()
+    execute_process(
+        COMMAND "${sluice_nvcc}" --version
+        OUTPUT_VARIABLE sluice_nvcc_text
+        ERROR_QUIET
+        RESULT_VARIABLE sluice_nvcc_result)
+    if(NOT sluice_nvcc_result EQUAL 0 OR NOT sluice_nvcc_text MATCHES "release ([0-9]+\\.[0-9]+)")
+        set(sluice_problem "${sluice_nvcc} does not run")
+    elseif(CMAKE_MATCH_1 VERSION_LESS 12.0)
+        set(sluice_problem "${sluice_nvcc} is version ${CMAKE_MATCH_1}, older than 12.0, the first with C++20")
+    endif()
+endif()
+
+if(NOT sluice_problem)
+    include(SluiceCudaArchitectures)
+    if(NOT DEFINED CMAKE_CUDA_COMPILER)
+        # check_language tries a whole project, so an nvcc that cannot use the host compiler is found here.
+        set(ENV{CUDACXX} "${sluice_nvcc}")
+        include(CheckLanguage)
+        check_language(CUDA)
+    endif()
+    if(CMAKE_CUDA_COMPILER)
+        enable_language(CUDA)
+    else()
+        set(sluice_problem "${sluice_nvcc} cannot compile with the host compiler found")
+    endif()
+endif()
+
+if(sluice_problem)
+    set(SLUICE_CUDA_UNUSABLE ON)
+    if(SLUICE_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "sluice: SLUICE_CUDA is ON, but ${sluice_problem}.")
+    endif()
+    message(STATUS "sluice: ${sluice_problem}, building with the Host backend alone")
+else()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+    message(STATUS "sluice: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+endif()

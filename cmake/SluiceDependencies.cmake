@@ -1,0 +1,85 @@
+# What the tests, examples and benchmarks need, and the library does not: an installed package if there is
+# one, otherwise the sources at a fixed commit.
+
+include(FetchContent)
+
+macro(sluice_require_doctest)
+    set(DOCTEST_WITH_TESTS OFF)
+    set(DOCTEST_WITH_MAIN_IN_STATIC_LIB OFF)
+    set(DOCTEST_NO_INSTALL ON)
+    FetchContent_Declare(
+        doctest
+        GIT_REPOSITORY https://github.com/doctest/doctest.git
+        GIT_TAG 1da23a3e8119ec5cce4f9388e91b065e20bf06f5 # v2.4.12
+        SYSTEM FIND_PACKAGE_ARGS 2.4.8)
+    FetchContent_MakeAvailable(doctest)
+endmacro()
+
+macro(sluice_require_benchmark)
+    set(BENCHMARK_ENABLE_TESTING OFF)
+    set(BENCHMARK_ENABLE_GTEST_TESTS OFF)
+    set(BENCHMARK_ENABLE_INSTALL OFF)
+    set(BENCHMARK_ENABLE_WERROR OFF)
+    FetchContent_Declare(
+        benchmark
+        GIT_REPOSITORY https://github.com/google/benchmark.git
+        GIT_TAG c58e6d0710581e3a08d65c349664128a8d9a2461 # v1.9.1
+        SYSTEM FIND_PACKAGE_ARGS 1.7)
+    FetchContent_MakeAvailable(benchmark)
+endmacro()
+
+macro(sluice_require_cli11)
+    set(CLI11_BUILD_TESTS OFF)
+    set(CLI11_BUILD_EXAMPLES OFF)
+    set(CLI11_BUILD_DOCS OFF)
+    set(CLI11_INSTALL OFF)
+    FetchContent_Declare(
+        CLI11
+        GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
+        GIT_TAG 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9 # v2.4.2
+        SYSTEM FIND_PACKAGE_ARGS 2.1)
+    FetchContent_MakeAvailable(CLI11)
+endmacro()
+
+macro(sluice_require_nlohmann_json)
+    set(JSON_BuildTests OFF)
+    set(JSON_Install OFF)
+    FetchContent_Declare(
+        nlohmann_json
+        GIT_REPOSITORY https://github.com/nlohmann/json.git
+        GIT_TAG 9cca280a4d0ccf0c08f47a99aa71d1b0e52f8d03 # v3.11.3
+        SYSTEM FIND_PACKAGE_ARGS 3.11)
+    FetchContent_MakeAvailable(nlohmann_json)
+endmacro()
+
+macro(sluice_require_png)
+    find_package(PNG QUIET)
+    if(NOT PNG_FOUND)
+        message(FATAL_ERROR "sluice: libpng was not found; install it (Debian, Ubuntu: libpng-dev).")
+    endif()
+endmacro()
+
+# OpenBLAS is taken where it is there; otherwise the examples use their own plain loops.
+# Sets SLUICE_EXAMPLES_HAVE_OPENBLAS and, when true, makes the target sluice_openblas.
+option(SLUICE_OPENBLAS "Use OpenBLAS in the examples where it is found" ON)
+macro(sluice_find_openblas)
+    set(SLUICE_EXAMPLES_HAVE_OPENBLAS OFF)
+    if(SLUICE_OPENBLAS)
+        # Debian and Ubuntu keep the variants side by side in folders of their own.
+        set(sluice_openblas_variants openblas-pthread openblas openblas-openmp openblas-serial)
+        find_path(SLUICE_OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES ${sluice_openblas_variants})
+        find_library(SLUICE_OPENBLAS_LIBRARY openblas PATH_SUFFIXES ${sluice_openblas_variants})
+        mark_as_advanced(SLUICE_OPENBLAS_INCLUDE_DIR SLUICE_OPENBLAS_LIBRARY)
+        if(SLUICE_OPENBLAS_INCLUDE_DIR AND SLUICE_OPENBLAS_LIBRARY)
+            set(SLUICE_EXAMPLES_HAVE_OPENBLAS ON)
+            if(NOT TARGET sluice_openblas)
+                add_library(sluice_openblas INTERFACE IMPORTED GLOBAL)
+                target_include_directories(sluice_openblas INTERFACE "${SLUICE_OPENBLAS_INCLUDE_DIR}")
+                target_link_libraries(sluice_openblas INTERFACE "${SLUICE_OPENBLAS_LIBRARY}" Threads::Threads)
+            endif()
+            message(STATUS "sluice: OpenBLAS is ${SLUICE_OPENBLAS_LIBRARY}")
+        else()
+            message(STATUS "sluice: OpenBLAS was not found, the examples use plain loops on the host")
+        endif()
+    endif()
+endmacro()

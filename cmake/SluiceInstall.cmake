@@ -1,0 +1,32 @@
+# Installs the headers and a package for find_package(sluice CONFIG).
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(sluice_package_dir "${CMAKE_INSTALL_DATADIR}/cmake/sluice")
+
+install(
+    TARGETS sluice
+    EXPORT sluiceTargets
+    INCLUDES
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(
+    DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    FILES_MATCHING
+    PATTERN "*.hpp"
+    PATTERN "*.cuh")
+install(
+    EXPORT sluiceTargets
+    NAMESPACE sluice::
+    DESTINATION "${sluice_package_dir}")
+
+configure_package_config_file(
+    "${PROJECT_SOURCE_DIR}/cmake/sluiceConfig.cmake.in" "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfig.cmake"
+    INSTALL_DESTINATION "${sluice_package_dir}")
+write_basic_package_version_file(
+    "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfigVersion.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfig.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfigVersion.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/sluiceToolkit.cmake" DESTINATION "${sluice_package_dir}")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/sluice")
