@@ -10,4 +10,12 @@
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/memory/span.hpp>
+#include <sluice/pipeline/pipeline.hpp>
+#include <sluice/pipeline/readback.hpp>
+#include <sluice/pipeline/schedule.hpp>
+#include <sluice/pipeline/slot_ring.hpp>
+#include <sluice/pipeline/source.hpp>
+#include <sluice/pipeline/stage.hpp>
+#include <sluice/pipeline/two_stream_pipeline.hpp>
+#include <sluice/pipeline/verify.hpp>
 #include <sluice/random/philox.hpp>

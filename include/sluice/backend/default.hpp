@@ -18,4 +18,4 @@ using DefaultBackend = Cuda;
 using DefaultBackend = Host;
 #endif
 
-}  // namespace sluice
+} // namespace sluice

@@ -13,12 +13,14 @@ class DeviceGuard {
 public:
     /// Throws `Error` if there is no such device.
     explicit DeviceGuard(int device) : former_(B::current_device()), changed_(former_ != device) {
-        if (changed_) B::set_device(device);
+        if (changed_)
+            B::set_device(device);
     }
     DeviceGuard(const DeviceGuard&) = delete;
     DeviceGuard& operator=(const DeviceGuard&) = delete;
     ~DeviceGuard() {
-        if (!changed_) return;
+        if (!changed_)
+            return;
         try {
             B::set_device(former_);
         } catch (...) {
@@ -31,4 +33,4 @@ private:
     bool changed_;
 };
 
-}  // namespace sluice
+} // namespace sluice

@@ -16,14 +16,15 @@ namespace sluice {
 /// `std::rethrow_if_nested` reaches it.
 class Error : public std::runtime_error {
 public:
-    /// A mistake in how sluice is used, or a limit that it met: `message` says what was wrong and what was expected.
+    /// A mistake in how sluice is used, or a limit that it met: `message` says what was wrong and what was
+    /// expected.
     explicit Error(const std::string& message) : std::runtime_error(message), message_(message) {}
 
-    /// A backend's call that failed: `call` as it was written, the error's `name` (`cudaErrorInvalidValue`), what the
-    /// backend says of it, and the place in the source.
+    /// A backend's call that failed: `call` as it was written, the error's `name` (`cudaErrorInvalidValue`),
+    /// what the backend says of it, and the place in the source.
     Error(std::string call, std::string name, const std::string& explanation, const char* file, int line)
-        : Error(call + " failed: " + name + (explanation.empty() ? "" : " (" + explanation + ")") + " at " + file +
-                ":" + std::to_string(line)) {
+        : Error(call + " failed: " + name + (explanation.empty() ? "" : " (" + explanation + ")") + " at " +
+                file + ":" + std::to_string(line)) {
         call_ = std::move(call);
         name_ = std::move(name);
     }
@@ -58,4 +59,4 @@ private:
     std::optional<std::size_t> batch_;
 };
 
-}  // namespace sluice
+} // namespace sluice

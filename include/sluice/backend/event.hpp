@@ -13,7 +13,8 @@ class BasicStreamRef;
 
 /// Owns an event. Move-only; a moved-from event owns nothing and may only be assigned to or destroyed.
 ///
-/// It belongs to the device that was current when it was made. Any thread may use it, one at a time for `record`.
+/// It belongs to the device that was current when it was made. Any thread may use it, one at a time for
+/// `record`.
 template <Backend B>
 class BasicEvent {
 public:
@@ -54,14 +55,15 @@ private:
     BasicEvent(Native native, Adopt) noexcept : native_(native) {}
 
     void destroy() noexcept {
-        if (native_ != Native{}) B::destroy_event(native_);
+        if (native_ != Native{})
+            B::destroy_event(native_);
     }
 
     Native native_;
 };
 
-/// Milliseconds between the latest records of two events made with `EventOptions{.timing = true}`, both reached.
-/// Throws `Error` otherwise.
+/// Milliseconds between the latest records of two events made with `EventOptions{.timing = true}`, both
+/// reached. Throws `Error` otherwise.
 template <Backend B>
 float elapsed_milliseconds(const BasicEvent<B>& start, const BasicEvent<B>& stop) {
     return B::elapsed_milliseconds(start.native(), stop.native());
@@ -73,4 +75,4 @@ using HostEvent = BasicEvent<Host>;
 using CudaEvent = BasicEvent<Cuda>;
 #endif
 
-}  // namespace sluice
+} // namespace sluice

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -18,12 +19,12 @@
 
 namespace sluice {
 
-/// Streams are threads with queues, events are counters, device and pinned memory are ordinary memory; the order of
-/// things, and what may run at the same time, are as on a device. See the concept `Backend` for what each function
-/// does.
+/// Streams are threads with queues, events are counters, device and pinned memory are ordinary memory; the
+/// order of things, and what may run at the same time, are as on a device. See the concept `Backend` for what
+/// each function does.
 ///
-/// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names a larger number (at most 64):
-/// then code for several devices can be tried without one.
+/// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names a larger number (at most
+/// 64): then code for several devices can be tried without one.
 struct Host {
     using NativeStream = host::Queue*;
     using NativeEvent = host::Event*;
@@ -35,7 +36,8 @@ struct Host {
         return counts;
     }
 
-    // Devices -------------------------------------------------------------------------------------------------
+    // Devices
+    // -------------------------------------------------------------------------------------------------
     static int device_count() {
         static const int count = [] {
             const char* text = std::getenv("SLUICE_HOST_DEVICES");
@@ -57,7 +59,8 @@ struct Host {
     }
     static PriorityRange priorities() noexcept { return {}; }
 
-    // Streams -------------------------------------------------------------------------------------------------
+    // Streams
+    // -------------------------------------------------------------------------------------------------
     static NativeStream create_stream(const StreamOptions& options) {
         auto* stream = new host::Queue(options, current_device());
         counts().streams.add();
@@ -84,7 +87,8 @@ struct Host {
         stream->push(host::Task{std::forward<F>(callable)});
     }
 
-    // Events --------------------------------------------------------------------------------------------------
+    // Events
+    // --------------------------------------------------------------------------------------------------
     static NativeEvent create_event(const EventOptions& options) {
         auto* event = new host::Event(options);
         counts().events.add();
@@ -96,8 +100,16 @@ struct Host {
     }
     static void record(NativeEvent event, NativeStream stream) { event->record(*stream); }
     static void wait(NativeStream stream, NativeEvent event) { event->wait_on(*stream); }
-    static void synchronize_event(NativeEvent event) { event->wait(); }
-    static bool event_done(NativeEvent event) { return event->done(); }
+    static void synchronize_event(NativeEvent event) {
+        event->wait();
+        throw_if(event->failure());
+    }
+    static bool event_done(NativeEvent event) {
+        if (!event->done())
+            return false;
+        throw_if(event->failure());
+        return true;
+    }
     static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
         if (!start->timing() || !stop->timing()) {
             throw Error("elapsed_milliseconds: both events must be made with EventOptions{.timing = true}");
@@ -108,15 +120,20 @@ struct Host {
         return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;
     }
 
-    // Memory --------------------------------------------------------------------------------------------------
-    static void* allocate_device(std::size_t bytes) { return allocate(bytes, "device", counts().device_allocations); }
+    // Memory
+    // --------------------------------------------------------------------------------------------------
+    static void* allocate_device(std::size_t bytes) {
+        return allocate(bytes, "device", counts().device_allocations);
+    }
     static void* allocate_device(std::size_t bytes, NativeStream) { return allocate_device(bytes); }
     static void free_device(void* memory) noexcept { release(memory, counts().device_allocations); }
     static void free_device(void* memory, NativeStream stream) noexcept {
         stream->drain();
         free_device(memory);
     }
-    static void* allocate_pinned(std::size_t bytes) { return allocate(bytes, "pinned", counts().pinned_allocations); }
+    static void* allocate_pinned(std::size_t bytes) {
+        return allocate(bytes, "pinned", counts().pinned_allocations);
+    }
     static void free_pinned(void* memory) noexcept { release(memory, counts().pinned_allocations); }
 
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind, NativeStream stream) {
@@ -126,24 +143,10 @@ struct Host {
         enqueue(stream, [memory, value, bytes] { std::memset(memory, value, bytes); });
     }
 
-    // Faults --------------------------------------------------------------------------------------------------
+    // Faults
+    // --------------------------------------------------------------------------------------------------
     static void check_launches() noexcept {}
-    static void throw_if_failed(NativeStream stream) {
-        const std::exception_ptr failure = stream->failure();
-        if (failure == nullptr) return;
-        std::string what = "an exception of an unknown type";
-        try {
-            std::rethrow_exception(failure);
-        } catch (const std::exception& exception) {
-            what = exception.what();
-        } catch (...) {
-        }
-        try {
-            std::rethrow_exception(failure);
-        } catch (...) {
-            std::throw_with_nested(Error("work on a host stream failed: " + what));
-        }
-    }
+    static void throw_if_failed(NativeStream stream) { throw_if(stream->failure()); }
     static void clear_failure(NativeStream stream) noexcept { stream->clear_failure(); }
 
 private:
@@ -152,6 +155,18 @@ private:
     static int& device_of_thread() noexcept {
         thread_local int device = 0;
         return device;
+    }
+    static void throw_if(const std::exception_ptr& failure) {
+        if (failure == nullptr)
+            return;
+        const std::string what = "work on a host stream failed: ";
+        try {
+            std::rethrow_exception(failure);
+        } catch (const std::exception& exception) {
+            std::throw_with_nested(Error(what + exception.what()));
+        } catch (...) {
+            std::throw_with_nested(Error(what + "an exception of an unknown type"));
+        }
     }
     static void* allocate(std::size_t bytes, const char* kind, ObjectCount& count) {
         void* memory = ::operator new(bytes, alignment, std::nothrow);
@@ -168,4 +183,4 @@ private:
     }
 };
 
-}  // namespace sluice
+} // namespace sluice

@@ -16,23 +16,24 @@ namespace detail {
 
 /// A foreign stream type that is made from a native handle and hands it back, such as `cuda::stream_ref`.
 template <class T, class Native>
-concept ForeignStreamRef = std::is_class_v<T> && std::is_convertible_v<Native, T> && requires(const T& stream) {
+concept ForeignStreamRef = std::is_class_v<T> && std::is_convertible_v<Native, T> &&
+    requires(const T& stream) {
     { stream.get() } -> std::same_as<Native>;
 };
 
-}  // namespace detail
+} // namespace detail
 
 /// Refers to a stream that somebody else owns. Copies freely; does not keep the stream alive.
 ///
-/// Converts from and to the native handle (`cudaStream_t`) and, where CCCL has it, `cuda::stream_ref`. Any thread may
-/// use it, as the native stream.
+/// Converts from and to the native handle (`cudaStream_t`) and, where CCCL has it, `cuda::stream_ref`. Any
+/// thread may use it, as the native stream.
 template <Backend B>
 class BasicStreamRef {
 public:
     using Native = typename B::NativeStream;
 
-    /// Refers to `native`. A CUDA handle of 0 is the legacy default stream, which waits for all others: no literal
-    /// converts by accident.
+    /// Refers to `native`. A CUDA handle of 0 is the legacy default stream, which waits for all others: no
+    /// literal converts by accident.
     BasicStreamRef(Native native) noexcept : native_(native) {}
     BasicStreamRef(int) = delete;
     BasicStreamRef(std::nullptr_t) = delete;
@@ -46,15 +47,13 @@ public:
 
     /// To a foreign reference to a stream, such as `cuda::stream_ref`.
     template <detail::ForeignStreamRef<Native> T>
-        requires(!std::derived_from<T, BasicStreamRef>)
-    operator T() const {
-        return T{native_};
-    }
+    requires(!std::derived_from<T, BasicStreamRef>) operator T() const { return T{native_}; }
 
     /// Orders what is enqueued later here after `event`'s latest record. Throws `Error`.
     void wait(const BasicEvent<B>& event) const { B::wait(native_, event.native()); }
 
-    /// Waits on the calling thread for all that was enqueued here. Throws `Error`, also for a fault of that work.
+    /// Waits on the calling thread for all that was enqueued here. Throws `Error`, also for a fault of that
+    /// work.
     void synchronize() const { B::synchronize_stream(native_); }
 
     /// Whether all that was enqueued here is done. Throws `Error`, also for a fault of that work.
@@ -66,14 +65,13 @@ public:
     /// The stream's priority; lower runs first.
     int priority() const { return B::priority_of(native_); }
 
-    /// Runs `callable()` on the stream's own thread, after what is enqueued already. What it throws fails the stream
-    /// and is reported to whoever waits for it. Host streams only.
+    /// Runs `callable()` on the stream's own thread, after what is enqueued already. What it throws fails the
+    /// stream and is reported to whoever waits for it. Host streams only.
     template <std::invocable<> F>
-    void enqueue(F&& callable) const
-        requires requires(Native native, F f) { B::enqueue(native, std::forward<F>(f)); }
-    {
-        B::enqueue(native_, std::forward<F>(callable));
+    void enqueue(F&& callable) const requires requires(Native native, F f) {
+        B::enqueue(native, std::forward<F>(f));
     }
+    { B::enqueue(native_, std::forward<F>(callable)); }
 
     friend bool operator==(BasicStreamRef a, BasicStreamRef b) noexcept { return a.native_ == b.native_; }
 
@@ -117,11 +115,10 @@ public:
     int device() const { return ref().device(); }
     int priority() const { return ref().priority(); }
     template <std::invocable<> F>
-    void enqueue(F&& callable) const
-        requires requires(BasicStreamRef<B> stream, F f) { stream.enqueue(std::forward<F>(f)); }
-    {
-        ref().enqueue(std::forward<F>(callable));
+    void enqueue(F&& callable) const requires requires(BasicStreamRef<B> stream, F f) {
+        stream.enqueue(std::forward<F>(f));
     }
+    { ref().enqueue(std::forward<F>(callable)); }
 
     /// Gives the native stream up: the caller destroys it.
     Native release() noexcept { return std::exchange(native_, Native{}); }
@@ -131,7 +128,8 @@ private:
     BasicStream(Native native, Adopt) noexcept : native_(native) {}
 
     void destroy() noexcept {
-        if (native_ != Native{}) B::destroy_stream(native_);
+        if (native_ != Native{})
+            B::destroy_stream(native_);
     }
 
     Native native_;
@@ -151,4 +149,4 @@ using CudaStreamRef = BasicStreamRef<Cuda>;
 using CudaStream = BasicStream<Cuda>;
 #endif
 
-}  // namespace sluice
+} // namespace sluice

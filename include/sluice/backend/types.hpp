@@ -9,9 +9,11 @@ namespace sluice {
 
 /// How a stream is made.
 struct StreamOptions {
-    /// Lower runs first. Clamped to what the device offers; the Host backend keeps it and schedules without it.
+    /// Lower runs first. Clamped to what the device offers; the Host backend keeps it and schedules without
+    /// it.
     int priority = 0;
-    /// True: the stream waits for the legacy default stream and it for the stream, as `cudaStreamCreate` does.
+    /// True: the stream waits for the legacy default stream and it for the stream, as `cudaStreamCreate`
+    /// does.
     bool blocking = false;
 };
 
@@ -32,7 +34,8 @@ struct PriorityRange {
 /// Which way a copy goes.
 enum class CopyKind { host_to_device, device_to_host, device_to_device };
 
-/// How many objects a backend has created, and how many of them still live. Any thread may read them at any time.
+/// How many objects a backend has created, and how many of them still live. Any thread may read them at any
+/// time.
 struct ObjectCount {
     std::atomic<std::uint64_t> created{0};
     std::atomic<std::uint64_t> alive{0};
@@ -52,4 +55,4 @@ struct ObjectCounts {
     ObjectCount pinned_allocations;
 };
 
-}  // namespace sluice
+} // namespace sluice

@@ -26,19 +26,20 @@ std::size_t checked_bytes(std::size_t count) {
     return count * sizeof(T);
 }
 
-}  // namespace detail
+} // namespace detail
 
 /// Owns `size()` elements in the memory of the device that was current when it was made. Their values are
 /// undefined at first. Move-only; a moved-from buffer is empty and may be assigned to.
 ///
-/// Made with a stream, it is allocated and freed in that stream's order: work enqueued there later may use it at
-/// once, work on other streams must wait for the stream, and the stream must outlive the buffer. Made without, any
-/// stream may use it at once, and destroying it waits for the device.
+/// Made with a stream, it is allocated and freed in that stream's order: work enqueued there later may use it
+/// at once, work on other streams must wait for the stream, and the stream must outlive the buffer. Made
+/// without, any stream may use it at once, and destroying it waits for the device.
 ///
 /// Not synchronised: one thread at a time, as for a `std::vector`.
 template <class T, Backend B = DefaultBackend>
 class DeviceBuffer {
-    static_assert(std::is_trivially_copyable_v<T>, "sluice::DeviceBuffer: elements must be trivially copyable");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "sluice::DeviceBuffer: elements must be trivially copyable");
 
 public:
     using backend = B;
@@ -50,17 +51,20 @@ public:
     /// Throws `Error` when there is not enough memory.
     explicit DeviceBuffer(std::size_t count) : size_(count) {
         const std::size_t bytes = detail::checked_bytes<T>(count);
-        if (count > 0) data_ = static_cast<T*>(B::allocate_device(bytes));
+        if (count > 0)
+            data_ = static_cast<T*>(B::allocate_device(bytes));
     }
 
     /// Allocates in the order of `stream`. Throws `Error` when there is not enough memory.
     DeviceBuffer(std::size_t count, BasicStreamRef<B> stream) : size_(count), stream_(stream) {
         const std::size_t bytes = detail::checked_bytes<T>(count);
-        if (count > 0) data_ = static_cast<T*>(B::allocate_device(bytes, stream.native()));
+        if (count > 0)
+            data_ = static_cast<T*>(B::allocate_device(bytes, stream.native()));
     }
 
     DeviceBuffer(DeviceBuffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), stream_(other.stream_) {}
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
+          stream_(other.stream_) {}
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
         if (this != &other) {
             free();
@@ -86,7 +90,8 @@ public:
 
 private:
     void free() noexcept {
-        if (data_ == nullptr) return;
+        if (data_ == nullptr)
+            return;
         if (stream_) {
             B::free_device(data_, stream_->native());
         } else {
@@ -103,11 +108,12 @@ private:
 /// Owns `size()` elements of host memory that devices copy from and to without a detour. Their values are
 /// undefined at first. Move-only; a moved-from buffer is empty and may be assigned to.
 ///
-/// A copy reads or writes it when the stream gets there: leave it alone until then. `Source` and `Readback` do so by
-/// themselves. Not synchronised: one thread at a time, as for a `std::vector`.
+/// A copy reads or writes it when the stream gets there: leave it alone until then. `Source` and `Readback`
+/// do so by themselves. Not synchronised: one thread at a time, as for a `std::vector`.
 template <class T, Backend B = DefaultBackend>
 class PinnedBuffer {
-    static_assert(std::is_trivially_copyable_v<T>, "sluice::PinnedBuffer: elements must be trivially copyable");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "sluice::PinnedBuffer: elements must be trivially copyable");
 
 public:
     using backend = B;
@@ -119,7 +125,8 @@ public:
     /// Throws `Error` when there is not enough memory.
     explicit PinnedBuffer(std::size_t count) : size_(count) {
         const std::size_t bytes = detail::checked_bytes<T>(count);
-        if (count > 0) data_ = static_cast<T*>(B::allocate_pinned(bytes));
+        if (count > 0)
+            data_ = static_cast<T*>(B::allocate_pinned(bytes));
     }
 
     PinnedBuffer(PinnedBuffer&& other) noexcept
@@ -154,7 +161,8 @@ public:
 
 private:
     void free() noexcept {
-        if (data_ != nullptr) B::free_pinned(data_);
+        if (data_ != nullptr)
+            B::free_pinned(data_);
         data_ = nullptr;
     }
 
@@ -162,4 +170,4 @@ private:
     std::size_t size_ = 0;
 };
 
-}  // namespace sluice
+} // namespace sluice

@@ -11,16 +11,17 @@
 
 namespace sluice {
 
-/// Copies all of `from` to `to` in the order of `stream`, without waiting: from pinned to device memory, from device
-/// to pinned, or from device to device, of the stream's backend. Buffers and spans both serve. Both sides must stay
-/// alive, and pinned memory unchanged, until the stream has got there.
+/// Copies all of `from` to `to` in the order of `stream`, without waiting: from pinned to device memory, from
+/// device to pinned, or from device to device, of the stream's backend. Buffers and spans both serve. Both
+/// sides must stay alive, and pinned memory unchanged, until the stream has got there.
 ///
 /// Throws `Error` when the lengths differ.
 template <Backend B, class To, class From>
 void copy(BasicStreamRef<B> stream, To&& to, const From& from);
 
-/// Copies between device memory and ordinary host memory (anything that a `std::span` can be made of), in the order
-/// of `stream`, and waits until it is done. Throws `Error` when the lengths differ, or for a fault of the stream.
+/// Copies between device memory and ordinary host memory (anything that a `std::span` can be made of), in the
+/// order of `stream`, and waits until it is done. Throws `Error` when the lengths differ, or for a fault of
+/// the stream.
 template <Backend B, class To, class From>
 void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from);
 
@@ -34,7 +35,8 @@ namespace detail {
 
 enum class Place { device, pinned, host };
 
-/// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host memory.
+/// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host
+/// memory.
 template <class R>
 constexpr auto placed_span(R& range) {
     if constexpr (requires { range.span(); }) {
@@ -71,8 +73,9 @@ inline constexpr bool fits_backend =
     std::is_same_v<typename PlaceOf<Span>::backend, B> || place_of<Span> == Place::host;
 
 constexpr CopyKind kind_between(Place to, Place from) {
-    return from != Place::device ? CopyKind::host_to_device
-                                 : (to == Place::device ? CopyKind::device_to_device : CopyKind::device_to_host);
+    return from != Place::device
+               ? CopyKind::host_to_device
+               : (to == Place::device ? CopyKind::device_to_device : CopyKind::device_to_host);
 }
 
 template <class B, class ToSpan, class FromSpan>
@@ -82,19 +85,22 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
     static_assert(!std::is_const_v<ToElement>, "sluice::copy: the destination's elements are const");
     static_assert(std::is_same_v<ToElement, std::remove_const_t<FromElement>>,
                   "sluice::copy: source and destination must hold the same type of elements");
-    static_assert(std::is_trivially_copyable_v<ToElement>, "sluice::copy: elements must be trivially copyable");
+    static_assert(std::is_trivially_copyable_v<ToElement>,
+                  "sluice::copy: elements must be trivially copyable");
     static_assert(fits_backend<ToSpan, B> && fits_backend<FromSpan, B>,
                   "sluice::copy: the memory belongs to another backend than the stream");
     if (to.size() != from.size()) {
-        throw Error("copy: the source holds " + std::to_string(from.size()) + " elements and the destination " +
-                    std::to_string(to.size()) + "; both must hold the same number");
+        throw Error("copy: the source holds " + std::to_string(from.size()) +
+                    " elements and the destination " + std::to_string(to.size()) +
+                    "; both must hold the same number");
     }
-    if (from.size() == 0) return;
+    if (from.size() == 0)
+        return;
     B::copy(to.data(), from.data(), from.size() * sizeof(ToElement),
             kind_between(place_of<ToSpan>, place_of<FromSpan>), stream.native());
 }
 
-}  // namespace detail
+} // namespace detail
 
 template <Backend B, class To, class From>
 void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
@@ -102,9 +108,10 @@ void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
     const auto from_span = detail::placed_span(from);
     constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
     constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
-    static_assert(to_place != detail::Place::host && from_place != detail::Place::host,
-                  "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, or "
-                  "copy_and_wait");
+    static_assert(
+        to_place != detail::Place::host && from_place != detail::Place::host,
+        "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, or "
+        "copy_and_wait");
     static_assert(to_place == detail::Place::device || from_place == detail::Place::device,
                   "sluice::copy: one side must be device memory");
     if constexpr (to_place != detail::Place::host && from_place != detail::Place::host) {
@@ -128,12 +135,14 @@ template <Backend B, class To>
 void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
     const auto to_span = detail::placed_span(to);
     using ToSpan = std::remove_const_t<decltype(to_span)>;
-    static_assert(detail::place_of<ToSpan> == detail::Place::device, "sluice::fill_bytes: fills device memory only");
+    static_assert(detail::place_of<ToSpan> == detail::Place::device,
+                  "sluice::fill_bytes: fills device memory only");
     static_assert(detail::fits_backend<ToSpan, B>,
                   "sluice::fill_bytes: the memory belongs to another backend than the stream");
     static_assert(!std::is_const_v<typename ToSpan::element_type>,
                   "sluice::fill_bytes: the destination's elements are const");
-    if (to_span.empty()) return;
+    if (to_span.empty())
+        return;
     B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.native());
 }
 
@@ -151,4 +160,4 @@ void fill_bytes(const BasicStream<B>& stream, To&& to, unsigned char value) {
     fill_bytes(stream.ref(), to, value);
 }
 
-}  // namespace sluice
+} // namespace sluice

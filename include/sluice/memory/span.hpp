@@ -36,32 +36,34 @@ public:
         return Derived{data_ + offset, count};
     }
     constexpr Derived first(std::size_t count) const { return subspan(0, count); }
-    constexpr Derived last(std::size_t count) const { return subspan(count > size_ ? size_ + 1 : size_ - count, count); }
+    constexpr Derived last(std::size_t count) const {
+        return subspan(count > size_ ? size_ + 1 : size_ - count, count);
+    }
 
 protected:
     T* data_ = nullptr;
     std::size_t size_ = 0;
 };
 
-}  // namespace detail
+} // namespace detail
 
-/// Elements in the memory of a backend's device. The host cannot index it; a kernel takes `data()` and `size()`.
-/// Trivially copyable; owns nothing. Converts to a span of const elements, never to a host span.
+/// Elements in the memory of a backend's device. The host cannot index it; a kernel takes `data()` and
+/// `size()`. Trivially copyable; owns nothing. Converts to a span of const elements, never to a host span.
 template <class T, Backend B = DefaultBackend>
 class DeviceSpan : public detail::SpanBase<DeviceSpan<T, B>, T> {
 public:
     using backend = B;
     using detail::SpanBase<DeviceSpan<T, B>, T>::SpanBase;
 
-    constexpr operator DeviceSpan<const T, B>() const noexcept
-        requires(!std::is_const_v<T>)
-    {
-        return {this->data_, this->size_};
-    }
+    /// A span of const elements, from one of elements that may change.
+    template <class U>
+    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) constexpr DeviceSpan(
+        DeviceSpan<U, B> other) noexcept
+        : DeviceSpan(other.data(), other.size()) {}
 };
 
-/// Elements in host memory that a backend's devices copy from and to (page-locked, on CUDA). Host code reads and
-/// writes it like a `std::span`, to which it converts. Trivially copyable; owns nothing.
+/// Elements in host memory that a backend's devices copy from and to (page-locked, on CUDA). Host code reads
+/// and writes it like a `std::span`, to which it converts. Trivially copyable; owns nothing.
 template <class T, Backend B = DefaultBackend>
 class PinnedSpan : public detail::SpanBase<PinnedSpan<T, B>, T> {
 public:
@@ -72,11 +74,11 @@ public:
     constexpr T* begin() const noexcept { return this->data_; }
     constexpr T* end() const noexcept { return this->data_ + this->size_; }
 
-    constexpr operator PinnedSpan<const T, B>() const noexcept
-        requires(!std::is_const_v<T>)
-    {
-        return {this->data_, this->size_};
-    }
+    /// A span of const elements, from one of elements that may change.
+    template <class U>
+    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) constexpr PinnedSpan(
+        PinnedSpan<U, B> other) noexcept
+        : PinnedSpan(other.data(), other.size()) {}
 };
 
-}  // namespace sluice
+} // namespace sluice

@@ -1,9 +1,9 @@
 /// \file
-/// Random numbers that are counted, not streamed: the n-th number of a sample depends on what it is for, never
-/// on which thread drew it, in which order, or on which backend.
+/// Random numbers that are counted, not streamed: the n-th number of a sample depends on what it is for,
+/// never on which thread drew it, in which order, or on which backend.
 ///
-/// Philox4x32-10 follows J. Salmon, M. Moraes, R. Dror, D. Shaw: "Parallel random numbers: as easy as 1, 2, 3",
-/// SC 2011.
+/// Philox4x32-10 follows J. Salmon, M. Moraes, R. Dror, D. Shaw: "Parallel random numbers: as easy as 1, 2,
+/// 3", SC 2011.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct RandomKey {
     std::uint16_t operation = 0;
 };
 
-/// Draws the numbers of one key in order. Trivially copyable; the same on the host and in a kernel, bit by bit.
-/// A key holds 2^18 numbers (2^16 blocks of four), after which they repeat.
+/// Draws the numbers of one key in order. Trivially copyable; the same on the host and in a kernel, bit by
+/// bit. A key holds 2^18 numbers (2^16 blocks of four), after which they repeat.
 class CountedRandom {
 public:
     SLUICE_HOST_DEVICE constexpr explicit CountedRandom(const RandomKey& key);
@@ -73,12 +73,12 @@ SLUICE_HOST_DEVICE constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std:
     return counter;
 }
 
-// The low half of the first word counts blocks, the high half is the operation, so that a key's runs never meet.
+// The low half of the first word counts blocks, the high half is the operation, so that a key's runs never
+// meet.
 SLUICE_HOST_DEVICE constexpr CountedRandom::CountedRandom(const RandomKey& key)
-    : counter_{{static_cast<std::uint32_t>(key.operation) << 16, key.epoch, static_cast<std::uint32_t>(key.sample),
-                static_cast<std::uint32_t>(key.sample >> 32)}},
-      key_low_{static_cast<std::uint32_t>(key.seed)},
-      key_high_{static_cast<std::uint32_t>(key.seed >> 32)} {}
+    : counter_{{static_cast<std::uint32_t>(key.operation) << 16, key.epoch,
+                static_cast<std::uint32_t>(key.sample), static_cast<std::uint32_t>(key.sample >> 32)}},
+      key_low_{static_cast<std::uint32_t>(key.seed)}, key_high_{static_cast<std::uint32_t>(key.seed >> 32)} {}
 
 SLUICE_HOST_DEVICE constexpr std::uint32_t CountedRandom::next_u32() {
     if (used_ == 4) {
@@ -98,4 +98,4 @@ SLUICE_HOST_DEVICE constexpr std::uint32_t CountedRandom::below(std::uint32_t bo
     return static_cast<std::uint32_t>((static_cast<std::uint64_t>(next_u32()) * bound) >> 32);
 }
 
-}  // namespace sluice
+} // namespace sluice

@@ -7,30 +7,37 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <sluice/backend/host/queue.hpp>
 
 namespace sluice::host {
 
-/// A point in a queue that others can wait for. Recorded again, it stands for the later point; who waits already
-/// keeps waiting for the earlier one, as with CUDA's events. Any thread may use it.
+/// A point in a queue that others can wait for. Recorded again, it stands for the later point; who waits
+/// already keeps waiting for the earlier one, as with CUDA's events. Any thread may use it.
 class Event {
 public:
-    explicit Event(const EventOptions& options) : state_(std::make_shared<State>()), timing_(options.timing) {}
+    explicit Event(const EventOptions& options)
+        : state_(std::make_shared<State>()), timing_(options.timing) {}
 
     /// Marks this point of `queue`.
     void record(Queue& queue) {
-        queue.push(Task{[state = state_, number = state_->begin_record()] { state->reach(number); }},
+        queue.push(Task{[state = state_, number = state_->begin_record(), &queue] {
+                       state->reach(number, queue.failure());
+                   }},
                    Queue::Policy::run_always);
     }
 
-    /// Makes what is enqueued later on `queue` wait for the latest record made so far; for nothing if there is none.
+    /// Makes what is enqueued later on `queue` wait for the latest record made so far; for nothing if there
+    /// is none.
     void wait_on(Queue& queue) const {
         const std::size_t number = state_->latest_record();
-        if (number == 0) return;
+        if (number == 0)
+            return;
         queue.push(Task{[state = state_, number] { state->wait(number); }}, Queue::Policy::run_always);
     }
 
@@ -39,6 +46,9 @@ public:
 
     /// Whether the latest record made so far has been reached.
     bool done() const { return state_->done(); }
+
+    /// What the recording queue had failed with when a record was last reached; null if it had not.
+    std::exception_ptr failure() const { return state_->failure(); }
 
     /// Whether the event was made to note the time.
     bool timing() const noexcept { return timing_; }
@@ -66,13 +76,19 @@ private:
             const std::lock_guard lock(mutex_);
             return nanoseconds_;
         }
-        void reach(std::size_t number) {
+        std::exception_ptr failure() const {
             const std::lock_guard lock(mutex_);
+            return failure_;
+        }
+        void reach(std::size_t number, std::exception_ptr failure) {
+            const std::lock_guard lock(mutex_);
+            failure_ = std::move(failure);
             nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::steady_clock::now().time_since_epoch())
                                .count();
             if (number != reached_ + 1) {
-                // Recorded on several queues, and a later record came first: it counts once the earlier ones do.
+                // Recorded on several queues, and a later record came first: it counts once the earlier ones
+                // do.
                 ahead_.push_back(number);
                 return;
             }
@@ -96,10 +112,11 @@ private:
         std::size_t reached_ = 0;
         std::vector<std::size_t> ahead_;
         std::int64_t nanoseconds_ = 0;
+        std::exception_ptr failure_;
     };
 
     std::shared_ptr<State> state_;
     bool timing_;
 };
 
-}  // namespace sluice::host
+} // namespace sluice::host

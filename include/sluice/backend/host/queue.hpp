@@ -16,8 +16,8 @@
 
 namespace sluice::host {
 
-/// Runs tasks one after another on a thread of its own. As on a device, whoever enqueues does not wait for them,
-/// except when `capacity` tasks are outstanding already.
+/// Runs tasks one after another on a thread of its own. As on a device, whoever enqueues does not wait for
+/// them, except when `capacity` tasks are outstanding already.
 ///
 /// A task that throws fails the queue: later tasks are skipped, but for those that others wait for, until
 /// `clear_failure`. Any thread may enqueue; tasks of one thread keep their order.
@@ -30,7 +30,8 @@ public:
     enum class Policy { skip_after_failure, run_always };
 
     Queue(const StreamOptions& options, int device)
-        : options_(options), device_(device), ring_(std::make_unique<Entry[]>(capacity)), worker_([this] { work(); }) {}
+        : options_(options), device_(device), ring_(std::make_unique<Entry[]>(capacity)),
+          worker_([this] { work(); }) {}
 
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
@@ -73,7 +74,8 @@ public:
 
     /// What the first failed task threw; null while none has. Cheap enough to ask at every step.
     std::exception_ptr failure() const {
-        if (!failed_.load(std::memory_order_acquire)) return nullptr;
+        if (!failed_.load(std::memory_order_acquire))
+            return nullptr;
         const std::lock_guard lock(mutex_);
         return failure_;
     }
@@ -98,14 +100,16 @@ private:
         std::unique_lock lock(mutex_);
         for (;;) {
             changed_.wait(lock, [this] { return stopping_ || finished_ < enqueued_; });
-            if (finished_ == enqueued_) return;
+            if (finished_ == enqueued_)
+                return;
             Entry& entry = ring_[finished_ % capacity];
             const bool runs = failure_ == nullptr || entry.policy == Policy::run_always;
             lock.unlock();
             // The entry is the worker's alone until it is counted as finished.
             std::exception_ptr thrown;
             try {
-                if (runs) entry.task();
+                if (runs)
+                    entry.task();
             } catch (...) {
                 thrown = std::current_exception();
             }
@@ -133,4 +137,4 @@ private:
     std::thread worker_;
 };
 
-}  // namespace sluice::host
+} // namespace sluice::host

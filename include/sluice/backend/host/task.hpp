@@ -10,8 +10,8 @@
 
 namespace sluice::host {
 
-/// A move-only callable without arguments. One of up to `inline_bytes` is kept in place, so that enqueueing it
-/// allocates nothing; a larger one is moved to the heap.
+/// A move-only callable without arguments. One of up to `inline_bytes` is kept in place, so that enqueueing
+/// it allocates nothing; a larger one is moved to the heap.
 class Task {
 public:
     static constexpr std::size_t inline_bytes = 208;
@@ -19,8 +19,7 @@ public:
     Task() noexcept = default;
 
     template <class F>
-        requires(!std::is_same_v<std::remove_cvref_t<F>, Task>)
-    explicit Task(F&& callable) {
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Task>) explicit Task(F&& callable) {
         using Callable = std::decay_t<F>;
         if constexpr (sizeof(Callable) <= inline_bytes && alignof(Callable) <= alignof(std::max_align_t) &&
                       std::is_nothrow_move_constructible_v<Callable>) {
@@ -76,4 +75,4 @@ private:
     alignas(std::max_align_t) std::byte storage_[inline_bytes];
 };
 
-}  // namespace sluice::host
+} // namespace sluice::host

@@ -1,0 +1,38 @@
+/// \file
+/// Whether a stage's callable fits its place, said in one line.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+
+#include <sluice/backend/stream.hpp>
+
+namespace sluice::detail {
+
+/// Refuses, with a readable message, a callable that cannot be called in place `I` of `Count` stages.
+template <std::size_t I, std::size_t Count, class F, class Stream, class... Exchanged>
+constexpr bool check_fit() {
+    constexpr bool fits = std::invocable<F&, Stream, Exchanged...>;
+    if constexpr (Count == 1) {
+        static_assert(fits, "sluice::Pipeline: the only stage's callable must take (stream, const Batch&)");
+    } else if constexpr (I == 0) {
+        static_assert(
+            fits,
+            "sluice::Pipeline: the first stage's callable must take (stream, const Batch&, Out&), where Out "
+            "is what the first slot maker returns");
+    } else if constexpr (I + 1 < Count) {
+        static_assert(
+            fits,
+            "sluice::Pipeline: a middle stage's callable must take (stream, In&, Out&), where In and Out are "
+            "what the slot makers to its left and right return");
+    } else {
+        static_assert(
+            fits,
+            "sluice::Pipeline: the last stage's callable must take (stream, In&), where In is what the last "
+            "slot maker returns");
+    }
+    return fits;
+}
+
+} // namespace sluice::detail
