@@ -15,7 +15,8 @@ install(
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING
     PATTERN "*.hpp"
-    PATTERN "*.cuh")
+    PATTERN "*.cuh"
+    PATTERN "*.inl")
 install(
     EXPORT sluiceTargets
     NAMESPACE sluice::
