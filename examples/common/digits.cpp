@@ -1,0 +1,197 @@
+#include <common/digits.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <sluice/random/philox.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace examples {
+namespace {
+
+using sluice::CountedRandom;
+using sluice::RandomKey;
+
+// What a sample draws random numbers for; each has a run of its own.
+enum Operation : std::uint16_t { noise_operation = 1, layout_operation, order_operation };
+
+std::uint32_t below(CountedRandom& random, std::size_t bound) {
+    return random.below(static_cast<std::uint32_t>(bound));
+}
+
+[[noreturn]] void reject(const std::string& what) { throw std::invalid_argument("digit canvas: " + what); }
+
+void require_bytes(std::size_t found, std::size_t expected, const char* what) {
+    if (found == expected)
+        return;
+    reject(std::string{"the "} + what + " span holds " + std::to_string(found) + " bytes; expected " +
+           std::to_string(expected));
+}
+
+/// Checks all but what only segmentation needs.
+void require_usable(const IdxSplit& split, const CanvasSpec& spec) {
+    if (spec.height == 0 || spec.width == 0 || spec.height > largest_canvas_side ||
+        spec.width > largest_canvas_side) {
+        reject("it is " + std::to_string(spec.height) + "×" + std::to_string(spec.width) +
+               "; expected sides of 1 to 512");
+    }
+    if (spec.digit == 0 || spec.digit > std::min(spec.height, spec.width)) {
+        reject("a digit of side " + std::to_string(spec.digit) +
+               " does not fit; expected 1 to the canvas's side");
+    }
+    if (split.images.count == 0 || split.images.count != split.labels.values.size()) {
+        reject("the split holds " + std::to_string(split.images.count) + " images and " +
+               std::to_string(split.labels.values.size()) +
+               " labels; expected as many of both, at least one");
+    }
+}
+
+/// One axis of the triangle filter. Distances are in units of 1/(2·side) of a source pixel, which makes them
+/// whole.
+class Axis {
+public:
+    Axis(std::size_t source, std::size_t side, std::size_t place)
+        : unit_{2 * static_cast<std::int64_t>(side)}, centre_{(2 * static_cast<std::int64_t>(place) + 1) *
+                                                                  static_cast<std::int64_t>(source) -
+                                                              static_cast<std::int64_t>(side)},
+          support_{2 * static_cast<std::int64_t>(std::max(source, side))} {
+        const std::int64_t last_source = static_cast<std::int64_t>(source) - 1;
+        first = std::max<std::int64_t>(0, (centre_ - support_) / unit_);
+        last = std::min(last_source, (centre_ + support_) / unit_);
+    }
+
+    [[nodiscard]] std::int64_t weight(std::int64_t source) const {
+        const std::int64_t offset = unit_ * source - centre_;
+        return std::max<std::int64_t>(0, support_ - (offset < 0 ? -offset : offset));
+    }
+
+    std::int64_t first; ///< the first and the last source pixel that may have a weight
+    std::int64_t last;
+
+private:
+    std::int64_t unit_;
+    std::int64_t centre_;
+    std::int64_t support_;
+};
+
+void draw_noise(CountedRandom random, std::span<std::uint8_t> image) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < image.size(); ++i) {
+        if (i % 4 == 0)
+            bits = random.next_u32();
+        image[i] = static_cast<std::uint8_t>(((bits & 0xFFu) * background_noise) >> 8);
+        bits >>= 8;
+    }
+}
+
+struct Canvas {
+    const CanvasSpec& spec;
+    std::span<std::uint8_t> image;
+    std::span<std::uint8_t> labels; // empty where nobody asks for them
+};
+
+/// Draws digit `index` at a random place, in a random colour, within the rectangle that begins at (top,
+/// left).
+void draw_digit(const Canvas& canvas, const IdxSplit& split, std::size_t index, CountedRandom& random,
+                std::size_t top, std::size_t left, std::size_t height, std::size_t width) {
+    const std::size_t side = canvas.spec.digit;
+    top += below(random, height - side + 1);
+    left += below(random, width - side + 1);
+    const std::uint32_t gain = 192 + random.below(65);
+    std::array<std::uint32_t, 3> strength{};
+    for (std::uint32_t& channel : strength)
+        channel = gain * (128 + random.below(129));
+
+    const IdxImages& images = split.images;
+    const std::span<const std::uint8_t> digit = images.image(index);
+    const std::size_t plane = canvas.spec.height * canvas.spec.width;
+    for (std::size_t y = 0; y < side; ++y) {
+        for (std::size_t x = 0; x < side; ++x) {
+            const std::uint8_t grey = scaled_grey(digit, images.rows, images.columns, side, y, x);
+            const std::size_t place = (top + y) * canvas.spec.width + left + x;
+            for (std::size_t channel = 0; channel < 3; ++channel) {
+                std::uint8_t& pixel = canvas.image[channel * plane + place];
+                pixel = static_cast<std::uint8_t>(
+                    std::min<std::uint32_t>(255u, pixel + ((grey * strength[channel]) >> 16)));
+            }
+            if (!canvas.labels.empty() && grey >= ink_threshold)
+                canvas.labels[place] = split.labels.values[index];
+        }
+    }
+}
+
+/// Number `sample` of an order in which each of `count` digits comes once: k ↦ (offset + stride·k) mod count,
+/// with a stride that has no divisor in common with the count.
+std::size_t shuffled(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::size_t count) {
+    const std::uint64_t lap = sample / count;
+    CountedRandom random{RandomKey{seed, epoch, lap, order_operation}};
+    const std::uint64_t offset = below(random, count);
+    std::uint64_t stride = 1 + below(random, count);
+    while (std::gcd(stride, static_cast<std::uint64_t>(count)) != 1)
+        ++stride;
+    return static_cast<std::size_t>((offset + stride * (sample % count)) % count);
+}
+
+} // namespace
+
+std::uint8_t scaled_grey(std::span<const std::uint8_t> digit, std::size_t rows, std::size_t columns,
+                         std::size_t side, std::size_t y, std::size_t x) {
+    const Axis down{rows, side, y};
+    const Axis across{columns, side, x};
+    std::int64_t sum = 0;
+    std::int64_t weights = 0;
+    for (std::int64_t row = down.first; row <= down.last; ++row) {
+        const std::int64_t row_weight = down.weight(row);
+        for (std::int64_t column = across.first; column <= across.last; ++column) {
+            const std::int64_t weight = row_weight * across.weight(column);
+            const std::size_t place =
+                static_cast<std::size_t>(row) * columns + static_cast<std::size_t>(column);
+            sum += weight * digit[place];
+            weights += weight;
+        }
+    }
+    return static_cast<std::uint8_t>((sum + weights / 2) / weights);
+}
+
+void compose_segmentation(const IdxSplit& split, const CanvasSpec& spec, std::uint64_t seed,
+                          std::uint32_t epoch, std::uint64_t sample, std::span<std::uint8_t> image,
+                          std::span<std::uint8_t> labels) {
+    require_usable(split, spec);
+    if (spec.cell < spec.digit || spec.height % spec.cell != 0 || spec.width % spec.cell != 0) {
+        reject(
+            "cells of side " + std::to_string(spec.cell) +
+            " do not serve; expected at least the digit's side, and a divisor of both sides of the canvas");
+    }
+    require_bytes(image.size(), image_bytes(spec), "image");
+    require_bytes(labels.size(), label_bytes(spec), "label");
+
+    draw_noise(CountedRandom{RandomKey{seed, epoch, sample, noise_operation}}, image);
+    std::fill(labels.begin(), labels.end(), background_label);
+    CountedRandom random{RandomKey{seed, epoch, sample, layout_operation}};
+    const std::size_t cells_across = spec.width / spec.cell;
+    const std::size_t cells = spec.height / spec.cell * cells_across;
+    const std::size_t never_empty = below(random, cells);
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+        const bool present = random.uniform() < spec.presence;
+        if (!present && cell != never_empty)
+            continue;
+        const std::size_t index = below(random, split.images.count);
+        draw_digit({spec, image, labels}, split, index, random, cell / cells_across * spec.cell,
+                   cell % cells_across * spec.cell, spec.cell, spec.cell);
+    }
+}
+
+std::uint8_t compose_classification(const IdxSplit& split, const CanvasSpec& spec, std::uint64_t seed,
+                                    std::uint32_t epoch, std::uint64_t sample,
+                                    std::span<std::uint8_t> image) {
+    require_usable(split, spec);
+    require_bytes(image.size(), image_bytes(spec), "image");
+    draw_noise(CountedRandom{RandomKey{seed, epoch, sample, noise_operation}}, image);
+    CountedRandom random{RandomKey{seed, epoch, sample, layout_operation}};
+    const std::size_t index = shuffled(seed, epoch, sample, split.images.count);
+    draw_digit({spec, image, {}}, split, index, random, 0, 0, spec.height, spec.width);
+    return split.labels.values[index];
+}
+
+} // namespace examples

@@ -1,0 +1,214 @@
+#include <common/options.hpp>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <system_error>
+
+#include <common/bad_input.hpp>
+#include <common/files.hpp>
+#include <common/text.hpp>
+
+namespace examples {
+namespace {
+
+constexpr std::int64_t largest_batch = 65536;
+constexpr std::int64_t largest_steps = 1'000'000'000;
+
+std::string program_name(int argc, const char* const* argv) {
+    if (argc < 1 || argv == nullptr || argv[0] == nullptr)
+        return "example";
+    return std::filesystem::path{argv[0]}.filename().string();
+}
+
+[[noreturn]] void reject(const std::string& option, const std::string& expected, const std::string& text) {
+    throw BadInput(option + ": expected " + expected + ", not \"" + text + '"');
+}
+
+/// The whole of `text` as a number.
+template <class Number>
+std::optional<Number> number_from(const std::string& text) {
+    Number number{};
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc{} || stopped != end)
+        return std::nullopt;
+    return number;
+}
+
+BackendChoice parse_backend(const std::string& text) {
+    if (text == "auto")
+        return BackendChoice::automatic;
+    if (text == "cuda")
+        return BackendChoice::cuda;
+    if (text == "host")
+        return BackendChoice::host;
+    reject("--backend", "auto, cuda or host", text);
+}
+
+std::vector<ScheduleKind> parse_schedules(const std::string& text) {
+    if (text == "all")
+        return {ScheduleKind::serial, ScheduleKind::overlapped};
+    if (text == "serial")
+        return {ScheduleKind::serial};
+    if (text == "overlapped")
+        return {ScheduleKind::overlapped};
+    reject("--schedule", "serial, overlapped or all", text);
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+    const std::optional<std::uint64_t> seed = number_from<std::uint64_t>(text);
+    if (!seed)
+        reject("--seed", "a whole number from 0 to 18,446,744,073,709,551,615", text);
+    return *seed;
+}
+
+std::string parse_data(const std::string& text) {
+    std::error_code ignored;
+    if (text != "synthetic" && !std::filesystem::is_directory(text, ignored)) {
+        reject("--data", "synthetic or an existing folder of IDX files", text);
+    }
+    return text;
+}
+
+std::string parse_json(const std::string& text) {
+    require_writable_place(text);
+    return text;
+}
+
+void add_count(CLI::App& app, const std::string& option, std::optional<int>& target, std::int64_t least,
+               std::int64_t most, const std::string& help, const std::string& default_text) {
+    app.add_option_function<std::string>(
+           option,
+           [&target, option, least, most](const std::string& text) {
+               target = static_cast<int>(parse_whole_number(option, text, least, most));
+           },
+           help + (default_text.empty() ? "" : " (default: " + default_text + ")"))
+        ->type_name("N");
+}
+
+/// CLI11's own words, made into a sentence where they are too terse for one.
+std::string described(const CLI::App& app, const CLI::ParseError& error) {
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        const std::vector<std::string> extras = app.remaining(true);
+        if (!extras.empty()) {
+            const std::string kind = extras.front().starts_with("-") ? "option " : "argument ";
+            return "unknown " + kind + '"' + extras.front() + "\"; --help lists the options";
+        }
+    }
+    const std::string text = error.what();
+    const std::string option = text.substr(0, text.find(':'));
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && option.starts_with("-")) {
+        if (text.find("missing") != std::string::npos)
+            return option + ": expected a value after it";
+        if (text.find("At Most") != std::string::npos)
+            return option + ": expected once, but given several times";
+    }
+    return text;
+}
+
+} // namespace
+
+std::int64_t parse_whole_number(const std::string& option, const std::string& text, std::int64_t least,
+                                std::int64_t most) {
+    const std::optional<std::int64_t> number = number_from<std::int64_t>(text);
+    if (!number || *number < least || *number > most) {
+        const auto shown = [](std::int64_t value) {
+            return value < 0 ? std::to_string(value) : with_commas(static_cast<std::uint64_t>(value));
+        };
+        reject(option, "a whole number from " + shown(least) + " to " + shown(most), text);
+    }
+    return *number;
+}
+
+void add_common_options(CLI::App& app, CommonOptions& options, const DefaultTexts& defaults) {
+    const auto add = [&app](const std::string& name, const std::string& type, const std::string& help,
+                            auto assign) {
+        app.add_option_function<std::string>(name, assign, help)->type_name(type);
+    };
+    add("--backend", "auto|cuda|host", "what to run on; auto takes the GPU if there is one (default: auto)",
+        [&options](const std::string& text) { options.backend = parse_backend(text); });
+    add("--schedule", "serial|overlapped|all", "which schedules to run, one after another (default: all)",
+        [&options](const std::string& text) { options.schedules = parse_schedules(text); });
+    add_count(app, "--batch", options.batch, 1, largest_batch, "images in a batch", defaults.batch);
+    add_count(app, "--steps", options.steps, 1, largest_steps, "timed steps", defaults.steps);
+    add_count(app, "--warmup", options.warmup, 0, largest_steps, "steps before the timed ones",
+              defaults.warmup);
+    add("--data", "synthetic|DIR",
+        "random data of the published sizes, or a folder of IDX files (default: synthetic)",
+        [&options](const std::string& text) { options.data = parse_data(text); });
+    add("--seed", "N", "seed of all random numbers (default: 1)",
+        [&options](const std::string& text) { options.seed = parse_seed(text); });
+    add("--json", "FILE", "also write the report to FILE, as one JSON object",
+        [&options](const std::string& text) { options.json = parse_json(text); });
+}
+
+std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv) {
+    return parse_or_exit_code(app, argc, argv, std::cout, std::cerr);
+}
+
+std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv, std::ostream& out,
+                                      std::ostream& err) {
+    const std::string name = program_name(argc, argv);
+    if (app.get_name().empty())
+        app.name(name);
+    try {
+        app.parse(argc, argv);
+        return std::nullopt;
+    } catch (const CLI::ParseError& error) {
+        // --help and --version arrive as errors of exit code 0.
+        if (error.get_exit_code() == 0)
+            return app.exit(error, out, err);
+        err << name << ": " << on_one_line(described(app, error)) << '\n';
+    } catch (const BadInput& error) {
+        err << name << ": " << on_one_line(error.what()) << '\n';
+    }
+    return 2;
+}
+
+int run_main(int argc, const char* const* argv, const std::function<int()>& body) {
+    return run_main(argc, argv, body, std::cerr);
+}
+
+int run_main(int argc, const char* const* argv, const std::function<int()>& body, std::ostream& err) {
+    const std::string name = program_name(argc, argv);
+    try {
+        return body();
+    } catch (const BadInput& error) {
+        err << name << ": " << on_one_line(error.what()) << '\n';
+        return 2;
+    } catch (const std::exception& error) {
+        err << name << ": " << on_one_line(error.what()) << '\n';
+    } catch (...) {
+        err << name << ": stopped by an error of unknown type\n";
+    }
+    return 1;
+}
+
+BackendKind choose_backend(BackendChoice choice, const CudaProbe& probe) {
+    const bool usable = probe.built && probe.devices > 0;
+    if (choice == BackendChoice::host)
+        return BackendKind::host;
+    if (choice == BackendChoice::automatic)
+        return usable ? BackendKind::cuda : BackendKind::host;
+    if (!probe.built) {
+        throw BadInput(
+            "--backend cuda: this program was built without CUDA; use --backend host, or build it with nvcc");
+    }
+    if (!usable) {
+        const std::string reason = probe.reason.empty() ? "" : " (" + probe.reason + ")";
+        throw BadInput("--backend cuda: no CUDA device can be used on this machine" + reason +
+                       "; use --backend host or auto");
+    }
+    return BackendKind::cuda;
+}
+
+std::string to_string(BackendKind backend) { return backend == BackendKind::cuda ? "cuda" : "host"; }
+
+std::string to_string(ScheduleKind schedule) {
+    return schedule == ScheduleKind::serial ? "serial" : "overlapped";
+}
+
+} // namespace examples

@@ -1,0 +1,88 @@
+/// \file
+/// The options that every example takes, and how a program starts and ends.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace examples {
+
+/// What `--backend` asks for.
+enum class BackendChoice : std::uint8_t { automatic, cuda, host };
+
+/// A backend that a program runs on.
+enum class BackendKind : std::uint8_t { cuda, host };
+
+/// A schedule that a program runs. `to_string` gives its name.
+enum class ScheduleKind : std::uint8_t { serial, overlapped };
+
+/// The options common to all examples. An option that was not given, and whose default depends on the example
+/// or on its data, is empty: `options.batch.value_or(8)`.
+struct CommonOptions {
+    BackendChoice backend = BackendChoice::automatic;
+    /// What to run, in this order. `all` begins with serial, which the others are compared with.
+    std::vector<ScheduleKind> schedules{ScheduleKind::serial, ScheduleKind::overlapped};
+    std::optional<int> batch;      ///< images in a batch, at least 1
+    std::optional<int> steps;      ///< timed steps, at least 1
+    std::optional<int> warmup;     ///< steps before the timed ones, at least 0
+    std::string data{"synthetic"}; ///< "synthetic", or an existing folder
+    std::uint64_t seed = 1;
+    std::string json; ///< where to write the report; empty for nowhere
+
+    [[nodiscard]] bool synthetic() const { return data == "synthetic"; }
+};
+
+/// What `--help` says about the defaults that an example chooses.
+struct DefaultTexts {
+    std::string batch;
+    std::string steps;
+    std::string warmup;
+};
+
+/// Adds the common options to `app`; `options` must outlive the parsing. Values are checked when they are
+/// parsed, and a bad one throws BadInput with what was expected.
+void add_common_options(CLI::App& app, CommonOptions& options, const DefaultTexts& defaults);
+
+/// A whole number from `least` to `most`, for an example's own options.
+/// \throws BadInput, naming `option`, when `text` is anything else
+std::int64_t parse_whole_number(const std::string& option, const std::string& text, std::int64_t least,
+                                std::int64_t most);
+
+/// Parses the arguments of `main`. Empty when the program is to go on; otherwise its exit code: 0 after
+/// `--help`, printed to `out`, and 2 after a wrong option, told in one line on `err`.
+std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv);
+std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv, std::ostream& out,
+                                      std::ostream& err);
+
+/// Runs `body`, which parses the arguments and returns the exit code. BadInput becomes one line on `err` and
+/// exit code 2, any other exception one line and exit code 1. Use: `int main(int argc, char** argv) { return
+/// examples::run_main(argc, argv, [&] { … return 0; }); }`
+int run_main(int argc, const char* const* argv, const std::function<int()>& body);
+int run_main(int argc, const char* const* argv, const std::function<int()>& body, std::ostream& err);
+
+/// What a program found out about CUDA on this machine.
+struct CudaProbe {
+    bool built = false; ///< compiled with the CUDA backend
+    int devices = 0;    ///< devices that can be used
+    std::string reason; ///< why there are none, as the driver puts it; may be empty
+};
+
+/// The backend to run on: the one asked for, or for `automatic` CUDA if a device can be used.
+/// \throws BadInput when CUDA was asked for and cannot be had
+BackendKind choose_backend(BackendChoice choice, const CudaProbe& probe);
+
+/// "cuda" or "host".
+std::string to_string(BackendKind backend);
+
+/// "serial" or "overlapped".
+std::string to_string(ScheduleKind schedule);
+
+} // namespace examples
