@@ -11,7 +11,7 @@ macro(sluice_require_doctest)
         doctest
         GIT_REPOSITORY https://github.com/doctest/doctest.git
         GIT_TAG 1da23a3e8119ec5cce4f9388e91b065e20bf06f5 # v2.4.12
-        SYSTEM FIND_PACKAGE_ARGS 2.4.8)
+        SYSTEM FIND_PACKAGE_ARGS 2.4.8 QUIET GLOBAL)
     FetchContent_MakeAvailable(doctest)
 endmacro()
 
@@ -24,7 +24,7 @@ macro(sluice_require_benchmark)
         benchmark
         GIT_REPOSITORY https://github.com/google/benchmark.git
         GIT_TAG c58e6d0710581e3a08d65c349664128a8d9a2461 # v1.9.1
-        SYSTEM FIND_PACKAGE_ARGS 1.7)
+        SYSTEM FIND_PACKAGE_ARGS 1.7 QUIET GLOBAL)
     FetchContent_MakeAvailable(benchmark)
 endmacro()
 
@@ -37,7 +37,7 @@ macro(sluice_require_cli11)
         CLI11
         GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
         GIT_TAG 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9 # v2.4.2
-        SYSTEM FIND_PACKAGE_ARGS 2.1)
+        SYSTEM FIND_PACKAGE_ARGS 2.1 QUIET GLOBAL)
     FetchContent_MakeAvailable(CLI11)
 endmacro()
 
@@ -48,12 +48,12 @@ macro(sluice_require_nlohmann_json)
         nlohmann_json
         GIT_REPOSITORY https://github.com/nlohmann/json.git
         GIT_TAG 9cca280a4d0ccf0c08f47a99aa71d1b0e52f8d03 # v3.11.3
-        SYSTEM FIND_PACKAGE_ARGS 3.11)
+        SYSTEM FIND_PACKAGE_ARGS 3.11 QUIET GLOBAL)
     FetchContent_MakeAvailable(nlohmann_json)
 endmacro()
 
 macro(sluice_require_png)
-    find_package(PNG QUIET)
+    find_package(PNG QUIET GLOBAL)
     if(NOT PNG_FOUND)
         message(FATAL_ERROR "sluice: libpng was not found; install it (Debian, Ubuntu: libpng-dev).")
     endif()

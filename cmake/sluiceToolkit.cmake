@@ -36,6 +36,13 @@ function(sluice_use_toolkit target)
         # the static one unless CUDA_RUNTIME_LIBRARY asks for the shared one.
         set(wanted "$<UPPER_CASE:$<TARGET_PROPERTY:CUDA_RUNTIME_LIBRARY>>")
         set(runtime "$<IF:$<STREQUAL:${wanted},SHARED>,CUDA::cudart,CUDA::cudart_static>")
+        # A consumer's .cu files are C++20 like its .cpp files. CMake before 3.26 knows no such dialect of nvcc's,
+        # and a CUDA_STANDARD of 20 then does nothing.
+        set(dialect "$<COMPILE_LANGUAGE:CUDA>")
+        if(CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+            set(dialect "$<AND:${dialect},$<NOT:$<BOOL:$<TARGET_PROPERTY:CUDA_STANDARD>>>>")
+        endif()
+        target_compile_options(${target} INTERFACE "${open}$<${dialect}:-std=c++20>${close}")
         target_include_directories(${target} SYSTEM INTERFACE "${open}${CUDAToolkit_INCLUDE_DIRS}${close}")
         target_link_libraries(${target} INTERFACE "${open}${runtime}${close}" "${open}${CMAKE_DL_LIBS}${close}")
     endif()
