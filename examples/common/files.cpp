@@ -91,6 +91,7 @@ void write_whole_file(const fs::path& path, std::span<const std::uint8_t> bytes)
         return;
     }
     // The file that a link names is replaced, not the link.
+    error.clear(); // a file that is not there yet is no error
     const fs::path target = fs::exists(status) ? fs::canonical(path, error) : path;
     if (error)
         cannot_write(path, error.value());

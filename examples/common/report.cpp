@@ -15,9 +15,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::array<std::string, 6>;
 
+constexpr const char* accuracy_name = "ink_pixel_accuracy";
+constexpr const char* iou_name = "mean_iou";
+
 void add_extra(Json& object, const ReportValues& values) {
     for (const auto& [name, value] : values) {
-        if (object.contains(name))
+        // The names of the optional members are taken even where there is no value of theirs.
+        if (object.contains(name) || name == accuracy_name || name == iou_name)
             throw std::invalid_argument("a report holds \"" + name + "\" twice");
         std::visit([&object, &key = name](const auto& held) { object[key] = held; }, value);
     }
@@ -72,9 +76,9 @@ std::string json_text(const Report& report) {
     for (const RunResult& run : report.runs)
         object["runs"].push_back(to_json(run));
     if (report.ink_pixel_accuracy)
-        object["ink_pixel_accuracy"] = *report.ink_pixel_accuracy;
+        object[accuracy_name] = *report.ink_pixel_accuracy;
     if (report.mean_iou)
-        object["mean_iou"] = *report.mean_iou;
+        object[iou_name] = *report.mean_iou;
     add_extra(object, report.extra);
     // A path or a device name may hold bytes that are not UTF-8.
     return object.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

@@ -1,0 +1,301 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <common/digits.hpp>
+
+using namespace examples;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+struct Sample {
+    Bytes image;
+    Bytes labels;
+    bool operator==(const Sample&) const = default;
+};
+
+const DigitSet& digits() {
+    static const DigitSet set = load_digit_set(SLUICE_DIGITS_DIR);
+    return set;
+}
+
+Sample segmentation(const CanvasSpec& spec, std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample) {
+    // What was in the slot before must not show.
+    Sample made{Bytes(image_bytes(spec), 0xAA), Bytes(label_bytes(spec), 0xAA)};
+    compose_segmentation(digits().train, spec, seed, epoch, sample, made.image, made.labels);
+    return made;
+}
+
+/// One image of one class, every pixel as given.
+IdxSplit uniform_split(std::uint8_t grey, std::uint8_t label, std::size_t side = 8) {
+    return {{1, side, side, Bytes(side * side, grey)}, {{label}}};
+}
+
+} // namespace
+
+TEST_CASE("a sample is the same in any order and on any thread") {
+    const CanvasSpec spec;
+    constexpr std::uint64_t samples = 64;
+    std::vector<Sample> forward;
+    for (std::uint64_t k = 0; k < samples; ++k)
+        forward.push_back(segmentation(spec, 7, 2, k));
+
+    std::vector<Sample> threaded(samples);
+    std::atomic<std::uint64_t> next{samples};
+    std::vector<std::thread> workers;
+    for (int worker = 0; worker < 4; ++worker) {
+        workers.emplace_back([&] {
+            for (std::uint64_t k = --next; k < samples; k = --next)
+                threaded[k] = segmentation(spec, 7, 2, k);
+        });
+    }
+    for (std::thread& worker : workers)
+        worker.join();
+    CHECK(forward == threaded);
+}
+
+TEST_CASE("seed, epoch, sample and split each make another canvas") {
+    const CanvasSpec spec;
+    const Sample base = segmentation(spec, 7, 2, 5);
+    CHECK(base == segmentation(spec, 7, 2, 5));
+    CHECK(base.image != segmentation(spec, 8, 2, 5).image);
+    CHECK(base.image != segmentation(spec, 7, 3, 5).image);
+    CHECK(base.image != segmentation(spec, 7, 2, 6).image);
+    Sample held_out = base;
+    compose_segmentation(digits().test, spec, 7, 2, 5, held_out.image, held_out.labels);
+    CHECK(base.image != held_out.image);
+}
+
+TEST_CASE("labels belong to the ink of one digit a cell") {
+    const CanvasSpec spec;
+    std::map<int, std::size_t> pixels;
+    std::size_t cells = 0;
+    std::size_t filled = 0;
+    for (std::uint64_t k = 0; k < 200; ++k) {
+        const Sample made = segmentation(spec, 1, 0, k);
+        std::size_t on_canvas = 0;
+        for (std::size_t top = 0; top < spec.height; top += spec.cell) {
+            for (std::size_t left = 0; left < spec.width; left += spec.cell) {
+                std::set<int> classes;
+                std::size_t first_row = spec.cell, last_row = 0, first_column = spec.cell, last_column = 0;
+                for (std::size_t y = 0; y < spec.cell; ++y) {
+                    for (std::size_t x = 0; x < spec.cell; ++x) {
+                        const std::uint8_t label = made.labels[(top + y) * spec.width + left + x];
+                        ++pixels[label];
+                        if (label == background_label)
+                            continue;
+                        classes.insert(label);
+                        first_row = std::min(first_row, y);
+                        last_row = std::max(last_row, y);
+                        first_column = std::min(first_column, x);
+                        last_column = std::max(last_column, x);
+                    }
+                }
+                ++cells;
+                filled += classes.size();
+                on_canvas += classes.size();
+                CHECK(classes.size() <= 1);
+                if (!classes.empty()) {
+                    CHECK(last_row - first_row < spec.digit);
+                    CHECK(last_column - first_column < spec.digit);
+                }
+            }
+        }
+        CHECK(on_canvas >= 1);
+    }
+    REQUIRE(pixels.size() == segmentation_classes);
+    CHECK(pixels.rbegin()->first == background_label);
+    // Three standard deviations of 3,200 draws about the presence, which one cell a canvas raises a little.
+    const double presence = static_cast<double>(filled) / static_cast<double>(cells);
+    CHECK(presence > 0.75 + 0.25 / 16 - 0.023);
+    CHECK(presence < 0.75 + 0.25 / 16 + 0.023);
+}
+
+TEST_CASE("ink is brighter than background, in every channel") {
+    const CanvasSpec spec;
+    const std::size_t plane = spec.height * spec.width;
+    for (std::uint64_t k = 0; k < 20; ++k) {
+        const Sample made = segmentation(spec, 3, 0, k);
+        for (std::size_t place = 0; place < plane; ++place) {
+            if (made.labels[place] == background_label)
+                continue;
+            for (std::size_t channel = 0; channel < 3; ++channel) {
+                // The darkest ink: gain 0.75, tint 0.5, no noise.
+                REQUIRE(made.image[channel * plane + place] >= ink_threshold * 3 / 8);
+            }
+        }
+    }
+}
+
+TEST_CASE("the threshold decides what is ink") {
+    const CanvasSpec spec{16, 16, 16, 16, 1.0f};
+    for (const std::uint8_t grey : {std::uint8_t{ink_threshold - 1}, ink_threshold}) {
+        CAPTURE(int{grey});
+        Sample made{Bytes(image_bytes(spec)), Bytes(label_bytes(spec))};
+        compose_segmentation(uniform_split(grey, 4), spec, 1, 0, 0, made.image, made.labels);
+        const int expected = grey >= ink_threshold ? 4 : background_label;
+        CHECK(std::all_of(made.labels.begin(), made.labels.end(),
+                          [&](int label) { return label == expected; }));
+        // Drawn in any case: brighter than noise alone, within gain, tint and noise.
+        const auto [least, most] = std::minmax_element(made.image.begin(), made.image.end());
+        CHECK(*least >= grey * 3 / 8);
+        CHECK(*most < grey + background_noise);
+    }
+}
+
+TEST_CASE("without presence one cell still holds a digit, and not always the same") {
+    CanvasSpec spec;
+    spec.presence = 0.0f;
+    std::set<std::size_t> places;
+    for (std::uint64_t k = 0; k < 100; ++k) {
+        const Sample made = segmentation(spec, 1, 0, k);
+        std::set<std::size_t> cells;
+        for (std::size_t place = 0; place < made.labels.size(); ++place) {
+            if (made.labels[place] != background_label)
+                cells.insert(place / spec.width / spec.cell * 4 + place % spec.width / spec.cell);
+        }
+        CHECK(cells.size() == 1);
+        places.insert(cells.begin(), cells.end());
+    }
+    CHECK(places.size() > 12);
+}
+
+TEST_CASE("colour says nothing about the class") {
+    // The mean of each channel over ink, by class, must be about the same for all channels.
+    const CanvasSpec spec;
+    const std::size_t plane = spec.height * spec.width;
+    std::map<int, std::array<double, 4>> sums;
+    for (std::uint64_t k = 0; k < 300; ++k) {
+        const Sample made = segmentation(spec, 5, 0, k);
+        for (std::size_t place = 0; place < plane; ++place) {
+            std::array<double, 4>& sum = sums[made.labels[place]];
+            for (std::size_t channel = 0; channel < 3; ++channel)
+                sum[channel] += made.image[channel * plane + place];
+            sum[3] += 1;
+        }
+    }
+    for (const auto& [label, sum] : sums) {
+        CAPTURE(label);
+        const double mean = (sum[0] + sum[1] + sum[2]) / 3;
+        for (std::size_t channel = 0; channel < 3; ++channel)
+            CHECK(sum[channel] == doctest::Approx(mean).epsilon(0.05));
+    }
+}
+
+TEST_CASE("a digit is enlarged bilinearly, and shrunk with antialiasing") {
+    const Bytes ramp{0, 100, 200, 255};
+    // Two pixels to four, half-pixel centres: 0, ¼, ¾, 1 of the way, edges held.
+    const std::array<int, 4> top{0, 25, 75, 100};
+    const std::array<int, 4> left{0, 50, 150, 200};
+    for (std::size_t i = 0; i < 4; ++i) {
+        CHECK(scaled_grey(ramp, 2, 2, 4, 0, i) == top[i]);
+        CHECK(scaled_grey(ramp, 2, 2, 4, i, 0) == left[i]);
+    }
+    // The same size is the same image.
+    for (std::size_t i = 0; i < 4; ++i)
+        CHECK(scaled_grey(ramp, 2, 2, 2, i / 2, i % 2) == ramp[i]);
+    // Four to two: a triangle of half width 2 about 0.5: weights 3, 3, 1 of 7 (the fourth would be outside).
+    const Bytes row{0, 70, 140, 210, 0, 70, 140, 210, 0, 70, 140, 210, 0, 70, 140, 210};
+    CHECK(scaled_grey(row, 4, 4, 2, 0, 0) == (3 * 0 + 3 * 70 + 1 * 140) / 7);
+    CHECK(scaled_grey(row, 4, 4, 2, 1, 1) == (1 * 70 + 3 * 140 + 3 * 210) / 7);
+    // Not square.
+    const Bytes tall{10, 10, 50, 50, 90, 90};
+    CHECK(scaled_grey(tall, 3, 2, 3, 1, 2) == 50);
+    // What is white stays white, at any size.
+    for (const std::size_t side : {1u, 5u, 12u, 28u, 64u}) {
+        CHECK(scaled_grey(Bytes(64, 255), 8, 8, side, side / 2, side - 1) == 255);
+        CHECK(scaled_grey(Bytes(784, 255), 28, 28, side, 0, side / 3) == 255);
+    }
+}
+
+TEST_CASE("classification shows every digit once an epoch, in another order each time") {
+    const CanvasSpec spec{16, 16, 16, 12, 1.0f};
+    // Each image has a label of its own, which tells the images apart.
+    constexpr std::size_t count = 10;
+    IdxSplit split{{count, 8, 8, {}}, {}};
+    for (std::size_t i = 0; i < count; ++i) {
+        split.images.pixels.insert(split.images.pixels.end(), 64, 200);
+        split.labels.values.push_back(static_cast<std::uint8_t>(i));
+    }
+    std::set<std::vector<int>> orders;
+    Bytes image(image_bytes(spec));
+    for (std::uint32_t epoch = 0; epoch < 8; ++epoch) {
+        for (std::uint64_t lap = 0; lap < 2; ++lap) {
+            std::vector<int> order;
+            for (std::uint64_t k = lap * count; k < (lap + 1) * count; ++k)
+                order.push_back(compose_classification(split, spec, 9, epoch, k, image));
+            orders.insert(order);
+            std::sort(order.begin(), order.end());
+            CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+        }
+    }
+    // 16 orders out of 40 that the rule can make.
+    CHECK(orders.size() > 8);
+}
+
+TEST_CASE("a digit to classify is drawn within the canvas, at many places") {
+    const CanvasSpec spec{20, 24, 16, 12, 0.0f};
+    const std::size_t plane = spec.height * spec.width;
+    std::set<std::size_t> corners;
+    Bytes image(image_bytes(spec));
+    Bytes again(image_bytes(spec));
+    for (std::uint64_t k = 0; k < 300; ++k) {
+        CHECK(compose_classification(uniform_split(255, 6), spec, 2, 1, k, image) == 6);
+        CHECK(compose_classification(uniform_split(255, 6), spec, 2, 1, k, again) == 6);
+        CHECK(image == again);
+        std::size_t ink = 0;
+        std::size_t first = plane;
+        for (std::size_t place = 0; place < plane; ++place) {
+            if (image[place] < background_noise)
+                continue;
+            ++ink;
+            first = std::min(first, place);
+        }
+        CHECK(ink == spec.digit * spec.digit);
+        corners.insert(first);
+    }
+    CHECK(corners.size() > 80); // of 9 × 13
+}
+
+TEST_CASE("images of another size serve too") {
+    const CanvasSpec spec;
+    Sample made{Bytes(image_bytes(spec)), Bytes(label_bytes(spec))};
+    compose_segmentation(uniform_split(255, 3, 28), spec, 1, 0, 0, made.image, made.labels);
+    CHECK(std::count(made.labels.begin(), made.labels.end(), 3) % (12 * 12) == 0);
+}
+
+TEST_CASE("a canvas refuses what contradicts itself") {
+    const IdxSplit& split = digits().train;
+    const auto compose = [&](const IdxSplit& from, const CanvasSpec& spec, std::size_t image,
+                             std::size_t labels) {
+        Sample made{Bytes(image), Bytes(labels)};
+        compose_segmentation(from, spec, 1, 0, 0, made.image, made.labels);
+    };
+    const CanvasSpec good{32, 32, 16, 12, 0.5f};
+    CHECK_NOTHROW(compose(split, good, 3072, 1024));
+    CHECK_THROWS_WITH_AS(compose(split, good, 3071, 1024),
+                         "digit canvas: the image span holds 3071 bytes; expected 3072",
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(compose(split, good, 3072, 0),
+                         "digit canvas: the label span holds 0 bytes; expected 1024", std::invalid_argument);
+    CHECK_THROWS_WITH_AS(
+        compose(split, {32, 32, 12, 14, 0.5f}, 3072, 1024),
+        "digit canvas: cells of side 12 do not serve; expected at least the digit's side, and a "
+        "divisor of both sides of the canvas",
+        std::invalid_argument);
+    CHECK_THROWS_AS(compose(split, {32, 40, 16, 12, 0.5f}, 3840, 1280), std::invalid_argument);
+    CHECK_THROWS_AS(compose(split, {32, 32, 0, 12, 0.5f}, 3072, 1024), std::invalid_argument);
+    CHECK_THROWS_AS(compose(split, {32, 32, 16, 0, 0.5f}, 3072, 1024), std::invalid_argument);
+    CHECK_THROWS_AS(compose(split, {0, 32, 16, 12, 0.5f}, 0, 0), std::invalid_argument);
+    CHECK_THROWS_AS(compose(split, {528, 16, 16, 12, 0.5f}, 3 * 528 * 16, 528 * 16), std::invalid_argument);
+    CHECK_THROWS_AS(compose({}, good, 3072, 1024), std::invalid_argument);
+}

@@ -1,0 +1,180 @@
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+
+#include <common/options.hpp>
+
+#include "scratch.hpp"
+
+using namespace examples;
+using sluice_test::message_of;
+using sluice_test::ScratchFolder;
+
+namespace {
+
+struct Parsed {
+    std::optional<int> exit_code;
+    CommonOptions options;
+    std::string depth;
+    std::string out;
+    std::string err;
+};
+
+Parsed parse(const std::vector<std::string>& arguments) {
+    Parsed parsed;
+    CLI::App app{"An example."};
+    add_common_options(app, parsed.options, {"8", "100", "10"});
+    app.add_option("--depth", parsed.depth, "an option of the example's own");
+    std::vector<const char*> argv{"/usr/bin/frozen_encoder"};
+    for (const std::string& argument : arguments)
+        argv.push_back(argument.c_str());
+    std::ostringstream out;
+    std::ostringstream err;
+    parsed.exit_code = parse_or_exit_code(app, static_cast<int>(argv.size()), argv.data(), out, err);
+    parsed.out = out.str();
+    parsed.err = err.str();
+    return parsed;
+}
+
+/// The line on stderr, without the program's name; the exit code must be 2, and stdout empty.
+std::string complaint(const std::vector<std::string>& arguments) {
+    const Parsed parsed = parse(arguments);
+    REQUIRE(parsed.exit_code.has_value());
+    CHECK(*parsed.exit_code == 2);
+    CHECK(parsed.out.empty());
+    const std::string name = "frozen_encoder: ";
+    REQUIRE(parsed.err.starts_with(name));
+    REQUIRE(parsed.err.find('\n') == parsed.err.size() - 1);
+    return parsed.err.substr(name.size(), parsed.err.size() - name.size() - 1);
+}
+
+int run(const std::function<int()>& body, std::ostream& err) {
+    const char* argv[] = {"bin/frozen_encoder", nullptr};
+    return run_main(1, argv, body, err);
+}
+
+} // namespace
+
+TEST_CASE("without options the defaults stand") {
+    const Parsed parsed = parse({});
+    CHECK(!parsed.exit_code);
+    CHECK(parsed.options.backend == BackendChoice::automatic);
+    CHECK(parsed.options.schedules == std::vector{ScheduleKind::serial, ScheduleKind::overlapped});
+    CHECK(!parsed.options.batch);
+    CHECK(!parsed.options.steps);
+    CHECK(!parsed.options.warmup);
+    CHECK(parsed.options.synthetic());
+    CHECK(parsed.options.seed == 1);
+    CHECK(parsed.options.json.empty());
+    CHECK(parsed.err.empty());
+}
+
+TEST_CASE("options are read") {
+    const ScratchFolder folder;
+    const std::string json = (folder.path() / "out.json").string();
+    const Parsed parsed = parse({"--backend", "host", "--schedule=overlapped", "--batch", "16", "--steps",
+                                 "7", "--warmup", "0", "--data", folder.path().string(), "--seed",
+                                 "18446744073709551615", "--json", json, "--depth", "4"});
+    CHECK(!parsed.exit_code);
+    CHECK(parsed.options.backend == BackendChoice::host);
+    CHECK(parsed.options.schedules == std::vector{ScheduleKind::overlapped});
+    CHECK(parsed.options.batch == 16);
+    CHECK(parsed.options.steps == 7);
+    CHECK(parsed.options.warmup == 0);
+    CHECK(parsed.options.data == folder.path().string());
+    CHECK(!parsed.options.synthetic());
+    CHECK(parsed.options.seed == 18446744073709551615u);
+    CHECK(parsed.options.json == json);
+    CHECK(parsed.depth == "4");
+    CHECK(parse({"--schedule", "serial"}).options.schedules == std::vector{ScheduleKind::serial});
+    CHECK(parse({"--backend", "cuda"}).options.backend == BackendChoice::cuda);
+}
+
+TEST_CASE("wrong options get one sentence and exit code 2") {
+    CHECK(complaint({"--batch", "0"}) == "--batch: expected a whole number from 1 to 65,536, not \"0\"");
+    CHECK(complaint({"--batch", "-3"}) == "--batch: expected a whole number from 1 to 65,536, not \"-3\"");
+    CHECK(complaint({"--batch=8x"}) == "--batch: expected a whole number from 1 to 65,536, not \"8x\"");
+    CHECK(complaint({"--batch", "99999999999999999999"}) ==
+          "--batch: expected a whole number from 1 to 65,536, not \"99999999999999999999\"");
+    CHECK(complaint({"--steps", "0"}) ==
+          "--steps: expected a whole number from 1 to 1,000,000,000, not \"0\"");
+    CHECK(complaint({"--steps", "1.5"}) ==
+          "--steps: expected a whole number from 1 to 1,000,000,000, not \"1.5\"");
+    CHECK(complaint({"--warmup", "-1"}) ==
+          "--warmup: expected a whole number from 0 to 1,000,000,000, not \"-1\"");
+    CHECK(complaint({"--seed", "-1"}) ==
+          "--seed: expected a whole number from 0 to 18,446,744,073,709,551,615, not \"-1\"");
+    CHECK(complaint({"--schedule", "parallel"}) ==
+          "--schedule: expected serial, overlapped or all, not \"parallel\"");
+    CHECK(complaint({"--backend", "metal"}) == "--backend: expected auto, cuda or host, not \"metal\"");
+    CHECK(complaint({"--data", "/nowhere"}) ==
+          "--data: expected synthetic or an existing folder of IDX files, not \"/nowhere\"");
+    CHECK(complaint({"--json", "/nowhere/out.json"}) ==
+          "/nowhere/out.json: cannot be written: there is no folder /nowhere");
+    CHECK(complaint({"--json", "/tmp"}) == "/tmp: cannot be written: Is a directory");
+    CHECK(!complaint({"--json", ""}).empty());
+    CHECK(complaint({"--fast"}) == "unknown option \"--fast\"; --help lists the options");
+    CHECK(complaint({"serial"}) == "unknown argument \"serial\"; --help lists the options");
+    CHECK(complaint({"--batch"}) == "--batch: expected a value after it");
+    CHECK(complaint({"--batch", "8", "--batch", "9"}) == "--batch: expected once, but given several times");
+}
+
+TEST_CASE("help goes to stdout and ends well") {
+    const Parsed parsed = parse({"--help"});
+    CHECK(parsed.exit_code == 0);
+    CHECK(parsed.err.empty());
+    for (const char* part :
+         {"An example.", "frozen_encoder", "--backend", "--schedule", "--batch", "(default: 8)", "--steps",
+          "(default: 100)", "--warmup", "--data", "--seed", "--json", "--depth"}) {
+        CAPTURE(part);
+        CHECK(parsed.out.find(part) != std::string::npos);
+    }
+}
+
+TEST_CASE("a program ends with the exit code that its error calls for") {
+    std::ostringstream err;
+    CHECK(run([] { return 3; }, err) == 3);
+    CHECK(err.str().empty());
+    CHECK(run([]() -> int { throw BadInput("train-images: holds\nnothing\n"); }, err) == 2);
+    CHECK(err.str() == "frozen_encoder: train-images: holds nothing\n");
+    err.str("");
+    CHECK(run([]() -> int { throw std::runtime_error("out of device memory"); }, err) == 1);
+    CHECK(err.str() == "frozen_encoder: out of device memory\n");
+    err.str("");
+    CHECK(run([]() -> int { throw 5; }, err) == 1);
+    CHECK(err.str() == "frozen_encoder: stopped by an error of unknown type\n");
+}
+
+TEST_CASE("the backend is chosen by what there is") {
+    const CudaProbe one{true, 1, ""};
+    const CudaProbe none{true, 0, "no CUDA-capable device is detected"};
+    const CudaProbe not_built{};
+    CHECK(choose_backend(BackendChoice::automatic, one) == BackendKind::cuda);
+    CHECK(choose_backend(BackendChoice::cuda, one) == BackendKind::cuda);
+    CHECK(choose_backend(BackendChoice::host, one) == BackendKind::host);
+    CHECK(choose_backend(BackendChoice::automatic, none) == BackendKind::host);
+    CHECK(choose_backend(BackendChoice::automatic, not_built) == BackendKind::host);
+    CHECK(message_of([&] { choose_backend(BackendChoice::cuda, none); }) ==
+          "--backend cuda: no CUDA device can be used on this machine (no CUDA-capable device is detected); "
+          "use "
+          "--backend host or auto");
+    CHECK(message_of([&] { choose_backend(BackendChoice::cuda, not_built); }) ==
+          "--backend cuda: this program was built without CUDA; use --backend host, or build it with nvcc");
+    CHECK(to_string(BackendKind::cuda) == "cuda");
+    CHECK(to_string(BackendKind::host) == "host");
+    CHECK(to_string(ScheduleKind::serial) == "serial");
+    CHECK(to_string(ScheduleKind::overlapped) == "overlapped");
+}
+
+TEST_CASE("an example's own numbers are checked the same way") {
+    CHECK(parse_whole_number("--depth", "-2", -5, 1000) == -2);
+    CHECK(message_of([] { parse_whole_number("--depth", "1001", -5, 1000); }) ==
+          "--depth: expected a whole number from -5 to 1,000, not \"1001\"");
+    CHECK(message_of([] { parse_whole_number("--depth", "", 1, 9); }) ==
+          "--depth: expected a whole number from 1 to 9, not \"\"");
+    CHECK(message_of([] { parse_whole_number("--depth", " 3", 1, 9); }) ==
+          "--depth: expected a whole number from 1 to 9, not \" 3\"");
+}
