@@ -15,6 +15,7 @@ install(
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING
     PATTERN "*.hpp"
+    PATTERN "*.inl"
     PATTERN "*.cuh"
     PATTERN "*.inl")
 install(
