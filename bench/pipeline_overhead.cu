@@ -1,0 +1,193 @@
+/// \file
+/// Host time of one step of a pipeline on CUDA, with one empty kernel a stage, beside the same step written
+/// by hand on the runtime API. See pipeline_overhead_main.cpp for how to run it.
+///
+/// The twins are what a careful author writes: non-blocking streams, two events a slot without timing, every
+/// result compared with `cudaSuccess`, and `cudaGetLastError` after each launch, since `<<<…>>>` returns
+/// none. They do not join a caller's stream, name ranges for a profiler, look after the current device, or
+/// notice a wrong order of calls; what sluice pays for that is what is measured.
+#include "pipeline_overhead.hpp"
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+[[noreturn]] void fail(cudaError_t error, const char* call, int line) {
+    std::fprintf(stderr, "pipeline_overhead.cu:%d: %s: %s\n", line, call, cudaGetErrorString(error));
+    std::exit(EXIT_FAILURE);
+}
+
+#define CHECK(call)                                                                                          \
+    do {                                                                                                     \
+        const cudaError_t check_error = (call);                                                              \
+        if (check_error != cudaSuccess)                                                                      \
+            fail(check_error, #call, __LINE__);                                                              \
+    } while (false)
+
+__global__ void empty_kernel() {}
+
+struct LaunchKernel {
+    static void enqueue(cudaStream_t stream) { empty_kernel<<<1, 1, 0, stream>>>(); }
+};
+
+cudaStream_t make_stream() {
+    cudaStream_t stream = nullptr;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return stream;
+}
+
+cudaEvent_t make_event() {
+    cudaEvent_t event = nullptr;
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return event;
+}
+
+/// Two stages, two streams, two slots.
+class OverlappedTwin {
+public:
+    OverlappedTwin() = default;
+    OverlappedTwin(const OverlappedTwin&) = delete;
+    OverlappedTwin& operator=(const OverlappedTwin&) = delete;
+    ~OverlappedTwin() {
+        for (int slot = 0; slot < 2; ++slot) {
+            cudaEventDestroy(ready_[slot]);
+            cudaEventDestroy(free_[slot]);
+        }
+        cudaStreamDestroy(producer_);
+        cudaStreamDestroy(consumer_);
+    }
+
+    void step() {
+        const int slot = step_ % 2;
+        // A wait for an event that was never recorded passes, so the first lap needs no case of its own.
+        CHECK(cudaStreamWaitEvent(producer_, free_[slot]));
+        empty_kernel<<<1, 1, 0, producer_>>>();
+        CHECK(cudaGetLastError());
+        CHECK(cudaEventRecord(ready_[slot], producer_));
+
+        CHECK(cudaStreamWaitEvent(consumer_, ready_[slot]));
+        empty_kernel<<<1, 1, 0, consumer_>>>();
+        CHECK(cudaGetLastError());
+        CHECK(cudaEventRecord(free_[slot], consumer_));
+        ++step_;
+    }
+    void synchronize() {
+        CHECK(cudaStreamSynchronize(producer_));
+        CHECK(cudaStreamSynchronize(consumer_));
+    }
+
+private:
+    cudaStream_t producer_ = make_stream();
+    cudaStream_t consumer_ = make_stream();
+    cudaEvent_t ready_[2] = {make_event(), make_event()};
+    cudaEvent_t free_[2] = {make_event(), make_event()};
+    int step_ = 0;
+};
+
+/// Two stages on one stream, which needs no event.
+class SerialTwin {
+public:
+    SerialTwin() = default;
+    SerialTwin(const SerialTwin&) = delete;
+    SerialTwin& operator=(const SerialTwin&) = delete;
+    ~SerialTwin() { cudaStreamDestroy(stream_); }
+
+    void step() {
+        empty_kernel<<<1, 1, 0, stream_>>>();
+        CHECK(cudaGetLastError());
+        empty_kernel<<<1, 1, 0, stream_>>>();
+        CHECK(cudaGetLastError());
+    }
+    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+
+private:
+    cudaStream_t stream_ = make_stream();
+};
+
+/// Any number of stages, a stream each, and any number of slots between neighbours.
+class ChainTwin {
+public:
+    ChainTwin(int stages, int slots)
+        : streams_(static_cast<std::size_t>(stages)), joints_(streams_.size() - 1) {
+        for (cudaStream_t& stream : streams_)
+            stream = make_stream();
+        for (std::vector<Slot>& joint : joints_)
+            joint.assign(static_cast<std::size_t>(slots), {});
+        for (std::vector<Slot>& joint : joints_)
+            for (Slot& slot : joint)
+                slot = {make_event(), make_event()};
+    }
+    ChainTwin(const ChainTwin&) = delete;
+    ChainTwin& operator=(const ChainTwin&) = delete;
+    ~ChainTwin() {
+        for (const std::vector<Slot>& joint : joints_) {
+            for (const Slot& slot : joint) {
+                cudaEventDestroy(slot.ready);
+                cudaEventDestroy(slot.free);
+            }
+        }
+        for (const cudaStream_t stream : streams_)
+            cudaStreamDestroy(stream);
+    }
+
+    void step() {
+        const std::size_t slot = step_ % joints_[0].size();
+        for (std::size_t stage = 0; stage < streams_.size(); ++stage) {
+            const cudaStream_t stream = streams_[stage];
+            Slot* in = stage > 0 ? &joints_[stage - 1][slot] : nullptr;
+            Slot* out = stage < joints_.size() ? &joints_[stage][slot] : nullptr;
+            if (out != nullptr)
+                CHECK(cudaStreamWaitEvent(stream, out->free));
+            if (in != nullptr)
+                CHECK(cudaStreamWaitEvent(stream, in->ready));
+            empty_kernel<<<1, 1, 0, stream>>>();
+            CHECK(cudaGetLastError());
+            if (in != nullptr)
+                CHECK(cudaEventRecord(in->free, stream));
+            if (out != nullptr)
+                CHECK(cudaEventRecord(out->ready, stream));
+        }
+        ++step_;
+    }
+    void synchronize() {
+        for (const cudaStream_t stream : streams_)
+            CHECK(cudaStreamSynchronize(stream));
+    }
+
+private:
+    struct Slot {
+        cudaEvent_t ready = nullptr;
+        cudaEvent_t free = nullptr;
+    };
+    std::vector<cudaStream_t> streams_;
+    std::vector<std::vector<Slot>> joints_;
+    std::size_t step_ = 0;
+};
+
+} // namespace
+
+void bench::add_cuda_benchmarks() {
+    using sluice::Cuda;
+    using sluice::Schedule;
+    if (Cuda::device_count() == 0) {
+        std::fprintf(stderr, "There is no CUDA device: the cuda benchmarks are left out.\n");
+        return;
+    }
+    int runtime = 0;
+    int driver = 0;
+    CHECK(cudaRuntimeGetVersion(&runtime));
+    CHECK(cudaDriverGetVersion(&driver));
+    benchmark::AddCustomContext("device", Cuda::device_name(Cuda::current_device()));
+    benchmark::AddCustomContext("cuda_runtime", std::to_string(runtime));
+    benchmark::AddCustomContext("cuda_driver", std::to_string(driver));
+
+    add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/overlapped", Schedule::overlapped,
+                                      [] { return OverlappedTwin{}; });
+    add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/serial", Schedule::serial, [] { return SerialTwin{}; });
+    add_curve<Cuda, LaunchKernel>("cuda", [](int stages, int slots) { return ChainTwin{stages, slots}; });
+}

@@ -1,0 +1,111 @@
+/// \file
+/// What pipeline_overhead measures on every backend: pipelines whose stages do nothing but one launch.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <sluice/sluice.hpp>
+
+#include "support/paired.hpp"
+
+namespace bench {
+
+/// Registers the benchmarks of a backend. The CUDA ones are left out, with a word, where there is no device.
+void add_host_benchmarks();
+void add_cuda_benchmarks();
+
+/// What the stages exchange: there is nothing to hand on but the order.
+struct EmptySlot {};
+inline constexpr auto make_empty_slot = [](int) { return EmptySlot{}; };
+
+/// One empty piece of work a stage, as `Launch` enqueues it.
+template <class B, class Launch>
+struct EmptyStages {
+    static constexpr auto first = [](sluice::BasicStreamRef<B> stream, const int&, EmptySlot&) {
+        Launch::enqueue(stream);
+    };
+    static constexpr auto middle = [](sluice::BasicStreamRef<B> stream, EmptySlot&, EmptySlot&) {
+        Launch::enqueue(stream);
+    };
+    static constexpr auto last = [](sluice::BasicStreamRef<B> stream, EmptySlot&) {
+        Launch::enqueue(stream);
+    };
+};
+
+template <class B, class Launch>
+auto make_two_stream_pipeline(sluice::Schedule schedule) {
+    using Empty = EmptyStages<B, Launch>;
+    return sluice::TwoStreamPipeline{sluice::Stage{"first", Empty::first}, sluice::Stage{"last", Empty::last},
+                                     make_empty_slot, sluice::PipelineOptions{.schedule = schedule}};
+}
+
+/// `value`, once for each index of a pack.
+template <std::size_t, class T>
+T repeated(T value) {
+    return value;
+}
+
+/// `sizeof...(Middle) + 2` stages.
+template <class B, class Launch, std::size_t... Middle>
+auto make_chain(int slots, std::index_sequence<Middle...>) {
+    using Empty = EmptyStages<B, Launch>;
+    return sluice::Pipeline{sluice::Stages{sluice::Stage{"first", Empty::first},
+                                           repeated<Middle>(sluice::Stage{"middle", Empty::middle})...,
+                                           sluice::Stage{"last", Empty::last}},
+                            sluice::Slots{make_empty_slot, repeated<Middle>(make_empty_slot)...},
+                            sluice::PipelineOptions{.slots = slots}};
+}
+
+/// A pipeline as a subject.
+template <class Pipeline>
+class PipelineSubject {
+public:
+    template <class Make>
+    explicit PipelineSubject(Make make) : pipeline_(make()) {}
+    void step() { pipeline_.submit(batch_); }
+    void synchronize() { pipeline_.finish(); }
+
+private:
+    int batch_ = 0;
+    Pipeline pipeline_;
+};
+template <class Make>
+PipelineSubject(Make) -> PipelineSubject<std::invoke_result_t<Make>>;
+
+/// Two stages under `schedule`, beside what `make_twin()` returns.
+template <class B, class Launch, class MakeTwin>
+void add_two_stage(const std::string& name, sluice::Schedule schedule, MakeTwin make_twin) {
+    add(name, 2, [schedule, make_twin](benchmark::State& state) {
+        auto twin = make_twin();
+        PipelineSubject subject{[schedule] { return make_two_stream_pipeline<B, Launch>(schedule); }};
+        measure(state, subject, twin, B::counts(), 2);
+    });
+}
+
+/// The curve: 2 to 8 overlapped stages with 2 to 4 slots, each beside what `make_twin(stages, slots)`
+/// returns.
+template <class B, class Launch, class MakeTwin>
+void add_curve(const std::string& prefix, MakeTwin make_twin) {
+    const auto add_chains = [&]<std::size_t Middle>(std::integral_constant<std::size_t, Middle>) {
+        constexpr int stages = static_cast<int>(Middle) + 2;
+        for (const int slots : {2, 3, 4}) {
+            const std::string name =
+                prefix + "/stages:" + std::to_string(stages) + "/slots:" + std::to_string(slots);
+            add(name, stages, [slots, make_twin](benchmark::State& state) {
+                auto twin = make_twin(stages, slots);
+                PipelineSubject subject{
+                    [slots] { return make_chain<B, Launch>(slots, std::make_index_sequence<Middle>{}); }};
+                measure(state, subject, twin, B::counts(), stages);
+            });
+        }
+    };
+    [&]<std::size_t... Middle>(std::index_sequence<Middle...>) {
+        (add_chains(std::integral_constant<std::size_t, Middle>{}), ...);
+    }
+    (std::make_index_sequence<7>{});
+}
+
+} // namespace bench

@@ -1,0 +1,129 @@
+/// \file
+/// Measures the host time of one step, of sluice and of its hand-written twin, in alternating bursts.
+///
+/// A device takes about 1,000 launches ahead of time and then makes the host wait, so a long loop would
+/// measure the device. A burst stays well below that, and between two bursts there is an untimed
+/// synchronisation. The machine's mood (clocks, neighbours) changes slowly against the millisecond that a
+/// pair of bursts takes, so the ratio of the two is steadier than either time.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sluice/backend/types.hpp>
+
+#include "heap_count.hpp"
+#include "statistics.hpp"
+
+namespace bench {
+
+/// What is measured: `step()` enqueues one step and does not wait, `synchronize()` waits for all steps.
+template <class T>
+concept Subject = requires(T& subject) {
+    subject.step();
+    subject.synchronize();
+};
+
+/// Stands in where there is no twin.
+struct NoTwin {};
+
+/// Launches in a burst, whatever the number of stages.
+inline constexpr int launches_per_burst = 200;
+/// Bursts of each subject in one repetition.
+inline constexpr int bursts_per_repetition = 50;
+
+constexpr int steps_per_burst(int stages) { return launches_per_burst / stages; }
+
+/// What a backend has created so far: streams and events, device and pinned memory.
+struct Created {
+    std::uint64_t objects;
+    std::uint64_t buffers;
+
+    static Created by(const sluice::ObjectCounts& counts) {
+        return {counts.streams.created + counts.events.created,
+                counts.device_allocations.created + counts.pinned_allocations.created};
+    }
+};
+
+/// Runs `steps` steps and waits for them. Returns nanoseconds a step, without the wait.
+template <Subject S>
+double burst(S& subject, int steps) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int step = 0; step < steps; ++step)
+        subject.step();
+    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
+    subject.synchronize();
+    return taken.count() / steps;
+}
+
+/// One repetition. The benchmark's own time is the subject's a step; its counters are the medians of the
+/// bursts (`step_ns`, `twin_ns`, and `ratio`, of each pair), and what the subject's steps created in all
+/// (`objects`, `buffers`, `heap`).
+template <Subject S, class Twin>
+void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::ObjectCounts& counts,
+             int stages) {
+    constexpr bool paired = Subject<Twin>;
+    const int steps = steps_per_burst(stages);
+
+    // The first burst takes the subject through its first lap and wakes the machine up.
+    burst(subject, steps);
+    if constexpr (paired)
+        burst(twin, steps);
+
+    std::vector<double> step_ns;
+    std::vector<double> twin_ns;
+    std::vector<double> ratios;
+    Created created{};
+    std::size_t heap = 0;
+    const auto run_subject = [&] {
+        const Created created_before = Created::by(counts);
+        const std::size_t heap_before = heap_allocations();
+        const double taken = burst(subject, steps);
+        heap += heap_allocations() - heap_before;
+        const Created created_after = Created::by(counts);
+        created.objects += created_after.objects - created_before.objects;
+        created.buffers += created_after.buffers - created_before.buffers;
+        step_ns.push_back(taken);
+        state.SetIterationTime(taken * steps * 1e-9);
+    };
+
+    bool twin_first = false;
+    while (state.KeepRunningBatch(steps)) {
+        if constexpr (paired) {
+            if (twin_first)
+                twin_ns.push_back(burst(twin, steps));
+            run_subject();
+            if (!twin_first)
+                twin_ns.push_back(burst(twin, steps));
+            ratios.push_back(step_ns.back() / twin_ns.back());
+            twin_first = !twin_first;
+        } else {
+            run_subject();
+        }
+    }
+
+    state.counters["stages"] = stages;
+    state.counters["step_ns"] = spread_of(step_ns).median;
+    if constexpr (paired) {
+        state.counters["twin_ns"] = spread_of(twin_ns).median;
+        state.counters["ratio"] = spread_of(ratios).median;
+    }
+    state.counters["objects"] = static_cast<double>(created.objects);
+    state.counters["buffers"] = static_cast<double>(created.buffers);
+    state.counters["heap"] = static_cast<double>(heap);
+}
+
+/// Registers a benchmark of the usual length, whose time is set by hand.
+template <class Run>
+void add(const std::string& name, int stages, Run run) {
+    benchmark::RegisterBenchmark(name.c_str(), run)
+        ->UseManualTime()
+        ->Iterations(bursts_per_repetition * steps_per_burst(stages));
+}
+
+} // namespace bench
