@@ -2,7 +2,7 @@
 /// The streams that a pipeline's stages run on.
 #pragma once
 
-#include <optional>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,17 +81,17 @@ public:
     }
     /// Waits for all work; throws the first fault after all streams have been waited for.
     void synchronize() const {
-        std::optional<Error> first;
+        std::exception_ptr first; // Whole, with what is nested in it.
         for (const Ref active : active_) {
             try {
                 active.synchronize();
-            } catch (const Error& error) {
-                if (!first)
-                    first = error;
+            } catch (...) {
+                if (first == nullptr)
+                    first = std::current_exception();
             }
         }
-        if (first)
-            throw *first;
+        if (first != nullptr)
+            std::rethrow_exception(first);
     }
     /// Waits for all work, whatever becomes of it.
     void drain() const noexcept {
