@@ -75,8 +75,10 @@ struct Host {
         throw_if_failed(stream);
     }
     static bool stream_done(NativeStream stream) {
+        // In this order: work that fails in between is either not done yet or reported.
+        const bool done = stream->idle();
         throw_if_failed(stream);
-        return stream->idle();
+        return done;
     }
     static int device_of(NativeStream stream) { return stream->device(); }
     static int priority_of(NativeStream stream) { return stream->options().priority; }
@@ -90,7 +92,7 @@ struct Host {
     // Events
     // --------------------------------------------------------------------------------------------------
     static NativeEvent create_event(const EventOptions& options) {
-        auto* event = new host::Event(options);
+        auto* event = new host::Event(options, current_device());
         counts().events.add();
         return event;
     }
@@ -98,7 +100,14 @@ struct Host {
         delete event;
         counts().events.remove();
     }
-    static void record(NativeEvent event, NativeStream stream) { event->record(*stream); }
+    static void record(NativeEvent event, NativeStream stream) {
+        if (event->device() != stream->device()) [[unlikely]] {
+            throw Error("record: the event belongs to host device " + std::to_string(event->device()) +
+                        " and the stream to host device " + std::to_string(stream->device()) +
+                        "; both must belong to the same");
+        }
+        event->record(*stream);
+    }
     static void wait(NativeStream stream, NativeEvent event) { event->wait_on(*stream); }
     static void synchronize_event(NativeEvent event) {
         event->wait();
@@ -114,6 +123,8 @@ struct Host {
         if (!start->timing() || !stop->timing()) {
             throw Error("elapsed_milliseconds: both events must be made with EventOptions{.timing = true}");
         }
+        if (!start->recorded() || !stop->recorded())
+            throw Error("elapsed_milliseconds: an event has never been recorded");
         if (!start->done() || !stop->done()) {
             throw Error("elapsed_milliseconds: an event has not been reached yet; wait for both first");
         }

@@ -21,8 +21,8 @@ namespace sluice::host {
 /// already keeps waiting for the earlier one, as with CUDA's events. Any thread may use it.
 class Event {
 public:
-    explicit Event(const EventOptions& options)
-        : state_(std::make_shared<State>()), timing_(options.timing) {}
+    Event(const EventOptions& options, int device)
+        : state_(std::make_shared<State>()), timing_(options.timing), device_(device) {}
 
     /// Marks this point of `queue`.
     void record(Queue& queue) {
@@ -44,6 +44,9 @@ public:
     /// Waits on the calling thread for the latest record made so far.
     void wait() const { state_->wait(state_->latest_record()); }
 
+    /// Whether a record has been made.
+    bool recorded() const { return state_->latest_record() != 0; }
+
     /// Whether the latest record made so far has been reached.
     bool done() const { return state_->done(); }
 
@@ -52,6 +55,9 @@ public:
 
     /// Whether the event was made to note the time.
     bool timing() const noexcept { return timing_; }
+
+    /// The device that was current when the event was made.
+    int device() const noexcept { return device_; }
 
     /// Nanoseconds of the steady clock at which a record was last reached.
     std::int64_t reached_at() const { return state_->reached_at(); }
@@ -117,6 +123,7 @@ private:
 
     std::shared_ptr<State> state_;
     bool timing_;
+    int device_;
 };
 
 } // namespace sluice::host
