@@ -14,6 +14,6 @@ function(sluice_add_backend_tests name)
     sluice_add_test(${name} SOURCES ${arg_SOURCES} ${arg_HOST_SOURCES} LABELS host ${timeout})
     sluice_add_test(${name}.gpu SOURCES ${arg_SOURCES} ${arg_GPU_SOURCES} LABELS gpu ${timeout})
     if(TARGET ${target}) # it is not there without CUDA
-        target_compile_definitions(${target} PRIVATE SLUICE_TEST_ON_GPU=1)
+        target_compile_definitions(${target} PRIVATE SLUICE_TEST_CUDA=1)
     endif()
 endfunction()

@@ -1,0 +1,53 @@
+// What an Error carries, and how its sentence reads.
+#include <doctest/doctest.h>
+
+#include <exception>
+#include <string>
+#include <type_traits>
+
+#include <sluice/backend/error.hpp>
+
+using namespace sluice;
+
+static_assert(std::is_base_of_v<std::runtime_error, Error>);
+static_assert(std::is_copy_constructible_v<Error>);
+
+TEST_CASE("an error with a message alone") {
+    const Error error("batch size is 0; it must be at least 1");
+    CHECK(error.what() == std::string("batch size is 0; it must be at least 1"));
+    CHECK(error.call().empty());
+    CHECK(error.name().empty());
+    CHECK(error.stage().empty());
+    CHECK_FALSE(error.batch().has_value());
+}
+
+TEST_CASE("an error of a backend's call names the call, the error and the place") {
+    const Error error("cudaFree(memory)", "cudaErrorInvalidValue", "invalid argument", "file.cpp", 12);
+    CHECK(error.what() ==
+          std::string("cudaFree(memory) failed: cudaErrorInvalidValue (invalid argument) at file.cpp:12"));
+    CHECK(error.call() == "cudaFree(memory)");
+    CHECK(error.name() == "cudaErrorInvalidValue");
+
+    const Error terse("open", "ENOENT", "", "file.cpp", 12);
+    CHECK(terse.what() == std::string("open failed: ENOENT at file.cpp:12"));
+}
+
+TEST_CASE("an error in a stage names the stage and the batch besides") {
+    const Error plain("call()", "badName", "because", "file.cpp", 3);
+    const Error placed = plain.in_stage("encode", 7);
+    CHECK(placed.what() ==
+          std::string("stage 'encode', batch 7: call() failed: badName (because) at file.cpp:3"));
+    CHECK(placed.stage() == "encode");
+    CHECK(placed.batch() == 7);
+    CHECK(placed.call() == "call()");
+    CHECK(placed.name() == "badName");
+    CHECK(plain.stage().empty()); // the original is as it was
+}
+
+TEST_CASE("an error is caught as what it derives from") {
+    try {
+        throw Error("a sentence");
+    } catch (const std::exception& error) {
+        CHECK(error.what() == std::string("a sentence"));
+    }
+}

@@ -1,0 +1,63 @@
+// Host events on several streams at once, and their lifetime.
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "support/on_stream.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE("recorded on several streams, an event is reached when all records are") {
+    const HostStream first;
+    const HostStream second;
+    const HostStream third;
+    HostEvent event;
+    const ScopedLatch latch;
+
+    hold(first, latch);
+    event.record(first);
+    event.record(second);
+    event.record(third);
+    second.synchronize();
+    third.synchronize(); // the later two records are reached before the first
+    CHECK_FALSE(event.done());
+
+    latch.open();
+    event.synchronize();
+    CHECK(event.done());
+    first.synchronize();
+
+    event.record(second); // and it goes on as before
+    event.synchronize();
+    CHECK(event.done());
+}
+
+TEST_CASE("records that are reached in any order add up") {
+    constexpr int streams = 4;
+    const HostStream stream[streams];
+    HostEvent event;
+    for (int round = 0; round < 200; ++round) {
+        for (const HostStream& each : stream)
+            event.record(each);
+        event.synchronize();
+        REQUIRE(event.done());
+    }
+}
+
+TEST_CASE("an event's memory lives as long as the tasks that refer to it") {
+    const HostStream writer;
+    const HostStream reader;
+    const ScopedLatch latch;
+    for (int i = 0; i < 50; ++i) {
+        HostEvent event;
+        if (i == 0)
+            hold(writer, latch);
+        event.record(writer);
+        reader.wait(event);
+    }
+    CHECK_FALSE(reader.done());
+    latch.open();
+    reader.synchronize();
+    CHECK_FALSE(latch.timed_out());
+}

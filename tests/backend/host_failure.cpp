@@ -1,0 +1,163 @@
+// A task that throws fails its stream: later work is skipped, who waits is told, nobody hangs.
+#include <doctest/doctest.h>
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "support/error_text.hpp"
+#include "support/on_stream.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+void fail(const HostStream& stream, const std::string& why) {
+    stream.enqueue([why] { throw std::runtime_error(why); });
+}
+} // namespace
+
+TEST_CASE("synchronizing reports what a task threw, with the original inside") {
+    const HostStream stream;
+    fail(stream, "the tape ran out");
+    std::string nested;
+    try {
+        stream.synchronize();
+        FAIL("synchronize did not throw");
+    } catch (const Error& error) {
+        CHECK(error.what() == std::string("work on a host stream failed: the tape ran out"));
+        try {
+            std::rethrow_if_nested(error);
+        } catch (const std::runtime_error& original) {
+            nested = original.what();
+        }
+    }
+    CHECK(nested == "the tape ran out");
+}
+
+TEST_CASE("an exception of any type is carried") {
+    const HostStream stream;
+    stream.enqueue([] { throw 42; });
+    int nested = 0;
+    try {
+        stream.synchronize();
+    } catch (const Error& error) {
+        CHECK(contains(error.what(), "an exception of an unknown type"));
+        try {
+            std::rethrow_if_nested(error);
+        } catch (int number) {
+            nested = number;
+        }
+    }
+    CHECK(nested == 42);
+}
+
+TEST_CASE("after a failure, work is skipped until the failure is cleared") {
+    const HostStream stream;
+    int ran = 0;
+    stream.enqueue([&ran] { ran += 1; });
+    fail(stream, "first");
+    stream.enqueue([&ran] { ran += 10; });
+    CHECK_THROWS_AS(stream.synchronize(), Error);
+    stream.enqueue([&ran] { ran += 100; });
+    CHECK_THROWS_AS(stream.synchronize(), Error); // it stays failed
+    CHECK(ran == 1);
+
+    Host::clear_failure(stream.native());
+    stream.enqueue([&ran] { ran += 1000; });
+    stream.synchronize();
+    CHECK(ran == 1001);
+}
+
+TEST_CASE("the first failure is the one reported") {
+    const HostStream stream;
+    const ScopedLatch latch;
+    hold(stream, latch);
+    fail(stream, "the cause");
+    fail(stream, "a consequence");
+    latch.open();
+    CHECK(contains(text_of([&] { stream.synchronize(); }), "the cause"));
+    CHECK(contains(text_of([&] { stream.synchronize(); }), "the cause"));
+}
+
+TEST_CASE("asking whether a failed stream is done reports the failure") {
+    const HostStream stream;
+    fail(stream, "broken");
+    std::string text;
+    CHECK(eventually([&] {
+        bool done = false;
+        text = text_of([&] { done = stream.done(); });
+        CHECK_FALSE(done); // it never says that all is well
+        return !text.empty();
+    }));
+    CHECK(contains(text, "broken"));
+}
+
+TEST_CASE("asking never passes a failure over in the moment that it happens") {
+    for (int round = 0; round < 300; ++round) {
+        const HostStream stream;
+        fail(stream, "broken");
+        bool said_done = false;
+        bool reported = false;
+        while (!said_done && !reported)
+            reported = !text_of([&] { said_done = stream.done(); }).empty();
+        REQUIRE_FALSE(said_done);
+    }
+}
+
+TEST_CASE("throw_if_failed asks without waiting") {
+    const HostStream stream;
+    const ScopedLatch latch;
+    Host::throw_if_failed(stream.native());
+    hold(stream, latch);
+    fail(stream, "broken");
+    Host::throw_if_failed(stream.native()); // not known yet
+    latch.open();
+    CHECK_THROWS_AS(stream.synchronize(), Error);
+    CHECK(contains(text_of([&] { Host::throw_if_failed(stream.native()); }), "broken"));
+    Host::clear_failure(stream.native());
+    Host::throw_if_failed(stream.native());
+}
+
+TEST_CASE("an event on a failed stream is reached, and reports the failure") {
+    const HostStream stream;
+    const HostStream waiting;
+    HostEvent event;
+    fail(stream, "broken");
+    event.record(stream);
+    waiting.wait(event);
+    bool ran = false;
+    waiting.enqueue([&ran] { ran = true; });
+    waiting.synchronize(); // neither hangs nor fails by itself
+    CHECK(ran);
+    CHECK(contains(text_of([&] { event.synchronize(); }), "broken"));
+    CHECK(contains(text_of([&] { (void)event.done(); }), "broken"));
+
+    Host::clear_failure(stream.native());
+    event.record(stream);
+    event.synchronize();
+    CHECK(event.done());
+}
+
+TEST_CASE("a failed stream still waits for others' events") {
+    const HostStream other;
+    const HostStream stream;
+    HostEvent event;
+    HostEvent behind;
+    const ScopedLatch latch;
+    fail(stream, "broken");
+    hold(other, latch);
+    event.record(other);
+    stream.wait(event);
+    behind.record(stream);
+    CHECK(eventually([&] { return !text_of([&] { (void)stream.done(); }).empty(); }));
+    CHECK_FALSE(behind.native()->done()); // order is kept although work is skipped
+    latch.open();
+    CHECK(contains(text_of([&] { behind.synchronize(); }), "broken"));
+}
+
+TEST_CASE("a failed stream can be destroyed") {
+    const HostStream stream;
+    fail(stream, "broken");
+    stream.enqueue([] {});
+}

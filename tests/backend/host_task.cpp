@@ -1,0 +1,113 @@
+// What a host stream can be handed to run.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <sluice/backend/stream.hpp>
+
+#include "support/heap_count.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// Adds to a count when it is run, and keeps a second one of its living copies.
+template <std::size_t Bytes>
+struct Probe {
+    int* runs;
+    std::shared_ptr<int> life;
+    std::array<unsigned char, Bytes> ballast;
+
+    void operator()() {
+        int sum = 0;
+        for (const unsigned char byte : ballast)
+            sum += byte;
+        *runs += sum == static_cast<int>(Bytes) ? 1 : 1000;
+    }
+};
+
+template <std::size_t Bytes>
+void run_probe(bool fits_inline) {
+    const HostStream stream;
+    int runs = 0;
+    auto life = std::make_shared<int>(0);
+    Probe<Bytes> probe{&runs, life, {}};
+    probe.ballast.fill(1);
+
+    const HeapCount heap;
+    stream.enqueue(probe);
+    CHECK((heap.allocations() == 0) == fits_inline);
+    stream.enqueue(std::move(probe));
+    stream.synchronize();
+    CHECK(runs == 2);
+    probe.life.reset();
+    CHECK(life.use_count() == 1); // a task is destroyed when it has run, not when its place is used again
+}
+
+struct alignas(64) Aligned {
+    std::uintptr_t* address;
+    void operator()() { *address = reinterpret_cast<std::uintptr_t>(this); }
+};
+
+struct ThrowsWhenMoved {
+    int* runs;
+    explicit ThrowsWhenMoved(int* count) : runs(count) {}
+    ThrowsWhenMoved(const ThrowsWhenMoved&) = default;
+    ThrowsWhenMoved(ThrowsWhenMoved&& other) noexcept(false) : runs(other.runs) {}
+    void operator()() { ++*runs; }
+};
+
+} // namespace
+
+TEST_CASE("tasks of any size run, and only large ones take heap memory") {
+    run_probe<16>(true);
+    run_probe<host::Task::inline_bytes - 2 * sizeof(void*) - sizeof(int*)>(true);
+    run_probe<host::Task::inline_bytes>(false);
+    run_probe<4096>(false);
+}
+
+TEST_CASE("a task may be move-only") {
+    const HostStream stream;
+    int seen = 0;
+    stream.enqueue([&seen, owned = std::make_unique<int>(7)] { seen = *owned; });
+    stream.synchronize();
+    CHECK(seen == 7);
+}
+
+TEST_CASE("a task may change what it holds") {
+    const HostStream stream;
+    int seen = 0;
+    stream.enqueue([&seen, count = 41]() mutable { seen = ++count; });
+    stream.synchronize();
+    CHECK(seen == 42);
+}
+
+TEST_CASE("a task that needs more alignment gets it") {
+    const HostStream stream;
+    std::uintptr_t address = 1;
+    stream.enqueue(Aligned{&address});
+    stream.synchronize();
+    CHECK(address % 64 == 0);
+}
+
+TEST_CASE("a task whose move may throw is not moved about") {
+    const HostStream stream;
+    int runs = 0;
+    ThrowsWhenMoved task{&runs};
+    stream.enqueue(task);
+    stream.synchronize();
+    CHECK(runs == 1);
+}
+
+TEST_CASE("a function is a task") {
+    const HostStream stream;
+    static int calls = 0;
+    calls = 0;
+    stream.enqueue(+[] { ++calls; });
+    stream.synchronize();
+    CHECK(calls == 1);
+}

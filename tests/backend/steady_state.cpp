@@ -1,0 +1,59 @@
+// Once made, streams and events take no heap memory.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <memory>
+
+#include <sluice/backend/stream.hpp>
+
+#include "support/backend.hpp"
+#include "support/heap_count.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE("the count sees the allocations of the program") {
+    const HeapCount heap;
+    auto one = std::make_unique<int>(1);
+    auto aligned = std::make_unique<std::array<float, 16>>();
+    CHECK(heap.allocations() == 2);
+}
+
+TEST_CASE_TEMPLATE("recording and waiting allocate nothing", B, TestBackend) {
+    const BasicStream<B> first;
+    const BasicStream<B> second;
+    BasicEvent<B> forth;
+    BasicEvent<B> back;
+    const auto exchange = [&] {
+        for (int i = 0; i < 100; ++i) {
+            forth.record(first);
+            second.wait(forth);
+            back.record(second);
+            first.wait(back);
+        }
+        first.synchronize();
+        second.synchronize();
+    };
+    exchange();
+    const HeapCount heap;
+    exchange();
+    CHECK(heap.allocations() == 0);
+}
+
+#if !defined(SLUICE_TEST_CUDA)
+TEST_CASE("enqueueing small tasks allocates nothing") {
+    const HostStream stream;
+    std::array<double, 16> numbers{};
+    double sum = 0;
+    const auto enqueue = [&] {
+        for (int i = 0; i < 2000; ++i) // more than the queue holds
+            stream.enqueue([&sum, numbers, i] { sum += numbers[static_cast<std::size_t>(i) % 16] + 1; });
+        stream.synchronize();
+    };
+    enqueue();
+    const HeapCount heap;
+    enqueue();
+    CHECK(heap.allocations() == 0);
+    CHECK(sum == 4000);
+}
+#endif

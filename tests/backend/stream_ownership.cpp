@@ -1,0 +1,118 @@
+// An owner destroys its stream once, whatever it is moved onto.
+#include <doctest/doctest.h>
+
+#include <utility>
+#include <vector>
+
+#include "support/alive.hpp"
+#include "support/backend.hpp"
+#include "support/on_stream.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE_TEMPLATE("a stream lives as long as its owner", B, TestBackend) {
+    const Alive before = alive_now<B>();
+    const auto created = B::counts().streams.created.load();
+    {
+        const BasicStream<B> first;
+        const BasicStream<B> second;
+        CHECK(alive_now<B>().streams == before.streams + 2);
+        CHECK(B::counts().streams.created == created + 2);
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE_TEMPLATE("a moved stream is the same stream", B, TestBackend) {
+    const Alive before = alive_now<B>();
+    {
+        BasicStream<B> first;
+        const auto native = first.native();
+        const BasicStream<B> second{std::move(first)};
+        CHECK(second.native() == native);
+        CHECK(alive_now<B>().streams == before.streams + 1);
+        second.synchronize();
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE_TEMPLATE("a stream may be moved onto itself", B, TestBackend) {
+    const Alive before = alive_now<B>();
+    {
+        BasicStream<B> stream;
+        const auto native = stream.native();
+        move_onto_itself(stream);
+        CHECK(stream.native() == native);
+        CHECK(alive_now<B>().streams == before.streams + 1);
+
+        bool ran = false;
+        run_on(stream, [&ran] { ran = true; });
+        stream.synchronize();
+        CHECK(ran);
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE_TEMPLATE("a stream moved onto another destroys that one", B, TestBackend) {
+    const Alive before = alive_now<B>();
+    {
+        BasicStream<B> target;
+        BasicStream<B> moved;
+        const auto native = moved.native();
+        target = std::move(moved);
+        CHECK(target.native() == native);
+        CHECK(alive_now<B>().streams == before.streams + 1);
+
+        moved = BasicStream<B>{}; // a moved-from stream may be assigned to
+        moved.synchronize();
+        target.synchronize();
+        CHECK(alive_now<B>().streams == before.streams + 2);
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE_TEMPLATE("streams move within containers", B, TestBackend) {
+    const Alive before = alive_now<B>();
+    {
+        std::vector<BasicStream<B>> streams;
+        for (int i = 0; i < 5; ++i) // which grows, and so moves them
+            streams.emplace_back();
+        streams.erase(streams.begin() + 1);
+        CHECK(alive_now<B>().streams == before.streams + 4);
+        for (const auto& stream : streams)
+            stream.synchronize();
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE_TEMPLATE("a released stream is the caller's, and can be adopted", B, TestBackend) {
+    const Alive before = alive_now<B>();
+    {
+        typename B::NativeStream native{};
+        {
+            BasicStream<B> stream;
+            native = stream.release();
+            CHECK(stream.native() == typename B::NativeStream{});
+        }
+        CHECK(alive_now<B>().streams == before.streams + 1); // nobody has destroyed it
+
+        const auto adopted = BasicStream<B>::from_native_handle(native);
+        CHECK(adopted.native() == native);
+        bool ran = false;
+        run_on(adopted, [&ran] { ran = true; });
+        adopted.synchronize();
+        CHECK(ran);
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE_TEMPLATE("a reference destroys nothing", B, TestBackend) {
+    const BasicStream<B> stream;
+    const Alive before = alive_now<B>();
+    {
+        const BasicStreamRef<B> ref = stream;
+        CHECK(ref.done());
+    }
+    CHECK(alive_now<B>() == before);
+    stream.synchronize();
+}
