@@ -1,0 +1,164 @@
+// Contract 5: work that fails after its stage has returned. On the host a task throws; what a device's fault
+// does is in device_fault.cpp.
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+#include "pipeline/thrown.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Host;
+constexpr std::size_t words = 16;
+constexpr std::size_t batches = 5;
+constexpr int stages = 3;
+
+// The work of one stage for one batch throws, a little after it was enqueued.
+void arrange_fault(Chain<B>& chain, std::size_t stage, std::size_t batch) {
+    chain.before = [=](std::size_t at_stage, HostStreamRef stream, std::size_t at_batch) {
+        if (at_stage == stage && at_batch == batch) {
+            stream.enqueue([] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                throw std::range_error("bad pixel");
+            });
+        }
+    };
+}
+
+template <class P>
+void submit_all(P& pipeline, const Inputs<B>& inputs) {
+    for (std::size_t batch = 0; batch < batches; ++batch)
+        pipeline.submit(inputs[batch]);
+}
+
+template <class P>
+void await_known_fault(P& pipeline, std::size_t stage) {
+    while (pipeline.stream(stage).native()->failure() == nullptr)
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+// Each schedule, and each stage whose work fails.
+template <class Check>
+void for_each_place(Check&& check) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(stage);
+            check(schedule, stage);
+        }
+    }
+}
+
+bool is_bad_pixel(const std::range_error& error) { return std::string(error.what()) == "bad pixel"; }
+
+} // namespace
+
+TEST_CASE("Contract 5: a fault that is known is reported at the next submit, flush or finish") {
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(stages, words, batches);
+    const HostStream stream;
+    for_each_place([&](Schedule schedule, std::size_t stage) {
+        for (const std::string call : {"submit", "flush", "flush(stream)", "finish"}) {
+            CAPTURE(call);
+            chain.clear();
+            arrange_fault(chain, stage, 1);
+            auto pipeline = chain.pipeline<stages>({.schedule = schedule});
+            pipeline.submit(inputs[0]);
+            pipeline.submit(inputs[1]);
+            await_known_fault(pipeline, stage);
+            const Caught error([&] {
+                if (call == "submit")
+                    pipeline.submit(inputs[2]);
+                if (call == "flush")
+                    pipeline.flush();
+                if (call == "flush(stream)")
+                    pipeline.flush(stream);
+                if (call == "finish")
+                    pipeline.finish();
+            });
+            CHECK(error.text() == "work on a host stream failed: bad pixel");
+            CHECK(error.nests<std::range_error>(is_bad_pixel));
+            CHECK(pipeline.failed());
+            CHECK(
+                contains_all(text_of([&] { pipeline.submit(inputs[2]); }), {"needs a reset()", "bad pixel"}));
+        }
+    });
+}
+
+TEST_CASE("Contract 5: finish waits for a fault and reports it; reset makes the pipeline usable") {
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(stages, words, batches);
+    for_each_place([&](Schedule schedule, std::size_t stage) {
+        chain.clear();
+        arrange_fault(chain, stage, batches - 1);
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule});
+        submit_all(pipeline, inputs);
+        const Caught error([&] { pipeline.finish(); });
+        CHECK(error.text() == "work on a host stream failed: bad pixel");
+        CHECK(error.nests<std::range_error>(is_bad_pixel));
+        CHECK(pipeline.failed());
+
+        pipeline.reset();
+        chain.before = nullptr;
+        chain.clear();
+        CHECK_FALSE(pipeline.failed());
+        submit_all(pipeline, inputs);
+        pipeline.finish();
+        CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches)));
+    });
+}
+
+TEST_CASE("Contract 5: with attribute_faults a fault is reported with its stage and batch") {
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(stages, words, batches);
+    for_each_place([&](Schedule schedule, std::size_t stage) {
+        chain.clear();
+        arrange_fault(chain, stage, 3);
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule, .attribute_faults = true});
+        const Caught error([&] { submit_all(pipeline, inputs); });
+        REQUIRE(error);
+        CHECK(error->stage() == Chain<B>::names[stage]);
+        CHECK(error->batch() == std::size_t{3});
+        CHECK(error.text() == "stage '" + std::string(Chain<B>::names[stage]) +
+                                  "', batch 3: work on a host stream failed: bad pixel");
+        CHECK(pipeline.submitted() == 3);
+    });
+}
+
+TEST_CASE("Contract 5: a fault that nobody asked for does not trouble the destructor") {
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(stages, words, batches);
+    for_each_place([&](Schedule schedule, std::size_t stage) {
+        chain.clear();
+        arrange_fault(chain, stage, 1);
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule});
+        pipeline.submit(inputs[0]);
+        pipeline.submit(inputs[1]);
+    });
+}
+
+TEST_CASE("Contract 5: a stage that throws is reported before an earlier fault of its stream") {
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(stages, words, batches);
+    chain.before = [](std::size_t stage, HostStreamRef stream, std::size_t) {
+        if (stage == 1) {
+            stream.enqueue([] { throw std::range_error("bad pixel"); });
+            throw std::logic_error("no weights");
+        }
+    };
+    auto pipeline = chain.pipeline<stages>();
+    CHECK(text_of([&] { pipeline.submit(inputs[0]); }) ==
+          "stage 'second', batch 0: its callable threw: no weights");
+    pipeline.reset();
+    chain.before = nullptr;
+    chain.clear();
+    submit_all(pipeline, inputs);
+    pipeline.finish();
+    CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches)));
+}

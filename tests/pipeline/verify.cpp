@@ -1,0 +1,113 @@
+// Contract 3: verify_schedules finds what differs, and says so.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/sluice.hpp>
+
+#include "pipeline/thrown.hpp"
+#include "support/backend.hpp"
+#include "support/stream_ops.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+constexpr std::size_t words = 32;
+
+struct Nothing {};
+
+// Two stages that share memory beside their slots: the first counts batches in it, the second notes the
+// count. Under Schedule::serial it notes 1, 2, 3 …; when the first stage runs ahead, it notes more.
+std::vector<Word> run_with_shared_memory(Schedule schedule) {
+    constexpr std::size_t batches = 6;
+    const BasicStream<B> stream;
+    DeviceBuffer<Word, B> shared(words);
+    DeviceBuffer<Word, B> noted(words * batches);
+    fill_bytes(stream, shared, 0);
+    fill_bytes(stream, noted, 0);
+    stream.synchronize();
+
+    std::size_t batch = 0;
+    Stage count{"count", [&](Ref on, int, Nothing&) {
+                    ops::add_racing(on.native(), shared.data(), shared.data(), 1, words);
+                }};
+    Stage note{"note", [&](Ref on, Nothing&) {
+                   ops::spin(on.native(), 3000);
+                   ops::add_racing(on.native(), noted.data() + words * batch++, shared.data(), 0, words);
+               }};
+    TwoStreamPipeline pipeline{
+        count, note, [](int) { return Nothing{}; }, {.schedule = schedule, .slots = 4}};
+    for (std::size_t i = 0; i < batches; ++i)
+        pipeline.submit(0);
+    pipeline.finish();
+    std::vector<Word> result(noted.size());
+    copy_and_wait(stream, result, noted);
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("Contract 3: verify_schedules finds memory that stages share without a slot") {
+    const ScheduleVerdict verdict = verify_schedules(run_with_shared_memory);
+    CHECK_FALSE(verdict);
+    CHECK(
+        contains_all(verdict.difference, {"schedule overlapped differs from serial", "result ", " of 192"}));
+}
+
+TEST_CASE("Contract 3: verify_schedules names the first result that has other bits") {
+    const auto run = [](Schedule schedule) {
+        return schedule == Schedule::serial ? std::vector<float>{1, 2, 3, 4} : std::vector<float>{1, 2, 7, 8};
+    };
+    CHECK(verify_schedules(run).difference == "schedule overlapped differs from serial: result 2 of 4 is the "
+                                              "first that has other bits");
+}
+
+TEST_CASE("Contract 3: verify_schedules compares bits, not values") {
+    const auto zeros = [](Schedule schedule) {
+        return std::vector<double>{schedule == Schedule::serial ? 0.0 : -0.0};
+    };
+    CHECK_FALSE(verify_schedules(zeros));
+    const auto nans = [](Schedule) { return std::vector<double>{std::numeric_limits<double>::quiet_NaN()}; };
+    CHECK(verify_schedules(nans));
+}
+
+TEST_CASE("Contract 3: verify_schedules counts the results") {
+    const auto run = [](Schedule schedule) { return std::vector<int>(schedule == Schedule::serial ? 3 : 2); };
+    CHECK(verify_schedules(run).difference ==
+          "schedule overlapped differs from serial: 2 results instead of 3");
+    const auto none = [](Schedule) { return std::vector<int>(); };
+    CHECK(verify_schedules(none));
+}
+
+TEST_CASE("Contract 3: verify_schedules repeats each schedule, the first one too") {
+    std::vector<Schedule> runs;
+    const auto run = [&](Schedule schedule) {
+        runs.push_back(schedule);
+        return std::vector<std::size_t>{7};
+    };
+    CHECK(verify_schedules(run, {Schedule::serial, Schedule::overlapped}, 2));
+    CHECK(runs ==
+          std::vector{Schedule::serial, Schedule::serial, Schedule::overlapped, Schedule::overlapped});
+
+    int calls = 0;
+    const auto third_differs = [&](Schedule) { return std::vector<int>{++calls == 3 ? 1 : 0}; };
+    CHECK(verify_schedules(third_differs, {Schedule::serial}, 3).difference ==
+          "schedule serial differs from serial: result 0 of 1 is the first that has other bits");
+    CHECK(calls == 3);
+}
+
+TEST_CASE("Contract 3: verify_schedules passes on what the run throws") {
+    const auto run = [](Schedule) -> std::vector<int> { throw std::logic_error("no data"); };
+    CHECK_THROWS_WITH_AS(verify_schedules(run), "no data", std::logic_error);
+}
+
+TEST_CASE("Contract 3: schedules have names") {
+    CHECK(std::string(to_string(Schedule::serial)) == "serial");
+    CHECK(std::string(to_string(Schedule::overlapped)) == "overlapped");
+}

@@ -1,0 +1,144 @@
+// A backend that does something of a test's own before each call of another one.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/default.hpp>
+
+namespace sluice::test {
+
+/// Forwards every function of the concept `Backend` to `B`. Before those that may throw it calls
+///
+/// - `Hook::template before<B>("create_event")` where no stream is concerned,
+/// - `Hook::template before<B>("record", stream)` where one is.
+///
+/// What the hook throws is thrown instead of the call. Objects are counted in `B::counts()`.
+template <Backend B, class Hook>
+struct Hooked {
+    using NativeStream = typename B::NativeStream;
+    using NativeEvent = typename B::NativeEvent;
+
+    static constexpr const char* name = B::name;
+    static ObjectCounts& counts() noexcept { return B::counts(); }
+
+    static int device_count() {
+        before("device_count");
+        return B::device_count();
+    }
+    static int current_device() {
+        before("current_device");
+        return B::current_device();
+    }
+    static void set_device(int device) {
+        before("set_device");
+        B::set_device(device);
+    }
+    static std::string device_name(int device) {
+        before("device_name");
+        return B::device_name(device);
+    }
+    static PriorityRange priorities() {
+        before("priorities");
+        return B::priorities();
+    }
+
+    static NativeStream create_stream(const StreamOptions& options) {
+        before("create_stream");
+        return B::create_stream(options);
+    }
+    static void destroy_stream(NativeStream stream) noexcept { B::destroy_stream(stream); }
+    static void synchronize_stream(NativeStream stream) {
+        before("synchronize_stream", stream);
+        B::synchronize_stream(stream);
+    }
+    static bool stream_done(NativeStream stream) {
+        before("stream_done", stream);
+        return B::stream_done(stream);
+    }
+    static int device_of(NativeStream stream) {
+        before("device_of", stream);
+        return B::device_of(stream);
+    }
+    static int priority_of(NativeStream stream) {
+        before("priority_of", stream);
+        return B::priority_of(stream);
+    }
+    template <class F>
+    static void enqueue(NativeStream stream, F&& callable) requires requires(F f) {
+        B::enqueue(stream, std::forward<F>(f));
+    }
+    {
+        before("enqueue", stream);
+        B::enqueue(stream, std::forward<F>(callable));
+    }
+
+    static NativeEvent create_event(const EventOptions& options) {
+        before("create_event");
+        return B::create_event(options);
+    }
+    static void destroy_event(NativeEvent event) noexcept { B::destroy_event(event); }
+    static void record(NativeEvent event, NativeStream stream) {
+        before("record", stream);
+        B::record(event, stream);
+    }
+    static void wait(NativeStream stream, NativeEvent event) {
+        before("wait", stream);
+        B::wait(stream, event);
+    }
+    static void synchronize_event(NativeEvent event) {
+        before("synchronize_event");
+        B::synchronize_event(event);
+    }
+    static bool event_done(NativeEvent event) {
+        before("event_done");
+        return B::event_done(event);
+    }
+    static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
+        before("elapsed_milliseconds");
+        return B::elapsed_milliseconds(start, stop);
+    }
+
+    static void* allocate_device(std::size_t bytes) {
+        before("allocate_device");
+        return B::allocate_device(bytes);
+    }
+    static void* allocate_device(std::size_t bytes, NativeStream stream) {
+        before("allocate_device", stream);
+        return B::allocate_device(bytes, stream);
+    }
+    static void free_device(void* memory) noexcept { B::free_device(memory); }
+    static void free_device(void* memory, NativeStream stream) noexcept { B::free_device(memory, stream); }
+    static void* allocate_pinned(std::size_t bytes) {
+        before("allocate_pinned");
+        return B::allocate_pinned(bytes);
+    }
+    static void free_pinned(void* memory) noexcept { B::free_pinned(memory); }
+    static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
+        before("copy", stream);
+        B::copy(to, from, bytes, kind, stream);
+    }
+    static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
+        before("fill_bytes", stream);
+        B::fill_bytes(memory, value, bytes, stream);
+    }
+
+    static void check_launches() {
+        before("check_launches");
+        B::check_launches();
+    }
+    static void throw_if_failed(NativeStream stream) {
+        before("throw_if_failed", stream);
+        B::throw_if_failed(stream);
+    }
+    static void clear_failure(NativeStream stream) noexcept { B::clear_failure(stream); }
+
+private:
+    static void before(const char* function) { Hook::template before<B>(function); }
+    static void before(const char* function, NativeStream stream) {
+        Hook::template before<B>(function, stream);
+    }
+};
+
+} // namespace sluice::test
