@@ -3,6 +3,16 @@
 
 include(FetchContent)
 
+# Spares other people's headers our warnings, as those of an installed package are. (FetchContent_Declare's SYSTEM
+# says the same, but CMake 3.25.1 hands it to git.)
+function(sluice_quiet_headers target)
+    get_target_property(aliased ${target} ALIASED_TARGET)
+    if(aliased)
+        set(target ${aliased})
+    endif()
+    set_target_properties(${target} PROPERTIES SYSTEM ON)
+endfunction()
+
 macro(sluice_require_doctest)
     set(DOCTEST_WITH_TESTS OFF)
     set(DOCTEST_WITH_MAIN_IN_STATIC_LIB OFF)
@@ -11,8 +21,9 @@ macro(sluice_require_doctest)
         doctest
         GIT_REPOSITORY https://github.com/doctest/doctest.git
         GIT_TAG 1da23a3e8119ec5cce4f9388e91b065e20bf06f5 # v2.4.12
-        SYSTEM FIND_PACKAGE_ARGS 2.4.8 QUIET GLOBAL)
+        FIND_PACKAGE_ARGS 2.4.8 QUIET GLOBAL)
     FetchContent_MakeAvailable(doctest)
+    sluice_quiet_headers(doctest::doctest)
 endmacro()
 
 macro(sluice_require_benchmark)
@@ -24,8 +35,9 @@ macro(sluice_require_benchmark)
         benchmark
         GIT_REPOSITORY https://github.com/google/benchmark.git
         GIT_TAG c58e6d0710581e3a08d65c349664128a8d9a2461 # v1.9.1
-        SYSTEM FIND_PACKAGE_ARGS 1.7 QUIET GLOBAL)
+        FIND_PACKAGE_ARGS 1.7 QUIET GLOBAL)
     FetchContent_MakeAvailable(benchmark)
+    sluice_quiet_headers(benchmark::benchmark)
 endmacro()
 
 macro(sluice_require_cli11)
@@ -37,8 +49,9 @@ macro(sluice_require_cli11)
         CLI11
         GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
         GIT_TAG 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9 # v2.4.2
-        SYSTEM FIND_PACKAGE_ARGS 2.1 QUIET GLOBAL)
+        FIND_PACKAGE_ARGS 2.1 QUIET GLOBAL)
     FetchContent_MakeAvailable(CLI11)
+    sluice_quiet_headers(CLI11::CLI11)
 endmacro()
 
 macro(sluice_require_nlohmann_json)
@@ -46,10 +59,12 @@ macro(sluice_require_nlohmann_json)
     set(JSON_Install OFF)
     FetchContent_Declare(
         nlohmann_json
-        GIT_REPOSITORY https://github.com/nlohmann/json.git
-        GIT_TAG 9cca280a4d0ccf0c08f47a99aa71d1b0e52f8d03 # v3.11.3
-        SYSTEM FIND_PACKAGE_ARGS 3.11 QUIET GLOBAL)
+        URL https://github.com/nlohmann/json/releases/download/v3.11.3/json.tar.xz # the repository is large
+        URL_HASH SHA256=d6c65aca6b1ed68e7a182f4757257b107ae403032760ed6ef121c9d55e81757d
+        DOWNLOAD_EXTRACT_TIMESTAMP ON
+        FIND_PACKAGE_ARGS 3.11 QUIET GLOBAL)
     FetchContent_MakeAvailable(nlohmann_json)
+    sluice_quiet_headers(nlohmann_json::nlohmann_json)
 endmacro()
 
 macro(sluice_require_png)
