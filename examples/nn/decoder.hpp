@@ -1,0 +1,215 @@
+/// \file
+/// The trainable decoder: from features to a class for each pixel.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nn/convolution_3x3.hpp>
+#include <nn/encoder.hpp>
+#include <nn/operators/loss.hpp>
+
+namespace nn {
+
+/// What a decoder is made for.
+struct DecoderOptions {
+    std::size_t height = 0;            ///< pixels of an image; a multiple of 2^(number of doublings)
+    std::size_t width = 0;             ///< likewise
+    std::vector<std::size_t> channels; ///< of the features, then after each doubling: the encoder's, reversed
+    std::size_t classes = 0;           ///< at most 256
+    std::size_t batch = 0;             ///< images in one call, at most
+    float learning_rate = 0.0f;        ///< of plain gradient descent
+    Precision precision = Precision::tf32; ///< of the products on a device
+    std::uint64_t seed = 0;                ///< of the first weights
+};
+
+/// Transposed 2×2 convolutions of stride 2, a ReLU after each, then a 3×3 convolution to the classes; mean
+/// cross-entropy over all pixels.
+///
+/// Features are as an Encoder gives them. An object is driven by one thread, and by one stream at a time; two
+/// objects are independent. All memory is allocated at the start, for `batch` images: later calls only enqueue.
+template <sluice::Backend B>
+class Decoder {
+public:
+    /// Throws `sluice::Error` when an option is out of its bounds, or there is not enough memory.
+    explicit Decoder(const DecoderOptions& options);
+
+    const DecoderOptions& options() const noexcept { return options_; }
+    /// Features of one image.
+    std::size_t features_size() const noexcept { return feature_pixels_ * options_.channels.front(); }
+    /// Labels of one image.
+    std::size_t labels_size() const noexcept { return options_.height * options_.width; }
+
+    /// One step of training on features [N h w, C] and labels [N, H, W], 1 ≤ N ≤ `options().batch`. Writes the mean
+    /// loss from before the step to the one element of `loss`. Throws `sluice::Error` when a size does not fit.
+    void step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+              sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss);
+
+    /// The most likely class of each pixel [N, H, W].
+    void predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                 sluice::DeviceSpan<std::uint8_t, B> predictions);
+
+    void set_learning_rate(float rate) noexcept { options_.learning_rate = rate; }
+
+    /// The weights, named and laid out as PyTorch does for `Sequential(ConvTranspose2d, ReLU, …, Conv2d)`. Waits for
+    /// `stream`.
+    std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream) const;
+
+    /// Takes the weights from among `tensors`. Waits for `stream`. Throws `sluice::Error` at the first that is
+    /// missing or of another shape.
+    void load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors);
+
+private:
+    static constexpr std::uint16_t random_operation = 0xE002;
+
+    Decoder(const DecoderOptions& options, const PixelOrder& order);
+
+    std::size_t rows_of(std::size_t images, std::size_t level) const {
+        return (images * feature_pixels_) << (2 * level);
+    }
+    /// A matrix of the size of the map after `level` doublings, at the start of `buffer`.
+    Matrix<float, B> sized(sluice::DeviceBuffer<float, B>& buffer, std::size_t images, std::size_t level) {
+        const std::size_t rows = rows_of(images, level);
+        const std::size_t columns = options_.channels[level];
+        return {buffer.span().first(rows * columns), rows, columns};
+    }
+    Matrix<float, B> logits(std::size_t images) {
+        return {logits_.span().first(images * labels_size() * options_.classes), images * labels_size(),
+                options_.classes};
+    }
+    std::size_t forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                        std::size_t labels);
+
+    DecoderOptions options_;
+    std::size_t feature_pixels_;
+    sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
+    MatrixProducts<B> products_;
+    std::vector<Layer<B>> layers_;
+    Convolution3x3<B> last_;
+    std::vector<sluice::DeviceBuffer<float, B>> maps_; // after each doubling
+    sluice::DeviceBuffer<float, B> gradients_[2];
+    sluice::DeviceBuffer<float, B> logits_;
+    sluice::DeviceBuffer<float, B> losses_;
+    sluice::DeviceBuffer<double, B> scratch_;
+};
+
+// ---------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+inline DecoderOptions checked(const DecoderOptions& options) {
+    if (options.channels.size() < 2 || options.batch == 0 || options.classes == 0 || options.classes > 256) {
+        throw sluice::Error("decoder: " + std::to_string(options.channels.size()) +
+                            " sizes of maps, a batch of " + std::to_string(options.batch) + " images and " +
+                            std::to_string(options.classes) +
+                            " classes; expected at least 2, at least 1, and 1 to 256");
+    }
+    return options;
+}
+
+} // namespace detail
+
+template <sluice::Backend B>
+Decoder<B>::Decoder(const DecoderOptions& options)
+    : Decoder(detail::checked(options),
+              PixelOrder(options.height, options.width,
+                         options.channels.empty() ? 0 : options.channels.size() - 1)) {}
+
+template <sluice::Backend B>
+Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
+    : options_(options), feature_pixels_(order.pixels() >> (2 * order.levels())),
+      raster_of_row_(to_device<B>(order.raster_of_row())), products_(options.precision),
+      last_(order, options.channels.back(), options.classes, options.batch,
+            layer_key(options.seed, random_operation, options.channels.size() - 1)),
+      logits_(options.batch * order.pixels() * options.classes), losses_(options.batch * order.pixels()) {
+    std::size_t scratch = std::max(last_.scratch_size(logits_.size()), sum_scratch(losses_.size(), 1));
+    std::size_t gradient_sizes[2] = {0, 0};
+    layers_.reserve(order.levels());
+    for (std::size_t i = 0; i < order.levels(); ++i) {
+        layers_.emplace_back(
+            LayerShape::transposed_convolution(options.channels[i], options.channels[i + 1], 2),
+            layer_key(options.seed, random_operation, i));
+        const std::size_t size = rows_of(options.batch, i + 1) * options.channels[i + 1];
+        maps_.emplace_back(size);
+        scratch = std::max(scratch, layers_[i].scratch_size(size));
+        gradient_sizes[i % 2] = std::max(gradient_sizes[i % 2], size);
+    }
+    for (std::size_t turn = 0; turn < 2; ++turn) {
+        gradients_[turn] = sluice::DeviceBuffer<float, B>(gradient_sizes[turn]);
+    }
+    scratch_ = sluice::DeviceBuffer<double, B>(scratch);
+}
+
+/// Fills the logits. Returns the number of images, for which `labels` must be enough.
+template <sluice::Backend B>
+std::size_t Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                                std::size_t labels) {
+    const std::size_t images = images_in("decoder", features.size(), features_size(), options_.batch);
+    require_size("decoder: labels or predictions", labels, images * labels_size());
+    Matrix<const float, B> in{features, rows_of(images, 0), options_.channels[0]};
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+        const Matrix<float, B> out = sized(maps_[i], images, i + 1);
+        layers_[i].forward(stream, products_, in, out, true);
+        in = out;
+    }
+    last_.forward(stream, products_, in, logits(images));
+    return images;
+}
+
+template <sluice::Backend B>
+void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                      sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss) {
+    require_size("decoder: elements of the loss", loss.size(), 1);
+    const float rate = options_.learning_rate;
+    const std::size_t images = forward(stream, features, labels.size());
+    const auto losses = losses_.span().first(labels.size());
+    softmax_cross_entropy(stream, logits(images), labels, raster_of_row_, logits(images), losses);
+    mean(stream, losses, loss, scratch_);
+
+    const std::size_t levels = layers_.size();
+    Matrix<float, B> gradient = sized(gradients_[(levels - 1) % 2], images, levels);
+    last_.backward(stream, products_, logits(images), gradient, rate, scratch_);
+    for (std::size_t i = levels; i-- > 0;) {
+        relu_gradient(stream, sized(maps_[i], images, i + 1).span(), gradient.span());
+        if (i == 0) {
+            // Nobody asks for the gradient of the features: what made them is frozen.
+            const Matrix<const float, B> in{features, rows_of(images, 0), options_.channels[0]};
+            layers_[0].update(stream, products_, in, gradient, rate, scratch_);
+            break;
+        }
+        const Matrix<float, B> next = sized(gradients_[(i - 1) % 2], images, i);
+        // With the weights that went forward, and so before their update.
+        layers_[i].input_gradient(stream, products_, gradient, next);
+        layers_[i].update(stream, products_, sized(maps_[i - 1], images, i), gradient, rate, scratch_);
+        gradient = next;
+    }
+}
+
+template <sluice::Backend B>
+void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                         sluice::DeviceSpan<std::uint8_t, B> predictions) {
+    const std::size_t images = forward(stream, features, predictions.size());
+    predict_classes(stream, logits(images), raster_of_row_, predictions);
+}
+
+template <sluice::Backend B>
+std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) const {
+    std::vector<NamedTensor> tensors;
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+        layers_[i].save(stream, std::to_string(2 * i), tensors);
+    last_.save(stream, std::to_string(2 * layers_.size()), tensors);
+    return tensors;
+}
+
+template <sluice::Backend B>
+void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+        layers_[i].load(stream, std::to_string(2 * i), tensors);
+    last_.load(stream, std::to_string(2 * layers_.size()), tensors);
+}
+
+} // namespace nn

@@ -1,0 +1,235 @@
+/// \file
+/// The convolutional encoder: frozen, or trainable.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nn/layer.hpp>
+#include <nn/operators/pixels.hpp>
+#include <nn/pixel_order.hpp>
+
+namespace nn {
+
+/// What an encoder is made for.
+struct EncoderOptions {
+    std::size_t height = 0;                ///< pixels of an image; a multiple of 2^(number of halvings)
+    std::size_t width = 0;                 ///< likewise
+    std::size_t image_channels = 3;        ///< of an image
+    std::vector<std::size_t> channels;     ///< after the 1×1 convolution, then after each halving
+    std::size_t batch = 0;                 ///< images in one call, at most
+    float image_scale = 1.0f;              ///< what the images' numbers are multiplied with
+    bool trainable = false;                ///< true: keeps what `backward` needs, in more memory
+    Precision precision = Precision::tf32; ///< of the products on a device
+    std::uint64_t seed = 0;                ///< of the first weights
+};
+
+/// A 1×1 convolution, then 2×2 convolutions of stride 2; a ReLU after each but the last.
+///
+/// Features are a matrix [N h w, C], a row for each place of the last and smallest map, in raster order, images one
+/// after another, channels last. An object is driven by one thread, and by one stream at a time; two objects are
+/// independent. All memory is allocated at the start, for `batch` images: later calls only enqueue.
+template <sluice::Backend B>
+class Encoder {
+public:
+    /// Throws `sluice::Error` when an option is out of its bounds, or there is not enough memory.
+    explicit Encoder(const EncoderOptions& options);
+
+    const EncoderOptions& options() const noexcept { return options_; }
+    std::size_t image_size() const noexcept { return options_.image_channels * order_.pixels(); }
+    /// How often the image is halved.
+    std::size_t halvings() const noexcept { return options_.channels.size() - 1; }
+    /// Pixels of the last map.
+    std::size_t feature_pixels() const noexcept { return order_.pixels() >> (2 * halvings()); }
+    /// Features of one image: the last map's pixels times its channels.
+    std::size_t features_size() const noexcept { return feature_pixels() * options_.channels.back(); }
+
+    /// From planar images [N, C, H, W], 1 ≤ N ≤ `options().batch`, to features [N h w, C]. Throws `sluice::Error`
+    /// when a size does not fit.
+    void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
+                 sluice::DeviceSpan<float, B> features);
+    void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
+                 sluice::DeviceSpan<float, B> features);
+
+    /// One step of gradient descent from the features' gradient, for the images of the latest `forward`. Throws
+    /// `sluice::Error` unless the encoder is trainable and has gone forward.
+    void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features_gradient,
+                  float rate);
+
+    /// The weights, named and laid out as PyTorch does for `Sequential(Conv2d, ReLU, Conv2d, …)`: `0.weight`,
+    /// `0.bias`, `2.weight`, … Waits for `stream`.
+    std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream) const;
+
+    /// Takes the weights from among `tensors`. Waits for `stream`. Throws `sluice::Error` at the first that is
+    /// missing or of another shape.
+    void load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors);
+
+private:
+    static constexpr std::uint16_t random_operation = 0xE001;
+
+    std::size_t rows_of(std::size_t images, std::size_t level) const;
+    std::size_t channels_of(std::size_t level) const;
+    Matrix<float, B> map(std::size_t level);
+    template <class T>
+    void forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                     sluice::DeviceSpan<float, B> features);
+
+    EncoderOptions options_;
+    PixelOrder order_;
+    sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
+    MatrixProducts<B> products_;
+    std::vector<Layer<B>> layers_;
+    // The inputs of the layers: each in a buffer of its own when they are wanted again, otherwise in two by turns.
+    std::vector<sluice::DeviceBuffer<float, B>> maps_;
+    sluice::DeviceBuffer<float, B> gradients_[2];
+    sluice::DeviceBuffer<double, B> scratch_;
+    std::size_t images_ = 0; // in the latest forward
+};
+
+/// Throws `sluice::Error` unless `elements` are whole images of `image_size` elements, at least one and at most
+/// `batch`. Returns their number.
+inline std::size_t images_in(const char* what, std::size_t elements, std::size_t image_size,
+                             std::size_t batch) {
+    if (elements == 0 || elements % image_size != 0 || elements / image_size > batch) [[unlikely]] {
+        throw sluice::Error(std::string(what) + ": " + std::to_string(elements) +
+                            " elements were given, expected " + std::to_string(image_size) +
+                            " for each of 1 to " + std::to_string(batch) + " images");
+    }
+    return elements / image_size;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+inline EncoderOptions checked(const EncoderOptions& options) {
+    if (options.channels.empty() || options.batch == 0 || options.image_channels == 0) {
+        throw sluice::Error("encoder: " + std::to_string(options.channels.size()) +
+                            " layers for a batch of " + std::to_string(options.batch) + " images of " +
+                            std::to_string(options.image_channels) +
+                            " channels; expected at least 1 of each");
+    }
+    return options;
+}
+
+} // namespace detail
+
+template <sluice::Backend B>
+Encoder<B>::Encoder(const EncoderOptions& options)
+    : options_(detail::checked(options)), order_(options.height, options.width, options.channels.size() - 1),
+      raster_of_row_(to_device<B>(order_.raster_of_row())), products_(options.precision) {
+    const std::size_t layers = options_.channels.size();
+    layers_.reserve(layers);
+    std::vector<std::size_t> sizes(options_.trainable ? layers : std::min<std::size_t>(layers, 2));
+    std::size_t scratch = 0;
+    for (std::size_t level = 0; level < layers; ++level) {
+        layers_.emplace_back(
+            LayerShape::convolution(channels_of(level), options_.channels[level], level == 0 ? 1 : 2),
+            layer_key(options_.seed, random_operation, level));
+        std::size_t& size = sizes[level % sizes.size()];
+        size = std::max(size, rows_of(options_.batch, level) * channels_of(level));
+        const std::size_t out = rows_of(options_.batch, level + 1) * options_.channels[level];
+        scratch = std::max(scratch, layers_[level].scratch_size(out));
+    }
+    for (const std::size_t size : sizes)
+        maps_.emplace_back(size);
+    if (!options_.trainable)
+        return;
+    scratch_ = sluice::DeviceBuffer<double, B>(scratch);
+    for (std::size_t turn = 0; turn < 2; ++turn) {
+        // The gradient of a map: of every one but the images', which nobody asks for.
+        std::size_t size = 0;
+        for (std::size_t level = 1 + turn; level < layers; level += 2)
+            size = std::max(size, maps_[level].size());
+        gradients_[turn] = sluice::DeviceBuffer<float, B>(size);
+    }
+}
+
+/// Level 0 is the images, level i the input of layer i. The first layer keeps the size, the others quarter it.
+template <sluice::Backend B>
+std::size_t Encoder<B>::rows_of(std::size_t images, std::size_t level) const {
+    return images * (level < 2 ? order_.pixels() : order_.pixels() >> (2 * (level - 1)));
+}
+
+template <sluice::Backend B>
+std::size_t Encoder<B>::channels_of(std::size_t level) const {
+    return level == 0 ? options_.image_channels : options_.channels[level - 1];
+}
+
+template <sluice::Backend B>
+Matrix<float, B> Encoder<B>::map(std::size_t level) {
+    const std::size_t rows = rows_of(images_, level);
+    return {maps_[level % maps_.size()].span().first(rows * channels_of(level)), rows, channels_of(level)};
+}
+
+template <sluice::Backend B>
+template <class T>
+void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                             sluice::DeviceSpan<float, B> features) {
+    const std::size_t count = images_in("encoder", images.size(), image_size(), options_.batch);
+    require_size("encoder: elements of the features", features.size(), count * features_size());
+    images_ = count;
+    rows_from_images(stream, images, raster_of_row_, options_.image_scale, map(0));
+    for (std::size_t level = 0; level + 1 < layers_.size(); ++level) {
+        layers_[level].forward(stream, products_, map(level), map(level + 1), true);
+    }
+    const Matrix<float, B> last{features, count * feature_pixels(), options_.channels.back()};
+    layers_.back().forward(stream, products_, map(layers_.size() - 1), last, false);
+}
+
+template <sluice::Backend B>
+void Encoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
+                         sluice::DeviceSpan<float, B> features) {
+    forward_any(stream, images, features);
+}
+
+template <sluice::Backend B>
+void Encoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
+                         sluice::DeviceSpan<float, B> features) {
+    forward_any(stream, images, features);
+}
+
+template <sluice::Backend B>
+void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
+                          sluice::DeviceSpan<const float, B> features_gradient, float rate) {
+    if (!options_.trainable || images_ == 0) {
+        throw sluice::Error(options_.trainable
+                                ? "encoder: backward was called before any forward"
+                                : "encoder: backward was called on one that was not made trainable");
+    }
+    Matrix<const float, B> out{features_gradient, images_ * feature_pixels(), options_.channels.back()};
+    for (std::size_t level = layers_.size(); level-- > 0;) {
+        const Matrix<const float, B> in = map(level);
+        if (level == 0) {
+            layers_[0].update(stream, products_, in, out, rate, scratch_);
+            break;
+        }
+        const Matrix<float, B> gradient{gradients_[(level - 1) % 2].span().first(in.size()), in.rows(),
+                                        in.columns()};
+        // With the weights that went forward, and so before their update.
+        layers_[level].input_gradient(stream, products_, out, gradient);
+        layers_[level].update(stream, products_, in, out, rate, scratch_);
+        relu_gradient(stream, in.span(), gradient.span());
+        out = gradient;
+    }
+}
+
+template <sluice::Backend B>
+std::vector<NamedTensor> Encoder<B>::weights(sluice::BasicStreamRef<B> stream) const {
+    std::vector<NamedTensor> tensors;
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+        layers_[i].save(stream, std::to_string(2 * i), tensors);
+    return tensors;
+}
+
+template <sluice::Backend B>
+void Encoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+        layers_[i].load(stream, std::to_string(2 * i), tensors);
+}
+
+} // namespace nn

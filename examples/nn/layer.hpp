@@ -1,0 +1,160 @@
+/// \file
+/// A layer that is one matrix product: its weights, and the three products it takes part in.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nn/device.hpp>
+#include <nn/layer_shape.hpp>
+#include <nn/operators/elementwise.hpp>
+#include <nn/operators/sums.hpp>
+#include <nn/products.hpp>
+
+namespace nn {
+
+/// Weights and bias in device memory. Matrices may be handed in with any row length that fits: a layer splits and
+/// joins rows as its shape asks (see LayerShape). Work goes to the stream; nothing waits unless it says so.
+template <sluice::Backend B>
+class Layer {
+public:
+    /// First weights as PyTorch draws them: uniform within ±1 / sqrt(fan_in), the bias too. `key` names the random
+    /// numbers; a layer takes samples 0 … 2^40 - 1 from the key's on. Waits until they are there.
+    Layer(const LayerShape& shape, const sluice::RandomKey& key);
+
+    const LayerShape& shape() const noexcept { return shape_; }
+
+    /// `out = in * W + bias`, then ReLU if asked for.
+    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
+                 Matrix<float, B> out, bool relu) const;
+
+    /// The gradient of `in` from that of `out`.
+    void input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+                        Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient) const;
+
+    /// One step of gradient descent: `W -= rate * in^T * out_gradient` as one product, and the same for the bias.
+    /// `scratch` holds at least `scratch_size(out_gradient.size())` elements.
+    void update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
+                Matrix<const float, B> out_gradient, float rate, sluice::DeviceSpan<double, B> scratch);
+
+    /// The scratch memory that an update over an output of `elements` elements needs.
+    std::size_t scratch_size(std::size_t elements) const {
+        return sum_scratch(elements / shape_.outputs(), shape_.outputs());
+    }
+
+    Matrix<const float, B> weights() const { return {weights_, shape_.rows(), shape_.columns()}; }
+
+    /// Appends `name.weight` and `name.bias`, in PyTorch's layout, as they are once `stream` gets there. Waits.
+    void save(sluice::BasicStreamRef<B> stream, const std::string& name,
+              std::vector<NamedTensor>& tensors) const;
+
+    /// Takes `name.weight` and `name.bias` from among `tensors`, in the order of `stream`. Waits. Throws
+    /// `sluice::Error`, and changes nothing, when one is missing or has another shape.
+    void load(sluice::BasicStreamRef<B> stream, const std::string& name,
+              std::span<const NamedTensor> tensors);
+
+private:
+    Matrix<float, B> writable_weights() { return {weights_, shape_.rows(), shape_.columns()}; }
+
+    LayerShape shape_;
+    sluice::DeviceBuffer<float, B> weights_;
+    // As long as a row of the product: a transposed convolution's is repeated for each pixel of its kernel.
+    sluice::DeviceBuffer<float, B> bias_;
+};
+
+/// The key of layer `index` of a network: its numbers never meet those of another layer.
+inline sluice::RandomKey layer_key(std::uint64_t seed, std::uint16_t network, std::size_t index) {
+    return {
+        .seed = seed, .epoch = 0, .sample = static_cast<std::uint64_t>(index) << 40, .operation = network};
+}
+
+/// Finds a tensor by name. Throws `sluice::Error` when it is missing or its shape is not the one expected.
+inline const NamedTensor& find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
+                                      const std::vector<std::size_t>& shape);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+template <sluice::Backend B>
+Layer<B>::Layer(const LayerShape& shape, const sluice::RandomKey& key)
+    : shape_(shape), weights_(shape.rows() * shape.columns()), bias_(shape.columns()) {
+    const float bound = 1.0f / std::sqrt(static_cast<float>(shape.fan_in()));
+    sluice::RandomKey bias_key = key;
+    bias_key.sample += std::uint64_t{1} << 39;
+    on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
+        fill_uniform(stream, weights_, bound, key);
+        fill_uniform(stream, bias_.span().first(shape_.outputs()), bound, bias_key);
+        repeat(stream, bias_, shape_.outputs());
+    });
+}
+
+template <sluice::Backend B>
+void Layer<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+                       Matrix<const float, B> in, Matrix<float, B> out, bool relu) const {
+    products.multiply(stream, in.with_columns(shape_.rows()), weights(), out.with_columns(shape_.columns()),
+                      {.bias = bias_, .relu = relu});
+}
+
+template <sluice::Backend B>
+void Layer<B>::input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+                              Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient) const {
+    products.multiply(stream, out_gradient.with_columns(shape_.columns()), weights(),
+                      in_gradient.with_columns(shape_.rows()), {.transpose_b = true});
+}
+
+template <sluice::Backend B>
+void Layer<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+                      Matrix<const float, B> in, Matrix<const float, B> out_gradient, float rate,
+                      sluice::DeviceSpan<double, B> scratch) {
+    products.multiply(stream, in.with_columns(shape_.rows()), out_gradient.with_columns(shape_.columns()),
+                      writable_weights(), {.transpose_a = true, .alpha = -rate, .beta = 1.0f});
+    update_bias(stream, out_gradient.with_columns(shape_.outputs()), bias_, rate, scratch);
+}
+
+template <sluice::Backend B>
+void Layer<B>::save(sluice::BasicStreamRef<B> stream, const std::string& name,
+                    std::vector<NamedTensor>& tensors) const {
+    tensors.push_back(
+        {name + ".weight", shape_.torch_shape(), shape_.torch_from_matrix(to_host(stream, weights_))});
+    std::vector<float> bias = to_host(stream, bias_);
+    bias.resize(shape_.outputs());
+    tensors.push_back({name + ".bias", {shape_.outputs()}, std::move(bias)});
+}
+
+template <sluice::Backend B>
+void Layer<B>::load(sluice::BasicStreamRef<B> stream, const std::string& name,
+                    std::span<const NamedTensor> tensors) {
+    const NamedTensor& weight = find_tensor(tensors, name + ".weight", shape_.torch_shape());
+    const NamedTensor& bias = find_tensor(tensors, name + ".bias", {shape_.outputs()});
+    const std::vector<float> matrix = shape_.matrix_from_torch(weight.values);
+    std::vector<float> repeated(shape_.columns());
+    for (std::size_t i = 0; i < repeated.size(); ++i)
+        repeated[i] = bias.values[i % shape_.outputs()];
+    sluice::copy_and_wait(stream, weights_, matrix);
+    sluice::copy_and_wait(stream, bias_, repeated);
+}
+
+inline const NamedTensor& find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
+                                      const std::vector<std::size_t>& shape) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const NamedTensor& tensor) { return tensor.name == name; });
+    if (found == tensors.end())
+        throw sluice::Error("weights: there is no tensor named " + name);
+    const auto text = [](const std::vector<std::size_t>& sides) {
+        std::string result;
+        for (const std::size_t side : sides)
+            result += (result.empty() ? "[" : ", ") + std::to_string(side);
+        return result + "]";
+    };
+    if (found->shape != shape) {
+        throw sluice::Error("weights: " + name + " has the shape " + text(found->shape) + ", expected " +
+                            text(shape));
+    }
+    return *found;
+}
+
+} // namespace nn

@@ -1,0 +1,125 @@
+/// \file
+/// Matrix products on both backends.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <nn/matrix.hpp>
+#include <sluice/backend/stream.hpp>
+
+namespace nn {
+
+/// How a device multiplies. Storage and sums are float32 either way; the Host backend always multiplies in float32.
+enum class Precision {
+    float32,
+    /// Factors rounded to TF32 (10 bits of mantissa) where the device has matrix units for it.
+    tf32,
+};
+
+/// What a product does besides multiplying: `out = alpha * op(a) * op(b) + beta * out`, then `bias`, then ReLU.
+template <sluice::Backend B>
+struct ProductOptions {
+    bool transpose_a = false;
+    bool transpose_b = false;
+    float alpha = 1.0f;
+    float beta = 0.0f;
+    /// Added to every row of the result; as long as a row, or empty for none. Needs `beta` 0.
+    sluice::DeviceSpan<const float, B> bias = {};
+    /// Replaces negative results by 0. Needs a bias.
+    bool relu = false;
+};
+
+/// Multiplies matrices in stream order. The same shapes and values give the same bits, on any stream and in any run
+/// on the same kind of machine.
+///
+/// An object is driven by one thread, and by one stream at a time: it may hold workspace that its products share.
+/// Objects are independent of each other. What it needs for a shape is made when the shape comes first; after
+/// that nothing is allocated and nothing waits.
+template <sluice::Backend B>
+class MatrixProducts;
+
+/// On the processor: OpenBLAS on the stream's own thread, or plain loops where the build has none.
+template <>
+class MatrixProducts<sluice::Host> {
+public:
+    explicit MatrixProducts(Precision precision = Precision::float32);
+
+    /// `out [m, n] = alpha * op(a) [m, k] * op(b) [k, n] + beta * out`, where `op` transposes or not. With `beta` 0,
+    /// `out` is written without being read. Throws `sluice::Error` when the shapes do not fit or a matrix is empty.
+    void multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
+                  Matrix<const float, sluice::Host> b, Matrix<float, sluice::Host> out,
+                  const ProductOptions<sluice::Host>& options = {});
+};
+
+#if SLUICE_HAS_CUDA
+/// On a device: cuBLASLt, with a handle, a workspace and plans of its own. Belongs to the device that was current
+/// when it was made.
+template <>
+class MatrixProducts<sluice::Cuda> {
+public:
+    /// Throws `sluice::Error`.
+    explicit MatrixProducts(Precision precision = Precision::float32);
+    MatrixProducts(MatrixProducts&&) noexcept;
+    MatrixProducts& operator=(MatrixProducts&&) noexcept;
+    ~MatrixProducts();
+
+    /// As on the processor. `cublasLtMatmul` adds bias and ReLU where it can, a kernel of our own otherwise.
+    void multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
+                  Matrix<const float, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
+                  const ProductOptions<sluice::Cuda>& options = {});
+
+private:
+    class Plans;
+    std::unique_ptr<Plans> plans_;
+};
+#endif
+
+/// The three lengths of a product.
+struct ProductShape {
+    std::size_t m = 0;
+    std::size_t n = 0;
+    std::size_t k = 0;
+
+    auto operator<=>(const ProductShape&) const = default;
+};
+
+/// The product's lengths, if its parts fit together. Throws `sluice::Error` otherwise.
+template <sluice::Backend B>
+ProductShape checked_shape(const Matrix<const float, B>& a, const Matrix<const float, B>& b,
+                           const Matrix<float, B>& out, const ProductOptions<B>& options);
+
+/// A product in plain loops, for builds without OpenBLAS: `out = alpha * op(a) * op(b) + beta * out`.
+void multiply_plainly(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
+                      bool transpose_b, float* out, float alpha, float beta);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+template <sluice::Backend B>
+ProductShape checked_shape(const Matrix<const float, B>& a, const Matrix<const float, B>& b,
+                           const Matrix<float, B>& out, const ProductOptions<B>& options) {
+    const auto text = [](std::size_t rows, std::size_t columns) {
+        return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
+    };
+    const std::size_t m = options.transpose_a ? a.columns() : a.rows();
+    const std::size_t k = options.transpose_a ? a.rows() : a.columns();
+    const std::size_t k_of_b = options.transpose_b ? b.columns() : b.rows();
+    const std::size_t n = options.transpose_b ? b.rows() : b.columns();
+    if (k != k_of_b || out.rows() != m || out.columns() != n || m == 0 || n == 0 || k == 0) [[unlikely]] {
+        throw sluice::Error("matrix product: " + text(m, k) + " times " + text(k_of_b, n) + " into " +
+                            text(out.rows(), out.columns()) +
+                            "; expected [m, k] times [k, n] into [m, n], none 0");
+    }
+    if (!options.bias.empty() && (options.bias.size() != n || options.beta != 0.0f)) [[unlikely]] {
+        throw sluice::Error("matrix product: a bias of " + std::to_string(options.bias.size()) +
+                            " elements and beta = " + std::to_string(options.beta) + "; expected " +
+                            std::to_string(n) + " elements and beta = 0");
+    }
+    if (options.relu && options.bias.empty()) [[unlikely]] {
+        throw sluice::Error(
+            "matrix product: ReLU was asked for without a bias; it is offered together with one");
+    }
+    return {m, n, k};
+}
+
+} // namespace nn
