@@ -14,8 +14,7 @@ if(CMAKE_CUDA_COMPILER)
 else()
     find_program(
         SLUICE_NVCC nvcc
-        HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH
-        PATHS /usr/local/cuda
+        PATHS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda # after what the path holds
         PATH_SUFFIXES bin)
     mark_as_advanced(SLUICE_NVCC)
     if(DEFINED ENV{CUDACXX})
