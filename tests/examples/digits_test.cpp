@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <map>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -12,6 +14,22 @@
 #include <common/digits.hpp>
 
 using namespace examples;
+
+namespace {
+
+thread_local std::size_t allocations = 0;
+
+} // namespace
+
+// Counts what this thread takes from the heap.
+void* operator new(std::size_t bytes) {
+    ++allocations;
+    if (void* memory = std::malloc(bytes == 0 ? 1 : bytes))
+        return memory;
+    throw std::bad_alloc{};
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -61,6 +79,18 @@ TEST_CASE("a sample is the same in any order and on any thread") {
     for (std::thread& worker : workers)
         worker.join();
     CHECK(forward == threaded);
+}
+
+TEST_CASE("composing takes nothing from the heap") {
+    const CanvasSpec spec;
+    Sample made{Bytes(image_bytes(spec)), Bytes(label_bytes(spec))};
+    const IdxSplit& split = digits().train;
+    const std::size_t before = allocations;
+    compose_segmentation(split, spec, 1, 0, 0, made.image, made.labels);
+    compose_classification(split, spec, 1, 0, 0, made.image);
+    const std::size_t taken = allocations - before;
+    CHECK(before > 0);
+    CHECK(taken == 0);
 }
 
 TEST_CASE("seed, epoch, sample and split each make another canvas") {
@@ -183,8 +213,9 @@ TEST_CASE("colour says nothing about the class") {
             sum[3] += 1;
         }
     }
-    for (const auto& [label, sum] : sums) {
-        CAPTURE(label);
+    for (const auto& entry : sums) {
+        CAPTURE(entry.first);
+        const std::array<double, 4>& sum = entry.second;
         const double mean = (sum[0] + sum[1] + sum[2]) / 3;
         for (std::size_t channel = 0; channel < 3; ++channel)
             CHECK(sum[channel] == doctest::Approx(mean).epsilon(0.05));

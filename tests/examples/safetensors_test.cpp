@@ -56,7 +56,9 @@ TEST_CASE("a file comes back as it was written") {
     CHECK(folder.files() == 1);
     CHECK(back.metadata == content.metadata);
     REQUIRE(back.tensors.size() == content.tensors.size());
-    for (const auto& [name, tensor] : content.tensors) {
+    for (const auto& entry : content.tensors) {
+        const std::string& name = entry.first;
+        const Tensor& tensor = entry.second;
         CAPTURE(name);
         CHECK(back.at(name).type == tensor.type);
         CHECK(back.at(name).shape == tensor.shape);
