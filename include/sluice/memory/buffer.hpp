@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -56,21 +55,23 @@ public:
     }
 
     /// Allocates in the order of `stream`. Throws `Error` when there is not enough memory.
-    DeviceBuffer(std::size_t count, BasicStreamRef<B> stream) : size_(count), stream_(stream) {
+    DeviceBuffer(std::size_t count, BasicStreamRef<B> stream)
+        : size_(count), stream_(stream.native()), ordered_(true) {
         const std::size_t bytes = detail::checked_bytes<T>(count);
         if (count > 0)
-            data_ = static_cast<T*>(B::allocate_device(bytes, stream.native()));
+            data_ = static_cast<T*>(B::allocate_device(bytes, stream_));
     }
 
     DeviceBuffer(DeviceBuffer&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
-          stream_(other.stream_) {}
+          stream_(other.stream_), ordered_(other.ordered_) {}
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
         if (this != &other) {
             free();
             data_ = std::exchange(other.data_, nullptr);
             size_ = std::exchange(other.size_, 0);
             stream_ = other.stream_;
+            ordered_ = other.ordered_;
         }
         return *this;
     }
@@ -92,8 +93,8 @@ private:
     void free() noexcept {
         if (data_ == nullptr)
             return;
-        if (stream_) {
-            B::free_device(data_, stream_->native());
+        if (ordered_) {
+            B::free_device(data_, stream_);
         } else {
             B::free_device(data_);
         }
@@ -102,7 +103,9 @@ private:
 
     T* data_ = nullptr;
     std::size_t size_ = 0;
-    std::optional<BasicStreamRef<B>> stream_;
+    // Not an optional, of which GCC 12 says that it may be uninitialized.
+    typename B::NativeStream stream_{};
+    bool ordered_ = false;
 };
 
 /// Owns `size()` elements of host memory that devices copy from and to without a detour. Their values are

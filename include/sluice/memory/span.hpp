@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -82,3 +83,7 @@ public:
 };
 
 } // namespace sluice
+
+/// Its iterators outlive it, so that a temporary one converts to a `std::span` too.
+template <class T, class B>
+inline constexpr bool std::ranges::enable_borrowed_range<sluice::PinnedSpan<T, B>> = true;
