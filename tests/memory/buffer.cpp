@@ -1,0 +1,142 @@
+// Owners of memory: their sizes, and that each allocation is freed once.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <sluice/memory/buffer.hpp>
+
+#include "support/alive.hpp"
+#include "support/backend.hpp"
+#include "support/error_text.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// What holds for both kinds of buffers.
+template <class B, class Buffer>
+void check_ownership(std::uint64_t Alive::*allocations) {
+    using T = typename Buffer::value_type;
+    const Alive before = alive_now<B>();
+    const auto allocated = [&] { return alive_now<B>().*allocations - before.*allocations; };
+    {
+        Buffer first(10);
+        CHECK(first.size() == 10);
+        CHECK(first.bytes() == 10 * sizeof(T));
+        CHECK_FALSE(first.empty());
+        CHECK(allocated() == 1);
+        T* const memory = first.data();
+        CHECK(memory != nullptr);
+        CHECK(reinterpret_cast<std::uintptr_t>(memory) % 256 == 0); // as the device's own allocator aligns
+
+        move_onto_itself(first);
+        CHECK(first.data() == memory);
+        CHECK(first.size() == 10);
+        CHECK(allocated() == 1);
+
+        Buffer second{std::move(first)};
+        CHECK(second.data() == memory);
+        CHECK(second.size() == 10);
+        CHECK(first.data() == nullptr);
+        CHECK(first.empty());
+        CHECK(allocated() == 1);
+
+        Buffer third(20);
+        CHECK(allocated() == 2);
+        third = std::move(second); // onto a live one, which frees its own
+        CHECK(third.data() == memory);
+        CHECK(third.size() == 10);
+        CHECK(second.empty());
+        CHECK(allocated() == 1);
+
+        second = Buffer(5); // a moved-from buffer may be assigned to
+        CHECK(second.size() == 5);
+        CHECK(allocated() == 2);
+
+        second = Buffer{};
+        CHECK(second.empty());
+        CHECK(allocated() == 1);
+
+        std::vector<Buffer> several;
+        for (std::size_t i = 0; i < 5; ++i)
+            several.emplace_back(i + 1);
+        several.erase(several.begin());
+        CHECK(several.front().size() == 2);
+        CHECK(allocated() == 5);
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+template <class B, class Buffer>
+void check_empty() {
+    const Alive before = alive_now<B>();
+    const auto device = B::counts().device_allocations.created.load();
+    const auto pinned = B::counts().pinned_allocations.created.load();
+    Buffer none;
+    Buffer zero(0);
+    for (Buffer* buffer : {&none, &zero}) {
+        CHECK(buffer->size() == 0);
+        CHECK(buffer->bytes() == 0);
+        CHECK(buffer->empty());
+        CHECK(buffer->data() == nullptr);
+        CHECK(buffer->span().empty());
+    }
+    none = std::move(zero);
+    move_onto_itself(none);
+    CHECK(alive_now<B>() == before);
+    CHECK(B::counts().device_allocations.created == device);
+    CHECK(B::counts().pinned_allocations.created == pinned);
+}
+
+struct Pixel {
+    std::uint8_t red, green, blue;
+};
+
+} // namespace
+
+TEST_CASE_TEMPLATE("a device buffer frees its memory once", B, TestBackend) {
+    check_ownership<B, DeviceBuffer<float, B>>(&Alive::device_allocations);
+    check_ownership<B, DeviceBuffer<Pixel, B>>(&Alive::device_allocations);
+}
+
+TEST_CASE_TEMPLATE("a pinned buffer frees its memory once", B, TestBackend) {
+    check_ownership<B, PinnedBuffer<float, B>>(&Alive::pinned_allocations);
+    check_ownership<B, PinnedBuffer<Pixel, B>>(&Alive::pinned_allocations);
+}
+
+TEST_CASE_TEMPLATE("a buffer without elements takes no memory", B, TestBackend) {
+    check_empty<B, DeviceBuffer<double, B>>();
+    check_empty<B, PinnedBuffer<double, B>>();
+}
+
+TEST_CASE_TEMPLATE("a pinned buffer is an array on the host", B, TestBackend) {
+    PinnedBuffer<int, B> buffer(100);
+    std::iota(buffer.begin(), buffer.end(), 0);
+    const PinnedBuffer<int, B>& constant = buffer;
+    CHECK(constant.end() - constant.begin() == 100);
+    CHECK(std::accumulate(constant.begin(), constant.end(), 0) == 4950);
+    buffer[7] = -1;
+    CHECK(constant[7] == -1);
+    CHECK(constant.data()[7] == -1);
+    CHECK(&buffer[99] == buffer.end() - 1);
+}
+
+TEST_CASE_TEMPLATE("a count that no memory can hold is refused before anything is allocated", B,
+                   TestBackend) {
+    const Alive before = alive_now<B>();
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    const std::string text =
+        "a buffer of " + std::to_string(most / 4) + " elements of 8 bytes each is larger than any memory";
+    CHECK(text_of([&] { const DeviceBuffer<double, B> buffer(most / 4); }) == text);
+    CHECK(text_of([&] { const PinnedBuffer<double, B> buffer(most / 4); }) == text);
+    const BasicStream<B> stream;
+    CHECK(text_of([&] { const DeviceBuffer<double, B> buffer(most / 4, stream); }) == text);
+    CHECK(alive_now<B>().device_allocations == before.device_allocations);
+    CHECK(alive_now<B>().pinned_allocations == before.pinned_allocations);
+}

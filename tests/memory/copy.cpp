@@ -1,0 +1,148 @@
+// Copies in stream order, in each direction that there is.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <sluice/memory/copy.hpp>
+
+#include "support/backend.hpp"
+#include "support/error_text.hpp"
+#include "support/on_stream.hpp"
+#include "support/random_values.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+struct Triple {
+    std::uint8_t value[3];
+};
+
+/// Up, across, and down again, each destination poisoned first.
+template <class T, class B>
+void check_round_trip(std::size_t count, std::uint32_t seed) {
+    CAPTURE(count);
+    const BasicStream<B> stream;
+    const auto values = random_values<T>(count, seed);
+    PinnedBuffer<T, B> up(count);
+    PinnedBuffer<T, B> down(count);
+    DeviceBuffer<T, B> first(count);
+    DeviceBuffer<T, B> second(count);
+    std::copy(values.begin(), values.end(), up.begin());
+    const auto poison = random_values<T>(count, seed + 1);
+    std::copy(poison.begin(), poison.end(), down.begin());
+    fill_bytes(stream, first, 0xAB);
+    fill_bytes(stream, second, 0xCD);
+
+    copy(stream, first, up);
+    copy(stream, second, first);
+    copy(stream, down, second);
+    stream.synchronize();
+    CHECK(same_bytes(down, values));
+    CHECK(same_bytes(up, values)); // the source is as it was
+}
+
+} // namespace
+
+TEST_CASE_TEMPLATE("what is copied up, across and down comes back", B, TestBackend) {
+    for (const std::size_t count : {1u, 2u, 3u, 255u, 256u, 257u, 4099u, 1u << 20}) {
+        check_round_trip<float, B>(count, 1);
+        check_round_trip<std::uint8_t, B>(count, 2);
+        check_round_trip<Triple, B>(count, 3);
+    }
+}
+
+TEST_CASE_TEMPLATE("nothing is copied from and to nothing", B, TestBackend) {
+    const BasicStream<B> stream;
+    PinnedBuffer<int, B> pinned;
+    DeviceBuffer<int, B> device(0);
+    copy(stream, device, pinned);
+    copy(stream, pinned, device);
+    copy_and_wait(stream, device, std::vector<int>{});
+    fill_bytes(stream, device, 1);
+    stream.synchronize();
+    CHECK(stream.done());
+}
+
+TEST_CASE_TEMPLATE("spans copy a part, and leave the rest", B, TestBackend) {
+    const BasicStream<B> stream;
+    const auto values = random_values<std::uint32_t>(16, 5);
+    PinnedBuffer<std::uint32_t, B> pinned(16);
+    PinnedBuffer<std::uint32_t, B> back(16);
+    DeviceBuffer<std::uint32_t, B> device(16);
+    std::copy(values.begin(), values.end(), pinned.begin());
+    fill_bytes(stream, device, 0x11);
+
+    copy(stream, device.span().subspan(4, 8), pinned.span().first(8));
+    copy(stream, back, device);
+    stream.synchronize();
+    for (std::size_t i = 0; i < 16; ++i)
+        CHECK(back[i] == (i < 4 || i >= 12 ? 0x11111111u : values[i - 4]));
+}
+
+TEST_CASE_TEMPLATE("sources may be constant, and streams lent", B, TestBackend) {
+    const BasicStream<B> stream;
+    const BasicStreamRef<B> lent = stream;
+    PinnedBuffer<int, B> up(3);
+    PinnedBuffer<int, B> down(3);
+    DeviceBuffer<int, B> device(3);
+    std::fill(up.begin(), up.end(), 8);
+    std::fill(down.begin(), down.end(), 0);
+    const PinnedBuffer<int, B>& constant_pinned = up;
+    const DeviceBuffer<int, B>& constant_device = device;
+
+    copy(lent, device, constant_pinned);
+    copy(lent, down, constant_device);
+    lent.synchronize();
+    CHECK(down[2] == 8);
+
+    const DeviceSpan<const int, B> view = constant_device;
+    const PinnedSpan<int, B> to = down; // the elements are not constant, though the span is
+    fill_bytes(lent, device, 0);
+    copy(lent, to, view);
+    lent.synchronize();
+    CHECK(down[2] == 0);
+}
+
+TEST_CASE_TEMPLATE("a copy is made when the stream gets there", B, TestBackend) {
+    const BasicStream<B> stream;
+    PinnedBuffer<int, B> up(1);
+    PinnedBuffer<int, B> down(1);
+    DeviceBuffer<int, B> device(1);
+    up[0] = 1;
+    down[0] = 0;
+    const ScopedLatch latch;
+    hold(stream, latch);
+    copy(stream, device, up);
+    copy(stream, down, device);
+    CHECK_FALSE(stream.done()); // nobody waited
+    CHECK(down[0] == 0);
+    up[0] = 2; // before the copy gets to it
+    latch.open();
+    stream.synchronize();
+    CHECK(down[0] == 2);
+}
+
+TEST_CASE_TEMPLATE("lengths that differ are refused, and nothing is copied", B, TestBackend) {
+    const BasicStream<B> stream;
+    PinnedBuffer<int, B> pinned(5);
+    PinnedBuffer<int, B> back(6);
+    DeviceBuffer<int, B> device(6);
+    std::fill(pinned.begin(), pinned.end(), 3);
+    fill_bytes(stream, device, 0);
+    CHECK(text_of([&] { copy(stream, device, pinned); }) ==
+          "copy: the source holds 5 elements and the destination 6; both must hold the same number");
+    CHECK(text_of([&] { copy(stream, pinned, device); }) ==
+          "copy: the source holds 6 elements and the destination 5; both must hold the same number");
+    std::vector<int> host(7);
+    CHECK_FALSE(text_of([&] { copy_and_wait(stream, device, host); }).empty());
+    CHECK_FALSE(text_of([&] { copy_and_wait(stream, host, device); }).empty());
+    CHECK_FALSE(text_of([&] { copy(stream, device, pinned.span().first(0)); }).empty());
+
+    copy(stream, back, device);
+    stream.synchronize();
+    CHECK(back[0] == 0);
+}

@@ -1,0 +1,42 @@
+// Setting every byte of device memory.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include <sluice/memory/copy.hpp>
+
+#include "support/backend.hpp"
+#include "support/on_stream.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE_TEMPLATE("every byte of the span is set, and no other", B, TestBackend) {
+    const BasicStream<B> stream;
+    DeviceBuffer<std::uint32_t, B> device(1000);
+    std::vector<std::uint32_t> seen(1000);
+    fill_bytes(stream, device, 0xFF);
+    fill_bytes(stream, device.span().subspan(1, 998), 0x5A);
+    copy_and_wait(stream, seen, device);
+    CHECK(seen.front() == 0xFFFFFFFFu);
+    CHECK(seen.back() == 0xFFFFFFFFu);
+    for (std::size_t i = 1; i < 999; ++i)
+        REQUIRE(seen[i] == 0x5A5A5A5Au);
+}
+
+TEST_CASE_TEMPLATE("a fill is made when the stream gets there", B, TestBackend) {
+    const BasicStream<B> stream;
+    PinnedBuffer<int, B> seen(1);
+    DeviceBuffer<int, B> device(1);
+    fill_bytes(stream.ref(), device, 1);
+    stream.synchronize();
+    const ScopedLatch latch;
+    hold(stream, latch);
+    fill_bytes(stream.ref(), device, 2);
+    copy(stream, seen, device);
+    CHECK_FALSE(stream.done());
+    latch.open();
+    stream.synchronize();
+    CHECK(seen[0] == 0x02020202);
+}
