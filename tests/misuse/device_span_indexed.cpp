@@ -1,5 +1,5 @@
 // Device memory read by the host.
-// EXPECT: operator[]
+// EXPECT: DeviceSpan<float
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

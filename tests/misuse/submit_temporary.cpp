@@ -1,0 +1,21 @@
+// A batch that owns its memory and is gone before the work that reads it has started.
+// EXPECT: deleted
+// AT-MOST: 1 error
+#include <sluice/sluice.hpp>
+
+#include <vector>
+
+struct Features {};
+
+void run() {
+    sluice::Stage encode{"encode", [](sluice::HostStreamRef, const std::vector<float>&, Features&) {}};
+    sluice::Stage train{"train", [](sluice::HostStreamRef, Features&) {}};
+    sluice::TwoStreamPipeline pipeline{encode, train, [](int) { return Features{}; }};
+#if MISUSE
+    pipeline.submit(std::vector<float>(8));
+#else
+    const std::vector<float> batch(8);
+    pipeline.submit(batch);
+#endif
+    pipeline.finish();
+}
