@@ -48,8 +48,8 @@ public:
     using Callable = F;
     using backend = B;
 
-    Stage(std::string name, F callable, StageOptions<B> options = {})
-        : name_(std::move(name)), callable_(std::move(callable)), options_(options) {}
+    Stage(std::string name, F function, StageOptions<B> options = {})
+        : name_(std::move(name)), callable_(std::move(function)), options_(options) {}
 
     const std::string& name() const noexcept { return name_; }
     F& callable() noexcept { return callable_; }
