@@ -41,11 +41,12 @@ private:
     PinnedBuffer<Word, B> all_;
 };
 
-/// What `Chain::results` must be for input batches `batches`, in this order, through `stages` stages.
-inline std::vector<Word> chain_results(int stages, std::size_t words,
-                                       const std::vector<std::size_t>& batches) {
+/// What `Chain::results` must be for input batches `batches`, in this order, through `stages` stages that
+/// remember `initial` in each word at first.
+inline std::vector<Word> chain_results(int stages, std::size_t words, const std::vector<std::size_t>& batches,
+                                       Word initial = 0) {
     std::vector<Word> results;
-    std::vector<Word> memory(static_cast<std::size_t>(stages) * words);
+    std::vector<Word> memory(static_cast<std::size_t>(stages) * words, initial);
     for (const std::size_t batch : batches) {
         for (std::size_t i = 0; i < words; ++i) {
             Word word = input_word(batch, i);
@@ -116,6 +117,8 @@ public:
         }
     }
 
+    /// The memory of all stages.
+    DeviceSpan<Word, B> memory() { return memory_; }
     /// The memory of a stage.
     DeviceSpan<Word, B> memory(std::size_t stage) { return memory_.span().subspan(stage * words_, words_); }
 
@@ -124,11 +127,14 @@ public:
 
     /// The first `batches` batches as the last stage had them, then what each stage remembers. The pipeline
     /// must have been finished.
-    std::vector<Word> results(std::size_t batches) {
+    std::vector<Word> results(std::size_t batches) { return results(batches, stream_); }
+
+    /// The same, as work of `stream` sees it.
+    std::vector<Word> results(std::size_t batches, Ref stream) {
         std::vector<Word> history(batches * words_);
         std::vector<Word> memory(memory_.size());
-        copy_and_wait(stream_, history, history_.span().first(history.size()));
-        copy_and_wait(stream_, memory, memory_);
+        copy_and_wait(stream, history, history_.span().first(history.size()));
+        copy_and_wait(stream, memory, memory_);
         history.insert(history.end(), memory.begin(), memory.end());
         return history;
     }

@@ -31,6 +31,8 @@ public:
     template <class B>
     static void before(const char*) {}
     template <class B>
+    static void before(const char*, typename B::NativeEvent) {}
+    template <class B>
     static void before(const char* function, typename B::NativeStream stream) {
         const std::string_view called = function;
         if (current().one_in == 0 || (called != "record" && called != "wait" && called != "copy"))

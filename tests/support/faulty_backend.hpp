@@ -4,12 +4,14 @@
 #include <atomic>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "support/hooked_backend.hpp"
 
 namespace sluice::test {
 
-/// Makes the k-th call throw. Counts the calls of all `Faulty` backends and threads together.
+/// Makes the k-th call throw, instead of what it would do; only waits are carried out first, for a wait that
+/// reports a failure has come to its end. Counts the calls of all `Faulty` backends and threads together.
 class Fault {
 public:
     static constexpr const char* name = "injectedFault";
@@ -29,18 +31,33 @@ public:
 
     template <class B>
     static void before(const char* function) {
-        const long call = ++calls();
-        if (call >= first() && call <= last()) {
-            throw Error(std::string(B::name) + "::" + function, name,
-                        "injected at call " + std::to_string(call), __FILE__, __LINE__);
-        }
+        count<B>(function, [] {});
     }
     template <class B>
-    static void before(const char* function, typename B::NativeStream) {
-        before<B>(function);
+    static void before(const char* function, typename B::NativeStream stream) {
+        count<B>(function, [=] {
+            if (std::string_view(function) == "synchronize_stream")
+                B::synchronize_stream(stream);
+        });
+    }
+    template <class B>
+    static void before(const char* function, typename B::NativeEvent event) {
+        count<B>(function, [=] {
+            if (std::string_view(function) == "synchronize_event")
+                B::synchronize_event(event);
+        });
     }
 
 private:
+    template <class B, class Wait>
+    static void count(const char* function, Wait&& wait) {
+        const long call = ++calls();
+        if (call < first() || call > last())
+            return;
+        wait();
+        throw Error(std::string(B::name) + "::" + function, name, "injected at call " + std::to_string(call),
+                    __FILE__, __LINE__);
+    }
     static std::atomic<long>& calls() {
         static std::atomic<long> value{0};
         return value;

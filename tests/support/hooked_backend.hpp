@@ -12,7 +12,8 @@ namespace sluice::test {
 /// Forwards every function of the concept `Backend` to `B`. Before those that may throw it calls
 ///
 /// - `Hook::template before<B>("create_event")` where no stream is concerned,
-/// - `Hook::template before<B>("record", stream)` where one is.
+/// - `Hook::template before<B>("record", stream)` where one is,
+/// - `Hook::template before<B>("synchronize_event", event)` where only an event is.
 ///
 /// What the hook throws is thrown instead of the call. Objects are counted in `B::counts()`.
 template <Backend B, class Hook>
@@ -88,11 +89,11 @@ struct Hooked {
         B::wait(stream, event);
     }
     static void synchronize_event(NativeEvent event) {
-        before("synchronize_event");
+        before("synchronize_event", event);
         B::synchronize_event(event);
     }
     static bool event_done(NativeEvent event) {
-        before("event_done");
+        before("event_done", event);
         return B::event_done(event);
     }
     static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
@@ -139,6 +140,7 @@ private:
     static void before(const char* function, NativeStream stream) {
         Hook::template before<B>(function, stream);
     }
+    static void before(const char* function, NativeEvent event) { Hook::template before<B>(function, event); }
 };
 
 } // namespace sluice::test

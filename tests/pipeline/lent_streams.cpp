@@ -1,0 +1,217 @@
+// A caller's own streams: lent to a stage, or joined and flushed to by hand.
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+#include "support/delayed_backend.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Delayed<TestBackend>;
+using Ref = BasicStreamRef<B>;
+constexpr std::size_t words = 32;
+constexpr std::size_t batches = 6;
+constexpr int stages = 3;
+
+// Memory whose bytes are all `value`.
+constexpr Word repeated(unsigned char value) { return 0x01010101u * value; }
+
+// What the caller does on the stream: slowly, something that all stages depend on.
+void set_memory(Chain<B>& chain, Ref stream, unsigned char value) {
+    ops::spin(stream.native(), 3000);
+    fill_bytes(stream, chain.memory(), value);
+}
+
+// The last work of the pipeline is slow.
+void make_end_slow(Chain<B>& chain) {
+    chain.before = [](std::size_t stage, Ref stream, std::size_t batch) {
+        if (stage + 1 == stages && batch + 1 == batches)
+            ops::spin(stream.native(), 3000);
+    };
+}
+
+auto lend(Ref stream, std::size_t to_stage) {
+    std::array<StageOptions<B>, stages> options;
+    options[to_stage].stream = stream;
+    return options;
+}
+
+// Each schedule, and each stage that the stream may be lent to.
+template <class Check>
+void for_each_place(Check&& check) {
+    Delay::set({.seed = 5, .one_in = 3, .microseconds = 300});
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(stage);
+            check(PipelineOptions{.schedule = schedule}, stage);
+        }
+    }
+}
+
+template <class P>
+void submit_from(P& pipeline, const Inputs<B>& inputs, std::size_t first, std::size_t count) {
+    for (std::size_t batch = first; batch < first + count; ++batch)
+        pipeline.submit(inputs[batch]);
+}
+
+} // namespace
+
+TEST_CASE("Lent streams: work already there is done before the first batch, by all stages") {
+    const Inputs<B> inputs(batches, words);
+    const BasicStream<B> mine;
+    for_each_place([&](const PipelineOptions& options, std::size_t stage) {
+        Chain<B> chain(stages, words, batches);
+        auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
+        set_memory(chain, mine, 9);
+        submit_from(pipeline, inputs, 0, batches);
+        pipeline.finish();
+        CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches), repeated(9)));
+    });
+}
+
+TEST_CASE("Lent streams: later work on it comes after flush, and after all stages") {
+    const Inputs<B> inputs(batches, words);
+    const BasicStream<B> mine;
+    for_each_place([&](const PipelineOptions& options, std::size_t stage) {
+        Chain<B> chain(stages, words, batches);
+        make_end_slow(chain);
+        auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
+        submit_from(pipeline, inputs, 0, batches);
+        pipeline.flush();
+        CHECK(chain.results(batches, mine) == chain_results(stages, words, batches_from(0, batches)));
+        pipeline.finish();
+    });
+}
+
+TEST_CASE("Lent streams: work between a flush and the next submit comes between the batches") {
+    const Inputs<B> inputs(2 * batches, words);
+    const BasicStream<B> mine;
+    for_each_place([&](const PipelineOptions& options, std::size_t stage) {
+        Chain<B> chain(stages, words, 2 * batches);
+        make_end_slow(chain);
+        auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
+        submit_from(pipeline, inputs, 0, batches);
+        pipeline.flush();
+        set_memory(chain, mine, 77);
+        submit_from(pipeline, inputs, batches, batches);
+        pipeline.finish();
+
+        auto expected = chain_results(stages, words, batches_from(0, batches));
+        expected.resize(batches * words);
+        const auto second = chain_results(stages, words, batches_from(batches, batches), repeated(77));
+        expected.insert(expected.end(), second.begin(), second.end());
+        CHECK(chain.results(2 * batches) == expected);
+    });
+}
+
+TEST_CASE("Lent streams: join orders batches after a stream, flush(stream) the stream after them") {
+    const Inputs<B> inputs(2 * batches, words);
+    const BasicStream<B> mine, other;
+    Delay::set({.seed = 6, .one_in = 3, .microseconds = 300});
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        Chain<B> chain(stages, words, 2 * batches);
+        make_end_slow(chain);
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule});
+        set_memory(chain, mine, 21);
+        pipeline.join(mine);
+        submit_from(pipeline, inputs, 0, batches);
+        pipeline.flush(other);
+        auto expected = chain_results(stages, words, batches_from(0, batches), repeated(21));
+        CHECK(chain.results(batches, other) == expected);
+
+        pipeline.flush(mine);
+        set_memory(chain, mine, 50);
+        pipeline.join(mine);
+        submit_from(pipeline, inputs, batches, batches);
+        pipeline.flush(mine);
+        expected.resize(batches * words);
+        const auto second = chain_results(stages, words, batches_from(batches, batches), repeated(50));
+        expected.insert(expected.end(), second.begin(), second.end());
+        CHECK(chain.results(2 * batches, mine) == expected);
+    }
+}
+
+TEST_CASE("Lent streams: flush does not wait on the host") {
+    const Inputs<B> inputs(batches, words);
+    const BasicStream<B> mine;
+    for_each_place([&](const PipelineOptions& options, std::size_t stage) {
+        Chain<B> chain(stages, words, batches);
+        make_end_slow(chain);
+        auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
+        submit_from(pipeline, inputs, 0, batches);
+        pipeline.flush();
+        CHECK_FALSE(mine.done());
+        pipeline.finish();
+    });
+}
+
+TEST_CASE("Lent streams: the stage runs on it, the other stages on streams of the pipeline's") {
+    const BasicStream<B> mine;
+    Chain<B> chain(stages, words, batches);
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+        auto overlapped = chain.pipeline<stages>({}, lend(mine, stage));
+        for (std::size_t other = 0; other < stages; ++other)
+            CHECK((overlapped.stream(other) == mine) == (other == stage));
+        auto serial = chain.pipeline<stages>({.schedule = Schedule::serial}, lend(mine, stage));
+        CHECK((serial.stream(0) == mine) == (stage == 0));
+        CHECK(serial.stream(1) == serial.stream(0));
+        CHECK(serial.stream(2) == serial.stream(0));
+    }
+    mine.synchronize(); // it is still the caller's
+}
+
+TEST_CASE("Lent streams: one stream may serve several stages") {
+    const Inputs<B> inputs(batches, words);
+    const BasicStream<B> mine;
+    Delay::set({.seed = 7});
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        Chain<B> chain(stages, words, batches);
+        make_end_slow(chain);
+        auto options = lend(mine, 0);
+        options[2].stream = mine;
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule}, options);
+        set_memory(chain, mine, 3);
+        submit_from(pipeline, inputs, 0, batches);
+        pipeline.flush();
+        CHECK(chain.results(batches, mine) ==
+              chain_results(stages, words, batches_from(0, batches), repeated(3)));
+    }
+}
+
+TEST_CASE("Lent streams: a failed stage leaves them drained too") {
+    const Inputs<B> inputs(batches, words);
+    const BasicStream<B> mine;
+    for_each_place([&](const PipelineOptions& options, std::size_t stage) {
+        Chain<B> chain(stages, words, batches);
+        chain.after = [&](std::size_t at_stage, Ref stream, std::size_t batch) {
+            if (at_stage == stage && batch == 1) {
+                ops::spin(stream.native(), 2000);
+                throw std::runtime_error("no");
+            }
+        };
+        auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
+        CHECK_THROWS_AS(submit_from(pipeline, inputs, 0, batches), Error);
+        CHECK(pipeline.stream(stage).done());
+        pipeline.reset();
+        chain.after = nullptr;
+        chain.clear();
+        set_memory(chain, mine, 8);
+        submit_from(pipeline, inputs, 0, batches);
+        pipeline.flush();
+        CHECK(chain.results(batches, mine) ==
+              chain_results(stages, words, batches_from(0, batches), repeated(8)));
+    });
+}
+
+TEST_CASE("Streams that the pipeline makes have the priority that the stage asks for") {
+    const int priority = std::is_same_v<TestBackend, Host> ? -1 : B::priorities().greatest;
+    Chain<B> chain(2, words, 1);
+    auto pipeline = chain.pipeline<2>({}, {StageOptions<B>{.priority = priority}, StageOptions<B>{}});
+    CHECK(pipeline.stream(0).priority() == priority);
+    CHECK(pipeline.stream(1).priority() == 0);
+}
