@@ -92,7 +92,7 @@ typename Source<Batch, State, Fill, B>::value_type* Source<Batch, State, Fill, B
     start();
     std::unique_lock lock(mutex_);
     const std::size_t index = handed_;
-    if (index >= end_)
+    if (stopping_ || index >= end_)
         return nullptr;
     Slot& slot = slot_of(index);
     if (options_.workers == 0 && !slot.filled) {
