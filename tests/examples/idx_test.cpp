@@ -221,9 +221,12 @@ TEST_CASE("a digit set with a fault") {
     }
     SUBCASE("images of two sizes") {
         write_set(folder);
-        (void)folder.file("test-images-idx3-ubyte", images_bytes(3, 4));
+        (void)folder.file("test-images-idx3-ubyte", idx_bytes(0x803, {3, 4, 2}, 24));
         CHECK(set_error(folder) ==
-              ": the training images are 2×2 but the test images are 4×4; both must be of one size");
+              ": the training images are 2×2 but the test images are 4×2; both must be of one size");
+        (void)folder.file("test-images-idx3-ubyte", idx_bytes(0x803, {3, 2, 4}, 24));
+        CHECK(set_error(folder) ==
+              ": the training images are 2×2 but the test images are 2×4; both must be of one size");
     }
     SUBCASE("a bad file") {
         write_set(folder);
