@@ -1,0 +1,18 @@
+// A last stage that takes something else than the slot before it. It is refused when the pipeline is made,
+// before any batch is submitted.
+// EXPECT: sluice::Pipeline: the last stage's callable must take (stream, In&)
+// AT-MOST: 1 error
+#include <sluice/sluice.hpp>
+
+struct Features {};
+struct Losses {};
+
+void make() {
+    sluice::Stage encode{"encode", [](sluice::HostStreamRef, const int&, Features&) {}};
+#if MISUSE
+    sluice::Stage train{"train", [](sluice::HostStreamRef, Losses&) {}};
+#else
+    sluice::Stage train{"train", [](sluice::HostStreamRef, Features&) {}};
+#endif
+    sluice::TwoStreamPipeline pipeline{encode, train, [](int) { return Features{}; }};
+}
