@@ -100,10 +100,11 @@ std::string described(const CLI::App& app, const CLI::ParseError& error) {
     }
     const std::string text = error.what();
     const std::string option = text.substr(0, text.find(':'));
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && option.starts_with("-")) {
-        if (text.find("missing") != std::string::npos)
+    if (option.starts_with("-")) {
+        if (text.ends_with(" missing"))
             return option + ": expected a value after it";
-        if (text.find("At Most") != std::string::npos)
+        // "At Most" or "At most", by CLI11's version.
+        if (text.find("ost 1 required but received") != std::string::npos)
             return option + ": expected once, but given several times";
     }
     return text;
