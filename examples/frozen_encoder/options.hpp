@@ -1,0 +1,26 @@
+/// \file
+/// What `frozen_encoder` can be told.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <common/options.hpp>
+#include <nn/products.hpp>
+
+namespace frozen_encoder {
+
+/// The common options, and those of this experiment.
+struct Options : examples::CommonOptions {
+    nn::Precision precision = nn::Precision::tf32;
+    int encoder_steps = 1500; ///< steps of training the encoder on classification, before it is frozen
+    std::string load_encoder; ///< a safetensors file to take the encoder from; empty for none
+    std::string save_encoder; ///< where to write the encoder; empty for nowhere
+    std::string picture;      ///< where to write predictions as PNG; empty for nowhere
+    int workers = 1;          ///< threads that fill batches
+};
+
+/// Reads the command line into `options`. Returns an exit code when the program is to end at once.
+std::optional<int> parse(int argc, char** argv, Options& options);
+
+} // namespace frozen_encoder
