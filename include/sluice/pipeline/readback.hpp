@@ -45,7 +45,7 @@ public:
 
     Readback(const Readback&) = delete;
     Readback& operator=(const Readback&) = delete;
-    ~Readback();
+    ~Readback() { reset(); }
 
     /// Enqueues the copy of `values`, device memory of `count` values, on `stream`. Later work of that stream
     /// may overwrite them. Throws `Error`, and what the handler throws.
@@ -57,7 +57,11 @@ public:
     /// Waits for all results and hands them over. Throws `Error`, and what the handler throws.
     void finish();
 
-    /// Results that have been pushed.
+    /// Waits for copies under way, drops what has not been handed over, and starts anew from index 0. Call it
+    /// where the pipeline is reset: results of work that failed are still in the way otherwise.
+    void reset() noexcept;
+
+    /// Results that have been pushed since the readback was made or reset.
     std::size_t pushed() const noexcept { return pushed_; }
 
 private:
@@ -90,14 +94,15 @@ Readback<T, B>::Readback(std::size_t count, Handler handler, int slots)
 }
 
 template <class T, Backend B>
-Readback<T, B>::~Readback() {
+void Readback<T, B>::reset() noexcept {
     for (; handed_ < pushed_; ++handed_) {
         try {
             slots_[handed_ % slots_.size()]->arrived.synchronize();
         } catch (...) {
-            // The copy will not come; there is nobody left to tell.
+            // The copy will not come; whoever waits for its stream is told so.
         }
     }
+    pushed_ = handed_ = 0;
 }
 
 template <class T, Backend B>
@@ -113,7 +118,16 @@ void Readback<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> value
     }
     Slot& slot = *slots_[pushed_ % slots_.size()];
     copy(stream, slot.values, values);
-    slot.arrived.record(stream);
+    try {
+        slot.arrived.record(stream);
+    } catch (...) {
+        // No event will tell of the copy's end, and the slot's memory must not go before it.
+        try {
+            stream.synchronize();
+        } catch (...) {
+        }
+        throw;
+    }
     ++pushed_;
 }
 
