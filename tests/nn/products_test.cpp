@@ -54,9 +54,9 @@ TEST_CASE("products: any shape, transposed or not, with bias and ReLU, over an o
             const auto [m, n, k] = o.shape;
             const bool biased = random.between(0, 2) > 0;
             const bool relu = biased && random.between(0, 1) == 1;
-            CAPTURE(m);
-            CAPTURE(n);
-            CAPTURE(k);
+            CAPTURE(o.shape.m);
+            CAPTURE(o.shape.n);
+            CAPTURE(o.shape.k);
             CAPTURE(o.ta);
             CAPTURE(o.tb);
             CAPTURE(biased);
@@ -100,9 +100,9 @@ TEST_CASE("products: alpha and beta, in place") {
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 expected[i] = alpha * expected[i] + beta * static_cast<double>(o.c[i]);
             }
-            CAPTURE(m);
-            CAPTURE(n);
-            CAPTURE(k);
+            CAPTURE(o.shape.m);
+            CAPTURE(o.shape.n);
+            CAPTURE(o.shape.k);
             CHECK(relative_error(host(stream, out), expected) <= tolerance(precision));
         }
     }
