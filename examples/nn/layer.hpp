@@ -73,8 +73,8 @@ inline sluice::RandomKey layer_key(std::uint64_t seed, std::uint16_t network, st
         .seed = seed, .epoch = 0, .sample = static_cast<std::uint64_t>(index) << 40, .operation = network};
 }
 
-/// Finds a tensor by name. Throws `sluice::Error` when it is missing or its shape is not the one expected.
-inline const NamedTensor& find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
+/// Finds a tensor by name; never null. Throws `sluice::Error` when it is missing or its shape is not the one expected.
+inline const NamedTensor* find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
                                       const std::vector<std::size_t>& shape);
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -128,17 +128,17 @@ void Layer<B>::save(sluice::BasicStreamRef<B> stream, const std::string& name,
 template <sluice::Backend B>
 void Layer<B>::load(sluice::BasicStreamRef<B> stream, const std::string& name,
                     std::span<const NamedTensor> tensors) {
-    const NamedTensor& weight = find_tensor(tensors, name + ".weight", shape_.torch_shape());
-    const NamedTensor& bias = find_tensor(tensors, name + ".bias", {shape_.outputs()});
-    const std::vector<float> matrix = shape_.matrix_from_torch(weight.values);
+    const NamedTensor* weight = find_tensor(tensors, name + ".weight", shape_.torch_shape());
+    const NamedTensor* bias = find_tensor(tensors, name + ".bias", {shape_.outputs()});
+    const std::vector<float> matrix = shape_.matrix_from_torch(weight->values);
     std::vector<float> repeated(shape_.columns());
     for (std::size_t i = 0; i < repeated.size(); ++i)
-        repeated[i] = bias.values[i % shape_.outputs()];
+        repeated[i] = bias->values[i % shape_.outputs()];
     sluice::copy_and_wait(stream, weights_, matrix);
     sluice::copy_and_wait(stream, bias_, repeated);
 }
 
-inline const NamedTensor& find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
+inline const NamedTensor* find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
                                       const std::vector<std::size_t>& shape) {
     const auto found = std::find_if(tensors.begin(), tensors.end(),
                                     [&](const NamedTensor& tensor) { return tensor.name == name; });
@@ -154,7 +154,7 @@ inline const NamedTensor& find_tensor(std::span<const NamedTensor> tensors, cons
         throw sluice::Error("weights: " + name + " has the shape " + text(found->shape) + ", expected " +
                             text(shape));
     }
-    return *found;
+    return &*found;
 }
 
 } // namespace nn

@@ -139,8 +139,8 @@ public:
 private:
     using StageTuple = std::tuple<Ss...>;
     using MakerTuple = std::tuple<Makers...>;
-    template <std::size_t I>
-    using SlotOf = std::invoke_result_t<std::tuple_element_t<I, MakerTuple>&, int>;
+    template <std::size_t Index>
+    using SlotOf = std::invoke_result_t<std::tuple_element_t<Index, MakerTuple>&, int>;
 
     // Marks the pipeline as in use, on its device, for the length of a call.
     class Call {
@@ -165,9 +165,9 @@ private:
 
     template <class Batch, class AfterFirst>
     void submit_and(const Batch& batch, AfterFirst&& after_first);
-    template <std::size_t I, class Batch, class AfterFirst>
+    template <std::size_t Index, class Batch, class AfterFirst>
     void run_stage(const Batch& batch, AfterFirst& after_first);
-    template <std::size_t I>
+    template <std::size_t Index>
     void check_stage();
 
     void require_sound(const char* call) const;
@@ -190,8 +190,8 @@ private:
     };
     using Rings = RingsOf<std::make_index_sequence<stage_count - 1>>;
 
-    // Whether stage I's callable fits its place. `Batch` is empty for all but the first.
-    template <std::size_t I, class... Batch>
+    // Whether the callable of stage `Index` fits its place. `Batch` is empty for all but the first.
+    template <std::size_t Index, class... Batch>
     static constexpr bool fits();
 
     PipelineOptions options_;

@@ -10,18 +10,18 @@
 
 namespace sluice::detail {
 
-/// Refuses, with a readable message, a callable that cannot be called in place `I` of `Count` stages.
-template <std::size_t I, std::size_t Count, class F, class Stream, class... Exchanged>
+/// Refuses, with a readable message, a callable that cannot be called in place `Index` of `Count` stages.
+template <std::size_t Index, std::size_t Count, class F, class Stream, class... Exchanged>
 constexpr bool check_fit() {
     constexpr bool fits = std::invocable<F&, Stream, Exchanged...>;
     if constexpr (Count == 1) {
         static_assert(fits, "sluice::Pipeline: the only stage's callable must take (stream, const Batch&)");
-    } else if constexpr (I == 0) {
+    } else if constexpr (Index == 0) {
         static_assert(
             fits,
             "sluice::Pipeline: the first stage's callable must take (stream, const Batch&, Out&), where Out "
             "is what the first slot maker returns");
-    } else if constexpr (I + 1 < Count) {
+    } else if constexpr (Index + 1 < Count) {
         static_assert(
             fits,
             "sluice::Pipeline: a middle stage's callable must take (stream, In&, Out&), where In and Out are "

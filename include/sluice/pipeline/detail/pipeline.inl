@@ -18,18 +18,18 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
 }
 
 template <class... Ss, class... Makers>
-template <std::size_t I, class... Batch>
+template <std::size_t Index, class... Batch>
 constexpr bool Pipeline<Stages<Ss...>, Slots<Makers...>>::fits() {
-    using F = typename std::tuple_element_t<I, StageTuple>::Callable;
+    using F = typename std::tuple_element_t<Index, StageTuple>::Callable;
     using Ref = BasicStreamRef<backend>;
     if constexpr (stage_count == 1) {
-        return detail::check_fit<I, stage_count, F, Ref, const Batch&...>();
-    } else if constexpr (I == 0) {
-        return detail::check_fit<I, stage_count, F, Ref, const Batch&..., SlotOf<I>&>();
-    } else if constexpr (I + 1 == stage_count) {
-        return detail::check_fit<I, stage_count, F, Ref, SlotOf<I - 1>&>();
+        return detail::check_fit<Index, stage_count, F, Ref, const Batch&...>();
+    } else if constexpr (Index == 0) {
+        return detail::check_fit<Index, stage_count, F, Ref, const Batch&..., SlotOf<Index>&>();
+    } else if constexpr (Index + 1 == stage_count) {
+        return detail::check_fit<Index, stage_count, F, Ref, SlotOf<Index - 1>&>();
     } else {
-        return detail::check_fit<I, stage_count, F, Ref, SlotOf<I - 1>&, SlotOf<I>&>();
+        return detail::check_fit<Index, stage_count, F, Ref, SlotOf<Index - 1>&, SlotOf<Index>&>();
     }
 }
 
@@ -52,31 +52,31 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_and(const Batch& batch, A
 }
 
 template <class... Ss, class... Makers>
-template <std::size_t I, class Batch, class AfterFirst>
+template <std::size_t Index, class Batch, class AfterFirst>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::run_stage(const Batch& batch, AfterFirst& after_first) {
-    constexpr bool first = I == 0;
-    constexpr bool last = I + 1 == stage_count;
+    constexpr bool first = Index == 0;
+    constexpr bool last = Index + 1 == stage_count;
 
-    auto& stage = std::get<I>(stages_);
-    const BasicStreamRef<backend> stream = streams_[I];
+    auto& stage = std::get<Index>(stages_);
+    const BasicStreamRef<backend> stream = streams_[Index];
     const detail::ProfilerRange range(stage.name().c_str());
     current_stage_ = &stage.name();
 
     if constexpr (first && last) {
-        if constexpr (fits<I, Batch>())
+        if constexpr (fits<Index, Batch>())
             stage.callable()(stream, batch);
     } else if constexpr (first) {
-        auto& out = std::get<I>(rings_).begin_write(stream);
-        if constexpr (fits<I, Batch>())
+        auto& out = std::get<Index>(rings_).begin_write(stream);
+        if constexpr (fits<Index, Batch>())
             stage.callable()(stream, batch, out);
     } else if constexpr (last) {
-        auto& in = std::get<I - 1>(rings_).begin_read(stream);
-        if constexpr (fits<I>())
+        auto& in = std::get<Index - 1>(rings_).begin_read(stream);
+        if constexpr (fits<Index>())
             stage.callable()(stream, in);
     } else {
-        auto& out = std::get<I>(rings_).begin_write(stream);
-        auto& in = std::get<I - 1>(rings_).begin_read(stream);
-        if constexpr (fits<I>())
+        auto& out = std::get<Index>(rings_).begin_write(stream);
+        auto& in = std::get<Index - 1>(rings_).begin_read(stream);
+        if constexpr (fits<Index>())
             stage.callable()(stream, in, out);
     }
 
@@ -84,10 +84,10 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::run_stage(const Batch& batch, Af
     if constexpr (first) {
         after_first();
     } else {
-        std::get<I - 1>(rings_).end_read(stream);
+        std::get<Index - 1>(rings_).end_read(stream);
     }
     if constexpr (!last)
-        std::get<I>(rings_).end_write(stream);
+        std::get<Index>(rings_).end_write(stream);
     if (options_.attribute_faults)
         stream.synchronize();
     current_stage_ = nullptr;
