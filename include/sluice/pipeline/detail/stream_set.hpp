@@ -26,7 +26,8 @@ public:
     /// Adds the stream of the next stage.
     void add(const std::string& stage, const StageOptions<B>& options) {
         if (options.stream) {
-            require_own_device(*options.stream, "stage '" + stage + "': the lent stream");
+            const std::string what = "stage '" + stage + "': the lent stream";
+            require_own_device(*options.stream, what.c_str());
             lent_.push_back(*options.stream);
         }
         if (schedule_ == Schedule::serial && !of_stage_.empty()) {
@@ -108,12 +109,14 @@ public:
             B::clear_failure(active.native());
     }
 
-    void require_own_device(Ref stream, const std::string& what) const {
+    /// Throws `Error` for a stream of another device's. Allocates nothing for one of its own.
+    void require_own_device(Ref stream, const char* what) const {
         const int device = stream.device();
         if (device == device_)
             return;
-        throw Error(what + " belongs to device " + std::to_string(device) + ", the pipeline to device " +
-                    std::to_string(device_) + "; both must be the same device's");
+        throw Error(std::string(what) + " belongs to device " + std::to_string(device) +
+                    ", the pipeline to device " + std::to_string(device_) +
+                    "; both must be the same device's");
     }
 
 private:
