@@ -6,8 +6,8 @@ if(SLUICE_WERROR)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         # GCC's guesses from optimised code, which differ from version to version and are at times wrong about
         # the standard library's own: shown, but no reason to stop a build.
-        foreach(guess array-bounds free-nonheap-object maybe-uninitialized restrict stringop-overflow
-                      stringop-overread)
+        foreach(guess array-bounds free-nonheap-object maybe-uninitialized mismatched-new-delete restrict
+                      stringop-overflow stringop-overread)
             list(APPEND sluice_warning_flags -Wno-error=${guess})
         endforeach()
     endif()
