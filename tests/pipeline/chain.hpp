@@ -42,14 +42,15 @@ private:
 };
 
 /// What `Chain::results` must be for input batches `batches`, in this order, through `stages` stages that
-/// remember `initial` in each word at first.
-inline std::vector<Word> chain_results(int stages, std::size_t words, const std::vector<std::size_t>& batches,
-                                       Word initial = 0) {
+/// remember `initial` in each word at first. `input(batch, index)` gives the batches' words.
+template <class Input>
+std::vector<Word> chain_results(int stages, std::size_t words, const std::vector<std::size_t>& batches,
+                                Word initial, Input&& input) {
     std::vector<Word> results;
     std::vector<Word> memory(static_cast<std::size_t>(stages) * words, initial);
     for (const std::size_t batch : batches) {
         for (std::size_t i = 0; i < words; ++i) {
-            Word word = input_word(batch, i);
+            Word word = input(batch, i);
             for (std::size_t cell = i; cell < memory.size(); cell += words) {
                 const Word in = word;
                 word = next_word(memory[cell], in);
@@ -60,6 +61,12 @@ inline std::vector<Word> chain_results(int stages, std::size_t words, const std:
     }
     results.insert(results.end(), memory.begin(), memory.end());
     return results;
+}
+
+/// The same for batches of `input_word`.
+inline std::vector<Word> chain_results(int stages, std::size_t words, const std::vector<std::size_t>& batches,
+                                       Word initial = 0) {
+    return chain_results(stages, words, batches, initial, input_word);
 }
 
 /// The numbers first … first+count-1.

@@ -1,0 +1,163 @@
+// Contract 10: an object belongs to the device that was current when it was made. Needs two devices: on the
+// host there are as many as SLUICE_HOST_DEVICES says.
+#include <array>
+#include <atomic>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+using On = DeviceGuard<B>;
+constexpr std::size_t words = 32;
+constexpr std::size_t batches = 5;
+
+bool two_devices() {
+    if (B::device_count() >= 2)
+        return true;
+    MESSAGE("skipped: needs two devices, and there are " << B::device_count());
+    return false;
+}
+
+} // namespace
+
+TEST_CASE("Contract 10: a pipeline is driven with any device current, and leaves it so") {
+    if (!two_devices())
+        return;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        for (const int home : {0, 1}) {
+            CAPTURE(home);
+            std::set<int> seen;
+            std::optional<On> at_home(std::in_place, home);
+            const Inputs<B> inputs(batches, words);
+            const BasicStream<B> mine;
+            Chain<B> chain(3, words, batches);
+            chain.before = [&](std::size_t, Ref stream, std::size_t) {
+                seen.insert(B::current_device());
+                seen.insert(stream.device());
+            };
+            auto pipeline = chain.pipeline<3>({.schedule = schedule});
+            at_home.reset();
+
+            const int away = 1 - home;
+            const On guard(away);
+            const auto drive = [&](auto call) {
+                call();
+                CHECK(B::current_device() == away);
+            };
+            drive([&] { pipeline.join(mine); });
+            for (std::size_t batch = 0; batch < batches; ++batch)
+                drive([&] { pipeline.submit(inputs[batch]); });
+            drive([&] { pipeline.flush(); });
+            drive([&] { pipeline.flush(mine); });
+            drive([&] { pipeline.finish(); });
+            drive([&] { pipeline.reset(); });
+            CHECK(seen == std::set{home});
+            CHECK(chain.results(batches) == chain_results(3, words, batches_from(0, batches)));
+        }
+    }
+    CHECK(B::current_device() == 0);
+}
+
+TEST_CASE("Contract 10: the caller's device is current again after a stage has thrown") {
+    if (!two_devices())
+        return;
+    std::optional<On> at_home(std::in_place, 1);
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(2, words, batches);
+    chain.before = [](std::size_t stage, Ref, std::size_t batch) {
+        if (stage == 1 && batch == 1)
+            throw std::runtime_error("no");
+    };
+    auto pipeline = chain.pipeline<2>();
+    at_home.reset();
+    pipeline.submit(inputs[0]);
+    CHECK_THROWS_AS(pipeline.submit(inputs[1]), Error);
+    CHECK(B::current_device() == 0);
+    CHECK_THROWS_AS(pipeline.finish(), Error);
+    CHECK(B::current_device() == 0);
+    pipeline.reset();
+    CHECK(B::current_device() == 0);
+}
+
+TEST_CASE("Contract 10: slots and streams are made on the device that is current then") {
+    if (!two_devices())
+        return;
+    const On guard(1);
+    std::vector<int> made_on;
+    Stage first{"first", [](Ref, int, int&) {}};
+    Stage last{"last", [](Ref, int&) {}};
+    TwoStreamPipeline pipeline{first, last, [&](int slot) {
+                                   made_on.push_back(B::current_device());
+                                   return slot;
+                               }};
+    CHECK(made_on == std::vector{1, 1});
+    CHECK(pipeline.stream(0).device() == 1);
+    CHECK(pipeline.stream(1).device() == 1);
+}
+
+TEST_CASE("Contract 10: a source's workers work on its device, and so does the caller when it fills") {
+    if (!two_devices())
+        return;
+    for (const int workers : {0, 1, 3}) {
+        std::array<std::atomic<int>, batches> filled_on{};
+        std::optional<On> at_home(std::in_place, 1);
+        Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                      [&](std::size_t index, PinnedBuffer<Word, B>& out) {
+                          filled_on[index] = B::current_device();
+                          for (std::size_t i = 0; i < words; ++i)
+                              out[i] = input_word(index, i);
+                      },
+                      SourceOptions<B>{.workers = workers, .batches = batches}};
+        Chain<B> chain(2, words, batches);
+        auto pipeline = chain.pipeline<2>();
+        at_home.reset();
+        for (auto& batch : source) {
+            CHECK(B::current_device() == 0);
+            pipeline.submit(batch);
+        }
+        pipeline.finish();
+        for (const auto& device : filled_on)
+            CHECK(device.load() == 1);
+        CHECK(chain.results(batches) == chain_results(2, words, batches_from(0, batches)));
+    }
+}
+
+TEST_CASE("Contract 10: a lent stream of another device is refused in a sentence") {
+    if (!two_devices())
+        return;
+    std::optional<On> elsewhere(std::in_place, 1);
+    const BasicStream<B> theirs;
+    elsewhere.reset();
+    Chain<B> chain(3, words, batches);
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        for (std::size_t stage = 0; stage < 3; ++stage) {
+            std::array<StageOptions<B>, 3> options;
+            options[stage].stream = theirs;
+            CHECK(text_of([&] { auto pipeline = chain.pipeline<3>({.schedule = schedule}, options); }) ==
+                  std::string("stage '") + Chain<B>::names[stage] +
+                      "': the lent stream belongs to device 1, the pipeline to device 0; both must be the "
+                      "same device's");
+        }
+        const Inputs<B> inputs(batches, words);
+        chain.clear();
+        auto pipeline = chain.pipeline<3>({.schedule = schedule});
+        CHECK(
+            text_of([&] { pipeline.join(theirs); }) ==
+            "join: the stream belongs to device 1, the pipeline to device 0; both must be the same device's");
+        for (std::size_t batch = 0; batch < batches; ++batch)
+            pipeline.submit(inputs[batch]);
+        CHECK(contains(text_of([&] { pipeline.flush(theirs); }), "flush: the stream belongs to device 1"));
+        CHECK_FALSE(pipeline.failed());
+        pipeline.finish();
+        CHECK(chain.results(batches) == chain_results(3, words, batches_from(0, batches)));
+    }
+}

@@ -1,0 +1,173 @@
+// Contract 2: the steady state costs nothing: no object created, nothing allocated, no wait on the host.
+#include <cstdint>
+#include <string>
+
+#include "pipeline/chain.hpp"
+#include "support/alive.hpp"
+#include "support/gate.hpp"
+#include "support/heap_count.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+constexpr std::size_t words = 32;
+constexpr std::size_t laps = 40; // batches that are counted
+
+// What has been created so far, and allocated, by all threads.
+struct Made {
+    std::uint64_t streams, events, device_allocations, pinned_allocations, heap_allocations;
+
+    static Made so_far() {
+        const ObjectCounts& counts = B::counts();
+        return {counts.streams.created, counts.events.created, counts.device_allocations.created,
+                counts.pinned_allocations.created, HeapCount::total()};
+    }
+    friend bool operator==(const Made&, const Made&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const Made& made) {
+        return out << made.streams << " streams, " << made.events << " events, " << made.device_allocations
+                   << " device, " << made.pinned_allocations << " pinned and " << made.heap_allocations
+                   << " heap allocations";
+    }
+};
+
+template <class Check>
+void for_each_pipeline(Check&& check) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        for (const int slots : {1, 2, 4}) {
+            const PipelineOptions options{.schedule = schedule, .slots = slots};
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(slots);
+            check.template operator()<1>(options);
+            check.template operator()<2>(options);
+            check.template operator()<4>(options);
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("Contract 2: counting finds an allocation, a stream and an event") {
+    const Made before = Made::so_far();
+    const BasicStream<B> stream;
+    const BasicEvent<B> event;
+    const DeviceBuffer<Word, B> device(1);
+    const PinnedBuffer<Word, B> pinned(1);
+    auto* number = new volatile int(1);
+    delete number;
+    const Made after = Made::so_far();
+    CHECK(after.streams == before.streams + 1);
+    CHECK(after.events == before.events + 1);
+    CHECK(after.device_allocations == before.device_allocations + 1);
+    CHECK(after.pinned_allocations == before.pinned_allocations + 1);
+    CHECK(after.heap_allocations > before.heap_allocations);
+}
+
+TEST_CASE("Contract 2: after the first lap a step creates and allocates nothing") {
+    for_each_pipeline([]<int S>(const PipelineOptions& options) {
+        CAPTURE(S);
+        const auto lap = static_cast<std::size_t>(options.slots);
+        const Inputs<B> inputs(lap + laps, words);
+        Chain<B> chain(S, words, lap + laps);
+        auto pipeline = chain.template pipeline<S>(options);
+        for (std::size_t batch = 0; batch < lap; ++batch)
+            pipeline.submit(inputs[batch]);
+        const Made before = Made::so_far();
+        for (std::size_t batch = lap; batch < lap + laps; ++batch) {
+            pipeline.submit(inputs[batch]);
+            if (batch % 10 == 3)
+                pipeline.flush();
+        }
+        pipeline.finish();
+        const Made after = Made::so_far();
+        CHECK(after == before);
+        CHECK(chain.results(lap + laps) == chain_results(S, words, batches_from(0, lap + laps)));
+    });
+}
+
+TEST_CASE("Contract 2: nor does a step with lent streams, a source and a readback") {
+    const BasicStream<B> mine;
+    for (const int workers : {0, 1, 2}) {
+        for_each_pipeline([&]<int S>(const PipelineOptions& options) {
+            CAPTURE(S);
+            CAPTURE(workers);
+            constexpr std::size_t warm_up = 20; // the source's slots, the readback's, and the pipeline's
+            constexpr std::size_t batches = warm_up + laps;
+            Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                          [](std::size_t index, PinnedBuffer<Word, B>& out) {
+                              for (std::size_t i = 0; i < words; ++i)
+                                  out[i] = input_word(index, i);
+                          },
+                          SourceOptions<B>{.workers = workers, .slots = 4, .batches = batches}};
+            Chain<B> chain(S, words, batches);
+            std::size_t results = 0;
+            Readback<Word, B> readback(
+                words, [&](auto, auto) { ++results; }, 3);
+            chain.after = [&](std::size_t stage, Ref stream, std::size_t) {
+                if (stage + 1 == S)
+                    readback.push(stream, chain.memory(stage));
+            };
+            std::array<StageOptions<B>, std::size_t{S}> lent;
+            lent[0].stream = mine;
+            auto pipeline = chain.template pipeline<S>(options, lent);
+            for (std::size_t batch = 0; batch < warm_up; ++batch)
+                pipeline.submit(*source.next());
+            const Made before = Made::so_far();
+            for (auto& batch : source)
+                pipeline.submit(batch);
+            pipeline.flush();
+            pipeline.join(mine);
+            pipeline.finish();
+            readback.finish();
+            const Made after = Made::so_far();
+            CHECK(after == before);
+            CHECK(results == batches);
+            CHECK(chain.results(batches) == chain_results(S, words, batches_from(0, batches)));
+        });
+    }
+}
+
+TEST_CASE("Contract 2: a pipeline makes a stream a stage and two events a slot, once") {
+    for_each_pipeline([]<int S>(const PipelineOptions& options) {
+        CAPTURE(S);
+        Chain<B> chain(S, words, 1);
+        const Made before = Made::so_far();
+        auto pipeline = chain.template pipeline<S>(options);
+        const Made after = Made::so_far();
+        const bool serial = options.schedule == Schedule::serial;
+        const auto rings = static_cast<std::uint64_t>(S - 1);
+        const auto slots = static_cast<std::uint64_t>(options.slots);
+        CHECK(after.streams - before.streams == (serial ? 1 : S));
+        CHECK(after.events - before.events == (serial ? 0 : 2 * rings * slots) + 1);
+        CHECK(after.device_allocations - before.device_allocations == rings * slots);
+        CHECK(after.pinned_allocations == before.pinned_allocations);
+    });
+}
+
+TEST_CASE("Contract 2: neither submit nor flush waits for the work of any stage") {
+    constexpr std::size_t batches = 20;
+    const Inputs<B> inputs(batches, words);
+    for_each_pipeline([&]<int S>(const PipelineOptions& options) {
+        for (std::size_t held = 0; held < S; ++held) {
+            CAPTURE(S);
+            CAPTURE(held);
+            Gate<B> gate;
+            Chain<B> chain(S, words, batches);
+            chain.before = [&](std::size_t stage, Ref stream, std::size_t batch) {
+                if (stage == held && batch == 0)
+                    gate.hold(stream);
+            };
+            auto pipeline = chain.template pipeline<S>(options);
+            for (std::size_t batch = 0; batch < batches; ++batch)
+                pipeline.submit(inputs[batch]);
+            pipeline.flush();
+            CHECK_FALSE(pipeline.stream(held).done()); // the gate has held all the while
+            gate.open();
+            pipeline.finish();
+            CHECK(chain.results(batches) == chain_results(S, words, batches_from(0, batches)));
+        }
+    });
+}

@@ -1,0 +1,125 @@
+// Contract 9: one thread drives a pipeline; separate pipelines are independent.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+constexpr std::size_t words = 32;
+
+// Calls every function of a pipeline that drives it, and returns what each is refused with.
+template <class P>
+std::vector<std::string> refusals(P& pipeline, const Inputs<B>& inputs, BasicStreamRef<B> stream) {
+    return {text_of([&] { pipeline.submit(inputs[0]); }), text_of([&] { pipeline.flush(); }),
+            text_of([&] { pipeline.flush(stream); }),     text_of([&] { pipeline.join(stream); }),
+            text_of([&] { pipeline.finish(); }),          text_of([&] { pipeline.reset(); })};
+}
+
+void check_refusals(const std::vector<std::string>& texts) {
+    const char* names[] = {"submit", "flush", "flush", "join", "finish", "reset"};
+    REQUIRE(texts.size() == std::size(names));
+    for (std::size_t i = 0; i < texts.size(); ++i)
+        CHECK(texts[i] == std::string(names[i]) +
+                              ": the pipeline is in use, by another thread or by this call's own stage; "
+                              "drive a pipeline from one thread, and not from within its stages");
+}
+
+} // namespace
+
+TEST_CASE("Contract 9: pipelines, sources and readbacks of several threads do not disturb each other") {
+    constexpr std::size_t batches = 60;
+    constexpr std::size_t threads = 4;
+    std::vector<std::vector<Word>> results(threads);
+    std::vector<std::size_t> read_back(threads);
+    const auto drive = [&](std::size_t thread) {
+        Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                      [](std::size_t index, PinnedBuffer<Word, B>& out) {
+                          for (std::size_t i = 0; i < words; ++i)
+                              out[i] = input_word(index, i);
+                      },
+                      SourceOptions<B>{.workers = static_cast<int>(thread % 3), .batches = batches}};
+        Chain<B> chain(3, words, batches);
+        Readback<Word, B> readback(
+            words, [&](auto, auto) { ++read_back[thread]; }, 3);
+        chain.after = [&](std::size_t stage, BasicStreamRef<B> stream, std::size_t) {
+            if (stage == 2)
+                readback.push(stream, chain.memory(2));
+        };
+        auto pipeline =
+            chain.pipeline<3>({.schedule = thread % 2 == 0 ? Schedule::overlapped : Schedule::serial});
+        for (auto& batch : source)
+            pipeline.submit(batch);
+        pipeline.finish();
+        readback.finish();
+        results[thread] = chain.results(batches);
+    };
+    std::vector<std::thread> drivers;
+    for (std::size_t thread = 0; thread < threads; ++thread)
+        drivers.emplace_back(drive, thread);
+    for (std::thread& driver : drivers)
+        driver.join();
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+        CHECK(results[thread] == chain_results(3, words, batches_from(0, batches)));
+        CHECK(read_back[thread] == batches);
+    }
+}
+
+TEST_CASE("Contract 9: a second thread is refused while the pipeline is in use, and does no harm") {
+    const Inputs<B> inputs(3, words);
+    const BasicStream<B> stream;
+    Chain<B> chain(2, words, 3);
+    std::vector<std::string> texts;
+    auto pipeline = chain.pipeline<2>();
+    chain.before = [&](std::size_t stage, BasicStreamRef<B>, std::size_t batch) {
+        if (stage == 1 && batch == 1)
+            std::thread([&] { texts = refusals(pipeline, inputs, stream); }).join();
+    };
+    for (std::size_t batch = 0; batch < 3; ++batch)
+        pipeline.submit(inputs[batch]);
+    pipeline.finish();
+    check_refusals(texts);
+    CHECK(chain.results(3) == chain_results(2, words, batches_from(0, 3)));
+}
+
+TEST_CASE("Contract 9: a stage is refused its own pipeline") {
+    const Inputs<B> inputs(3, words);
+    const BasicStream<B> stream;
+    Chain<B> chain(2, words, 3);
+    std::vector<std::string> texts;
+    auto pipeline = chain.pipeline<2>();
+    chain.before = [&](std::size_t stage, BasicStreamRef<B>, std::size_t batch) {
+        if (stage == 0 && batch == 0)
+            texts = refusals(pipeline, inputs, stream);
+        if (stage == 1 && batch == 1)
+            pipeline.finish();
+    };
+    pipeline.submit(inputs[0]);
+    check_refusals(texts);
+
+    const Caught error([&] { pipeline.submit(inputs[1]); });
+    CHECK(contains_all(error.text(), {"stage 'second', batch 1: finish: the pipeline is in use"}));
+    CHECK(pipeline.failed());
+    chain.before = nullptr;
+    pipeline.reset();
+    chain.clear();
+    for (std::size_t batch = 0; batch < 3; ++batch)
+        pipeline.submit(inputs[batch]);
+    pipeline.finish();
+    CHECK(chain.results(3) == chain_results(2, words, batches_from(0, 3)));
+}
+
+TEST_CASE("Contract 9: one thread after another may drive a pipeline") {
+    const Inputs<B> inputs(8, words);
+    Chain<B> chain(3, words, 8);
+    auto pipeline = chain.pipeline<3>();
+    for (std::size_t batch = 0; batch < 8; ++batch)
+        std::thread([&] { pipeline.submit(inputs[batch]); }).join();
+    std::thread([&] { pipeline.finish(); }).join();
+    CHECK(chain.results(8) == chain_results(3, words, batches_from(0, 8)));
+}
