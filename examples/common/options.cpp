@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <limits>
+#include <new>
 #include <system_error>
 
 #include <common/bad_input.hpp>
@@ -48,13 +49,13 @@ BackendChoice parse_backend(const std::string& text) {
     reject("--backend", "auto, cuda or host", text);
 }
 
-std::vector<ScheduleKind> parse_schedules(const std::string& text) {
+std::vector<sluice::Schedule> parse_schedules(const std::string& text) {
     if (text == "all")
-        return {ScheduleKind::serial, ScheduleKind::overlapped};
+        return {sluice::Schedule::serial, sluice::Schedule::overlapped};
     if (text == "serial")
-        return {ScheduleKind::serial};
+        return {sluice::Schedule::serial};
     if (text == "overlapped")
-        return {ScheduleKind::overlapped};
+        return {sluice::Schedule::overlapped};
     reject("--schedule", "serial, overlapped or all", text);
 }
 
@@ -180,6 +181,8 @@ int run_main(int argc, const char* const* argv, const std::function<int()>& body
     } catch (const BadInput& error) {
         err << name << ": " << on_one_line(error.what()) << '\n';
         return 2;
+    } catch (const std::bad_alloc&) {
+        err << name << ": the host has not enough memory for this; a smaller --batch needs less\n";
     } catch (const std::exception& error) {
         err << name << ": " << on_one_line(error.what()) << '\n';
     } catch (...) {
@@ -207,9 +210,5 @@ BackendKind choose_backend(BackendChoice choice, const CudaProbe& probe) {
 }
 
 std::string to_string(BackendKind backend) { return backend == BackendKind::cuda ? "cuda" : "host"; }
-
-std::string to_string(ScheduleKind schedule) {
-    return schedule == ScheduleKind::serial ? "serial" : "overlapped";
-}
 
 } // namespace examples

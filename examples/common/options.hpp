@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <sluice/pipeline/schedule.hpp>
+
 namespace CLI {
 class App;
 }
@@ -21,15 +23,12 @@ enum class BackendChoice : std::uint8_t { automatic, cuda, host };
 /// A backend that a program runs on.
 enum class BackendKind : std::uint8_t { cuda, host };
 
-/// A schedule that a program runs. `to_string` gives its name.
-enum class ScheduleKind : std::uint8_t { serial, overlapped };
-
 /// The options common to all examples. An option that was not given, and whose default depends on the example
 /// or on its data, is empty: `options.batch.value_or(8)`.
 struct CommonOptions {
     BackendChoice backend = BackendChoice::automatic;
     /// What to run, in this order. `all` begins with serial, which the others are compared with.
-    std::vector<ScheduleKind> schedules{ScheduleKind::serial, ScheduleKind::overlapped};
+    std::vector<sluice::Schedule> schedules{sluice::Schedule::serial, sluice::Schedule::overlapped};
     std::optional<int> batch;      ///< images in a batch, at least 1
     std::optional<int> steps;      ///< timed steps, at least 1
     std::optional<int> warmup;     ///< steps before the timed ones, at least 0
@@ -81,8 +80,5 @@ BackendKind choose_backend(BackendChoice choice, const CudaProbe& probe);
 
 /// "cuda" or "host".
 std::string to_string(BackendKind backend);
-
-/// "serial" or "overlapped".
-std::string to_string(ScheduleKind schedule);
 
 } // namespace examples

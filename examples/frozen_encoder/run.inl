@@ -67,10 +67,6 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-inline sluice::Schedule schedule_of(examples::ScheduleKind kind) {
-    return kind == examples::ScheduleKind::serial ? sluice::Schedule::serial : sluice::Schedule::overlapped;
-}
-
 } // namespace detail
 
 template <sluice::Backend B>
@@ -103,7 +99,8 @@ examples::Report run(const Options& options, std::ostream& out) {
         try {
             encoder.load(stream, read_weights(options.load_encoder));
         } catch (const sluice::Error& error) {
-            throw examples::BadInput(options.load_encoder + ": " + error.what());
+            throw examples::BadInput(options.load_encoder + ": expected an encoder of this network, but " +
+                                     error.what());
         }
         out << "encoder: taken from " << options.load_encoder << std::endl;
     } else if (digits && options.encoder_steps > 0) {
@@ -122,8 +119,7 @@ examples::Report run(const Options& options, std::ostream& out) {
     const std::vector<nn::NamedTensor> first_weights =
         detail::scaled(decoder.weights(stream), plan.first_weight_gain);
     std::optional<std::vector<float>> serial_results;
-    for (const examples::ScheduleKind kind : options.schedules) {
-        const sluice::Schedule schedule = detail::schedule_of(kind);
+    for (const sluice::Schedule schedule : options.schedules) {
         decoder.load(stream, first_weights);
         const Training training = train(workload, encoder, decoder, schedule, options.workers);
         std::vector<float> results = detail::results_of(training, decoder.weights(stream));

@@ -62,7 +62,7 @@ TEST_CASE("without options the defaults stand") {
     const Parsed parsed = parse({});
     CHECK(!parsed.exit_code);
     CHECK(parsed.options.backend == BackendChoice::automatic);
-    CHECK(parsed.options.schedules == std::vector{ScheduleKind::serial, ScheduleKind::overlapped});
+    CHECK(parsed.options.schedules == std::vector{sluice::Schedule::serial, sluice::Schedule::overlapped});
     CHECK(!parsed.options.batch);
     CHECK(!parsed.options.steps);
     CHECK(!parsed.options.warmup);
@@ -80,7 +80,7 @@ TEST_CASE("options are read") {
                                  "18446744073709551615", "--json", json, "--depth", "4"});
     CHECK(!parsed.exit_code);
     CHECK(parsed.options.backend == BackendChoice::host);
-    CHECK(parsed.options.schedules == std::vector{ScheduleKind::overlapped});
+    CHECK(parsed.options.schedules == std::vector{sluice::Schedule::overlapped});
     CHECK(parsed.options.batch == 16);
     CHECK(parsed.options.steps == 7);
     CHECK(parsed.options.warmup == 0);
@@ -89,7 +89,7 @@ TEST_CASE("options are read") {
     CHECK(parsed.options.seed == 18446744073709551615u);
     CHECK(parsed.options.json == json);
     CHECK(parsed.depth == "4");
-    CHECK(parse({"--schedule", "serial"}).options.schedules == std::vector{ScheduleKind::serial});
+    CHECK(parse({"--schedule", "serial"}).options.schedules == std::vector{sluice::Schedule::serial});
     CHECK(parse({"--backend", "cuda"}).options.backend == BackendChoice::cuda);
 }
 
@@ -165,8 +165,6 @@ TEST_CASE("the backend is chosen by what there is") {
           "--backend cuda: this program was built without CUDA; use --backend host, or build it with nvcc");
     CHECK(to_string(BackendKind::cuda) == "cuda");
     CHECK(to_string(BackendKind::host) == "host");
-    CHECK(to_string(ScheduleKind::serial) == "serial");
-    CHECK(to_string(ScheduleKind::overlapped) == "overlapped");
 }
 
 TEST_CASE("an example's own numbers are checked the same way") {
