@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Runs the gpu tests of a build under compute-sanitizer, and says for each program and tool whether it was clean:
+#
+#     bash tests/compute_sanitizer.sh build/test [memcheck|racecheck|initcheck|synccheck …]
+#
+# All four tools without a second argument. Logs go to BUILD/compute-sanitizer. Tests that make a call or a kernel
+# fail on purpose are left out: what they do is what the tools look for.
+set -euo pipefail
+
+[[ $# -ge 1 && -d $1/tests ]] || { echo "compute_sanitizer: expected the folder of a build with tests" >&2; exit 2; }
+build=$(cd "$1" && pwd)
+shift
+tools=("$@")
+[[ ${#tools[@]} -gt 0 ]] || tools=(memcheck racecheck initcheck synccheck)
+logs=$build/compute-sanitizer
+mkdir -p "$logs"
+
+on_purpose='(fault|launch_errors|frozen_encoder)'
+mapfile -t programs < <(find "$build/tests" -type f -executable -name '*.gpu' | grep -vE "$on_purpose" | sort)
+[[ ${#programs[@]} -gt 0 ]] || { echo "compute_sanitizer: $build holds no gpu tests" >&2; exit 2; }
+
+check() {
+    local tool=$1 program=$2 log
+    log=$3/$(basename "$program").$tool.log
+    if compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 1 "$program" >"$log" 2>&1 &&
+        grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$log"; then
+        echo "clean   $tool $(basename "$program")"
+    else
+        echo "UNCLEAN $tool $(basename "$program"): $log"
+    fi
+}
+export -f check
+
+for tool in "${tools[@]}"; do
+    for program in "${programs[@]}"; do printf '%s\0%s\0' "$tool" "$program"; done
+done | xargs -0 -n 2 -P 8 bash -c 'check "$1" "$2" "$0"' "$logs" | tee "$logs/summary"
+! grep -q '^UNCLEAN' "$logs/summary"
