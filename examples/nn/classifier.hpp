@@ -27,17 +27,27 @@ public:
     /// Throws `sluice::Error` when an option is out of its bounds, or there is not enough memory.
     Classifier(Encoder<B>& encoder, const ClassifierOptions& options);
 
-    /// One step of training on planar images [N, C, H, W], numbers or bytes, and their labels [N]. Writes the mean
+    /// One step of training on planar images [N, C, H, W], bytes or numbers, and their labels [N]. Writes the mean
     /// loss from before the step to the one element of `loss`. Throws `sluice::Error` when a size does not fit or
     /// the encoder is not trainable.
-    template <class T>
-    void step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
-              sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss);
+    void step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
+              sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss) {
+        step_any(stream, images, labels, loss);
+    }
+    void step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
+              sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss) {
+        step_any(stream, images, labels, loss);
+    }
 
     /// The most likely class of each image.
-    template <class T>
-    void predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
-                 sluice::DeviceSpan<std::uint8_t, B> predictions);
+    void predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
+                 sluice::DeviceSpan<std::uint8_t, B> predictions) {
+        predict_any(stream, images, predictions);
+    }
+    void predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
+                 sluice::DeviceSpan<std::uint8_t, B> predictions) {
+        predict_any(stream, images, predictions);
+    }
 
     void set_learning_rate(float rate) noexcept { options_.learning_rate = rate; }
 
@@ -52,6 +62,12 @@ public:
 private:
     static constexpr std::uint16_t random_operation = 0xE003;
 
+    template <class T>
+    void step_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                  sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss);
+    template <class T>
+    void predict_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                     sluice::DeviceSpan<std::uint8_t, B> predictions);
     template <class T>
     std::size_t forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
     Matrix<float, B> features(std::size_t images, sluice::DeviceBuffer<float, B>& buffer) {
@@ -101,11 +117,12 @@ std::size_t Classifier<B>::forward(sluice::BasicStreamRef<B> stream, sluice::Dev
 
 template <sluice::Backend B>
 template <class T>
-void Classifier<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
-                         sluice::DeviceSpan<const std::uint8_t, B> labels,
-                         sluice::DeviceSpan<float, B> loss) {
+void Classifier<B>::step_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                             sluice::DeviceSpan<const std::uint8_t, B> labels,
+                             sluice::DeviceSpan<float, B> loss) {
     if (!encoder_->options().trainable)
         throw sluice::Error("classifier: step needs an encoder made trainable");
+    require_size("classifier: elements of the loss", loss.size(), 1);
     require_size("classifier: labels", labels.size(), images.size() / encoder_->image_size());
     const float rate = options_.learning_rate;
     const std::size_t count = forward(stream, images);
@@ -120,8 +137,8 @@ void Classifier<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
 
 template <sluice::Backend B>
 template <class T>
-void Classifier<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
-                            sluice::DeviceSpan<std::uint8_t, B> predictions) {
+void Classifier<B>::predict_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                                sluice::DeviceSpan<std::uint8_t, B> predictions) {
     require_size("classifier: predictions", predictions.size(), images.size() / encoder_->image_size());
     const std::size_t count = forward(stream, images);
     predict_classes(stream, logits(count), {}, predictions);

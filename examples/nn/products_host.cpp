@@ -1,6 +1,7 @@
 #include <nn/products.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <mutex>
 
@@ -82,23 +83,58 @@ void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix
 
 namespace {
 
-// A panel of op(b) is packed on the stack, so that the innermost loop runs along rows whatever is transposed.
-constexpr std::size_t panel_rows = 64;
-constexpr std::size_t panel_columns = 128;
-constexpr std::size_t rows_at_once = 4;
+// A panel of op(b) is packed on the stack, so that the innermost loop runs along rows whatever is transposed; a
+// tile of the result is as large as the vector registers of any processor hold.
+constexpr std::size_t panel_rows = 128;
+constexpr std::size_t panel_columns = 64;
+constexpr std::size_t tile_rows = 4;
+constexpr std::size_t tile_columns = 8;
 
 using Panel = float[panel_rows][panel_columns];
+using Tile = float[tile_rows][tile_columns];
 
-void pack(Panel& panel, const float* b, bool transposed, std::size_t stride, std::size_t row,
-          std::size_t rows, std::size_t column, std::size_t columns) {
-    for (std::size_t i = 0; i < panel_rows; ++i) {
-        for (std::size_t j = 0; j < panel_columns; ++j) {
-            const bool inside = i < rows && j < columns;
-            const std::size_t place =
-                transposed ? (column + j) * stride + row + i : (row + i) * stride + column + j;
-            panel[i][j] = inside ? b[place] : 0.0f;
+/// A matrix read through strides, so that a transposed one needs no code of its own.
+struct Strided {
+    const float* values;
+    std::size_t row_stride;
+    std::size_t column_stride;
+
+    float at(std::size_t row, std::size_t column) const {
+        return values[row * row_stride + column * column_stride];
+    }
+};
+
+/// Copies `rows` by `columns` elements of `from`, and zeros up to a whole number of tiles.
+void pack(Panel& panel, const Strided& from, std::size_t row, std::size_t rows, std::size_t column,
+          std::size_t columns) {
+    const std::size_t padded = (columns + tile_columns - 1) / tile_columns * tile_columns;
+    for (std::size_t i = 0; i < rows; ++i) {
+        for (std::size_t j = 0; j < padded; ++j) {
+            panel[i][j] = j < columns ? from.at(row + i, column + j) : 0.0f;
         }
     }
+}
+
+/// `tile = a[row …, k0 …] * panel[…, column …]`, of which `rows` rows are there and the others repeat the last.
+void multiply_tile(Tile& tile, const Strided& a, std::size_t row, std::size_t rows, std::size_t k0,
+                   std::size_t depth, const Panel& panel, std::size_t column) {
+    // GCC's and Clang's vectors of four: left to themselves, they put the sums into memory.
+    using Four [[gnu::vector_size(16)]] = float;
+    constexpr std::size_t fours = tile_columns / 4;
+    Four sums[tile_rows][fours] = {};
+    const float* from[tile_rows];
+    for (std::size_t r = 0; r < tile_rows; ++r)
+        from[r] = &a.values[(row + std::min(r, rows - 1)) * a.row_stride];
+    for (std::size_t i = 0; i < depth; ++i) {
+        Four factors[fours];
+        std::memcpy(factors, &panel[i][column], sizeof(factors));
+        for (std::size_t r = 0; r < tile_rows; ++r) {
+            const float factor = from[r][(k0 + i) * a.column_stride];
+            for (std::size_t v = 0; v < fours; ++v)
+                sums[r][v] += factor * factors[v];
+        }
+    }
+    std::memcpy(tile, sums, sizeof(tile));
 }
 
 } // namespace
@@ -106,33 +142,27 @@ void pack(Panel& panel, const float* b, bool transposed, std::size_t stride, std
 void multiply_plainly(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
                       bool transpose_b, float* out, float alpha, float beta) {
     const auto [m, n, k] = shape;
-    if (beta == 0.0f) {
-        std::fill_n(out, m * n, 0.0f);
-    } else if (beta != 1.0f) {
-        std::for_each(out, out + m * n, [beta](float& value) { value *= beta; });
-    }
-    const std::size_t a_row = transpose_a ? 1 : k;
-    const std::size_t a_column = transpose_a ? m : 1;
+    for (std::size_t i = 0; i < m * n; ++i)
+        out[i] = beta == 0.0f ? 0.0f : beta * out[i];
+    const Strided from_a{a, transpose_a ? 1 : k, transpose_a ? m : 1};
+    const Strided from_b{b, transpose_b ? 1 : n, transpose_b ? k : 1};
     Panel panel;
+    Tile tile;
     for (std::size_t k0 = 0; k0 < k; k0 += panel_rows) {
         const std::size_t depth = std::min(panel_rows, k - k0);
         for (std::size_t n0 = 0; n0 < n; n0 += panel_columns) {
             const std::size_t width = std::min(panel_columns, n - n0);
-            pack(panel, b, transpose_b, transpose_b ? k : n, k0, depth, n0, width);
-            for (std::size_t m0 = 0; m0 < m; m0 += rows_at_once) {
-                const std::size_t height = std::min(rows_at_once, m - m0);
-                float sums[rows_at_once][panel_columns] = {};
-                for (std::size_t i = 0; i < depth; ++i) {
-                    for (std::size_t row = 0; row < height; ++row) {
-                        const float factor = a[(m0 + row) * a_row + (k0 + i) * a_column];
-                        for (std::size_t j = 0; j < panel_columns; ++j)
-                            sums[row][j] += factor * panel[i][j];
+            pack(panel, from_b, k0, depth, n0, width);
+            for (std::size_t row = 0; row < m; row += tile_rows) {
+                const std::size_t rows = std::min(tile_rows, m - row);
+                for (std::size_t j = 0; j < width; j += tile_columns) {
+                    multiply_tile(tile, from_a, row, rows, k0, depth, panel, j);
+                    for (std::size_t r = 0; r < rows; ++r) {
+                        float* const mine = out + (row + r) * n + n0 + j;
+                        for (std::size_t c = 0; c < std::min(tile_columns, width - j); ++c) {
+                            mine[c] += alpha * tile[r][c];
+                        }
                     }
-                }
-                for (std::size_t row = 0; row < height; ++row) {
-                    float* const mine = out + (m0 + row) * n + n0;
-                    for (std::size_t j = 0; j < width; ++j)
-                        mine[j] += alpha * sums[row][j];
                 }
             }
         }

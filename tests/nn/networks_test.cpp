@@ -198,8 +198,8 @@ TEST_CASE("networks: nothing is allocated or created after the first steps") {
         encoder.forward(stream, pixels, features);
         decoder.step(stream, features, labels, loss);
         decoder.predict(stream, features, predictions);
-        classifier.step(stream, pixels.span(), classes.span(), loss);
-        classifier.predict(stream, pixels.span(), predictions.span().first(images));
+        classifier.step(stream, pixels, classes, loss);
+        classifier.predict(stream, pixels, predictions.span().first(images));
     };
     for (int warmup = 0; warmup < 2; ++warmup)
         step();
