@@ -2,8 +2,8 @@
 /// Results on their way back to the host, without a wait in the loop.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,8 +28,9 @@ namespace sluice {
 /// Destroying it waits for copies under way, and drops what has not been handed over: call `finish` first.
 ///
 /// \code
-/// sluice::Readback<float> losses{1, [&](std::size_t, std::span<const float> loss) {
-/// history.push_back(loss[0]); }}; sluice::Stage train{"train", [&](sluice::StreamRef stream, Features& in) {
+/// sluice::Readback<float> losses{
+///     1, [&](std::size_t, std::span<const float> loss) { history.push_back(loss[0]); }};
+/// sluice::Stage train{"train", [&](sluice::StreamRef stream, Features& in) {
 ///                         decoder.step(stream, in);
 ///                         losses.push(stream, decoder.loss());
 ///                     }};
@@ -37,11 +38,11 @@ namespace sluice {
 template <class T, Backend B = DefaultBackend>
 class Readback {
 public:
-    using Handler = std::function<void(std::size_t index, std::span<const T> values)>;
-
     /// For results of `count` values each, of which `slots` may be on their way at once. Throws `Error` when
     /// `slots` is below one, or there is not enough memory.
-    Readback(std::size_t count, Handler handler, int slots = 16);
+    template <std::invocable<std::size_t, std::span<const T>> Handler>
+    Readback(std::size_t count, Handler handler, int slots = 16)
+        : Readback(count, std::make_unique<HandlerOf<Handler>>(std::move(handler)), slots) {}
 
     Readback(const Readback&) = delete;
     Readback& operator=(const Readback&) = delete;
@@ -72,10 +73,23 @@ private:
         BasicEvent<B> arrived;
     };
 
+    // Instead of std::function, whose header costs each file that includes sluice a tenth of a second.
+    struct AnyHandler {
+        virtual ~AnyHandler() = default;
+        virtual void operator()(std::size_t index, std::span<const T> values) = 0;
+    };
+    template <class Handler>
+    struct HandlerOf final : AnyHandler {
+        explicit HandlerOf(Handler wrapped) : handler(std::move(wrapped)) {}
+        void operator()(std::size_t index, std::span<const T> values) override { handler(index, values); }
+        Handler handler;
+    };
+
+    Readback(std::size_t count, std::unique_ptr<AnyHandler> handler, int slots);
     void hand_over();
 
     std::size_t count_;
-    Handler handler_;
+    std::unique_ptr<AnyHandler> handler_;
     std::vector<std::unique_ptr<Slot>> slots_;
     std::size_t pushed_ = 0;
     std::size_t handed_ = 0;
@@ -84,7 +98,7 @@ private:
 // ---------------------------------------------------------------------------------------------------------------
 
 template <class T, Backend B>
-Readback<T, B>::Readback(std::size_t count, Handler handler, int slots)
+Readback<T, B>::Readback(std::size_t count, std::unique_ptr<AnyHandler> handler, int slots)
     : count_(count), handler_(std::move(handler)) {
     if (slots < 1)
         throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
@@ -150,7 +164,7 @@ void Readback<T, B>::hand_over() {
     const PinnedBuffer<T, B>& values = slots_[handed_ % slots_.size()]->values;
     // Counted first, so that a handler that throws is not called for the same result again.
     const std::size_t index = handed_++;
-    handler_(index, std::span<const T>(values.data(), values.size()));
+    (*handler_)(index, std::span<const T>(values.data(), values.size()));
 }
 
 } // namespace sluice

@@ -2,7 +2,6 @@
 /// A host event: a counter of records made, and of records reached.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -96,17 +95,13 @@ private:
                                std::chrono::steady_clock::now().time_since_epoch())
                                .count();
             if (number != reached_ + 1) {
-                // Recorded on several queues, and a later record came first: it counts once the earlier ones
-                // do.
+                // Recorded on several queues, and a later one came first: it counts once the earlier ones do.
                 ahead_.push_back(number);
                 return;
             }
-            ++reached_;
-            for (auto next = std::find(ahead_.begin(), ahead_.end(), reached_ + 1); next != ahead_.end();
-                 next = std::find(ahead_.begin(), ahead_.end(), reached_ + 1)) {
-                ahead_.erase(next);
+            do {
                 ++reached_;
-            }
+            } while (take_ahead(reached_ + 1));
             changed_.notify_all();
         }
         void wait(std::size_t number) {
@@ -115,6 +110,18 @@ private:
         }
 
     private:
+        // Whether record `number` has come before its turn; if so, forgets it.
+        bool take_ahead(std::size_t number) {
+            for (std::size_t& waiting : ahead_) {
+                if (waiting != number)
+                    continue;
+                waiting = ahead_.back();
+                ahead_.pop_back();
+                return true;
+            }
+            return false;
+        }
+
         mutable std::mutex mutex_;
         std::condition_variable changed_;
         std::size_t recorded_ = 0;
