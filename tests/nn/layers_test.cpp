@@ -187,6 +187,7 @@ TEST_CASE("layers: first weights are PyTorch's in distribution, the same for the
     CHECK(std::abs(sum / count) < 6.0 * bound / std::sqrt(3.0 * count));
     CHECK(squares / count == doctest::Approx(bound * bound / 3.0).epsilon(0.1));
     CHECK(first[1].shape == std::vector<std::size_t>{30});
+    CHECK(first[1].values[0] != first[0].values[0]); // numbers of their own, not the weights'
     CHECK(weights(random.seed(), 0)[0].values == first[0].values);
     CHECK(weights(random.seed(), 0)[1].values == first[1].values);
     CHECK(weights(random.seed(), 1)[0].values != first[0].values);
