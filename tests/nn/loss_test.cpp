@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <nn/operators/loss.hpp>
 #include <nn/operators/sums.hpp>
 #include <nn/pixel_order.hpp>

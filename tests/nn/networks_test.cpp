@@ -1,4 +1,6 @@
 // The networks as wholes: batches of any size, two streams at once, no cost in steady state, wrong sizes.
+#include <algorithm>
+
 #include <nn/classifier.hpp>
 #include <nn/decoder.hpp>
 

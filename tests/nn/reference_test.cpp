@@ -1,4 +1,6 @@
 // Training against PyTorch's, step by step: names, shapes and values come from the reference file.
+#include <algorithm>
+
 #include <common/safetensors.hpp>
 #include <nn/classifier.hpp>
 #include <nn/decoder.hpp>
