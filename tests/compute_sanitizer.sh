@@ -15,19 +15,20 @@ tools=("$@")
 logs=$build/compute-sanitizer
 mkdir -p "$logs"
 
-on_purpose='(fault|launch_errors|frozen_encoder)'
+on_purpose='(fault|fault_attributed|launch_errors|frozen_encoder)\.gpu$'
 mapfile -t programs < <(find "$build/tests" -type f -executable -name '*.gpu' | grep -vE "$on_purpose" | sort)
 [[ ${#programs[@]} -gt 0 ]] || { echo "compute_sanitizer: $build holds no gpu tests" >&2; exit 2; }
 
+# A tool slows a program down and makes some copies wait for themselves, so that a test which looks at what has not
+# happened yet may fail there; the tool's own count is what is asked for.
 check() {
-    local tool=$1 program=$2 log
+    local tool=$1 program=$2 log verdict=UNCLEAN note=''
     log=$3/$(basename "$program").$tool.log
-    if compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 1 "$program" >"$log" 2>&1 &&
-        grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$log"; then
-        echo "clean   $tool $(basename "$program")"
-    else
-        echo "UNCLEAN $tool $(basename "$program"): $log"
+    compute-sanitizer --tool "$tool" --report-api-errors no "$program" >"$log" 2>&1 || note=" (tests failed: $log)"
+    if grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$log" && grep -q 'test cases:' "$log"; then
+        verdict='clean  '
     fi
+    echo "$verdict $tool $(basename "$program")$note"
 }
 export -f check
 

@@ -32,7 +32,7 @@ TEST_CASE("Contract 5: an error from outside is not blamed on a stage, and chang
             ops::launch_refused(pipeline.stream(0).native());
             const Caught error([&] { pipeline.submit(inputs[batch]); });
             REQUIRE(error);
-            CHECK(error->name() == "cudaErrorInvalidConfiguration");
+            CHECK(error->name().starts_with("cudaErrorInvalid")); // …Configuration or …Value, by the driver
             CHECK(error->stage().empty());
             CHECK_FALSE(error->batch());
             CHECK_FALSE(pipeline.failed());
@@ -56,7 +56,7 @@ TEST_CASE("Contract 5: a launch that is refused is reported with its stage and b
             auto pipeline = chain.pipeline<3>({.schedule = schedule});
             const Caught error([&] { submit_all(pipeline, inputs); });
             REQUIRE(error);
-            CHECK(error->name() == "cudaErrorInvalidConfiguration");
+            CHECK(error->name().starts_with("cudaErrorInvalid")); // …Configuration or …Value, by the driver
             CHECK(error->stage() == Chain<B>::names[bad]);
             CHECK(error->batch() == std::size_t{2});
             CHECK(pipeline.failed());
