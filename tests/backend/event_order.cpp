@@ -86,6 +86,27 @@ TEST_CASE_TEMPLATE("recorded again, who waits already waits for the earlier reco
     CHECK_FALSE(second.timed_out());
 }
 
+TEST_CASE_TEMPLATE("a later record on another stream lets nobody go who waits for the earlier one", B,
+                   TestBackend) {
+    const BasicStream<B> slow;
+    const BasicStream<B> quick;
+    const BasicStream<B> reader;
+    BasicEvent<B> event;
+    const ScopedLatch latch;
+
+    hold(slow, latch);
+    event.record(slow);
+    reader.wait(event);
+    event.record(quick);
+    quick.synchronize();
+    give_it_time();
+    CHECK_FALSE(reader.done());
+
+    latch.open();
+    reader.synchronize();
+    CHECK_FALSE(latch.timed_out());
+}
+
 TEST_CASE_TEMPLATE("the caller can wait for an event, or ask", B, TestBackend) {
     const BasicStream<B> stream;
     BasicEvent<B> event{EventOptions{.sleep_while_waiting = true}};

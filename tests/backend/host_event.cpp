@@ -45,6 +45,24 @@ TEST_CASE("records that are reached in any order add up") {
     }
 }
 
+TEST_CASE("a wait is for the record made by then, however late the stream gets to it") {
+    const HostStream writer;
+    const HostStream reader;
+    HostEvent event;
+    const ScopedLatch writing;
+    const ScopedLatch reading;
+
+    hold(reader, reading);
+    event.record(writer);
+    reader.wait(event);
+    hold(writer, writing);
+    event.record(writer);
+    reading.open();
+    CHECK(eventually([&] { return reader.done(); }));
+    CHECK_FALSE(event.done());
+    CHECK_FALSE(writing.timed_out());
+}
+
 TEST_CASE("an event's memory lives as long as the tasks that refer to it") {
     const HostStream writer;
     const HostStream reader;

@@ -13,11 +13,9 @@
 using namespace sluice;
 using namespace sluice::test;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-// The sanitizers end a program that asks for too much, unless they are told not to.
+// The sanitizers end a program that asks for too much, unless they are told not to: they call these.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
-#endif
 
 namespace {
 
