@@ -33,7 +33,7 @@ void check_ownership(std::uint64_t Alive::*allocations) {
         CHECK(allocated() == 1);
         T* const memory = first.data();
         CHECK(memory != nullptr);
-        CHECK(reinterpret_cast<std::uintptr_t>(memory) % 256 == 0); // as the device's own allocator aligns
+        CHECK(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0);
 
         move_onto_itself(first);
         CHECK(first.data() == memory);

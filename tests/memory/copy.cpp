@@ -116,11 +116,11 @@ TEST_CASE_TEMPLATE("a copy is made when the stream gets there", B, TestBackend) 
     down[0] = 0;
     const ScopedLatch latch;
     hold(stream, latch);
+    run_on(stream, [&up] { up[0] = 2; });
     copy(stream, device, up);
     copy(stream, down, device);
     CHECK_FALSE(stream.done()); // nobody waited
     CHECK(down[0] == 0);
-    up[0] = 2; // before the copy gets to it
     latch.open();
     stream.synchronize();
     CHECK(down[0] == 2);
