@@ -1,5 +1,5 @@
 // Several devices, of the Host backend: CMakeLists.txt runs this program with SLUICE_HOST_DEVICES=3, and its
-// test case "count" with other values. Its last lines are about what belongs to which device.
+// test case "count" with other values.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
