@@ -162,3 +162,21 @@ TEST_CASE("Contract 5: a stage that throws is reported before an earlier fault o
     pipeline.finish();
     CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches)));
 }
+
+TEST_CASE("Contract 5: a fault of no known stage is not blamed on the stage that failed last") {
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(stages, words, batches);
+    chain.before = [](std::size_t stage, HostStreamRef, std::size_t) {
+        if (stage == 1)
+            throw std::logic_error("no weights");
+    };
+    auto pipeline = chain.pipeline<stages>();
+    CHECK_THROWS_AS(pipeline.submit(inputs[0]), Error);
+    pipeline.reset();
+    pipeline.stream(0).enqueue([] { throw std::range_error("bad pixel"); });
+    await_known_fault(pipeline, 0);
+    const Caught error([&] { pipeline.submit(inputs[0]); });
+    REQUIRE(error);
+    CHECK(error->stage().empty());
+    CHECK_FALSE(error->batch());
+}

@@ -183,6 +183,23 @@ TEST_CASE("Lent streams: one stream may serve several stages") {
     }
 }
 
+TEST_CASE("Lent streams: the pipeline's end waits for its work on them") {
+    const Inputs<B> inputs(batches, words);
+    const BasicStream<B> mine;
+    for_each_place([&](const PipelineOptions& options, std::size_t stage) {
+        if (options.schedule == Schedule::serial && stage > 0)
+            return; // then nothing runs on it
+        Chain<B> chain(stages, words, batches);
+        make_end_slow(chain);
+        {
+            auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
+            submit_from(pipeline, inputs, 0, batches);
+        }
+        CHECK(mine.done());
+        CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches)));
+    });
+}
+
 TEST_CASE("Lent streams: a failed stage leaves them drained too") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;

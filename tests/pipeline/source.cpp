@@ -83,17 +83,22 @@ TEST_CASE("Source: each worker has a state of its own, made once") {
         struct State {
             int worker;
             std::shared_ptr<int> fills; // not atomic: two workers with one state would race
+            std::shared_ptr<std::atomic<bool>> in_use;
         };
         options.batches = 60;
         std::vector<State> states;
         const auto make_state = [&](int worker) {
-            states.push_back({worker, std::make_shared<int>(0)});
+            states.push_back({worker, std::make_shared<int>(0), std::make_shared<std::atomic<bool>>(false)});
             return states.back();
         };
+        std::atomic<bool> shared{false};
         Source source{make_number, make_state,
-                      [](State& state, std::size_t index, int& out) {
+                      [&](State& state, std::size_t index, int& out) {
+                          if (state.in_use->exchange(true))
+                              shared = true;
                           ++*state.fills;
                           fill_number(index, out);
+                          *state.in_use = false;
                       },
                       options};
         CHECK(values_of(source) == tens(60));
@@ -105,6 +110,7 @@ TEST_CASE("Source: each worker has a state of its own, made once") {
         }
         CHECK(states.size() == static_cast<std::size_t>(std::max(options.workers, 1)));
         CHECK(fills == 60);
+        CHECK_FALSE(shared);
     });
 }
 
@@ -157,6 +163,22 @@ TEST_CASE("Source: fill ends it by returning false, before that batch") {
             }
         }
     });
+}
+
+TEST_CASE("Source: nothing is filled behind the end that fill has found") {
+    for (const int workers : {0, 1}) {
+        std::atomic<int> fills{0};
+        Source source{make_number,
+                      [&](std::size_t index, int&) {
+                          ++fills;
+                          return index < 3;
+                      },
+                      Options{.workers = workers, .slots = 8}};
+        while (source.next() != nullptr) {
+        }
+        give_it_time();
+        CHECK(fills.load() == 4);
+    }
 }
 
 TEST_CASE("Source: what fill throws comes after the batches before it, nested; rewind starts anew") {

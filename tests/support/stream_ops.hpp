@@ -25,7 +25,7 @@ SLUICE_HOST_DEVICE constexpr Word next_memory(Word memory, Word in) {
 namespace ops {
 
 /// Longest time for which `hold` waits, so that a failed test ends.
-inline constexpr unsigned hold_limit_milliseconds = 20000;
+inline constexpr unsigned hold_limit_milliseconds = 10000;
 
 /// Passes `count` words from `in` to `out`, which may be the same, by `next_word`.
 inline void step(host::Queue* stream, Word* out, const Word* in, Word* memory, std::size_t count) {
