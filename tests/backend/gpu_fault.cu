@@ -2,7 +2,6 @@
 // its test cases are one sequence.
 #include <doctest/doctest.h>
 
-
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/copy.hpp>
 

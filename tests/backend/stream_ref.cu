@@ -13,6 +13,7 @@ using namespace sluice;
 
 static_assert(std::is_convertible_v<CudaStreamRef, cuda::stream_ref>);
 static_assert(std::is_constructible_v<cuda::stream_ref, CudaStreamRef>);
+static_assert(std::is_convertible_v<CudaStream, cuda::stream_ref>);
 static_assert(std::is_convertible_v<cuda::stream_ref, CudaStreamRef>);
 static_assert(!std::is_convertible_v<cuda::stream_ref, HostStreamRef>);
 static_assert(!std::is_convertible_v<HostStreamRef, cuda::stream_ref>);
@@ -33,6 +34,7 @@ TEST_CASE("cuda::stream_ref goes in and out") {
 
     const CudaStreamRef back = theirs;
     CHECK(back == ours);
+    CHECK(back == native);
     const cuda::stream_ref forth = ours;
     CHECK(forth.get() == native);
     CHECK(cuda::stream_ref{ours}.get() == native);

@@ -48,11 +48,18 @@ public:
     Native native() const noexcept { return native_; }
 
     /// Gives the native event up: the caller destroys it.
-    Native release() noexcept { return std::exchange(native_, Native{}); }
+    Native release() noexcept {
+        if (native_ != Native{})
+            B::counts().events.remove();
+        return std::exchange(native_, Native{});
+    }
 
 private:
     struct Adopt {};
-    BasicEvent(Native native, Adopt) noexcept : native_(native) {}
+    BasicEvent(Native native, Adopt) noexcept : native_(native) {
+        if (native_ != Native{})
+            B::counts().events.adopt();
+    }
 
     void destroy() noexcept {
         if (native_ != Native{})

@@ -74,6 +74,7 @@ public:
     { B::enqueue(native_, std::forward<F>(callable)); }
 
     friend bool operator==(BasicStreamRef a, BasicStreamRef b) noexcept { return a.native_ == b.native_; }
+    friend bool operator==(BasicStreamRef a, Native b) noexcept { return a.native_ == b; }
 
 private:
     Native native_;
@@ -106,6 +107,9 @@ public:
 
     BasicStreamRef<B> ref() const noexcept { return native_; }
     operator BasicStreamRef<B>() const noexcept { return native_; }
+    /// To a foreign reference to a stream, such as `cuda::stream_ref`.
+    template <detail::ForeignStreamRef<Native> T>
+    requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const { return T{native_}; }
     Native native() const noexcept { return native_; }
 
     /// See BasicStreamRef.
@@ -121,11 +125,18 @@ public:
     { ref().enqueue(std::forward<F>(callable)); }
 
     /// Gives the native stream up: the caller destroys it.
-    Native release() noexcept { return std::exchange(native_, Native{}); }
+    Native release() noexcept {
+        if (native_ != Native{})
+            B::counts().streams.remove();
+        return std::exchange(native_, Native{});
+    }
 
 private:
     struct Adopt {};
-    BasicStream(Native native, Adopt) noexcept : native_(native) {}
+    BasicStream(Native native, Adopt) noexcept : native_(native) {
+        if (native_ != Native{})
+            B::counts().streams.adopt();
+    }
 
     void destroy() noexcept {
         if (native_ != Native{})

@@ -34,16 +34,18 @@ struct PriorityRange {
 /// Which way a copy goes.
 enum class CopyKind { host_to_device, device_to_host, device_to_device };
 
-/// How many objects a backend has created, and how many of them still live. Any thread may read them at any
-/// time.
+/// How many objects a backend has created, and how many sluice's owners hold now: one that is given up with
+/// `release` no longer counts, one that is taken over with `from_native_handle` does. Any thread may read
+/// them at any time.
 struct ObjectCount {
     std::atomic<std::uint64_t> created{0};
     std::atomic<std::uint64_t> alive{0};
 
     void add() noexcept {
         created.fetch_add(1, std::memory_order_relaxed);
-        alive.fetch_add(1, std::memory_order_relaxed);
+        adopt();
     }
+    void adopt() noexcept { alive.fetch_add(1, std::memory_order_relaxed); }
     void remove() noexcept { alive.fetch_sub(1, std::memory_order_relaxed); }
 };
 

@@ -32,7 +32,7 @@ std::size_t checked_bytes(std::size_t count) {
 ///
 /// Made with a stream, it is allocated and freed in that stream's order: work enqueued there later may use it
 /// at once, work on other streams must wait for the stream, and the stream must outlive the buffer. Made
-/// without, any stream may use it at once, and destroying it waits for the device.
+/// without, any stream may use it at once, and it must outlive all work that uses it.
 ///
 /// Not synchronised: one thread at a time, as for a `std::vector`.
 template <class T, Backend B = DefaultBackend>
