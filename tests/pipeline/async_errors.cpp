@@ -180,3 +180,56 @@ TEST_CASE("Contract 5: a fault of no known stage is not blamed on the stage that
     CHECK(error->stage().empty());
     CHECK_FALSE(error->batch());
 }
+
+TEST_CASE("Contract 5: after a fault and resets, a source and a readback go on") {
+    Chain<B> chain(stages, words, 3 * batches);
+    std::size_t results = 0;
+    Readback<Word, B> readback(
+        words, [&](auto, auto) { ++results; }, 2);
+    Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                  [](std::size_t index, PinnedBuffer<Word, B>& out) {
+                      for (std::size_t i = 0; i < words; ++i)
+                          out[i] = input_word(index, i);
+                  },
+                  SourceOptions<B>{.workers = 2, .slots = 2, .batches = 3 * batches}};
+    for_each_place([&](Schedule schedule, std::size_t stage) {
+        chain.clear();
+        arrange_fault(chain, stage, 2);
+        chain.after = [&](std::size_t at_stage, HostStreamRef stream, std::size_t) {
+            if (at_stage + 1 == stages)
+                readback.push(stream, chain.memory(at_stage));
+        };
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule});
+        const auto epoch = [&] {
+            for (auto& batch : source)
+                pipeline.submit(batch);
+            pipeline.finish();
+            readback.finish();
+        };
+        CHECK_THROWS_AS(epoch(), Error);
+
+        // The source goes on with the batch after those that were submitted.
+        const auto next = source.next();
+        REQUIRE(next != nullptr);
+        const std::size_t first = next->index();
+        CHECK(first >= 3);
+        pipeline.reset();
+        readback.reset();
+        chain.before = nullptr;
+        chain.clear();
+        results = 0;
+        pipeline.submit(*next);
+        epoch();
+        CHECK(results == 3 * batches - first);
+        CHECK(chain.results(results) == chain_results(stages, words, batches_from(first, results)));
+
+        source.rewind();
+        readback.reset();
+        chain.clear();
+        results = 0;
+        epoch();
+        CHECK(results == 3 * batches);
+        CHECK(chain.results(results) == chain_results(stages, words, batches_from(0, results)));
+        source.rewind();
+    });
+}

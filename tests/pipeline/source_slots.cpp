@@ -79,6 +79,8 @@ TEST_CASE("Contract 1: a pinned slot is not filled again before its copy is done
 }
 
 TEST_CASE("Contract 1: filling waits for the one slot that is still being copied, and for nothing else") {
+    if (!streams_overlap<B>())
+        return;
     Delay::set({.one_in = 0});
     Gate<B> gate;
     std::atomic<int> fills{0};

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <doctest/doctest.h>
 
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
@@ -29,5 +33,35 @@ public:
 private:
     PinnedBuffer<Word, B> flag_;
 };
+
+/// Whether streams run beside the host and beside each other. They do, but for tools that look at one kernel
+/// at a time, and CUDA_LAUNCH_BLOCKING: tests that need it end there, and this says so.
+template <Backend B>
+bool streams_overlap() {
+    using Clock = std::chrono::steady_clock;
+    static const bool overlap = [] {
+        Gate<B> gate;
+        PinnedBuffer<Word, B> word(1);
+        word[0] = 0;
+        const BasicStream<B> held, other;
+        const auto start = Clock::now();
+        ops::spin(held.native(), 50000);
+        if (Clock::now() - start >= std::chrono::milliseconds(50))
+            return false; // the launch has waited
+        gate.hold(held);
+        ops::add_racing(other.native(), word.data(), word.data(), 1, 1);
+        const auto limit = Clock::now() + std::chrono::seconds(2);
+        while (!other.done() && Clock::now() < limit)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const bool passed = other.done();
+        gate.open();
+        held.synchronize();
+        other.synchronize();
+        return passed;
+    }();
+    if (!overlap)
+        MESSAGE("skipped: streams do not run beside each other here");
+    return overlap;
+}
 
 } // namespace sluice::test
