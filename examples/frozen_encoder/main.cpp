@@ -9,6 +9,7 @@
 #include <frozen_encoder/options.hpp>
 #include <frozen_encoder/run.hpp>
 #include <sluice/backend/default.hpp>
+#include <sluice/pipeline/nvtx.hpp> // stages show by name in Nsight Systems
 
 namespace {
 

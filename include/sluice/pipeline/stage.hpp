@@ -40,8 +40,8 @@ struct StageOptions {
 /// `cudaStream_t`, or a `cuda::stream_ref`; its type says which backend the stage is for. A generic callable
 /// is for `DefaultBackend`, unless the options name another: `StageOptions<Host>{}`.
 ///
-/// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors and as an NVTX
-/// range.
+/// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors,
+/// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.
 template <class F, Backend B = detail::BackendOf<F>>
 class Stage {
 public:

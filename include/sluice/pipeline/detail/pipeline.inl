@@ -59,7 +59,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::run_stage(const Batch& batch, Af
 
     auto& stage = std::get<Index>(stages_);
     const BasicStreamRef<backend> stream = streams_[Index];
-    const detail::ProfilerRange range(stage.name().c_str());
+    const detail::Range range(stage.name().c_str());
     current_stage_ = &stage.name();
 
     if constexpr (first && last) {

@@ -1,35 +1,36 @@
 /// \file
-/// Named ranges for profilers.
+/// Named ranges for whoever listens to them.
 #pragma once
 
-#include <sluice/backend/config.hpp>
-
-#if !defined(SLUICE_HAS_NVTX)
-#if SLUICE_HAS_CUDA && __has_include(<nvtx3/nvToolsExt.h>)
-#define SLUICE_HAS_NVTX 1
-#else
-#define SLUICE_HAS_NVTX 0
-#endif
-#endif
-
-#if SLUICE_HAS_NVTX
-#include <nvtx3/nvToolsExt.h>
-#endif
+#include <atomic>
 
 namespace sluice::detail {
 
-/// Shows the scope under `name` in Nsight Systems; nothing where no profiler listens, or there is no NVTX.
-class ProfilerRange {
+/// Is told of the ranges that stages run in, on the thread that drives the pipeline.
+struct RangeListener {
+    void (*begin)(const char* name) noexcept;
+    void (*end)() noexcept;
+};
+
+/// The program's listener; null: nobody listens. `pipeline/nvtx.hpp` puts one here.
+inline std::atomic<const RangeListener*> range_listener{nullptr};
+
+/// Tells the listener, if there is one, that the scope runs under `name`.
+class Range {
 public:
-#if SLUICE_HAS_NVTX
-    explicit ProfilerRange(const char* name) noexcept { (void)nvtxRangePushA(name); }
-    ~ProfilerRange() { (void)nvtxRangePop(); }
-#else
-    explicit ProfilerRange(const char*) noexcept {}
-    ~ProfilerRange() {}
-#endif
-    ProfilerRange(const ProfilerRange&) = delete;
-    ProfilerRange& operator=(const ProfilerRange&) = delete;
+    explicit Range(const char* name) noexcept : listener_(range_listener.load(std::memory_order_acquire)) {
+        if (listener_ != nullptr)
+            listener_->begin(name);
+    }
+    Range(const Range&) = delete;
+    Range& operator=(const Range&) = delete;
+    ~Range() {
+        if (listener_ != nullptr)
+            listener_->end();
+    }
+
+private:
+    const RangeListener* listener_;
 };
 
 } // namespace sluice::detail
