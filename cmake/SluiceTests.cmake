@@ -2,6 +2,7 @@
 #
 # One doctest program, run by CTest as one test. A `gpu` test is skipped, visibly, where there is no device,
 # and where sluice is built without CUDA, its sources are left out and the skip is all that is left of it.
+# Tests find the files of tests/data in SLUICE_TEST_DATA_DIR.
 # `.cu` sources are left out of `host` tests without CUDA.
 
 set(SLUICE_SKIP_CODE 77)
