@@ -78,7 +78,7 @@ private:
         }
         bool done() const {
             const std::lock_guard lock(mutex_);
-            return reached_ == recorded_;
+            return has_reached(recorded_);
         }
         std::int64_t reached_at() const {
             const std::lock_guard lock(mutex_);
@@ -90,27 +90,35 @@ private:
         }
         void reach(std::size_t number, std::exception_ptr failure) {
             const std::lock_guard lock(mutex_);
-            failure_ = std::move(failure);
-            nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                               std::chrono::steady_clock::now().time_since_epoch())
-                               .count();
-            if (number != reached_ + 1) {
-                // Recorded on several queues, and a later one came first: it counts once the earlier ones do.
-                ahead_.push_back(number);
-                return;
+            if (number > newest_) {
+                newest_ = number;
+                failure_ = std::move(failure);
+                nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count();
             }
-            do {
+            // Recorded on several queues, records are reached in any order.
+            ahead_.push_back(number);
+            while (take_ahead(reached_ + 1))
                 ++reached_;
-            } while (take_ahead(reached_ + 1));
             changed_.notify_all();
         }
         void wait(std::size_t number) {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this, number] { return reached_ >= number; });
+            changed_.wait(lock, [this, number] { return has_reached(number); });
         }
 
     private:
-        // Whether record `number` has come before its turn; if so, forgets it.
+        bool has_reached(std::size_t number) const {
+            if (number <= reached_)
+                return true;
+            for (const std::size_t ahead : ahead_) {
+                if (ahead == number)
+                    return true;
+            }
+            return false;
+        }
+        // Whether record `number` is among those reached before their turn; if so, forgets it.
         bool take_ahead(std::size_t number) {
             for (std::size_t& waiting : ahead_) {
                 if (waiting != number)
@@ -125,8 +133,9 @@ private:
         mutable std::mutex mutex_;
         std::condition_variable changed_;
         std::size_t recorded_ = 0;
-        std::size_t reached_ = 0;
-        std::vector<std::size_t> ahead_;
+        std::size_t reached_ = 0;        // All records up to this one have been reached,
+        std::vector<std::size_t> ahead_; // and these.
+        std::size_t newest_ = 0;         // The latest of all of them, of which the next two tell.
         std::int64_t nanoseconds_ = 0;
         std::exception_ptr failure_;
     };
