@@ -16,9 +16,9 @@ TEST_CASE("the count sees the allocations of the program") {
     const HeapCount heap;
     // Called by name: a compiler may leave out a new-expression whose object nobody looks at.
     void* plain = ::operator new(4);
-    void* aligned = ::operator new(256, std::align_val_t{256});
+    void* aligned = ::operator new (256, std::align_val_t{256});
     CHECK(heap.allocations() == 2);
-    ::operator delete(aligned, std::align_val_t{256});
+    ::operator delete (aligned, std::align_val_t{256});
     ::operator delete(plain);
 }
 

@@ -1,6 +1,6 @@
 // A destination that may only be read.
 // EXPECT: the destination's elements are const
-// AT-MOST: 3 errors
+// AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 
 #if MISUSE

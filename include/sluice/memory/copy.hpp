@@ -83,7 +83,7 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
     using ToElement = typename ToSpan::element_type;
     using FromElement = typename FromSpan::element_type;
     static_assert(!std::is_const_v<ToElement>, "sluice::copy: the destination's elements are const");
-    static_assert(std::is_same_v<ToElement, std::remove_const_t<FromElement>>,
+    static_assert(std::is_same_v<std::remove_const_t<ToElement>, std::remove_const_t<FromElement>>,
                   "sluice::copy: source and destination must hold the same type of elements");
     static_assert(std::is_trivially_copyable_v<ToElement>,
                   "sluice::copy: elements must be trivially copyable");
@@ -96,8 +96,10 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
     }
     if (from.size() == 0)
         return;
-    B::copy(to.data(), from.data(), from.size() * sizeof(ToElement),
-            kind_between(place_of<ToSpan>, place_of<FromSpan>), stream.native());
+    if constexpr (!std::is_const_v<ToElement>) { // refused above; a second error would only hide the first
+        B::copy(to.data(), from.data(), from.size() * sizeof(ToElement),
+                kind_between(place_of<ToSpan>, place_of<FromSpan>), stream.native());
+    }
 }
 
 } // namespace detail
