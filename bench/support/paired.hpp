@@ -17,7 +17,8 @@
 
 #include <sluice/backend/types.hpp>
 
-#include "heap_count.hpp"
+#include <support/heap_count.hpp> // the tests' own
+
 #include "statistics.hpp"
 
 namespace bench {
@@ -79,12 +80,12 @@ void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::Obje
     std::vector<double> twin_ns;
     std::vector<double> ratios;
     Created created{};
-    std::size_t heap = 0;
+    std::uint64_t heap = 0;
     const auto run_subject = [&] {
         const Created created_before = Created::by(counts);
-        const std::size_t heap_before = heap_allocations();
+        const sluice::test::HeapCount heap_now;
         const double taken = burst(subject, steps);
-        heap += heap_allocations() - heap_before;
+        heap += heap_now.allocations();
         const Created created_after = Created::by(counts);
         created.objects += created_after.objects - created_before.objects;
         created.buffers += created_after.buffers - created_before.buffers;
