@@ -11,43 +11,19 @@
 #include <cstddef>
 #include <string>
 
-#include <sluice/backend/error.hpp>
+#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/cuda/graphs.hpp>
 #include <sluice/backend/types.hpp>
-
-/// Evaluates a call of the CUDA runtime and throws `sluice::Error`, with the call's text, the error's name
-/// and this place, unless it returns `cudaSuccess`.
-#define SLUICE_CUDA_CHECK(...) ::sluice::detail::check_cuda((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 
 namespace sluice {
 
-namespace detail {
-
-[[noreturn]] inline void throw_cuda_error(cudaError_t error, const char* call, const char* file, int line) {
-    // Takes the error out of the runtime's memory, so that a later, unrelated look does not find it again.
-    (void)cudaGetLastError();
-    throw Error(call, cudaGetErrorName(error), cudaGetErrorString(error), file, line);
-}
-
-inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
-    if (error != cudaSuccess) [[unlikely]] {
-        throw_cuda_error(error, call, file, line);
-    }
-}
-
-} // namespace detail
-
 /// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function
 /// does. Written for CUDA 12.0 and later.
-struct Cuda {
+struct Cuda : CudaGraphs {
     using NativeStream = cudaStream_t;
     using NativeEvent = cudaEvent_t;
 
     static constexpr const char* name = "cuda";
-
-    static ObjectCounts& counts() noexcept {
-        static ObjectCounts counts;
-        return counts;
-    }
 
     // Devices
     // -------------------------------------------------------------------------------------------------
@@ -166,13 +142,12 @@ struct Cuda {
         counts().pinned_allocations.remove();
     }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
-        const cudaMemcpyKind way = kind == CopyKind::host_to_device   ? cudaMemcpyHostToDevice
-                                   : kind == CopyKind::device_to_host ? cudaMemcpyDeviceToHost
-                                                                      : cudaMemcpyDeviceToDevice;
-        SLUICE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, way, stream));
+        SLUICE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, native_kind(kind), stream));
+        note_operation(stream);
     }
     static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
         SLUICE_CUDA_CHECK(cudaMemsetAsync(memory, value, bytes, stream));
+        note_operation(stream);
     }
 
     // Faults
@@ -183,6 +158,13 @@ struct Cuda {
     static void clear_failure(NativeStream) noexcept { (void)cudaGetLastError(); }
 
 private:
+    // For the guard of a capture that this thread may be making.
+    static void note_operation(NativeStream stream) {
+        detail::CaptureLedger& ledger = detail::capture_ledger();
+        if (ledger.depth > 0) [[unlikely]] {
+            ledger.note(is_capturing(stream));
+        }
+    }
     static bool ready(cudaError_t state, const char* call, int line) {
         if (state == cudaErrorNotReady) {
             (void)cudaGetLastError();

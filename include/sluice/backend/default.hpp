@@ -5,6 +5,7 @@
 #include <sluice/backend/concept.hpp>
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/cuda.hpp>
+#include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/host.hpp>
 
 namespace sluice {
@@ -12,7 +13,7 @@ namespace sluice {
 static_assert(Backend<Host>);
 
 #if SLUICE_HAS_CUDA
-static_assert(Backend<Cuda>);
+static_assert(GraphBackend<Cuda>);
 using DefaultBackend = Cuda;
 #else
 using DefaultBackend = Host;

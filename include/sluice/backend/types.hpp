@@ -34,6 +34,20 @@ struct PriorityRange {
 /// Which way a copy goes.
 enum class CopyKind { host_to_device, device_to_host, device_to_device };
 
+/// Whose calls a capture forbids that could disturb it, such as `cudaMalloc`.
+enum class CaptureMode {
+    this_thread, ///< the capturing thread's
+    global,      ///< every thread's
+    relaxed,     ///< nobody's: the caller knows that they are harmless
+};
+
+/// What a conditional node does with its value and its bodies.
+enum class ConditionKind {
+    if_nonzero,    ///< runs body 0 if the value is not 0, otherwise body 1 where there is one
+    while_nonzero, ///< runs body 0 as long as the value is not 0
+    select,        ///< runs the body whose number the value is, or none
+};
+
 /// How many objects a backend has created, and how many sluice's owners hold now: one that is given up with
 /// `release` no longer counts, one that is taken over with `from_native_handle` does. Any thread may read
 /// them at any time.
@@ -55,6 +69,8 @@ struct ObjectCounts {
     ObjectCount events;
     ObjectCount device_allocations;
     ObjectCount pinned_allocations;
+    ObjectCount graphs;
+    ObjectCount executables;
 };
 
 } // namespace sluice

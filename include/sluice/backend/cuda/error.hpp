@@ -1,0 +1,33 @@
+/// \file
+/// Every result of the CUDA runtime is checked.
+#pragma once
+
+#include <sluice/backend/config.hpp>
+
+#if SLUICE_HAS_CUDA
+
+#include <cuda_runtime_api.h>
+
+#include <sluice/backend/error.hpp>
+
+/// Evaluates a call of the CUDA runtime and throws `sluice::Error`, with the call's text, the error's name
+/// and this place, unless it returns `cudaSuccess`.
+#define SLUICE_CUDA_CHECK(...) ::sluice::detail::check_cuda((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
+
+namespace sluice::detail {
+
+[[noreturn]] inline void throw_cuda_error(cudaError_t error, const char* call, const char* file, int line) {
+    // Takes the error out of the runtime's memory, so that a later, unrelated look does not find it again.
+    (void)cudaGetLastError();
+    throw Error(call, cudaGetErrorName(error), cudaGetErrorString(error), file, line);
+}
+
+inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
+    if (error != cudaSuccess) [[unlikely]] {
+        throw_cuda_error(error, call, file, line);
+    }
+}
+
+} // namespace sluice::detail
+
+#endif

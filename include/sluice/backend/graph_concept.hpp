@@ -1,0 +1,51 @@
+/// \file
+/// What a backend needs for graphs.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include <sluice/backend/concept.hpp>
+
+namespace sluice {
+
+/// A backend that records work as graphs and replays it. Like `Backend`, static functions over native handles:
+///
+/// | functions | what they do |
+/// | --- | --- |
+/// | `begin_capture`, `end_capture`, `is_capturing`, `is_default_stream` | record what a stream is handed instead of
+/// running it; ending throws why the recording is of no use, and it is over either way |
+/// | `create_graph`, `destroy_graph`, `node_count`, `edge_count`, `write_dot`, `signature` | a graph, and what is in
+/// it; counted are the nodes of child graphs too |
+/// | `instantiate`, `destroy_executable`, `update`, `upload`, `launch` | what runs; launches of one executable never
+/// overlap, destroying waits for nothing, and `update` says false, and changes nothing, where the graphs differ too
+/// much |
+/// | `add_empty`, `add_copy`, `add_fill`, `add_host`, `add_child` and `set_…` | nodes by hand, after the given ones |
+/// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`,
+/// `require_conditions` | conditional nodes in the midst of a capture |
+/// | `device_pointers`, `is_device_memory` | the memory that a graph's nodes name, as far as it can be seen |
+/// | `DefaultStreamWatch` | tells whether the default stream was used between its making and `used()` |
+///
+/// All but the destroying functions throw `Error`.
+template <class B>
+concept GraphBackend = Backend<B> && requires(typename B::NativeStream stream, typename B::NativeGraph graph,
+                                              typename B::NativeExecutable executable, const char* path) {
+    {B::begin_capture(stream, CaptureMode::this_thread)};
+    { B::end_capture(stream) } -> std::same_as<typename B::NativeGraph>;
+    { B::is_capturing(stream) } -> std::same_as<bool>;
+    { B::is_default_stream(stream) } -> std::same_as<bool>;
+    { B::create_graph() } -> std::same_as<typename B::NativeGraph>;
+    { B::destroy_graph(graph) }
+    noexcept;
+    { B::node_count(graph) } -> std::same_as<std::size_t>;
+    { B::edge_count(graph) } -> std::same_as<std::size_t>;
+    {B::write_dot(graph, path)};
+    { B::instantiate(graph) } -> std::same_as<typename B::NativeExecutable>;
+    { B::destroy_executable(executable) }
+    noexcept;
+    { B::update(executable, graph) } -> std::same_as<bool>;
+    {B::upload(executable, stream)};
+    {B::launch(executable, stream)};
+};
+
+} // namespace sluice

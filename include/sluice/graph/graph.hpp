@@ -1,0 +1,121 @@
+/// \file
+/// Owners of graphs, and of what runs them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/stream.hpp>
+
+namespace sluice {
+
+/// Owns a graph: work and its order, recorded by `capture` or built by hand. Move-only; a moved-from graph owns
+/// nothing and may only be assigned to or destroyed.
+///
+/// Not synchronised. An executable made from it does not need it any longer.
+template <GraphBackend B>
+class BasicGraph {
+public:
+    using Native = typename B::NativeGraph;
+
+    /// An empty one. Throws `Error`.
+    BasicGraph() : native_(B::create_graph()) {}
+
+    /// Takes over a native graph, which the result destroys.
+    static BasicGraph from_native_handle(Native native) noexcept {
+        if (native != Native{})
+            B::counts().graphs.adopt();
+        return BasicGraph{native};
+    }
+
+    BasicGraph(BasicGraph&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    BasicGraph& operator=(BasicGraph&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            native_ = std::exchange(other.native_, Native{});
+        }
+        return *this;
+    }
+    ~BasicGraph() { destroy(); }
+
+    /// Nodes, those of child graphs included and those of conditional bodies not. Throws `Error`.
+    std::size_t nodes() const { return B::node_count(native_); }
+    /// Edges between its own nodes. Throws `Error`.
+    std::size_t edges() const { return B::edge_count(native_); }
+    /// Writes a picture of it to `path`, in Graphviz' DOT language. Throws `Error`.
+    void write_dot(const std::string& path) const { B::write_dot(native_, path.c_str()); }
+
+    Native native() const noexcept { return native_; }
+
+    /// Gives the native graph up: the caller destroys it.
+    Native release() noexcept {
+        if (native_ != Native{})
+            B::counts().graphs.remove();
+        return std::exchange(native_, Native{});
+    }
+
+private:
+    explicit BasicGraph(Native native) noexcept : native_(native) {}
+    void destroy() noexcept {
+        if (native_ != Native{})
+            B::destroy_graph(native_);
+    }
+
+    Native native_;
+};
+
+/// Owns a graph made ready to run. Move-only; a moved-from executable owns nothing and may only be assigned to or
+/// destroyed. Destroying it waits for nothing: a launch in flight comes to its end.
+///
+/// Belongs to the device that was current when it was made. Not synchronised.
+template <GraphBackend B>
+class BasicExecutable {
+public:
+    using Native = typename B::NativeExecutable;
+
+    /// Throws `Error`.
+    explicit BasicExecutable(const BasicGraph<B>& graph) : native_(B::instantiate(graph.native())) {}
+
+    BasicExecutable(BasicExecutable&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    BasicExecutable& operator=(BasicExecutable&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            native_ = std::exchange(other.native_, Native{});
+        }
+        return *this;
+    }
+    ~BasicExecutable() { destroy(); }
+
+    /// Enqueues the graph's work on `stream`. A launch comes after earlier launches of the same executable, whatever
+    /// their streams. Throws `Error`.
+    void launch(BasicStreamRef<B> stream) const { B::launch(native_, stream.native()); }
+
+    /// Makes later launches do what `graph` says. False, and nothing changes, where it differs in more than
+    /// parameters: make a new executable then. Throws `Error`.
+    bool update(const BasicGraph<B>& graph) { return B::update(native_, graph.native()); }
+
+    /// Hands it to the device ahead of the first launch, in the order of `stream`. Throws `Error`.
+    void upload(BasicStreamRef<B> stream) const { B::upload(native_, stream.native()); }
+
+    Native native() const noexcept { return native_; }
+
+private:
+    void destroy() noexcept {
+        if (native_ != Native{})
+            B::destroy_executable(native_);
+    }
+
+    Native native_;
+};
+
+using Graph = BasicGraph<DefaultBackend>;
+using Executable = BasicExecutable<DefaultBackend>;
+using HostGraph = BasicGraph<Host>;
+using HostExecutable = BasicExecutable<Host>;
+#if SLUICE_HAS_CUDA
+using CudaGraph = BasicGraph<Cuda>;
+using CudaExecutable = BasicExecutable<Cuda>;
+#endif
+
+} // namespace sluice
