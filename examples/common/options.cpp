@@ -51,12 +51,14 @@ BackendChoice parse_backend(const std::string& text) {
 
 std::vector<sluice::Schedule> parse_schedules(const std::string& text) {
     if (text == "all")
-        return {sluice::Schedule::serial, sluice::Schedule::overlapped};
+        return {sluice::Schedule::serial, sluice::Schedule::overlapped, sluice::Schedule::graphed};
     if (text == "serial")
         return {sluice::Schedule::serial};
     if (text == "overlapped")
         return {sluice::Schedule::overlapped};
-    reject("--schedule", "serial, overlapped or all", text);
+    if (text == "graphed")
+        return {sluice::Schedule::graphed};
+    reject("--schedule", "serial, overlapped, graphed or all", text);
 }
 
 std::uint64_t parse_seed(const std::string& text) {
@@ -132,7 +134,8 @@ void add_common_options(CLI::App& app, CommonOptions& options, const DefaultText
     };
     add("--backend", "auto|cuda|host", "what to run on; auto takes the GPU if there is one (default: auto)",
         [&options](const std::string& text) { options.backend = parse_backend(text); });
-    add("--schedule", "serial|overlapped|all", "which schedules to run, one after another (default: all)",
+    add("--schedule", "serial|overlapped|graphed|all",
+        "which schedules to run, one after another (default: all)",
         [&options](const std::string& text) { options.schedules = parse_schedules(text); });
     add_count(app, "--batch", options.batch, 1, largest_batch, "images in a batch", defaults.batch);
     add_count(app, "--steps", options.steps, 1, largest_steps, "timed steps", defaults.steps);

@@ -1,5 +1,5 @@
 /// \file
-/// Experiment: a frozen encoder and a trainable decoder, serially and on two streams.
+/// Experiment: a frozen encoder and a trainable decoder, one after the other, on two streams, and as graphs.
 
 #include <iostream>
 

@@ -10,7 +10,8 @@ namespace frozen_encoder {
 std::optional<int> parse(int argc, char** argv, Options& options) {
     CLI::App app{"Trains a decoder on the features of a frozen encoder, one stage of a pipeline each, and "
                  "measures what "
-                 "overlapping them gains. With --data DIR it learns to segment handwritten digits."};
+                 "overlapping them, and replaying them as graphs, gains. With --data DIR it learns to "
+                 "segment handwritten digits."};
     examples::add_common_options(app, options,
                                  {.batch = "8", .steps = "100, or 1,500 on digits", .warmup = "10"});
 

@@ -75,7 +75,7 @@ Pretraining pretrain_encoder(const DigitWorkload& workload, const Options& optio
     sluice::Stage step{"pretrain", [&](StreamRef stream, const Batch& in) {
                            copy(stream, images, in.images);
                            copy(stream, labels, in.labels);
-                           classifier.set_learning_rate(rate_at(done++));
+                           classifier.set_learning_rate(stream, rate_at(done++));
                            classifier.step(stream, std::as_const(images).span(), labels, loss);
                        }};
     sluice::Pipeline pipeline{sluice::Stages{step}, sluice::Slots{}};

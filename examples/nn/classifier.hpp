@@ -9,13 +9,14 @@
 
 #include <nn/encoder.hpp>
 #include <nn/operators/loss.hpp>
+#include <sluice/graph/device_scalar.hpp>
 
 namespace nn {
 
 /// What a classifier is made for.
 struct ClassifierOptions {
     std::size_t classes = 0;    ///< at most 256
-    float learning_rate = 0.0f; ///< of plain gradient descent, for the head and the encoder
+    float learning_rate = 0.0f; ///< of plain gradient descent, for head and encoder, until another is set
     std::uint64_t seed = 0;     ///< of the head's first weights
 };
 
@@ -49,7 +50,10 @@ public:
         predict_any(stream, images, predictions);
     }
 
-    void set_learning_rate(float rate) noexcept { options_.learning_rate = rate; }
+    /// The learning rate of the steps that `stream` gets to after this one. Waits for nothing. A step that is
+    /// captured reads the rate anew in each replay, so set it between replays, on their stream; inside a capture it
+    /// throws `sluice::Error`, since the graph would set this one rate for ever.
+    void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
 
     /// The weights of encoder and head, named as in PyTorch's `Sequential(…, Conv2d, Flatten, Linear)`. Waits for
     /// `stream`.
@@ -87,6 +91,8 @@ private:
     sluice::DeviceBuffer<float, B> logits_;
     sluice::DeviceBuffer<float, B> losses_;
     sluice::DeviceBuffer<double, B> scratch_;
+    sluice::DeviceScalar<float, B> rate_;
+    sluice::DeviceBuffer<float, B> factors_{2}; // of the latest step
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -98,7 +104,8 @@ Classifier<B>::Classifier(Encoder<B>& encoder, const ClassifierOptions& options)
             layer_key(options.seed, random_operation, 0)),
       features_(encoder.options().batch * encoder.features_size()), features_gradient_(features_.size()),
       logits_(encoder.options().batch * options.classes), losses_(encoder.options().batch),
-      scratch_(std::max(head_.scratch_size(logits_.size()), sum_scratch(losses_.size(), 1))) {
+      scratch_(std::max(head_.scratch_size(logits_.size()), sum_scratch(losses_.size(), 1))),
+      rate_(options.learning_rate) {
     if (options.classes > 256) {
         throw sluice::Error("classifier: " + std::to_string(options.classes) +
                             " classes; expected at most 256");
@@ -124,15 +131,15 @@ void Classifier<B>::step_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
         throw sluice::Error("classifier: step needs an encoder made trainable");
     require_size("classifier: elements of the loss", loss.size(), 1);
     require_size("classifier: labels", labels.size(), images.size() / encoder_->image_size());
-    const float rate = options_.learning_rate;
     const std::size_t count = forward(stream, images);
     const auto losses = losses_.span().first(count);
     const Matrix<float, B> gradient = logits(count);
     softmax_cross_entropy(stream, gradient, labels, {}, gradient, losses);
     mean(stream, losses, loss, scratch_);
     head_.input_gradient(stream, products_, gradient, features(count, features_gradient_));
-    head_.update(stream, products_, features(count, features_), gradient, rate, scratch_);
-    encoder_->backward(stream, features(count, features_gradient_).span(), rate);
+    descent_factors(stream, rate_.span(), factors_);
+    head_.update(stream, products_, features(count, features_), gradient, factors_, scratch_);
+    encoder_->backward(stream, features(count, features_gradient_).span(), rate_.span());
 }
 
 template <sluice::Backend B>

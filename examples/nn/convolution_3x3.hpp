@@ -32,10 +32,10 @@ public:
     void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
                  Matrix<float, B> out);
 
-    /// The gradient of the latest `forward`'s input, and then one step of gradient descent.
+    /// The gradient of the latest `forward`'s input, and then one step of gradient descent (see Layer::update).
     void backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                  Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient, float rate,
-                  sluice::DeviceSpan<double, B> scratch);
+                  Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
+                  sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch);
 
     std::size_t scratch_size(std::size_t elements) const { return layer_.scratch_size(elements); }
 
@@ -73,13 +73,14 @@ void Convolution3x3<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts
 template <sluice::Backend B>
 void Convolution3x3<B>::backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                                  Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
-                                 float rate, sluice::DeviceSpan<double, B> scratch) {
+                                 sluice::DeviceSpan<const float, B> factors,
+                                 sluice::DeviceSpan<double, B> scratch) {
     const std::size_t inputs = layer_.shape().inputs();
     const std::size_t outputs = layer_.shape().outputs();
     const std::size_t rows = out_gradient.rows();
     const Matrix<float, B> turned{turned_, 9 * outputs, inputs};
     turn_weights(stream, layer_.weights(), turned);
-    layer_.update(stream, products, gathered(rows, inputs), out_gradient, rate, scratch);
+    layer_.update(stream, products, gathered(rows, inputs), out_gradient, factors, scratch);
     gather_neighbours(stream, out_gradient, neighbours_, gathered(rows, outputs));
     products.multiply(stream, gathered(rows, outputs), turned, in_gradient);
 }

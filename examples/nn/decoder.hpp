@@ -12,6 +12,7 @@
 #include <nn/convolution_3x3.hpp>
 #include <nn/encoder.hpp>
 #include <nn/operators/loss.hpp>
+#include <sluice/graph/device_scalar.hpp>
 
 namespace nn {
 
@@ -22,7 +23,7 @@ struct DecoderOptions {
     std::vector<std::size_t> channels; ///< of the features, then after each doubling: the encoder's, reversed
     std::size_t classes = 0;           ///< at most 256
     std::size_t batch = 0;             ///< images in one call, at most
-    float learning_rate = 0.0f;        ///< of plain gradient descent
+    float learning_rate = 0.0f;        ///< of plain gradient descent, until another is set
     Precision precision = Precision::tf32; ///< of the products on a device
     std::uint64_t seed = 0;                ///< of the first weights
 };
@@ -47,13 +48,23 @@ public:
     /// One step of training on features [N h w, C] and labels [N, H, W], 1 ≤ N ≤ `options().batch`. Writes the mean
     /// loss from before the step to the one element of `loss`. Throws `sluice::Error` when a size does not fit.
     void step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-              sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss);
+              sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss) {
+        step(stream, features, labels, rate_.span(), loss);
+    }
+
+    /// The same with the learning rate of the one element of `rate`, read when the step runs.
+    void step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+              sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<const float, B> rate,
+              sluice::DeviceSpan<float, B> loss);
 
     /// The most likely class of each pixel [N, H, W].
     void predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                  sluice::DeviceSpan<std::uint8_t, B> predictions);
 
-    void set_learning_rate(float rate) noexcept { options_.learning_rate = rate; }
+    /// The learning rate of the steps that `stream` gets to after this one. Waits for nothing. A step that is
+    /// captured reads the rate anew in each replay, so set it between replays, on their stream; inside a capture it
+    /// throws `sluice::Error`, since the graph would set this one rate for ever.
+    void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
 
     /// The weights, named and laid out as PyTorch does for `Sequential(ConvTranspose2d, ReLU, …, Conv2d)`. Waits for
     /// `stream`.
@@ -95,6 +106,8 @@ private:
     sluice::DeviceBuffer<float, B> logits_;
     sluice::DeviceBuffer<float, B> losses_;
     sluice::DeviceBuffer<double, B> scratch_;
+    sluice::DeviceScalar<float, B> rate_;
+    sluice::DeviceBuffer<float, B> factors_{2}; // of the latest step
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -125,7 +138,8 @@ Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
       raster_of_row_(to_device<B>(order.raster_of_row())), products_(options.precision),
       last_(order, options.channels.back(), options.classes, options.batch,
             layer_key(options.seed, random_operation, options.channels.size() - 1)),
-      logits_(options.batch * order.pixels() * options.classes), losses_(options.batch * order.pixels()) {
+      logits_(options.batch * order.pixels() * options.classes), losses_(options.batch * order.pixels()),
+      rate_(options.learning_rate) {
     std::size_t scratch = std::max(last_.scratch_size(logits_.size()), sum_scratch(losses_.size(), 1));
     std::size_t gradient_sizes[2] = {0, 0};
     layers_.reserve(order.levels());
@@ -162,29 +176,31 @@ std::size_t Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::Device
 
 template <sluice::Backend B>
 void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                      sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> loss) {
+                      sluice::DeviceSpan<const std::uint8_t, B> labels,
+                      sluice::DeviceSpan<const float, B> rate, sluice::DeviceSpan<float, B> loss) {
     require_size("decoder: elements of the loss", loss.size(), 1);
-    const float rate = options_.learning_rate;
+    require_size("decoder: elements of the learning rate", rate.size(), 1);
     const std::size_t images = forward(stream, features, labels.size());
     const auto losses = losses_.span().first(labels.size());
     softmax_cross_entropy(stream, logits(images), labels, raster_of_row_, logits(images), losses);
     mean(stream, losses, loss, scratch_);
 
+    descent_factors(stream, rate, factors_);
     const std::size_t levels = layers_.size();
     Matrix<float, B> gradient = sized(gradients_[(levels - 1) % 2], images, levels);
-    last_.backward(stream, products_, logits(images), gradient, rate, scratch_);
+    last_.backward(stream, products_, logits(images), gradient, factors_, scratch_);
     for (std::size_t i = levels; i-- > 0;) {
         relu_gradient(stream, sized(maps_[i], images, i + 1).span(), gradient.span());
         if (i == 0) {
             // Nobody asks for the gradient of the features: what made them is frozen.
             const Matrix<const float, B> in{features, rows_of(images, 0), options_.channels[0]};
-            layers_[0].update(stream, products_, in, gradient, rate, scratch_);
+            layers_[0].update(stream, products_, in, gradient, factors_, scratch_);
             break;
         }
         const Matrix<float, B> next = sized(gradients_[(i - 1) % 2], images, i);
         // With the weights that went forward, and so before their update.
         layers_[i].input_gradient(stream, products_, gradient, next);
-        layers_[i].update(stream, products_, sized(maps_[i - 1], images, i), gradient, rate, scratch_);
+        layers_[i].update(stream, products_, sized(maps_[i - 1], images, i), gradient, factors_, scratch_);
         gradient = next;
     }
 }

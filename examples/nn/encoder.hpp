@@ -55,10 +55,11 @@ public:
     void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
                  sluice::DeviceSpan<float, B> features);
 
-    /// One step of gradient descent from the features' gradient, for the images of the latest `forward`. Throws
-    /// `sluice::Error` unless the encoder is trainable and has gone forward.
+    /// One step of gradient descent from the features' gradient, for the images of the latest `forward`, with the
+    /// learning rate of the one element of `rate`. Throws `sluice::Error` unless the encoder is trainable and has
+    /// gone forward.
     void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features_gradient,
-                  float rate);
+                  sluice::DeviceSpan<const float, B> rate);
 
     /// The weights, named and laid out as PyTorch does for `Sequential(Conv2d, ReLU, Conv2d, …)`: `0.weight`,
     /// `0.bias`, `2.weight`, … Waits for `stream`.
@@ -87,7 +88,8 @@ private:
     std::vector<sluice::DeviceBuffer<float, B>> maps_;
     sluice::DeviceBuffer<float, B> gradients_[2];
     sluice::DeviceBuffer<double, B> scratch_;
-    std::size_t images_ = 0; // in the latest forward
+    sluice::DeviceBuffer<float, B> factors_; // of the latest backward
+    std::size_t images_ = 0;                 // in the latest forward
 };
 
 /// Throws `sluice::Error` unless `elements` are whole images of `image_size` elements, at least one and at most
@@ -140,6 +142,7 @@ Encoder<B>::Encoder(const EncoderOptions& options)
     if (!options_.trainable)
         return;
     scratch_ = sluice::DeviceBuffer<double, B>(scratch);
+    factors_ = sluice::DeviceBuffer<float, B>(2);
     for (std::size_t turn = 0; turn < 2; ++turn) {
         // The gradient of a map: of every one but the images', which nobody asks for.
         std::size_t size = 0;
@@ -195,24 +198,26 @@ void Encoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
 
 template <sluice::Backend B>
 void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
-                          sluice::DeviceSpan<const float, B> features_gradient, float rate) {
+                          sluice::DeviceSpan<const float, B> features_gradient,
+                          sluice::DeviceSpan<const float, B> rate) {
     if (!options_.trainable || images_ == 0) {
         throw sluice::Error(options_.trainable
                                 ? "encoder: backward was called before any forward"
                                 : "encoder: backward was called on one that was not made trainable");
     }
+    descent_factors(stream, rate, factors_);
     Matrix<const float, B> out{features_gradient, images_ * feature_pixels(), options_.channels.back()};
     for (std::size_t level = layers_.size(); level-- > 0;) {
         const Matrix<const float, B> in = map(level);
         if (level == 0) {
-            layers_[0].update(stream, products_, in, out, rate, scratch_);
+            layers_[0].update(stream, products_, in, out, factors_, scratch_);
             break;
         }
         const Matrix<float, B> gradient{gradients_[(level - 1) % 2].span().first(in.size()), in.rows(),
                                         in.columns()};
         // With the weights that went forward, and so before their update.
         layers_[level].input_gradient(stream, products_, out, gradient);
-        layers_[level].update(stream, products_, in, out, rate, scratch_);
+        layers_[level].update(stream, products_, in, out, factors_, scratch_);
         relu_gradient(stream, in.span(), gradient.span());
         out = gradient;
     }

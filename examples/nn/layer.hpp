@@ -37,10 +37,12 @@ public:
     void input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                         Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient) const;
 
-    /// One step of gradient descent: `W -= rate * in^T * out_gradient` as one product, and the same for the bias.
-    /// `scratch` holds at least `scratch_size(out_gradient.size())` elements.
+    /// One step of gradient descent: `W -= rate * in^T * out_gradient` as one product, and the same for the bias,
+    /// with the rate of `factors` (see `descent_factors`). `scratch` holds at least
+    /// `scratch_size(out_gradient.size())` elements.
     void update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
-                Matrix<const float, B> out_gradient, float rate, sluice::DeviceSpan<double, B> scratch);
+                Matrix<const float, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
+                sluice::DeviceSpan<double, B> scratch);
 
     /// The scratch memory that an update over an output of `elements` elements needs.
     std::size_t scratch_size(std::size_t elements) const {
@@ -108,11 +110,11 @@ void Layer<B>::input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B
 
 template <sluice::Backend B>
 void Layer<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                      Matrix<const float, B> in, Matrix<const float, B> out_gradient, float rate,
-                      sluice::DeviceSpan<double, B> scratch) {
+                      Matrix<const float, B> in, Matrix<const float, B> out_gradient,
+                      sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch) {
     products.multiply(stream, in.with_columns(shape_.rows()), out_gradient.with_columns(shape_.columns()),
-                      writable_weights(), {.transpose_a = true, .alpha = -rate, .beta = 1.0f});
-    update_bias(stream, out_gradient.with_columns(shape_.outputs()), bias_, rate, scratch);
+                      writable_weights(), {.transpose_a = true, .device_factors = factors});
+    update_bias(stream, out_gradient.with_columns(shape_.outputs()), bias_, factors, scratch);
 }
 
 template <sluice::Backend B>

@@ -24,7 +24,10 @@ struct ProductOptions {
     bool transpose_b = false;
     float alpha = 1.0f;
     float beta = 0.0f;
-    /// Added to every row of the result; as long as a row, or empty for none. Needs `beta` 0.
+    /// Two elements, `alpha` and `beta`, that the product reads when it runs, in place of the numbers above: what
+    /// may change between the replays of a graph. Empty for none.
+    sluice::DeviceSpan<const float, B> device_factors = {};
+    /// Added to every row of the result; as long as a row, or empty for none. Needs `beta` 0, known beforehand.
     sluice::DeviceSpan<const float, B> bias = {};
     /// Replaces negative results by 0. Needs a bias.
     bool relu = false;
@@ -114,6 +117,12 @@ ProductShape checked_shape(const Matrix<const float, B>& a, const Matrix<const f
         throw sluice::Error("matrix product: a bias of " + std::to_string(options.bias.size()) +
                             " elements and beta = " + std::to_string(options.beta) + "; expected " +
                             std::to_string(n) + " elements and beta = 0");
+    }
+    if (!options.device_factors.empty() && (options.device_factors.size() != 2 || !options.bias.empty()))
+        [[unlikely]] {
+        throw sluice::Error("matrix product: " + std::to_string(options.device_factors.size()) +
+                            " factors in device memory and a bias of " + std::to_string(options.bias.size()) +
+                            " elements; expected alpha, beta and no bias");
     }
     if (options.relu && options.bias.empty()) [[unlikely]] {
         throw sluice::Error(

@@ -82,6 +82,7 @@ struct Key {
     bool transpose_a;
     bool transpose_b;
     bool accumulate;
+    bool device_factors;
     cublasLtEpilogue_t epilogue;
     std::uint32_t alignment_a;
     std::uint32_t alignment_b;
@@ -156,6 +157,8 @@ private:
         set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
         set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
         set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
+        if (key.device_factors)
+            set(plan.operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
         if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
             set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
         }
@@ -211,15 +214,25 @@ void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream, Matrix
     const cublasLtEpilogue_t epilogue = bias == nullptr ? CUBLASLT_EPILOGUE_DEFAULT
                                         : options.relu  ? CUBLASLT_EPILOGUE_RELU_BIAS
                                                         : CUBLASLT_EPILOGUE_BIAS;
-    const Key key{shape,    options.transpose_a,    options.transpose_b,    options.beta != 0.0f,
-                  epilogue, alignment_of(a.data()), alignment_of(b.data()), alignment_of(out.data())};
+    const bool on_device = !options.device_factors.empty();
+    const float* const alpha = on_device ? options.device_factors.data() : &options.alpha;
+    const float* const beta = on_device ? options.device_factors.data() + 1 : &options.beta;
+    const Key key{.shape = shape,
+                  .transpose_a = options.transpose_a,
+                  .transpose_b = options.transpose_b,
+                  .accumulate = on_device || options.beta != 0.0f,
+                  .device_factors = on_device,
+                  .epilogue = epilogue,
+                  .alignment_a = alignment_of(a.data()),
+                  .alignment_b = alignment_of(b.data()),
+                  .alignment_out = alignment_of(out.data())};
     Plan& plan = plans_->plan(key, bias);
     if (plan.fused)
         set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    NN_CUBLAS_CHECK(cublasLtMatmul(plans_->handle(), plan.operation.get(), &options.alpha, b.data(),
-                                   plan.b.get(), a.data(), plan.a.get(), &options.beta, out.data(),
-                                   plan.out.get(), out.data(), plan.out.get(), &plan.algorithm,
-                                   plans_->workspace(), Plans::workspace_bytes, stream.native()));
+    NN_CUBLAS_CHECK(cublasLtMatmul(plans_->handle(), plan.operation.get(), alpha, b.data(), plan.b.get(),
+                                   a.data(), plan.a.get(), beta, out.data(), plan.out.get(), out.data(),
+                                   plan.out.get(), &plan.algorithm, plans_->workspace(),
+                                   Plans::workspace_bytes, stream.native()));
     if (bias != nullptr && !plan.fused)
         add_bias(stream, out, options.bias, options.relu);
 }

@@ -19,6 +19,7 @@ struct HostProduct {
     const float* b;
     float* out;
     const float* bias;
+    const float* device_factors;
     float alpha;
     float beta;
     bool transpose_a;
@@ -33,14 +34,17 @@ struct HostProduct {
 
 private:
     void multiply() const {
+        // Read here, when the product runs, and not when it was enqueued.
+        const float factor = device_factors != nullptr ? device_factors[0] : alpha;
+        const float before = device_factors != nullptr ? device_factors[1] : beta;
 #if defined(SLUICE_EXAMPLES_HAVE_OPENBLAS)
         const auto length = [](std::size_t value) { return static_cast<blasint>(value); };
         cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
                     transpose_b ? CblasTrans : CblasNoTrans, length(shape.m), length(shape.n),
-                    length(shape.k), alpha, a, length(transpose_a ? shape.m : shape.k), b,
-                    length(transpose_b ? shape.k : shape.n), beta, out, length(shape.n));
+                    length(shape.k), factor, a, length(transpose_a ? shape.m : shape.k), b,
+                    length(transpose_b ? shape.k : shape.n), before, out, length(shape.n));
 #else
-        multiply_plainly(shape, a, transpose_a, b, transpose_b, out, alpha, beta);
+        multiply_plainly(shape, a, transpose_a, b, transpose_b, out, factor, before);
 #endif
     }
 
@@ -77,8 +81,9 @@ void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix
     if (shape.m > greatest || shape.n > greatest || shape.k > greatest) {
         throw sluice::Error("matrix product: a side is longer than 2^31 - 1, the greatest that BLAS takes");
     }
-    stream.enqueue(HostProduct{shape, a.data(), b.data(), out.data(), options.bias.data(), options.alpha,
-                               options.beta, options.transpose_a, options.transpose_b, options.relu});
+    stream.enqueue(HostProduct{shape, a.data(), b.data(), out.data(), options.bias.data(),
+                               options.device_factors.data(), options.alpha, options.beta,
+                               options.transpose_a, options.transpose_b, options.relu});
 }
 
 namespace {

@@ -26,6 +26,8 @@ std::vector<double> moved(const std::vector<float>& before, const naive::Doubles
 }
 
 constexpr float rate = 0.5f;
+// As descent_factors leaves them.
+const std::vector<float> factors{-rate, 1.0f};
 
 /// Sends random images through `layer` and back, and checks all that comes out.
 template <class Layer>
@@ -83,7 +85,9 @@ auto backward_of(nn::Layer<B>& layer) {
                     nn::Matrix<const float, B> in, nn::Matrix<const float, B> out_gradient,
                     nn::Matrix<float, B> in_gradient, sluice::DeviceSpan<double, B> scratch) {
         layer.input_gradient(stream, products, out_gradient, in_gradient);
-        layer.update(stream, products, in, out_gradient, rate, scratch);
+        const Buffer<float> on_device = device(factors);
+        layer.update(stream, products, in, out_gradient, on_device, scratch);
+        stream.synchronize(); // before the factors go
     };
 }
 
@@ -159,7 +163,9 @@ TEST_CASE("layers: 3x3 convolution") {
             [&](sluice::BasicStreamRef<B> stream, nn::MatrixProducts<B>& products, nn::Matrix<const float, B>,
                 nn::Matrix<const float, B> out_gradient, nn::Matrix<float, B> in_gradient,
                 sluice::DeviceSpan<double, B> scratch) {
-                layer.backward(stream, products, out_gradient, in_gradient, rate, scratch);
+                const Buffer<float> on_device = device(factors);
+                layer.backward(stream, products, out_gradient, in_gradient, on_device, scratch);
+                stream.synchronize(); // before the factors go
             });
     }
 }

@@ -141,6 +141,43 @@ TEST_CASE("networks: a saved and loaded decoder goes on with the same bits") {
     }
 }
 
+TEST_CASE("networks: a learning rate that changes, set or handed in, gives the same bits") {
+    NN_TEST_RANDOM(random);
+    const Setup setup = draw(random, nn::Precision::tf32);
+    const std::size_t images = setup.decoder.batch;
+    const Stream stream;
+    const std::vector<float> rates{0.5f, 0.25f, 0.0f, 0.125f};
+    const Buffer<float> rates_buffer = device(rates);
+    Buffer<float> features;
+    Buffer<std::uint8_t> labels;
+    std::vector<std::vector<float>> results;
+    for (const bool set : {false, true}) {
+        nn::Decoder<B> decoder(setup.decoder);
+        if (!set) {
+            features = device(random.numbers(images * decoder.features_size()));
+            labels = device(random.bytes(images * decoder.labels_size(), setup.decoder.classes));
+        }
+        Buffer<float> losses = poisoned<float>(stream, rates.size());
+        for (std::size_t s = 0; s < rates.size(); ++s) {
+            // All are enqueued at once: each step must find the rate that was set just before it.
+            if (set) {
+                decoder.set_learning_rate(stream, rates[s]);
+                decoder.step(stream, features, labels, losses.span().subspan(s, 1));
+            } else {
+                decoder.step(stream, features, labels, rates_buffer.span().subspan(s, 1),
+                             losses.span().subspan(s, 1));
+            }
+        }
+        results.push_back(host(stream, losses));
+        for (const nn::NamedTensor& tensor : decoder.weights(stream))
+            results.back().insert(results.back().end(), tensor.values.begin(), tensor.values.end());
+    }
+    CHECK(results[0] == results[1]);
+    // A step of rate 0 leaves the weights as they are, and so the next loss.
+    CHECK(results[0][3] == results[0][2]);
+    CHECK(results[0][2] != results[0][1]);
+}
+
 TEST_CASE("networks: encoder and decoder on two streams at once give the bits of one after the other") {
     NN_TEST_RANDOM(random);
     const Setup setup = draw(random, nn::Precision::tf32);
@@ -246,11 +283,14 @@ TEST_CASE("networks: sizes and options that do not fit are refused in one senten
           }).find("encoder: 0 elements") == 0);
     CHECK(error_of([&] { frozen.forward(stream, images.span().first(288), features); }) ==
           "encoder: elements of the features: 96 were given, expected 48");
-    CHECK(error_of([&] { frozen.backward(stream, features, 0.1f); }) ==
+    CHECK(error_of([&] { frozen.backward(stream, features, features.span().first(1)); }) ==
           "encoder: backward was called on one that was not made trainable");
 
     nn::Decoder<B> decoder({.height = 8, .width = 12, .channels = {8, 6, 4}, .classes = 3, .batch = 2});
     Buffer<float> loss(1);
     CHECK(error_of([&] { decoder.step(stream, features, images.span().first(96), loss); }) ==
           "decoder: labels or predictions: 96 were given, expected 192");
+    CHECK(error_of([&] {
+              decoder.step(stream, features, images.span().first(192), features.span().first(2), loss);
+          }) == "decoder: elements of the learning rate: 2 were given, expected 1");
 }

@@ -162,7 +162,12 @@ TEST_CASE("operators: a bias moves against the sum of its column") {
         for (int run = 0; run < 2; ++run) {
             Buffer<float> bias_buffer = device(bias);
             Buffer<double> scratch = poisoned<double>(stream, nn::sum_scratch(rows, columns));
-            nn::update_bias(stream.ref(), matrix(gradient_buffer, rows, columns), bias_buffer, 0.5f, scratch);
+            const Buffer<float> rate = device(std::vector<float>{0.5f});
+            Buffer<float> factors = poisoned<float>(stream, 2);
+            nn::descent_factors(stream.ref(), rate, factors);
+            CHECK(host(stream, factors) == std::vector<float>{-0.5f, 1.0f});
+            nn::update_bias(stream.ref(), matrix(gradient_buffer, rows, columns), bias_buffer, factors,
+                            scratch);
             const auto result = host(stream, bias_buffer);
             if (run == 0)
                 first = result;

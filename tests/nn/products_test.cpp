@@ -108,6 +108,38 @@ TEST_CASE("products: alpha and beta, in place") {
     }
 }
 
+TEST_CASE("products: alpha and beta from device memory, read when the product runs") {
+    NN_TEST_RANDOM(random);
+    for (const nn::Precision precision : precisions) {
+        nn::MatrixProducts<B> products(precision);
+        const Stream stream;
+        for (int round = 0; round < 10; ++round) {
+            const Operands o = draw(random);
+            const auto [m, n, k] = o.shape;
+            const std::vector<float> values{-0.25f, round % 2 == 0 ? 1.0f : 0.5f};
+            const Buffer<float> a = device(o.a);
+            const Buffer<float> b = device(o.b);
+            const Buffer<float> values_buffer = device(values);
+            Buffer<float> factors = poisoned<float>(stream, 2);
+            Buffer<float> out = device(o.c);
+            // Enqueued behind the copy that brings the numbers, and behind others that must not be read.
+            copy(stream, factors, values_buffer);
+            products.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n),
+                              {.transpose_a = o.ta, .transpose_b = o.tb, .device_factors = factors});
+            sluice::fill_bytes(stream, factors, 0xFF);
+            std::vector<double> expected = naive_product(o.shape, o.a, o.ta, o.b, o.tb);
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                expected[i] = static_cast<double>(values[0]) * expected[i] +
+                              static_cast<double>(values[1]) * static_cast<double>(o.c[i]);
+            }
+            CAPTURE(o.shape.m);
+            CAPTURE(o.shape.n);
+            CAPTURE(o.shape.k);
+            CHECK(relative_error(host(stream, out), expected) <= tolerance(precision));
+        }
+    }
+}
+
 TEST_CASE("products: operands that start anywhere") {
     NN_TEST_RANDOM(random);
     nn::MatrixProducts<B> products(nn::Precision::tf32);
@@ -195,6 +227,11 @@ TEST_CASE("products: shapes that do not fit are refused in one sentence") {
     CHECK(error_of([&] {
               products.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4), {.relu = true});
           }).find("ReLU") != std::string::npos);
+    CHECK(error_of([&] {
+              products.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4),
+                                {.device_factors = a.span().first(1)});
+          }) == "matrix product: 1 factors in device memory and a bias of 0 elements; expected alpha, beta "
+                "and no bias");
     CHECK(error_of([&] { matrix(a, 4, 2); }) ==
           "a matrix of 4 rows and 2 columns cannot be made of 6 elements");
     CHECK(error_of([&] { matrix(a, 3, 2).with_columns(4); }) ==

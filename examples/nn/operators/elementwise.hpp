@@ -32,6 +32,12 @@ void fill_uniform(sluice::BasicStreamRef<B> stream, SpanArgument<float, B> value
 template <sluice::Backend B>
 void repeat(sluice::BasicStreamRef<B> stream, SpanArgument<float, B> values, std::size_t period);
 
+/// What the updates of gradient descent take in place of a learning rate: `factors = {-rate, 1}`, of the one element of
+/// `rate`. The rate is read when the work runs, so that a graph that is replayed follows it.
+template <sluice::Backend B>
+void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> rate,
+                     SpanArgument<float, B> factors);
+
 /// The matrix of the data gradient of a 3×3 convolution, which is a 3×3 convolution itself, with the taps turned
 /// round and the channels exchanged: `weights [9 C, Co]`, `turned [9 Co, C]`,
 /// `turned[(8 - tap) * Co + o, c] = weights[tap * C + c, o]`.

@@ -52,6 +52,16 @@ struct Repeat {
     SLUICE_HOST_DEVICE void operator()(std::size_t i) const { values[period + i] = values[i % period]; }
 };
 
+struct DescentFactors {
+    const float* rate;
+    float* factors;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t) const {
+        factors[0] = -rate[0];
+        factors[1] = 1.0f;
+    }
+};
+
 struct TurnWeights {
     const float* weights;
     float* turned;
@@ -95,6 +105,14 @@ void repeat(sluice::BasicStreamRef<B> stream, SpanArgument<float, B> values, std
                             std::to_string(period));
     }
     for_each(stream, values.size() - period, detail::Repeat{values.data(), period});
+}
+
+template <sluice::Backend B>
+void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> rate,
+                     SpanArgument<float, B> factors) {
+    require_size("descent_factors: elements of the rate", rate.size(), 1);
+    require_size("descent_factors: factors", factors.size(), 2);
+    for_each(stream, 1, detail::DescentFactors{rate.data(), factors.data()});
 }
 
 template <sluice::Backend B>

@@ -10,6 +10,9 @@ template void fill_uniform(sluice::BasicStreamRef<OperatorBackend>, SpanArgument
                            float, const sluice::RandomKey&);
 template void repeat(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<float, OperatorBackend>,
                      std::size_t);
+template void descent_factors(sluice::BasicStreamRef<OperatorBackend>,
+                              SpanArgument<const float, OperatorBackend>,
+                              SpanArgument<float, OperatorBackend>);
 template void turn_weights(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
                            MatrixArgument<OperatorBackend>);
 
@@ -35,7 +38,8 @@ template void predict_classes(sluice::BasicStreamRef<OperatorBackend>, ConstMatr
                               SpanArgument<std::uint8_t, OperatorBackend>);
 
 template void update_bias(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
-                          SpanArgument<float, OperatorBackend>, float, SpanArgument<double, OperatorBackend>);
+                          SpanArgument<float, OperatorBackend>, SpanArgument<const float, OperatorBackend>,
+                          SpanArgument<double, OperatorBackend>);
 template void mean(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<const float, OperatorBackend>,
                    SpanArgument<float, OperatorBackend>, SpanArgument<double, OperatorBackend>);
 

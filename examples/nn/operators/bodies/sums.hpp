@@ -39,9 +39,10 @@ struct MoveBias {
     float* bias;
     std::size_t size;
     std::size_t columns;
-    float rate;
+    const float* factors;
 
     SLUICE_HOST_DEVICE void operator()(std::size_t column, double sum) const {
+        const float rate = -factors[0];
         // The copies are equal before, and equal after.
         const float moved =
             static_cast<float>(static_cast<double>(bias[column]) - static_cast<double>(rate) * sum);
@@ -99,14 +100,17 @@ void sum_columns(const char* what, sluice::BasicStreamRef<B> stream, const float
 
 template <sluice::Backend B>
 void update_bias(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> gradient,
-                 SpanArgument<float, B> bias, float rate, SpanArgument<double, B> scratch) {
+                 SpanArgument<float, B> bias, SpanArgument<const float, B> factors,
+                 SpanArgument<double, B> scratch) {
+    require_size("update_bias: factors", factors.size(), 2);
     if (gradient.columns() == 0 || bias.size() % gradient.columns() != 0 || bias.empty()) {
         throw sluice::Error("update_bias: a bias of " + std::to_string(bias.size()) +
                             " elements is no multiple of the gradient's " +
                             std::to_string(gradient.columns()) + " columns");
     }
     detail::sum_columns<B>("update_bias", stream, gradient.data(), gradient.rows(), gradient.columns(),
-                           scratch, detail::MoveBias{bias.data(), bias.size(), gradient.columns(), rate});
+                           scratch,
+                           detail::MoveBias{bias.data(), bias.size(), gradient.columns(), factors.data()});
 }
 
 template <sluice::Backend B>
