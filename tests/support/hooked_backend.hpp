@@ -135,6 +135,57 @@ struct Hooked {
     }
     static void clear_failure(NativeStream stream) noexcept { B::clear_failure(stream); }
 
+    using NativeGraph = typename B::NativeGraph;
+    using NativeExecutable = typename B::NativeExecutable;
+    using NativeNode = typename B::NativeNode;
+    using NativeCondition = typename B::NativeCondition;
+    using DefaultStreamWatch = typename B::DefaultStreamWatch;
+
+    static bool is_default_stream(NativeStream stream) noexcept { return B::is_default_stream(stream); }
+    static bool is_capturing(NativeStream stream) { return B::is_capturing(stream); }
+    static void begin_capture(NativeStream stream, CaptureMode mode) {
+        before("begin_capture");
+        B::begin_capture(stream, mode);
+    }
+    static NativeGraph end_capture(NativeStream stream) {
+        const NativeGraph graph = B::end_capture(stream);
+        try {
+            before("end_capture");
+        } catch (...) {
+            B::destroy_graph(graph); // the capture is over, as the concept has it
+            throw;
+        }
+        return graph;
+    }
+    static NativeGraph create_graph() {
+        before("create_graph");
+        return B::create_graph();
+    }
+    static void destroy_graph(NativeGraph graph) noexcept { B::destroy_graph(graph); }
+    static std::size_t node_count(NativeGraph graph) { return B::node_count(graph); }
+    static std::size_t edge_count(NativeGraph graph) { return B::edge_count(graph); }
+    static void write_dot(NativeGraph graph, const char* path) { B::write_dot(graph, path); }
+    static auto signature(NativeGraph graph) { return B::signature(graph); }
+    static auto device_pointers(NativeGraph graph) { return B::device_pointers(graph); }
+    static bool is_device_memory(const void* pointer) { return B::is_device_memory(pointer); }
+    static NativeExecutable instantiate(NativeGraph graph) {
+        before("instantiate");
+        return B::instantiate(graph);
+    }
+    static void destroy_executable(NativeExecutable executable) noexcept { B::destroy_executable(executable); }
+    static bool update(NativeExecutable executable, NativeGraph graph) {
+        before("update");
+        return B::update(executable, graph);
+    }
+    static void upload(NativeExecutable executable, NativeStream stream) {
+        before("upload");
+        B::upload(executable, stream);
+    }
+    static void launch(NativeExecutable executable, NativeStream stream) {
+        before("launch", stream);
+        B::launch(executable, stream);
+    }
+
 private:
     static void before(const char* function) { Hook::template before<B>(function); }
     static void before(const char* function, NativeStream stream) {

@@ -13,6 +13,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/fit.hpp>
 #include <sluice/pipeline/detail/range.hpp>
+#include <sluice/pipeline/detail/step_graphs.hpp>
 #include <sluice/pipeline/detail/stream_set.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/slot_ring.hpp>
@@ -45,6 +46,8 @@ struct PipelineOptions {
     /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
     /// batch. For looking for a fault: nothing overlaps then.
     bool attribute_faults = false;
+    /// How steps are captured and kept under `Schedule::graphed`.
+    GraphOptions graphs{.capacity = 64};
 };
 
 /// Runs each submitted batch through all stages, in order, once.
@@ -52,6 +55,13 @@ struct PipelineOptions {
 /// A pipeline is driven by one thread at a time; separate pipelines are independent of each other. It belongs
 /// to the device that was current when it was made, and leaves the caller's current device as it was. After
 /// the first lap over the slots, a step creates, allocates and waits for nothing.
+///
+/// Under `Schedule::graphed` a step is one graph: stage k works on batch N-k, all of them at the same time, and the next
+/// step comes after all of it. So later stages of the last batches are enqueued by `flush` or `finish`, or by the
+/// submits that follow. There is an executable for each slot and each batch that is told apart: batches of a `Source`
+/// by their slot, others by their value, bit by bit, which must be trivially copyable and at most 256 bytes long for
+/// that (otherwise steps run eagerly, and `on_refusal` is told why). With one slot, the stages of a batch are one chain
+/// and nothing lags. The first and the last steps run eagerly.
 ///
 /// A stage that throws leaves the pipeline drained and failed: the batch in hand is lost, every later call
 /// throws, and `reset` makes it usable again. What a stage threw is nested in the `Error` that names the
@@ -82,8 +92,8 @@ public:
     Pipeline(const Pipeline&) = delete;
     Pipeline& operator=(const Pipeline&) = delete;
 
-    /// Waits for the work in flight.
-    ~Pipeline() { streams_.drain(); }
+    /// Enqueues what submitted batches still need, unless the pipeline has failed, and waits for the work in flight.
+    ~Pipeline();
 
     /// Enqueues all stages for `batch` and returns.
     ///
@@ -93,7 +103,7 @@ public:
     /// failed before.
     template <class Batch>
     void submit(const Batch& batch) {
-        submit_and(batch, [] {});
+        submit_and(batch, detail::BatchKey::of_value(batch), [] {});
     }
 
     /// Does not compile: a batch that owns what the work reads would be gone before the work starts.
@@ -103,7 +113,7 @@ public:
     /// The same for a batch of a source: its slot is filled again once the first stage's work has read it.
     template <class Batch>
     void submit(SourceBatch<Batch, backend>& batch) {
-        submit_and(*batch, [&] { batch.release(streams_[0]); });
+        submit_and(*batch, detail::BatchKey::of_place(*batch), [&] { batch.release(streams_[0]); });
     }
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
@@ -132,6 +142,9 @@ public:
     bool failed() const noexcept { return !failure_.empty(); }
 
     const PipelineOptions& options() const noexcept { return options_; }
+
+    /// What became of the steps' graphs; all 0 under other schedules.
+    GraphCounters graph_counters() const noexcept { return graphs_.counters(); }
 
     /// The stream that stage `index` runs on.
     BasicStreamRef<backend> stream(std::size_t index) const { return streams_[index]; }
@@ -164,11 +177,25 @@ private:
     };
 
     template <class Batch, class AfterFirst>
-    void submit_and(const Batch& batch, AfterFirst&& after_first);
+    void submit_and(const Batch& batch, const detail::BatchKey& key, AfterFirst&& after_first);
     template <std::size_t Index, class Batch, class AfterFirst>
     void run_stage(const Batch& batch, AfterFirst& after_first);
-    template <std::size_t Index>
-    void check_stage();
+    template <std::size_t Index, class Batch>
+    void call_stage(BasicStreamRef<backend> stream, std::size_t number, const Batch* batch);
+
+    // Schedule::graphed. A step of number n has stage k work on batch n - k; `batch` is null when n has none.
+    template <class Batch>
+    void step(std::size_t number, const Batch* batch, const detail::BatchKey& key);
+    template <class Batch>
+    void run_forked(BasicStreamRef<backend> origin, std::size_t number, const Batch* batch);
+    template <class Batch>
+    void run_uncaptured(std::size_t number, const Batch* batch);
+    void drain_steps();
+    bool is_active(std::size_t stage, std::size_t number) const noexcept {
+        const std::size_t lag = lags() ? stage : 0;
+        return number >= lag && number - lag >= drained_ && number - lag < drained_ + filled_;
+    }
+    bool lags() const noexcept { return options_.slots > 1; }
 
     void require_sound(const char* call) const;
     void enter();
@@ -176,7 +203,8 @@ private:
     [[noreturn]] void fail(const std::string* stage);
 
     static SlotOrder slot_order(Schedule schedule) {
-        return schedule == Schedule::serial ? SlotOrder::within_one_stream : SlotOrder::between_streams;
+        // Graphed steps order their stages themselves.
+        return schedule == Schedule::overlapped ? SlotOrder::between_streams : SlotOrder::within_one_stream;
     }
     template <class Indices>
     struct RingsOf;
@@ -198,10 +226,14 @@ private:
     StageTuple stages_;
     typename Rings::type rings_;
     detail::StreamSet<backend> streams_;
+    detail::StepGraphs<backend, stage_count> graphs_;
     std::atomic<bool> in_use_{false};
     bool inside_ = false; // Whether lent streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;
+    std::size_t drained_ = 0; // Under Schedule::graphed: the batches that have passed all stages for sure,
+    std::size_t filled_ = 0;  // and how many came after them.
     const std::string* current_stage_ = nullptr;
+    std::size_t current_batch_ = 0; // What the current stage works on.
     std::string failure_;
 };
 

@@ -22,6 +22,9 @@ struct StageOptions {
     std::optional<BasicStreamRef<B>> stream = std::nullopt;
     /// Priority of the stream that the pipeline makes: lower runs first, clamped to what the device offers.
     int priority = 0;
+    /// Under `Schedule::graphed`, false: the callable is called for each batch, beside the graph of the other stages.
+    /// For what cannot be captured or replayed, such as a `Readback`.
+    bool graphed = true;
 };
 
 /// A step of the work on each batch.
@@ -39,6 +42,10 @@ struct StageOptions {
 /// `In` and `Out` are the slots to its left and right. The stream may be taken as a `StreamRef`, a plain
 /// `cudaStream_t`, or a `cuda::stream_ref`; its type says which backend the stage is for. A generic callable
 /// is for `DefaultBackend`, unless the options name another: `StageOptions<Host>{}`.
+///
+/// Under `Schedule::graphed` the callable is called to capture its work, once a slot (and batch of a source's), and
+/// its work is replayed from then on. Then nothing that it reads on the host may change from batch to batch: shapes,
+/// pointers, scalars. A learning rate belongs in a `DeviceScalar`; what needs the host each time opts out.
 ///
 /// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors,
 /// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.

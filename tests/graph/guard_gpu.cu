@@ -1,0 +1,256 @@
+// What the guard of a capture refuses on a device, beside what graph_capture.cpp tests on every backend.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
+
+#include <sluice/graph/graph_capture.hpp>
+#include <sluice/memory/copy.hpp>
+
+#include "support/error_text.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+__global__ void add(int* value, int amount) {
+    *value += amount;
+}
+
+std::string told;
+void listen(const char* reason) {
+    told += reason;
+}
+
+/// A number on the device, and a cache whose refusals are heard.
+struct Fixture {
+    Fixture() : number(2) {
+        told.clear();
+        clear();
+    }
+    void clear() {
+        fill_bytes(stream, number, 0);
+        stream.synchronize();
+    }
+    int value() {
+        std::vector<int> values(2);
+        REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+        copy_and_wait(stream, values, number);
+        return values[0];
+    }
+    /// Runs `work` five times and says what came of it.
+    template <class F>
+    std::string refusal_of(F&& work, GraphOptions options = {}) {
+        options.on_refusal = &listen;
+        GraphCapture<NoKey, Cuda> graphs{options};
+        for (int run = 0; run < 5; ++run)
+            graphs.run(stream, work);
+        CHECK(graphs.counters().refusals == (told.empty() ? 0 : 1));
+        CHECK(graphs.counters().replays == (told.empty() ? 4 : 0));
+        CHECK(cudaGetLastError() == cudaSuccess);
+        return told;
+    }
+    CudaStream stream;
+    DeviceBuffer<int, Cuda> number;
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(Fixture, "guard: sound work is not refused") {
+    CHECK(refusal_of([&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); }).empty());
+    CHECK(value() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: a kernel on the default stream within the work") {
+    const std::string reason = refusal_of([&](CudaStreamRef s) {
+        add<<<1, 1, 0, s>>>(number.data(), 1);
+        add<<<1, 1>>>(number.data() + 1, 1);
+    });
+    CHECK(contains(reason, "default stream was used"));
+    CHECK(value() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: a copy that waits on the default stream within the work") {
+    const std::string reason = refusal_of([&](CudaStreamRef s) {
+        int out = 0;
+        add<<<1, 1, 0, s>>>(number.data(), 1);
+        (void)cudaMemcpy(&out, number.data() + 1, sizeof(int), cudaMemcpyDeviceToHost);
+    });
+    CHECK(contains(reason, "default stream was used"));
+    CHECK(value() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: the default stream itself") {
+    GraphOptions options;
+    options.on_refusal = &listen;
+    GraphCapture<NoKey, Cuda> graphs{options};
+    for (int run = 0; run < 3; ++run)
+        graphs.run(CudaStreamRef(cudaStreamLegacy), [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
+    CHECK(contains(told, "default stream cannot be captured"));
+    CHECK(value() == 3);
+    CHECK(contains(text_of([] { (void)capture(CudaStreamRef(cudaStreamLegacy), [](CudaStreamRef) {}); }),
+                   "default stream"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: a wait, an allocation and a query whose failures the work ignores") {
+    SUBCASE("stream") {
+        CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                           add<<<1, 1, 0, s>>>(number.data(), 1);
+                           (void)cudaStreamSynchronize(s);
+                       }),
+                       "cudaErrorStreamCapture"));
+    }
+    SUBCASE("device") {
+        CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                           add<<<1, 1, 0, s>>>(number.data(), 1);
+                           (void)cudaDeviceSynchronize();
+                       }),
+                       "cudaErrorStreamCapture"));
+    }
+    SUBCASE("allocation") {
+        CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                           void* memory = nullptr;
+                           add<<<1, 1, 0, s>>>(number.data(), 1);
+                           (void)cudaMalloc(&memory, 16);
+                           (void)cudaFree(memory);
+                       }),
+                       "cudaErrorStreamCapture"));
+    }
+    SUBCASE("event") {
+        const CudaEvent event;
+        CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                           add<<<1, 1, 0, s>>>(number.data(), 1);
+                           (void)cudaEventRecord(event.native(), s);
+                           (void)cudaEventQuery(event.native());
+                       }),
+                       "capture"));
+    }
+    (void)cudaGetLastError();
+    CHECK(value() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: an event that was recorded before the capture") {
+    const CudaStream other;
+    CudaEvent event;
+    event.record(other);
+    CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                       s.wait(event);
+                       add<<<1, 1, 0, s>>>(number.data(), 1);
+                   }),
+                   "refused"));
+    CHECK(value() == 5);
+}
+
+#if CUDART_VERSION >= 13000
+TEST_CASE_FIXTURE(Fixture, "guard: the batched copy that CUDA 13 leaves out of a capture without ending it") {
+    // Its failure is all that tells; the capture ends well, one operation short.
+    const auto batched = [&](CudaStreamRef s) {
+        void* to = number.data() + 1;
+        const void* from = number.data();
+        std::size_t bytes = sizeof(int);
+        cudaMemcpyAttributes attributes{};
+        attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+        std::size_t first = 0;
+        add<<<1, 1, 0, s>>>(number.data(), 1);
+        return cudaMemcpyBatchAsync(&to, &from, &bytes, 1, &attributes, &first, 1, s);
+    };
+    SUBCASE("the work ignores the failure") {
+        CHECK(contains(refusal_of([&](CudaStreamRef s) { (void)batched(s); }), "was left out"));
+    }
+    SUBCASE("the work swallows the failure, but said how many operations there are") {
+        CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                           (void)batched(s);
+                           (void)cudaGetLastError();
+                           expect_operations(2);
+                       }),
+                       "left operations out: 2 were issued and 1 captured"));
+    }
+    CHECK(value() == 5);
+    std::vector<int> values(2);
+    copy_and_wait(stream, values, number);
+    CHECK(values[1] == 5); // each eager run has made the copy
+}
+#endif
+
+TEST_CASE_FIXTURE(Fixture, "guard: an error that was there before is not the work's") {
+    GraphOptions options;
+    options.on_refusal = &listen;
+    GraphCapture<NoKey, Cuda> graphs{options};
+    add<<<1, 4096, 0, stream.native()>>>(number.data(), 1); // more threads than there can be
+    const auto work = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); };
+    CHECK_FALSE(graphs.run(stream, work).replayed());
+    CHECK(contains(told, "earlier call"));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    // It costs that call's capture and no more.
+    CHECK_FALSE(graphs.run(stream, work).replayed());
+    CHECK(graphs.run(stream, work).replayed());
+    CHECK(value() == 3);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: other threads may use the default stream now and then") {
+    std::atomic<bool> stop{false};
+    std::atomic<int> failures{0};
+    std::thread other([&] {
+        DeviceBuffer<int, Cuda> memory(1);
+        while (!stop) {
+            int out = 0;
+            if (cudaMemcpy(&out, memory.data(), sizeof(int), cudaMemcpyDeviceToHost) != cudaSuccess)
+                ++failures;
+            void* more = nullptr;
+            if (cudaMalloc(&more, 1 << 20) != cudaSuccess || cudaFree(more) != cudaSuccess)
+                ++failures;
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+    });
+    GraphOptions options;
+    options.on_refusal = &listen;
+    GraphCapture<int, Cuda> graphs{options};
+    for (int run = 0; run < 40; ++run)
+        graphs.run(stream, run / 2, [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
+    stop = true;
+    other.join();
+    CHECK(failures == 0);
+    CHECK(told.empty());
+    CHECK(graphs.counters().replays == 20);
+    CHECK(value() == 40);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: memory that has been freed since is found where checking is on") {
+    GraphOptions options{.check = true};
+    GraphCapture<NoKey, Cuda> graphs{options};
+    DeviceBuffer<int, Cuda> other(1 << 20);
+    int* memory = other.data();
+    const auto work = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(memory, 1); };
+    for (int run = 0; run < 3; ++run)
+        graphs.run(stream, work);
+    stream.synchronize();
+    other = DeviceBuffer<int, Cuda>();
+    CHECK(contains(text_of([&] { graphs.run(stream, work); }), "has been freed"));
+    CHECK(value() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: with checking on, another argument under the same key is an error") {
+    GraphCapture<NoKey, Cuda> graphs{{.check = true}};
+    int amount = 1;
+    const auto work = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), amount); };
+    for (int run = 0; run < 3; ++run)
+        graphs.run(stream, work);
+    amount = 2;
+    CHECK(contains(text_of([&] { graphs.run(stream, work); }), "arguments of an operation"));
+    CHECK(value() == 3);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: kernels keep the priority of the stream that they were captured on") {
+    const PriorityRange range = Cuda::priorities();
+    const CudaStream urgent(StreamOptions{.priority = range.greatest});
+    const CudaGraph graph = capture(urgent, [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
+    cudaGraphNode_t node = nullptr;
+    std::size_t count = 1;
+    REQUIRE(cudaGraphGetNodes(graph.native(), &node, &count) == cudaSuccess);
+    cudaKernelNodeAttrValue value{};
+    REQUIRE(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributePriority, &value) == cudaSuccess);
+    CHECK(value.priority == range.greatest);
+}

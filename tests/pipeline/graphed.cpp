@@ -1,0 +1,254 @@
+// Schedule::graphed: one graph a step, the same bits, and nothing lost at either end.
+#include <memory>
+#include <stdexcept>
+
+#include "pipeline/chain.hpp"
+#include "support/delayed_backend.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Delayed<TestBackend>;
+using Ref = BasicStreamRef<B>;
+using Cells = DeviceBuffer<Word, B>;
+constexpr std::size_t words = 40;
+constexpr std::size_t distinct = 3; // Batches that differ, of which the others are repetitions.
+
+/// The numbers of `count` batches that come again and again.
+std::vector<std::size_t> repeating(std::size_t count) {
+    std::vector<std::size_t> batches(count);
+    for (std::size_t i = 0; i < count; ++i)
+        batches[i] = i % distinct;
+    return batches;
+}
+
+/// Stages without any state on the host: what they remember is all that they leave behind.
+struct Memories {
+    Memories() : all(3 * words), staging(words), out(words) {
+        BasicStream<B> stream;
+        fill_bytes(stream, all, 0);
+        stream.synchronize();
+    }
+    auto first() {
+        return [this](Ref stream, PinnedSpan<const Word, B> in, Cells& to) {
+            copy(stream, staging, in);
+            ops::step(stream.native(), to.data(), staging.data(), all.data(), words);
+        };
+    }
+    auto middle() {
+        return [this](Ref stream, Cells& in, Cells& to) {
+            ops::step(stream.native(), to.data(), in.data(), all.data() + words, words);
+        };
+    }
+    auto last(std::size_t index) {
+        return [this, index](Ref stream, Cells& in) {
+            ops::step(stream.native(), out.data(), in.data(), all.data() + index * words, words);
+        };
+    }
+    std::vector<Word> values() {
+        BasicStream<B> stream;
+        std::vector<Word> result(all.size());
+        copy_and_wait(stream, result, all);
+        return result;
+    }
+
+    Cells all, staging, out;
+};
+
+auto make_cells = [](int) { return Cells(words); };
+
+/// What two or three stages remember after `batches`.
+std::vector<Word> expected_memories(int stages, const std::vector<std::size_t>& batches) {
+    const auto all = chain_results(stages, words, batches);
+    std::vector<Word> memories(all.begin() + static_cast<std::ptrdiff_t>(batches.size() * words), all.end());
+    memories.resize(3 * words, 0);
+    return memories;
+}
+
+PipelineOptions graphed(int slots) { return {.schedule = Schedule::graphed, .slots = slots}; }
+
+} // namespace
+
+TEST_CASE("graphed: two captured stages give the bits of a plain loop, whatever slots, ends and delays") {
+    const Inputs<B> inputs(distinct, words);
+    std::uint64_t seed = 71;
+    for (const int slots : {1, 2, 3, 4}) {
+        for (const std::size_t count : {0U, 1U, 2U, 3U, 5U, 40U}) {
+            CAPTURE(slots);
+            CAPTURE(count);
+            Delay::set({.seed = ++seed, .one_in = 3, .microseconds = 200});
+            Memories memories;
+            TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells,
+                                       graphed(slots)};
+            for (std::size_t batch = 0; batch < count; ++batch)
+                pipeline.submit(inputs[batch % distinct]);
+            pipeline.finish();
+            CHECK(memories.values() == expected_memories(2, repeating(count)));
+            if (count == 40) {
+                CHECK(pipeline.graph_counters().replays >= 40 - 2 * distinct * static_cast<std::size_t>(slots));
+                CHECK(pipeline.graph_counters().refusals == 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("graphed: three captured stages, with flush and finish in the middle") {
+    const Inputs<B> inputs(distinct, words);
+    Delay::set({.seed = 5, .one_in = 3, .microseconds = 200});
+    Memories memories;
+    Pipeline pipeline{Stages{Stage{"first", memories.first()}, Stage{"middle", memories.middle()},
+                             Stage{"last", memories.last(2)}},
+                      Slots{make_cells, make_cells}, graphed(2)};
+    for (std::size_t batch = 0; batch < 60; ++batch) {
+        pipeline.submit(inputs[batch % distinct]);
+        if (batch == 0 || batch == 20)
+            pipeline.flush();
+        if (batch == 21 || batch == 40)
+            pipeline.finish();
+    }
+    pipeline.finish();
+    CHECK(memories.values() == expected_memories(3, repeating(60)));
+    CHECK(pipeline.graph_counters().replays > 30);
+}
+
+TEST_CASE("graphed: a pipeline that is destroyed takes its batches to the end") {
+    const Inputs<B> inputs(distinct, words);
+    Delay::set({.one_in = 0});
+    Memories memories;
+    {
+        TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells,
+                                   graphed(2)};
+        for (std::size_t batch = 0; batch < 5; ++batch)
+            pipeline.submit(inputs[batch % distinct]);
+    }
+    CHECK(memories.values() == expected_memories(2, repeating(5)));
+}
+
+TEST_CASE("graphed: stages that opt out run beside the graph of the others") {
+    const Inputs<B> inputs(distinct, words);
+    std::uint64_t seed = 900;
+    const auto check = [&]<int S>(std::integral_constant<int, S>, std::size_t uncaptured) {
+        for (const int slots : {2, 3}) {
+            CAPTURE(S);
+            CAPTURE(slots);
+            CAPTURE(uncaptured);
+            Delay::set({.seed = ++seed, .one_in = 3, .microseconds = 300});
+            Chain<B> chain(S, words, 50);
+            std::array<StageOptions<B>, std::size_t{S}> options{};
+            options[S - 1].graphed = false; // it counts its batches on the host
+            options[uncaptured].graphed = false;
+            auto pipeline = chain.template pipeline<S>(graphed(slots), options);
+            for (std::size_t batch = 0; batch < 50; ++batch)
+                pipeline.submit(inputs[batch % distinct]);
+            pipeline.finish();
+            CHECK(chain.results(50) == chain_results(S, words, repeating(50)));
+            CHECK(chain.calls(S - 1) == 50);
+        }
+    };
+    check(std::integral_constant<int, 1>{}, 0);
+    check(std::integral_constant<int, 2>{}, 1);
+    check(std::integral_constant<int, 2>{}, 0);
+    check(std::integral_constant<int, 3>{}, 2);
+    check(std::integral_constant<int, 3>{}, 0);
+    check(std::integral_constant<int, 4>{}, 1);
+}
+
+TEST_CASE("graphed: batches of a source are told apart by their slot") {
+    Delay::set({.seed = 31, .one_in = 4, .microseconds = 200});
+    Memories memories;
+    constexpr std::size_t count = 60;
+    const auto copy_in = [&](Ref stream, const PinnedBuffer<Word, B>& in, Cells& to) {
+        memories.first()(stream, in.span(), to);
+    };
+    TwoStreamPipeline pipeline{Stage{"first", copy_in}, Stage{"last", memories.last(1)}, make_cells, graphed(2)};
+    Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                  [](std::size_t index, PinnedBuffer<Word, B>& out) {
+                      for (std::size_t i = 0; i < words; ++i)
+                          out[i] = input_word(index, i);
+                  },
+                  SourceOptions<B>{.workers = 2, .slots = 4, .batches = count}};
+    for (auto& batch : source)
+        pipeline.submit(batch);
+    pipeline.finish();
+    CHECK(memories.values() == expected_memories(2, batches_from(0, count)));
+    CHECK(pipeline.graph_counters().captures == 4);
+    CHECK(pipeline.graph_counters().replays > 40);
+}
+
+TEST_CASE("graphed: a stage that waits cannot be captured, and costs nothing but the graph") {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(distinct, words);
+    Memories memories;
+    const auto waiting = [&](Ref stream, Cells& in) {
+        memories.last(1)(stream, in);
+        stream.synchronize();
+    };
+    static int told;
+    told = 0;
+    PipelineOptions options = graphed(2);
+    options.graphs.on_refusal = [](const char* reason) {
+        ++told;
+        CHECK(std::string(reason).find("refused") != std::string::npos);
+    };
+    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", waiting}, make_cells, options};
+    for (std::size_t batch = 0; batch < 24; ++batch)
+        pipeline.submit(inputs[batch % distinct]);
+    pipeline.finish();
+    CHECK(memories.values() == expected_memories(2, repeating(24)));
+    CHECK(pipeline.graph_counters().replays == 0);
+    CHECK(pipeline.graph_counters().refusals == 6); // two slots, three batches
+    CHECK(told == 6);
+}
+
+TEST_CASE("graphed: what a stage throws names it and its batch, and the pipeline works again after a reset") {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(distinct, words);
+    Memories memories;
+    bool throws = true;
+    const auto failing = [&](Ref stream, Cells& in) {
+        if (throws)
+            throw std::runtime_error("out of luck");
+        memories.last(1)(stream, in);
+    };
+    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", failing}, make_cells, graphed(2)};
+    pipeline.submit(inputs[0]);
+    const auto error = caught_error([&] { pipeline.submit(inputs[1]); });
+    REQUIRE(error);
+    CHECK(error->stage() == "last");
+    CHECK(error->batch() == 0); // one behind
+    CHECK(pipeline.failed());
+    CHECK(text_of([&] { pipeline.submit(inputs[0]); }).find("reset") != std::string::npos);
+    throws = false;
+    pipeline.reset();
+    for (std::size_t batch = 0; batch < 20; ++batch)
+        pipeline.submit(inputs[batch % distinct]);
+    pipeline.finish();
+    CHECK(pipeline.graph_counters().replays > 5);
+}
+
+TEST_CASE("graphed: batches that never come again are not captured for ever") {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(120, words);
+    Memories memories;
+    PipelineOptions options = graphed(2);
+    options.graphs.give_up_after = 8;
+    options.graphs.on_refusal = nullptr;
+    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells, options};
+    for (std::size_t batch = 0; batch < 120; ++batch)
+        pipeline.submit(inputs[batch]);
+    pipeline.finish();
+    CHECK(memories.values() == expected_memories(2, batches_from(0, 120)));
+    CHECK(pipeline.graph_counters().captures == 8);
+}
+
+TEST_CASE("graphed: one slot and a stage that opts out do not go together") {
+    Memories memories;
+    const auto make = [&] {
+        TwoStreamPipeline pipeline{Stage{"first", memories.first()},
+                                   Stage{"last", memories.last(1), StageOptions<B>{.graphed = false}}, make_cells,
+                                   graphed(1)};
+    };
+    CHECK(text_of(make).find("at least 2 slots") != std::string::npos);
+}
