@@ -1,6 +1,6 @@
 /// \file
 /// Host time of one step of a pipeline on CUDA, with one empty kernel a stage, beside the same step written
-/// by hand on the runtime API. See pipeline_overhead_main.cpp for how to run it.
+/// by hand on the runtime API. See support/main.cpp for how to run it.
 ///
 /// The twins are what a careful author writes: non-blocking streams, two events a slot without timing, every
 /// result compared with `cudaSuccess`, and `cudaGetLastError` after each launch, since `<<<…>>>` returns
@@ -10,83 +10,20 @@
 
 #include <cuda_runtime.h>
 
-#include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
+
+#include "support/cuda_twins.cuh"
 
 namespace {
 
-[[noreturn]] void fail(cudaError_t error, const char* call, int line) {
-    std::fprintf(stderr, "pipeline_overhead.cu:%d: %s: %s\n", line, call, cudaGetErrorString(error));
-    std::exit(EXIT_FAILURE);
-}
-
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        const cudaError_t check_error = (call);                                                              \
-        if (check_error != cudaSuccess)                                                                      \
-            fail(check_error, #call, __LINE__);                                                              \
-    } while (false)
-
-__global__ void empty_kernel() {}
+using bench::empty_kernel;
+using bench::make_event;
+using bench::make_stream;
+using bench::OverlappedTwin;
 
 struct LaunchKernel {
     static void enqueue(cudaStream_t stream) { empty_kernel<<<1, 1, 0, stream>>>(); }
-};
-
-cudaStream_t make_stream() {
-    cudaStream_t stream = nullptr;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    return stream;
-}
-
-cudaEvent_t make_event() {
-    cudaEvent_t event = nullptr;
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return event;
-}
-
-/// Two stages, two streams, two slots.
-class OverlappedTwin {
-public:
-    OverlappedTwin() = default;
-    OverlappedTwin(const OverlappedTwin&) = delete;
-    OverlappedTwin& operator=(const OverlappedTwin&) = delete;
-    ~OverlappedTwin() {
-        for (int slot = 0; slot < 2; ++slot) {
-            cudaEventDestroy(ready_[slot]);
-            cudaEventDestroy(free_[slot]);
-        }
-        cudaStreamDestroy(producer_);
-        cudaStreamDestroy(consumer_);
-    }
-
-    void step() {
-        const int slot = step_ % 2;
-        // A wait for an event that was never recorded passes, so the first lap needs no case of its own.
-        CHECK(cudaStreamWaitEvent(producer_, free_[slot]));
-        empty_kernel<<<1, 1, 0, producer_>>>();
-        CHECK(cudaGetLastError());
-        CHECK(cudaEventRecord(ready_[slot], producer_));
-
-        CHECK(cudaStreamWaitEvent(consumer_, ready_[slot]));
-        empty_kernel<<<1, 1, 0, consumer_>>>();
-        CHECK(cudaGetLastError());
-        CHECK(cudaEventRecord(free_[slot], consumer_));
-        ++step_;
-    }
-    void synchronize() {
-        CHECK(cudaStreamSynchronize(producer_));
-        CHECK(cudaStreamSynchronize(consumer_));
-    }
-
-private:
-    cudaStream_t producer_ = make_stream();
-    cudaStream_t consumer_ = make_stream();
-    cudaEvent_t ready_[2] = {make_event(), make_event()};
-    cudaEvent_t free_[2] = {make_event(), make_event()};
-    int step_ = 0;
 };
 
 /// Two stages on one stream, which needs no event.
@@ -174,17 +111,8 @@ private:
 void bench::add_cuda_benchmarks() {
     using sluice::Cuda;
     using sluice::Schedule;
-    if (Cuda::device_count() == 0) {
-        std::fprintf(stderr, "There is no CUDA device: the cuda benchmarks are left out.\n");
+    if (!describe_device())
         return;
-    }
-    int runtime = 0;
-    int driver = 0;
-    CHECK(cudaRuntimeGetVersion(&runtime));
-    CHECK(cudaDriverGetVersion(&driver));
-    benchmark::AddCustomContext("device", Cuda::device_name(Cuda::current_device()));
-    benchmark::AddCustomContext("cuda_runtime", std::to_string(runtime));
-    benchmark::AddCustomContext("cuda_driver", std::to_string(driver));
 
     add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/overlapped", Schedule::overlapped,
                                       [] { return OverlappedTwin{}; });

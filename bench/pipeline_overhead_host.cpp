@@ -1,7 +1,7 @@
 /// \file
 /// Host time of one step of a pipeline on the Host backend, with one empty task a stage. It has no twin: its
 /// streams and events are sluice's own. The stages' threads run on the processor that is measured, so the
-/// figures show an order of magnitude; the counts are exact. See pipeline_overhead_main.cpp for how to run
+/// figures show an order of magnitude; the counts are exact. See support/main.cpp for how to run
 /// it.
 #include "pipeline_overhead.hpp"
 

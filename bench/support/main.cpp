@@ -1,28 +1,26 @@
 /// \file
-/// pipeline_overhead: what one step of a pipeline costs the host when its stages do nothing.
+/// The beginning and the end of the programs that print a table of ratios:
 ///
-///     pipeline_overhead                                        everything
-///     pipeline_overhead --benchmark_filter=two_stage           the two-stage step alone
-///     pipeline_overhead --benchmark_repetitions=50             steadier medians
-///     pipeline_overhead --benchmark_out=overhead.json          each repetition as well, as JSON
+///     PROGRAM                                        everything
+///     PROGRAM --benchmark_filter=two_stage           the two-stage step alone
+///     PROGRAM --benchmark_repetitions=50             steadier medians
+///     PROGRAM --benchmark_out=overhead.json          each repetition as well, as JSON
 ///
-/// - `BACKEND/two_stage/SCHEDULE`: two stages, two slots, through TwoStreamPipeline. On CUDA, the aim is at
-///   most 1.05 times the hand-written twin under `overlapped`.
-/// - `BACKEND/stages:N/slots:M`: the curve, through Pipeline, overlapped.
-///
-/// Beside each: CUDA objects (streams and events), device and pinned buffers, and heap blocks that all the
-/// measured steps made together. Each must be 0; otherwise the exit status is 1.
+/// Beside each benchmark: CUDA objects (streams, events, graphs and executables), device and pinned buffers, and heap
+/// blocks that all the measured steps made together. Each must be 0; otherwise the exit status is 1.
 ///
 /// The repetitions of all benchmarks are shuffled, and within each repetition sluice and its twin take turns
-/// (support/paired.hpp), so that the ratios hold although times drift.
+/// (paired.hpp), so that the ratios hold although times drift.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#include "pipeline_overhead.hpp"
-#include "support/ratio_table.hpp"
+#include <sluice/backend/config.hpp>
+
+#include "benchmarks.hpp"
+#include "ratio_table.hpp"
 
 int main(int argc, char** argv) {
     // Defaults come first, so that the command line overrides them.

@@ -1,5 +1,5 @@
 /// \file
-/// Measures the host time of one step, of sluice and of its hand-written twin, in alternating bursts.
+/// Measures the time of one step, usually until the host has enqueued it, of sluice and of its hand-written twin, in alternating bursts.
 ///
 /// A device takes about 1,000 launches ahead of time and then makes the host wait, so a long loop would
 /// measure the device. A burst stays well below that, and between two bursts there is an untimed
@@ -40,26 +40,39 @@ inline constexpr int bursts_per_repetition = 50;
 
 constexpr int steps_per_burst(int stages) { return launches_per_burst / stages; }
 
-/// What a backend has created so far: streams and events, device and pinned memory.
+/// What a backend has created so far: streams, events, graphs and executables; device and pinned memory.
 struct Created {
     std::uint64_t objects;
     std::uint64_t buffers;
 
     static Created by(const sluice::ObjectCounts& counts) {
-        return {counts.streams.created + counts.events.created,
+        return {counts.streams.created + counts.events.created + counts.graphs.created +
+                    counts.executables.created,
                 counts.device_allocations.created + counts.pinned_allocations.created};
     }
 };
 
-/// Runs `steps` steps and waits for them. Returns nanoseconds a step, without the wait.
+/// Where a step's time ends.
+enum class Until { enqueued, done };
+
+/// What is measured between two synchronisations.
+struct Burst {
+    int stages; ///< in each step
+    int steps = steps_per_burst(stages);
+    Until until = Until::enqueued;
+};
+
+/// Runs a burst and waits for it. Returns nanoseconds a step, with or without the wait.
 template <Subject S>
-double burst(S& subject, int steps) {
+double run_burst(S& subject, const Burst& burst) {
     const auto start = std::chrono::steady_clock::now();
-    for (int step = 0; step < steps; ++step)
+    for (int step = 0; step < burst.steps; ++step)
         subject.step();
-    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
+    auto end = std::chrono::steady_clock::now();
     subject.synchronize();
-    return taken.count() / steps;
+    if (burst.until == Until::done)
+        end = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::nano>(end - start).count() / burst.steps;
 }
 
 /// One repetition. The benchmark's own time is the subject's a step; its counters are the medians of the
@@ -67,14 +80,13 @@ double burst(S& subject, int steps) {
 /// (`objects`, `buffers`, `heap`).
 template <Subject S, class Twin>
 void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::ObjectCounts& counts,
-             int stages) {
+             const Burst& burst) {
     constexpr bool paired = Subject<Twin>;
-    const int steps = steps_per_burst(stages);
 
     // The first burst takes the subject through its first lap and wakes the machine up.
-    burst(subject, steps);
+    run_burst(subject, burst);
     if constexpr (paired)
-        burst(twin, steps);
+        run_burst(twin, burst);
 
     std::vector<double> step_ns;
     std::vector<double> twin_ns;
@@ -84,23 +96,23 @@ void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::Obje
     const auto run_subject = [&] {
         const Created created_before = Created::by(counts);
         const sluice::test::HeapCount heap_now;
-        const double taken = burst(subject, steps);
+        const double taken = run_burst(subject, burst);
         heap += heap_now.allocations();
         const Created created_after = Created::by(counts);
         created.objects += created_after.objects - created_before.objects;
         created.buffers += created_after.buffers - created_before.buffers;
         step_ns.push_back(taken);
-        state.SetIterationTime(taken * steps * 1e-9);
+        state.SetIterationTime(taken * burst.steps * 1e-9);
     };
 
     bool twin_first = false;
-    while (state.KeepRunningBatch(steps)) {
+    while (state.KeepRunningBatch(burst.steps)) {
         if constexpr (paired) {
             if (twin_first)
-                twin_ns.push_back(burst(twin, steps));
+                twin_ns.push_back(run_burst(twin, burst));
             run_subject();
             if (!twin_first)
-                twin_ns.push_back(burst(twin, steps));
+                twin_ns.push_back(run_burst(twin, burst));
             ratios.push_back(step_ns.back() / twin_ns.back());
             twin_first = !twin_first;
         } else {
@@ -108,7 +120,7 @@ void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::Obje
         }
     }
 
-    state.counters["stages"] = stages;
+    state.counters["stages"] = burst.stages;
     state.counters["step_ns"] = spread_of(step_ns).median;
     if constexpr (paired) {
         state.counters["twin_ns"] = spread_of(twin_ns).median;
@@ -121,10 +133,10 @@ void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::Obje
 
 /// Registers a benchmark of the usual length, whose time is set by hand.
 template <class Run>
-void add(const std::string& name, int stages, Run run) {
+void add(const std::string& name, const Burst& burst, Run run) {
     benchmark::RegisterBenchmark(name.c_str(), run)
         ->UseManualTime()
-        ->Iterations(bursts_per_repetition * steps_per_burst(stages));
+        ->Iterations(bursts_per_repetition * burst.steps);
 }
 
 } // namespace bench
