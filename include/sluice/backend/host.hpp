@@ -13,28 +13,26 @@
 #include <utility>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/backend/host/capture.hpp>
 #include <sluice/backend/host/event.hpp>
+#include <sluice/backend/host/graphs.hpp>
+#include <sluice/backend/host/memory_map.hpp>
 #include <sluice/backend/host/queue.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
 
-/// Streams are threads with queues, events are counters, device and pinned memory are ordinary memory; the
-/// order of things, and what may run at the same time, are as on a device. See the concept `Backend` for what
+/// Streams are threads with queues, events are counters, device and pinned memory are ordinary memory, graphs are
+/// recorded lists; the order of things, and what may run at the same time, are as on a device. See the concept `Backend` for what
 /// each function does.
 ///
 /// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names a larger number (at most
 /// 64): then code for several devices can be tried without one.
-struct Host {
+struct Host : HostGraphs {
     using NativeStream = host::Queue*;
     using NativeEvent = host::Event*;
 
     static constexpr const char* name = "host";
-
-    static ObjectCounts& counts() noexcept {
-        static ObjectCounts counts;
-        return counts;
-    }
 
     // Devices
     // -------------------------------------------------------------------------------------------------
@@ -67,14 +65,18 @@ struct Host {
         return stream;
     }
     static void destroy_stream(NativeStream stream) noexcept {
+        if (const auto capture = stream->capture(); capture != nullptr) [[unlikely]]
+            capture->leave(*stream);
         delete stream;
         counts().streams.remove();
     }
     static void synchronize_stream(NativeStream stream) {
+        refuse_in_capture(stream, "synchronize");
         stream->drain();
         throw_if_failed(stream);
     }
     static bool stream_done(NativeStream stream) {
+        refuse_in_capture(stream, "stream_done");
         // In this order: work that fails in between is either not done yet or reported.
         const bool done = stream->idle();
         throw_if_failed(stream);
@@ -83,9 +85,13 @@ struct Host {
     static int device_of(NativeStream stream) { return stream->device(); }
     static int priority_of(NativeStream stream) { return stream->options().priority; }
 
-    /// Runs `callable` on the stream's thread, after what is enqueued already.
+    /// Runs `callable` on the stream's thread, after what is enqueued already. In a capture it becomes a node.
     template <class F>
     static void enqueue(NativeStream stream, F&& callable) {
+        if (any_capture()) [[unlikely]] {
+            if (captured(stream, [&] { return task_node(host::Task{std::forward<F>(callable)}); }))
+                return;
+        }
         stream->push(host::Task{std::forward<F>(callable)});
     }
 
@@ -123,6 +129,8 @@ struct Host {
         if (!start->timing() || !stop->timing()) {
             throw Error("elapsed_milliseconds: both events must be made with EventOptions{.timing = true}");
         }
+        if (start->captured() || stop->captured())
+            throw Error("elapsed_milliseconds: an event's latest record was captured, and has no time");
         if (!start->recorded() || !stop->recorded())
             throw Error("elapsed_milliseconds: an event has never been recorded");
         if (!start->done() || !stop->done()) {
@@ -134,24 +142,57 @@ struct Host {
     // Memory
     // --------------------------------------------------------------------------------------------------
     static void* allocate_device(std::size_t bytes) {
-        return allocate(bytes, "device", counts().device_allocations);
+        refuse_disturbance("allocate_device");
+        return allocate_for_user(bytes);
     }
-    static void* allocate_device(std::size_t bytes, NativeStream) { return allocate_device(bytes); }
-    static void free_device(void* memory) noexcept { release(memory, counts().device_allocations); }
+    /// In a capture the memory belongs to the graph, and to the executables made from it.
+    static void* allocate_device(std::size_t bytes, NativeStream stream) {
+        if (any_capture()) [[unlikely]] {
+            if (const auto capture = stream->capture(); capture != nullptr)
+                return allocate_for_graph(bytes, *capture);
+        }
+        return allocate_for_user(bytes);
+    }
+    static void free_device(void* memory) noexcept {
+        if (any_capture()) [[unlikely]]
+            (void)host::Capture::disturb("free_device: memory was freed while a stream was being captured");
+        free_now(memory);
+    }
     static void free_device(void* memory, NativeStream stream) noexcept {
+        if (any_capture()) [[unlikely]] {
+            if (const auto capture = stream->capture();
+                capture != nullptr && !host::MemoryMap::instance().graph_owns(memory)) {
+                capture->invalidate(
+                    "free_device: memory from before the capture was freed in it, and replays "
+                    "would free it again");
+            }
+        }
         stream->drain();
-        free_device(memory);
+        free_now(memory);
     }
     static void* allocate_pinned(std::size_t bytes) {
+        refuse_disturbance("allocate_pinned");
         return allocate(bytes, "pinned", counts().pinned_allocations);
     }
-    static void free_pinned(void* memory) noexcept { release(memory, counts().pinned_allocations); }
+    static void free_pinned(void* memory) noexcept {
+        if (any_capture()) [[unlikely]]
+            (void)host::Capture::disturb("free_pinned: memory was freed while a stream was being captured");
+        release(memory, counts().pinned_allocations);
+    }
 
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind, NativeStream stream) {
-        enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
+        if (any_capture()) [[unlikely]] {
+            if (captured(stream, [&] { return copy_node(to, from, bytes); }))
+                return;
+        }
+        stream->push(host::Task{[to, from, bytes] { std::memcpy(to, from, bytes); }});
     }
     static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
-        enqueue(stream, [memory, value, bytes] { std::memset(memory, value, bytes); });
+        if (any_capture()) [[unlikely]] {
+            if (captured(stream, [&] { return fill_node(memory, value, bytes); }))
+                return;
+        }
+        stream->push(host::Task{[memory, value, bytes] { std::memset(memory, value, bytes); }});
     }
 
     // Faults
@@ -187,6 +228,40 @@ private:
         }
         count.add();
         return memory;
+    }
+    static void* allocate_for_user(std::size_t bytes) {
+        void* const memory = allocate(bytes, "device", counts().device_allocations);
+        host::MemoryMap::instance().add(memory, bytes, host::MemoryMap::Owner::user);
+        return memory;
+    }
+    static void* allocate_for_graph(std::size_t bytes, host::Capture& capture) {
+        (void)capture.graph(); // throws if the capture is of no use any longer
+        void* const memory = allocate(bytes, "device", counts().device_allocations);
+        host::MemoryMap::instance().add(memory, bytes, host::MemoryMap::Owner::graph);
+        capture.keep(std::shared_ptr<void>(memory, [](void* kept) {
+            host::MemoryMap::instance().remove(kept);
+            ::operator delete(kept, alignment);
+        }));
+        return memory;
+    }
+    static void free_now(void* memory) noexcept {
+        // A graph's memory goes with the graph.
+        if (host::MemoryMap::instance().graph_owns(memory)) {
+            counts().device_allocations.remove();
+            return;
+        }
+        host::MemoryMap::instance().remove(memory);
+        release(memory, counts().device_allocations);
+    }
+    static void refuse_disturbance(const char* call) {
+        if (!any_capture()) [[likely]]
+            return;
+        const std::string reason = std::string(call) +
+                                   ": a stream is being captured, which memory that is not "
+                                   "allocated in stream order would disturb; allocate it "
+                                   "before";
+        if (host::Capture::disturb(reason))
+            throw Error(reason);
     }
     static void release(void* memory, ObjectCount& count) noexcept {
         ::operator delete(memory, alignment);

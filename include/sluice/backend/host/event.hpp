@@ -2,6 +2,7 @@
 /// A host event: a counter of records made, and of records reached.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -9,22 +10,32 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/host/capture.hpp>
 #include <sluice/backend/host/queue.hpp>
 
 namespace sluice::host {
 
 /// A point in a queue that others can wait for. Recorded again, it stands for the later point; who waits
 /// already keeps waiting for the earlier one, as with CUDA's events. Any thread may use it.
+///
+/// Recorded on a queue that is being captured, it stands for a point of the capture instead, until it is recorded
+/// again: queues that wait for it join the capture, and no thread can wait for it.
 class Event {
 public:
     Event(const EventOptions& options, int device)
         : state_(std::make_shared<State>()), timing_(options.timing), device_(device) {}
 
-    /// Marks this point of `queue`.
+    /// Marks this point of `queue`. Throws `Error` if the queue's capture is invalid.
     void record(Queue& queue) {
+        if (const auto capture = queue.capture(); capture != nullptr) [[unlikely]] {
+            state_->mark(capture, capture->last_of(queue));
+            return;
+        }
         queue.push(Task{[state = state_, number = state_->begin_record(), &queue] {
                        state->reach(number, queue.failure());
                    }},
@@ -32,22 +43,37 @@ public:
     }
 
     /// Makes what is enqueued later on `queue` wait for the latest record made so far; for nothing if there
-    /// is none.
+    /// is none. Throws `Error` if one of event and queue is part of a capture and the other of another one, or of
+    /// none; a queue that is not being captured joins the event's capture instead.
     void wait_on(Queue& queue) const {
+        if (captures_under_way.load(std::memory_order_relaxed) != 0 || state_->captured()) [[unlikely]] {
+            if (wait_in_capture(queue))
+                return;
+        }
         const std::size_t number = state_->latest_record();
         if (number == 0)
             return;
         queue.push(Task{[state = state_, number] { state->wait(number); }}, Queue::Policy::run_always);
     }
 
-    /// Waits on the calling thread for the latest record made so far.
-    void wait() const { state_->wait(state_->latest_record()); }
+    /// Waits on the calling thread for the latest record made so far. Throws `Error`, as `done` does, if that
+    /// was captured.
+    void wait() const {
+        require_not_captured("waiting for an event");
+        state_->wait(state_->latest_record());
+    }
 
     /// Whether a record has been made.
     bool recorded() const { return state_->latest_record() != 0; }
 
     /// Whether the latest record made so far has been reached.
-    bool done() const { return state_->done(); }
+    bool done() const {
+        require_not_captured("asking whether an event is done");
+        return state_->done();
+    }
+
+    /// Whether the latest record was captured.
+    bool captured() const { return state_->captured(); }
 
     /// What the recording queue had failed with when a record was last reached; null if it had not.
     std::exception_ptr failure() const { return state_->failure(); }
@@ -62,6 +88,12 @@ public:
     std::int64_t reached_at() const { return state_->reached_at(); }
 
 private:
+    // The nodes behind which a record stands in a capture.
+    struct CapturePoint {
+        std::shared_ptr<Capture> capture; // null for none
+        std::vector<std::size_t> nodes;
+    };
+
     // Shared with the tasks, so that an event may be destroyed while queues still hold its records.
     class State {
     public:
@@ -70,6 +102,10 @@ private:
 
         std::size_t begin_record() {
             const std::lock_guard lock(mutex_);
+            if (captured_.load(std::memory_order_relaxed)) [[unlikely]] {
+                captured_.store(false, std::memory_order_relaxed);
+                point_ = {};
+            }
             return ++recorded_;
         }
         std::size_t latest_record() const {
@@ -87,6 +123,17 @@ private:
         std::exception_ptr failure() const {
             const std::lock_guard lock(mutex_);
             return failure_;
+        }
+        void mark(std::shared_ptr<Capture> capture, std::vector<std::size_t> nodes) {
+            CapturePoint point{std::move(capture), std::move(nodes)};
+            const std::lock_guard lock(mutex_);
+            std::swap(point_, point);
+            captured_.store(true, std::memory_order_relaxed);
+        }
+        bool captured() const noexcept { return captured_.load(std::memory_order_relaxed); }
+        CapturePoint point() const {
+            const std::lock_guard lock(mutex_);
+            return point_;
         }
         void reach(std::size_t number, std::exception_ptr failure) {
             const std::lock_guard lock(mutex_);
@@ -138,7 +185,36 @@ private:
         std::size_t newest_ = 0;         // The latest of all of them, of which the next two tell.
         std::int64_t nanoseconds_ = 0;
         std::exception_ptr failure_;
+        CapturePoint point_; // of the latest record
+        std::atomic<bool> captured_{false};
     };
+
+    // Whether the wait became part of a capture.
+    bool wait_in_capture(Queue& queue) const {
+        const std::shared_ptr<Capture> mine = queue.capture();
+        const CapturePoint point = state_->point();
+        if (point.capture == nullptr) {
+            if (mine != nullptr && recorded()) {
+                mine->refuse("wait: the stream is being captured and the event was recorded outside of the "
+                             "capture; record it within, or wait before the capture begins");
+            }
+            return mine != nullptr;
+        }
+        if (mine != nullptr && mine != point.capture) {
+            const char* const reason = "wait: the event belongs to another capture than the stream";
+            point.capture->invalidate(reason);
+            mine->refuse(reason);
+        }
+        point.capture->join(queue, point.nodes);
+        return true;
+    }
+    void require_not_captured(const char* what) const {
+        if (!state_->captured()) [[likely]]
+            return;
+        const std::string reason = std::string(what) + " whose latest record was captured is not possible";
+        if (const auto capture = state_->point().capture; capture != nullptr)
+            capture->refuse(reason);
+    }
 
     std::shared_ptr<State> state_;
     bool timing_;

@@ -16,6 +16,12 @@
 
 namespace sluice::host {
 
+class Capture;
+
+/// How many captures are under way in this program. While it is 0, no queue is being captured: one look at it
+/// is all that graphs cost whoever does not use them.
+inline std::atomic<int> captures_under_way{0};
+
 /// Runs tasks one after another on a thread of its own. As on a device, whoever enqueues does not wait for
 /// them, except when `capacity` tasks are outstanding already.
 ///
@@ -87,6 +93,19 @@ public:
         failed_.store(false, std::memory_order_release);
     }
 
+    /// The capture that what is handed to this queue goes to, instead of being run; null if there is none. The
+    /// queue itself does not act on it: whoever enqueues asks first.
+    std::shared_ptr<Capture> capture() const {
+        if (captures_under_way.load(std::memory_order_relaxed) == 0)
+            return nullptr;
+        const std::lock_guard lock(mutex_);
+        return capture_;
+    }
+    void set_capture(std::shared_ptr<Capture> capture) {
+        const std::lock_guard lock(mutex_);
+        capture_.swap(capture);
+    }
+
     const StreamOptions& options() const noexcept { return options_; }
     int device() const noexcept { return device_; }
 
@@ -132,6 +151,7 @@ private:
     std::size_t enqueued_ = 0;
     std::size_t finished_ = 0;
     bool stopping_ = false;
+    std::shared_ptr<Capture> capture_;
     std::exception_ptr failure_;
     std::atomic<bool> failed_{false};
     std::thread worker_;

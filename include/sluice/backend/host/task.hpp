@@ -44,6 +44,9 @@ public:
 
     void operator()() { actions_->run(storage_); }
 
+    /// The same for all callables of one type that are kept in one way; null without a callable.
+    const void* type() const noexcept { return actions_; }
+
 private:
     struct Actions {
         void (*run)(void*);

@@ -1,0 +1,386 @@
+/// \file
+/// A host graph: recorded work, and what replays it.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/host/queue.hpp>
+#include <sluice/backend/host/task.hpp>
+#include <sluice/backend/types.hpp>
+
+namespace sluice::host {
+
+class Graph;
+
+/// What a node of a graph does.
+enum class NodeKind { empty, task, copy, fill, host, child, condition };
+
+inline const char* name_of(NodeKind kind) noexcept {
+    constexpr const char* names[] = {"empty", "task", "copy", "fill", "host", "child", "condition"};
+    return names[static_cast<int>(kind)];
+}
+
+/// One piece of work in a graph, with the members that its kind uses. A callable is shared by the copies of a
+/// node and run any number of times: what it changes in itself, the next run finds.
+struct Node {
+    NodeKind kind = NodeKind::empty;
+    const Graph* graph = nullptr;     // the one that it was added to
+    std::size_t index = 0;            // its place there
+    std::vector<std::size_t> after{}; // the nodes before it, ascending and each once; all of smaller indices
+
+    std::shared_ptr<Task> task{};
+    void* to = nullptr; // of copies and fills
+    const void* from = nullptr;
+    std::size_t bytes = 0;
+    int value = 0;
+    void (*function)(void*) = nullptr;
+    void* data = nullptr;
+    const unsigned* word = nullptr; // a condition's value
+    ConditionKind condition = ConditionKind::if_nonzero;
+    std::vector<std::shared_ptr<Graph>> bodies{}; // a condition's, or the child
+};
+
+/// Nodes in an order in which they may run. Nodes stay where they are when others are added.
+///
+/// Not synchronised. What a running executable uses is never changed.
+class Graph {
+public:
+    Graph() = default;
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+
+    /// Adds `node` behind those of `after`. Throws `Error` for nodes of another graph.
+    Node* add(Node node, Node* const* after, std::size_t count) {
+        node.after.clear();
+        for (std::size_t i = 0; i < count; ++i) {
+            if (after[i] == nullptr || after[i]->graph != this)
+                throw Error("add node: a node that it shall come after is not one of the same graph");
+            node.after.push_back(after[i]->index);
+        }
+        return add(std::move(node));
+    }
+
+    /// Adds `node`, whose `after` is filled in.
+    Node* add(Node node) {
+        std::sort(node.after.begin(), node.after.end());
+        node.after.erase(std::unique(node.after.begin(), node.after.end()), node.after.end());
+        node.graph = this;
+        node.index = nodes_.size();
+        nodes_.push_back(std::make_unique<Node>(std::move(node)));
+        return nodes_.back().get();
+    }
+
+    std::size_t size() const noexcept { return nodes_.size(); }
+    Node& node(std::size_t index) { return *nodes_[index]; }
+    const Node& node(std::size_t index) const { return *nodes_[index]; }
+
+    /// Nodes, those of child graphs included and those of conditional bodies not.
+    std::size_t node_count() const;
+
+    /// Edges between its own nodes.
+    std::size_t edge_count() const;
+
+    /// A copy that shares the callables and the memory, and nothing else.
+    std::shared_ptr<Graph> clone() const;
+
+    /// Whether `other` has as many nodes, of the same kinds and in the same order, bodies and children included.
+    bool same_shape(const Graph& other) const;
+
+    /// Whether each node of `these` is among `reached` or comes before one of them.
+    bool all_before(const std::vector<std::size_t>& these, const std::vector<std::size_t>& reached) const;
+
+    /// Runs the nodes one after another, on the calling thread. Throws what a node throws; the nodes behind it
+    /// do not run then.
+    void run() const;
+
+    /// Of the nodes' kinds, order and parameters; of callables, their types.
+    std::uint64_t signature() const;
+
+    /// Calls `visit(const void*)` for the memory that copies and fills name, bodies and children included.
+    template <class Visit>
+    void visit_memory(Visit&& visit) const {
+        for (const auto& node : nodes_) {
+            if (node->to != nullptr)
+                visit(static_cast<const void*>(node->to));
+            if (node->from != nullptr)
+                visit(node->from);
+            for (const auto& body : node->bodies)
+                body->visit_memory(visit);
+        }
+    }
+
+    /// Keeps `memory` as long as this graph, or a copy of it, lives.
+    void keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
+
+    /// Writes a picture of it in Graphviz' DOT language. Throws `Error`.
+    void write_dot(const char* path) const;
+
+private:
+    static void run(const Node& node);
+    void write_nodes(std::FILE* file, const std::string& prefix) const;
+
+    std::vector<std::unique_ptr<Node>> nodes_;
+    std::vector<std::shared_ptr<void>> memory_;
+};
+
+/// A graph made ready to run. Launches run in the order in which they are made, one after another, whatever the
+/// queues. It may be destroyed and updated while launches are in flight: they keep what they were made with.
+///
+/// Any thread may use it.
+class Executable {
+public:
+    explicit Executable(const Graph& graph)
+        : origin_(&graph), graph_(graph.clone()), turns_(std::make_shared<Turns>()) {}
+
+    /// Enqueues one run of all nodes. What a node throws fails `queue`.
+    void launch(Queue& queue) {
+        // A number and its place in a queue are taken together, so that no launch waits for one that stands
+        // behind it.
+        const std::lock_guard lock(mutex_);
+        queue.push(
+            Task{[graph = graph_, turns = turns_, number = launched_++, &queue] {
+                const Turn turn(*turns, number);
+                if (queue.failure() == nullptr)
+                    graph->run();
+            }},
+            Queue::Policy::run_always); // Also on a failed queue, launches elsewhere wait for this one.
+    }
+
+    /// Makes later launches do what `graph` says; false, and nothing changes, where its shape is another.
+    bool update(const Graph& graph) {
+        std::shared_ptr<const Graph> next = graph.clone();
+        const std::lock_guard lock(mutex_);
+        if (!graph_->same_shape(*next))
+            return false;
+        graph_.swap(next);
+        return true;
+    }
+
+    /// Makes later launches use the node as `change(Node&)` leaves it. `node` is one of the graph that the
+    /// executable was made from, and of the kind `kind`; throws `Error` otherwise.
+    template <class Change>
+    void change(const Node* node, NodeKind kind, Change&& change) {
+        std::shared_ptr<const Graph> former; // outlives the lock: its callables' destructors are not ours
+        const std::lock_guard lock(mutex_);
+        if (node == nullptr || node->graph != origin_ || node->index >= graph_->size())
+            throw Error("set node: the node is not one of the graph that the executable was made from");
+        if (graph_->node(node->index).kind != kind) {
+            throw Error(std::string("set node: the node is of the kind ") +
+                        name_of(graph_->node(node->index).kind) + ", and " + name_of(kind) + " was expected");
+        }
+        std::shared_ptr<Graph> next = graph_->clone();
+        change(next->node(node->index));
+        former = std::move(graph_);
+        graph_ = std::move(next);
+    }
+
+private:
+    // Shared with the launches in flight.
+    struct Turns {
+        std::mutex mutex;
+        std::condition_variable changed;
+        std::size_t finished = 0;
+    };
+    // From the moment that all earlier launches are done, to this one's end.
+    class Turn {
+    public:
+        Turn(Turns& turns, std::size_t number) : turns_(turns) {
+            std::unique_lock lock(turns_.mutex);
+            turns_.changed.wait(lock, [&] { return turns_.finished == number; });
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn() {
+            {
+                const std::lock_guard lock(turns_.mutex);
+                ++turns_.finished;
+            }
+            turns_.changed.notify_all();
+        }
+
+    private:
+        Turns& turns_;
+    };
+
+    const Graph* origin_; // only compared with: it may be gone
+    std::mutex mutex_;
+    std::shared_ptr<const Graph> graph_;
+    std::shared_ptr<Turns> turns_;
+    std::size_t launched_ = 0;
+};
+
+// ---------------------------------------------------------------------------------------------------------------
+
+inline std::size_t Graph::node_count() const {
+    std::size_t count = nodes_.size();
+    for (const auto& node : nodes_) {
+        if (node->kind == NodeKind::child)
+            count += node->bodies.front()->node_count();
+    }
+    return count;
+}
+
+inline std::size_t Graph::edge_count() const {
+    std::size_t count = 0;
+    for (const auto& node : nodes_)
+        count += node->after.size();
+    return count;
+}
+
+inline std::shared_ptr<Graph> Graph::clone() const {
+    auto copy = std::make_shared<Graph>();
+    copy->nodes_.reserve(nodes_.size());
+    for (const auto& node : nodes_) {
+        Node* const added = copy->add(*node);
+        for (auto& body : added->bodies)
+            body = body->clone();
+    }
+    copy->memory_ = memory_;
+    return copy;
+}
+
+inline bool Graph::same_shape(const Graph& other) const {
+    if (size() != other.size())
+        return false;
+    for (std::size_t i = 0; i < size(); ++i) {
+        const Node& mine = node(i);
+        const Node& theirs = other.node(i);
+        if (mine.kind != theirs.kind || mine.after != theirs.after || mine.condition != theirs.condition ||
+            mine.bodies.size() != theirs.bodies.size())
+            return false;
+        for (std::size_t body = 0; body < mine.bodies.size(); ++body) {
+            if (!mine.bodies[body]->same_shape(*theirs.bodies[body]))
+                return false;
+        }
+    }
+    return true;
+}
+
+inline bool Graph::all_before(const std::vector<std::size_t>& these,
+                              const std::vector<std::size_t>& reached) const {
+    std::vector<bool> before(size(), false);
+    for (const std::size_t index : reached)
+        before[index] = true;
+    for (std::size_t index = size(); index-- > 0;) {
+        if (!before[index])
+            continue;
+        for (const std::size_t earlier : node(index).after)
+            before[earlier] = true;
+    }
+    return std::all_of(these.begin(), these.end(), [&](std::size_t index) { return before[index]; });
+}
+
+inline void Graph::run() const {
+    for (const auto& node : nodes_)
+        run(*node);
+}
+
+inline void Graph::run(const Node& node) {
+    switch (node.kind) {
+    case NodeKind::empty:
+        return;
+    case NodeKind::task:
+        (*node.task)();
+        return;
+    case NodeKind::copy:
+        std::memcpy(node.to, node.from, node.bytes);
+        return;
+    case NodeKind::fill:
+        std::memset(node.to, node.value, node.bytes);
+        return;
+    case NodeKind::host:
+        node.function(node.data);
+        return;
+    case NodeKind::child:
+        node.bodies.front()->run();
+        return;
+    case NodeKind::condition:
+        break;
+    }
+    std::size_t chosen = 0;
+    switch (node.condition) {
+    case ConditionKind::while_nonzero:
+        while (*node.word != 0)
+            node.bodies.front()->run();
+        return;
+    case ConditionKind::if_nonzero:
+        chosen = *node.word != 0 ? 0 : 1;
+        break;
+    case ConditionKind::select:
+        chosen = *node.word;
+        break;
+    }
+    if (chosen < node.bodies.size())
+        node.bodies[chosen]->run();
+}
+
+inline std::uint64_t Graph::signature() const {
+    std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
+    const auto mix = [&hash](const auto& part) {
+        unsigned char bytes[sizeof(part)];
+        std::memcpy(bytes, &part, sizeof(part));
+        for (const unsigned char byte : bytes)
+            hash = (hash ^ byte) * 0x100000001b3U;
+    };
+    mix(size());
+    for (const auto& node : nodes_) {
+        mix(node->kind);
+        mix(node->after.size());
+        for (const std::size_t index : node->after)
+            mix(index);
+        mix(node->task == nullptr ? nullptr : node->task->type());
+        mix(node->to);
+        mix(node->from);
+        mix(node->bytes);
+        mix(node->value);
+        mix(node->function);
+        mix(node->data);
+        mix(node->word);
+        mix(node->condition);
+        for (const auto& body : node->bodies)
+            mix(body->signature());
+    }
+    return hash;
+}
+
+inline void Graph::write_dot(const char* path) const {
+    std::FILE* const file = std::fopen(path, "w");
+    if (file == nullptr)
+        throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
+    std::fputs("digraph sluice {\n", file);
+    write_nodes(file, "n");
+    std::fputs("}\n", file);
+    const bool failed = std::ferror(file) != 0;
+    if (std::fclose(file) != 0 || failed)
+        throw Error(std::string("write_dot: writing '") + path + "' failed");
+}
+
+inline void Graph::write_nodes(std::FILE* file, const std::string& prefix) const {
+    for (const auto& node : nodes_) {
+        const std::string name = prefix + std::to_string(node->index);
+        std::fprintf(file, "%s [label=\"%zu: %s\"];\n", name.c_str(), node->index, name_of(node->kind));
+        for (const std::size_t before : node->after)
+            std::fprintf(file, "%s%zu -> %s;\n", prefix.c_str(), before, name.c_str());
+        for (std::size_t body = 0; body < node->bodies.size(); ++body) {
+            const std::string inner = name + "_" + std::to_string(body);
+            std::fprintf(file, "subgraph cluster_%s {\nlabel=\"%s %s, body %zu\";\n", inner.c_str(),
+                         name_of(node->kind), name.c_str(), body);
+            node->bodies[body]->write_nodes(file, inner + "_");
+            std::fputs("}\n", file);
+        }
+    }
+}
+
+} // namespace sluice::host

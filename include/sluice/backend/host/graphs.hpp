@@ -1,0 +1,260 @@
+/// \file
+/// The Host backend's graphs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/capture_ledger.hpp>
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/host/capture.hpp>
+#include <sluice/backend/host/graph.hpp>
+#include <sluice/backend/host/memory_map.hpp>
+#include <sluice/backend/host/queue.hpp>
+#include <sluice/backend/types.hpp>
+
+namespace sluice {
+
+/// The part of `Host` that deals with graphs. See the concept `GraphBackend` for what each function does.
+///
+/// A launch is one task of its stream, which runs the nodes one after another in the order in which they were
+/// added: branches do not run beside each other. Conditions are read when their node is reached.
+struct HostGraphs {
+    using NativeGraph = host::Graph*;
+    using NativeExecutable = host::Executable*;
+    using NativeNode = host::Node*;
+    using NativeCondition = unsigned long long;
+
+    /// There is no default stream.
+    struct DefaultStreamWatch {
+        DefaultStreamWatch() noexcept {}
+        bool used() const noexcept { return false; }
+    };
+
+    static ObjectCounts& counts() noexcept {
+        static ObjectCounts counts;
+        return counts;
+    }
+
+    // Capture
+    // -------------------------------------------------------------------------------------------------
+    static bool is_default_stream(host::Queue*) noexcept { return false; }
+    static bool is_capturing(host::Queue* stream) { return stream->capture() != nullptr; }
+    static void begin_capture(host::Queue* stream, CaptureMode mode) { host::Capture::begin(*stream, mode); }
+    static NativeGraph end_capture(host::Queue* stream) {
+        std::unique_ptr<host::Graph> graph = capture_of(stream, "end_capture")->end(*stream);
+        if (graph == nullptr)
+            throw Error("end_capture: the stream was captured into a body; end_capture_into ends that");
+        counts().graphs.add();
+        return graph.release();
+    }
+
+    // Graphs
+    // --------------------------------------------------------------------------------------------------
+    static NativeGraph create_graph() {
+        auto* graph = new host::Graph;
+        counts().graphs.add();
+        return graph;
+    }
+    static void destroy_graph(NativeGraph graph) noexcept {
+        delete graph;
+        counts().graphs.remove();
+    }
+    static std::size_t node_count(NativeGraph graph) { return graph->node_count(); }
+    static std::size_t edge_count(NativeGraph graph) { return graph->edge_count(); }
+    static void write_dot(NativeGraph graph, const char* path) { graph->write_dot(path); }
+    /// Of the nodes' kinds, order and parameters; of callables their types, not what they hold.
+    static std::uint64_t signature(NativeGraph graph) { return graph->signature(); }
+    /// The device memory that copies and fills name.
+    static std::vector<const void*> device_pointers(NativeGraph graph) {
+        std::vector<const void*> pointers;
+        graph->visit_memory([&](const void* memory) {
+            if (is_device_memory(memory))
+                pointers.push_back(memory);
+        });
+        return pointers;
+    }
+    static bool is_device_memory(const void* pointer) {
+        return host::MemoryMap::instance().contains(pointer);
+    }
+
+    // Executables
+    // --------------------------------------------------------------------------------------------------
+    static NativeExecutable instantiate(NativeGraph graph) {
+        auto* executable = new host::Executable(*graph);
+        counts().executables.add();
+        return executable;
+    }
+    static void destroy_executable(NativeExecutable executable) noexcept {
+        delete executable;
+        counts().executables.remove();
+    }
+    static bool update(NativeExecutable executable, NativeGraph graph) { return executable->update(*graph); }
+    /// Does nothing: there is nowhere to upload to.
+    static void upload(NativeExecutable, host::Queue* stream) { refuse_in_capture(stream, "upload"); }
+    static void launch(NativeExecutable executable, host::Queue* stream) {
+        refuse_in_capture(stream, "launch");
+        executable->launch(*stream);
+    }
+
+    // Nodes by hand
+    // --------------------------------------------------------------------------------------------------
+    static NativeNode add_empty(NativeGraph graph, const NativeNode* after, std::size_t count) {
+        return graph->add(host::Node{}, after, count);
+    }
+    static NativeNode add_copy(NativeGraph graph, const NativeNode* after, std::size_t count, void* to,
+                               const void* from, std::size_t bytes, CopyKind) {
+        return graph->add(copy_node(to, from, bytes), after, count);
+    }
+    static NativeNode add_fill(NativeGraph graph, const NativeNode* after, std::size_t count, void* memory,
+                               int value, std::size_t bytes) {
+        return graph->add(fill_node(memory, value, bytes), after, count);
+    }
+    static NativeNode add_host(NativeGraph graph, const NativeNode* after, std::size_t count,
+                               void (*function)(void*), void* data) {
+        return graph->add(host::Node{.kind = host::NodeKind::host, .function = some(function), .data = data},
+                          after, count);
+    }
+    /// Any callable, as `Host::enqueue` takes them.
+    static NativeNode add_task(NativeGraph graph, const NativeNode* after, std::size_t count,
+                               host::Task task) {
+        return graph->add(task_node(std::move(task)), after, count);
+    }
+    static NativeNode add_child(NativeGraph graph, const NativeNode* after, std::size_t count,
+                                NativeGraph child) {
+        return graph->add(host::Node{.kind = host::NodeKind::child, .bodies = {child->clone()}}, after,
+                          count);
+    }
+    static void set_copy(NativeExecutable executable, NativeNode node, void* to, const void* from,
+                         std::size_t bytes, CopyKind) {
+        executable->change(node, host::NodeKind::copy, [&](host::Node& changed) {
+            changed.to = to;
+            changed.from = from;
+            changed.bytes = bytes;
+        });
+    }
+    static void set_fill(NativeExecutable executable, NativeNode node, void* memory, int value,
+                         std::size_t bytes) {
+        executable->change(node, host::NodeKind::fill, [&](host::Node& changed) {
+            changed.to = memory;
+            changed.value = value;
+            changed.bytes = bytes;
+        });
+    }
+    static void set_host(NativeExecutable executable, NativeNode node, void (*function)(void*), void* data) {
+        executable->change(node, host::NodeKind::host, [&](host::Node& changed) {
+            changed.function = some(function);
+            changed.data = data;
+        });
+    }
+    static void set_task(NativeExecutable executable, NativeNode node, host::Task task) {
+        executable->change(node, host::NodeKind::task, [&](host::Node& changed) {
+            changed.task = std::make_shared<host::Task>(std::move(task));
+        });
+    }
+    static void set_child(NativeExecutable executable, NativeNode node, NativeGraph child) {
+        executable->change(node, host::NodeKind::child, [&](host::Node& changed) {
+            if (!changed.bodies.front()->same_shape(*child))
+                throw Error("set_child: the graph has other nodes or edges than the child that it replaces");
+            changed.bodies.front() = child->clone();
+        });
+    }
+
+    // Conditional nodes
+    // --------------------------------------------------------------------------------------------------
+    static void require_conditions(ConditionKind, int) noexcept {}
+    static NativeGraph capturing_graph(host::Queue* stream) {
+        return capture_of(stream, "capturing_graph")->graph();
+    }
+    /// A condition is the address of its value.
+    static NativeCondition create_condition(NativeGraph, unsigned* word) {
+        return reinterpret_cast<std::uintptr_t>(word);
+    }
+    static void capture_condition(host::Queue* stream, NativeCondition condition, ConditionKind kind,
+                                  int count, NativeGraph* bodies);
+    static void begin_capture_into(host::Queue* stream, NativeGraph body, CaptureMode mode) {
+        host::Capture::begin(*stream, mode, body);
+    }
+    static void end_capture_into(host::Queue* stream) {
+        const std::shared_ptr<host::Capture> capture = capture_of(stream, "end_capture_into");
+        host::Graph* const body = capture->target();
+        if (capture->end(*stream) != nullptr)
+            throw Error("end_capture_into: the stream was not captured into a body; end_capture ends that");
+        detail::capture_ledger().in_bodies += body->node_count();
+    }
+
+private:
+    friend struct Host;
+
+    static host::Node copy_node(void* to, const void* from, std::size_t bytes) {
+        return {.kind = host::NodeKind::copy, .to = to, .from = from, .bytes = bytes};
+    }
+    static host::Node fill_node(void* memory, int value, std::size_t bytes) {
+        return {.kind = host::NodeKind::fill, .to = memory, .bytes = bytes, .value = value};
+    }
+    static host::Node task_node(host::Task task) {
+        return {.kind = host::NodeKind::task, .task = std::make_shared<host::Task>(std::move(task))};
+    }
+    static auto some(void (*function)(void*)) -> void (*)(void*) {
+        if (function == nullptr)
+            throw Error("a host node needs a function, and was given none");
+        return function;
+    }
+
+    // Whether a capture is under way anywhere. Relaxed: whoever captures a stream that this thread uses has told
+    // it so.
+    static bool any_capture() noexcept {
+        return host::captures_under_way.load(std::memory_order_relaxed) != 0;
+    }
+    static std::shared_ptr<host::Capture> capture_of(host::Queue* stream, const char* caller) {
+        std::shared_ptr<host::Capture> capture = stream->capture();
+        if (capture == nullptr)
+            throw Error(std::string(caller) + ": the stream is not being captured");
+        return capture;
+    }
+    static void refuse_in_capture(host::Queue* stream, const char* caller) {
+        if (!any_capture()) [[likely]]
+            return;
+        if (const auto capture = stream->capture(); capture != nullptr)
+            capture->refuse(std::string(caller) + ": the stream is being captured");
+    }
+    // Gives `make()` to the stream's capture, and says whether there is one. Notes the operation for the guard of
+    // a capture that this thread may be making.
+    template <class Make>
+    static bool captured(host::Queue* stream, Make&& make) {
+        const auto capture = stream->capture();
+        detail::CaptureLedger& ledger = detail::capture_ledger();
+        if (ledger.depth > 0)
+            ledger.note(capture != nullptr);
+        if (capture == nullptr)
+            return false;
+        capture->append(*stream, make());
+        return true;
+    }
+};
+
+// ---------------------------------------------------------------------------------------------------------------
+
+inline void HostGraphs::capture_condition(host::Queue* stream, NativeCondition condition, ConditionKind kind,
+                                          int count, NativeGraph* bodies) {
+    const std::shared_ptr<host::Capture> capture = capture_of(stream, "capture_condition");
+    const int most = kind == ConditionKind::while_nonzero ? 1 : kind == ConditionKind::if_nonzero ? 2 : count;
+    if (count < 1 || count > most || condition == 0)
+        capture->refuse(
+            "capture_condition: a condition with a value, and as many bodies as its kind takes, were "
+            "expected");
+    host::Node node{.kind = host::NodeKind::condition,
+                    .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
+                    .condition = kind};
+    for (int body = 0; body < count; ++body) {
+        node.bodies.push_back(std::make_shared<host::Graph>());
+        bodies[body] = node.bodies.back().get();
+    }
+    capture->append(*stream, std::move(node));
+}
+
+} // namespace sluice

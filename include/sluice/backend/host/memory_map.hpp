@@ -1,0 +1,76 @@
+/// \file
+/// What device memory the host has given out.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+namespace sluice::host {
+
+/// The device memory that lives now. Any thread may use it. Nothing in the steady state of a program asks it.
+class MemoryMap {
+public:
+    /// The program's. Never destroyed: buffers of static storage may go after anything else.
+    static MemoryMap& instance() {
+        static MemoryMap& map = *new MemoryMap;
+        return map;
+    }
+
+    /// Whether a graph owns a block, or its user.
+    enum class Owner { user, graph };
+
+    void add(const void* memory, std::size_t bytes, Owner owner) {
+        const char* const begin = static_cast<const char*>(memory);
+        const std::lock_guard lock(mutex_);
+        blocks_.insert(after(begin), Block{begin, begin + (bytes == 0 ? 1 : bytes), owner});
+    }
+
+    /// Forgets the block that begins at `memory`.
+    void remove(const void* memory) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (const auto block = find(memory); block != blocks_.end())
+            blocks_.erase(block);
+    }
+
+    /// Whether `pointer` points into a block.
+    bool contains(const void* pointer) {
+        const std::lock_guard lock(mutex_);
+        return find(pointer) != blocks_.end();
+    }
+
+    /// Whether `pointer` points into a block that a graph owns.
+    bool graph_owns(const void* pointer) {
+        const std::lock_guard lock(mutex_);
+        const auto block = find(pointer);
+        return block != blocks_.end() && block->owner == Owner::graph;
+    }
+
+private:
+    struct Block {
+        const char* begin;
+        const char* end;
+        Owner owner;
+    };
+    using Blocks = std::vector<Block>;
+
+    // The first block that begins behind `begin`.
+    Blocks::iterator after(const char* begin) {
+        return std::upper_bound(blocks_.begin(), blocks_.end(), begin,
+                                [](const char* place, const Block& block) { return place < block.begin; });
+    }
+    Blocks::iterator find(const void* pointer) {
+        const char* const place = static_cast<const char*>(pointer);
+        const auto next = after(place);
+        if (next == blocks_.begin())
+            return blocks_.end();
+        const auto block = next - 1;
+        return place < block->end ? block : blocks_.end();
+    }
+
+    std::mutex mutex_;
+    Blocks blocks_; // in the order of their addresses
+};
+
+} // namespace sluice::host
