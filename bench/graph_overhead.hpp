@@ -1,0 +1,127 @@
+/// \file
+/// graph_overhead: what replaying a graph costs through sluice. See support/main.cpp for how to run it.
+///
+/// - `BACKEND/replay/chain:N`: N empty kernels, one after another, through GraphCapture, beside `cudaGraphLaunch` of
+///   the same graph. `…/host` is until the host has enqueued it, `…/total` until the device is done.
+/// - `BACKEND/two_stage/graphed/…`: the two-stage step of pipeline_overhead under `graphed`, beside the same
+///   step by hand: launch by launch (`beside_launches`), and as one forked graph for each of two slots
+///   (`beside_graphs`).
+/// - `BACKEND/while:N/unroll:U/…`: a loop of N tiny kernels whose condition is found on the device, through
+///   `while_nonzero` in a GraphCapture, until the device is done; beside a loop on the host that reads the condition
+///   back after every U kernels (`beside_readback`), and beside the same graph by hand (`beside_graph`).
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <sluice/graph/control_flow.hpp>
+#include <sluice/graph/graph_capture.hpp>
+#include <sluice/sluice.hpp>
+
+#include "pipeline_overhead.hpp"
+#include "support/benchmarks.hpp"
+#include "support/paired.hpp"
+
+namespace bench {
+
+/// Work, replayed through GraphCapture, as a subject. Calls it as `work(stream)`; `make()` makes it.
+template <class B, class Work>
+class ReplaySubject {
+public:
+    using StreamRef = sluice::BasicStreamRef<B>;
+
+    template <class Make>
+    explicit ReplaySubject(Make&& make) : work_(make()) {
+        step(); // by itself
+        step(); // captured
+        synchronize();
+        if (graph_.counters().replays == 0)
+            throw sluice::Error("there is nothing to measure, since the work was not replayed as a graph");
+    }
+    void step() {
+        graph_.run(stream_.ref(), [this](StreamRef stream) { work_(stream); });
+    }
+    void synchronize() { stream_.synchronize(); }
+
+private:
+    Work work_;
+    sluice::BasicStream<B> stream_;
+    sluice::GraphCapture<sluice::NoKey, B> graph_;
+};
+
+/// `length` empty launches, one after another.
+template <class B, class Launch>
+struct ChainWork {
+    int length;
+
+    void operator()(sluice::BasicStreamRef<B> stream) const {
+        for (int link = 0; link < length; ++link)
+            Launch::enqueue(stream);
+    }
+};
+
+/// Counts to `limit` on the device: `Count::enqueue(stream, counted, limit, again)` enqueues one more step, which sets
+/// `again`, begins anew when it has come to the limit, and does nothing where `again` is 0.
+template <class B, class Count>
+class WhileWork {
+public:
+    using StreamRef = sluice::BasicStreamRef<B>;
+
+    WhileWork(unsigned limit, int unroll) : limit_(limit), unroll_(unroll), counted_(1) {
+        const sluice::BasicStream<B> stream;
+        sluice::fill_bytes(stream, counted_, 0);
+        stream.synchronize();
+    }
+    void operator()(StreamRef stream) {
+        while_nonzero(
+            stream, again_,
+            [this](StreamRef body) { Count::enqueue(body, counted_.data(), limit_, again_.setter(body)); },
+            sluice::WhileOptions{.unroll = unroll_});
+    }
+
+private:
+    unsigned limit_;
+    int unroll_;
+    sluice::DeviceBuffer<unsigned, B> counted_;
+    sluice::BasicCondition<B> again_;
+};
+
+/// The chains beside what `make_twin(length)` returns.
+template <class B, class Launch, class MakeTwin>
+void add_chain(const std::string& prefix, int length, MakeTwin make_twin) {
+    for (const Until until : {Until::enqueued, Until::done}) {
+        // Few enough that the device takes them all ahead of time.
+        const Burst burst{.stages = 1, .steps = 20, .until = until};
+        const std::string name = prefix + "/replay/chain:" + std::to_string(length) +
+                                 (until == Until::enqueued ? "/host" : "/total");
+        add(name, burst, [=](benchmark::State& state) {
+            using Work = ChainWork<B, Launch>;
+            auto twin = make_twin(length);
+            ReplaySubject<B, Work> subject{[length] { return Work{length}; }};
+            measure(state, subject, twin, B::counts(), burst);
+        });
+    }
+}
+
+/// The two-stage step as graphs, beside what `make_twin()` returns.
+template <class B, class Launch, class MakeTwin>
+void add_graphed_two_stage(const std::string& name, MakeTwin make_twin) {
+    add_two_stage<B, Launch>(name, sluice::Schedule::graphed, make_twin);
+}
+
+/// The loop beside what `make_twin(limit, unroll)` returns.
+template <class B, class Count, class MakeTwin>
+void add_while(const std::string& prefix, const std::string& suffix, unsigned limit, int unroll,
+               MakeTwin make_twin) {
+    const Burst burst{.stages = 1, .steps = 2, .until = Until::done};
+    const std::string name =
+        prefix + "/while:" + std::to_string(limit) + "/unroll:" + std::to_string(unroll) + suffix;
+    add(name, burst, [=](benchmark::State& state) {
+        using Work = WhileWork<B, Count>;
+        auto twin = make_twin(limit, unroll);
+        ReplaySubject<B, Work> subject{[=] { return Work{limit, unroll}; }};
+        measure(state, subject, twin, B::counts(), burst);
+    });
+}
+
+} // namespace bench

@@ -1,0 +1,36 @@
+/// \file
+/// Graphs on the Host backend. There is no twin: its graphs are sluice's own. The times show an order of magnitude,
+/// the counts are exact.
+#include "graph_overhead.hpp"
+
+namespace {
+
+struct EnqueueTask {
+    static void enqueue(sluice::HostStreamRef stream) {
+        stream.enqueue([] {});
+    }
+};
+
+struct CountTask {
+    static void enqueue(sluice::HostStreamRef stream, unsigned* counted, unsigned limit,
+                        sluice::ConditionSetter again) {
+        stream.enqueue([=] {
+            if (again.get() == 0)
+                return;
+            const bool more = *counted + 1 < limit;
+            *counted = more ? *counted + 1 : 0;
+            again.set(more);
+        });
+    }
+};
+
+} // namespace
+
+void bench::add_host_benchmarks() {
+    using sluice::Host;
+    const auto no_twin = [](auto...) { return NoTwin{}; };
+    add_chain<Host, EnqueueTask>("host", 10, no_twin);
+    add_graphed_two_stage<Host, EnqueueTask>("host/two_stage/graphed", no_twin);
+    for (const int unroll : {1, 4})
+        add_while<Host, CountTask>("host", "", 100, unroll, no_twin);
+}

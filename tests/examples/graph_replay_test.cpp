@@ -1,0 +1,107 @@
+/// \file
+/// The program graph_replay as a user runs it, on the backend that BACKEND names.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <sys/wait.h>
+#include <vector>
+
+#include "scratch.hpp"
+
+using sluice_test::ScratchFolder;
+
+namespace {
+
+const std::string brief = " --batch 4 --steps 5 --warmup 2 --inputs 96 --outputs 10 --chain 7";
+
+std::string text_of(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+struct Outcome {
+    int code = -1;
+    std::string errors;
+    nlohmann::json report; ///< null unless the program succeeded
+};
+
+Outcome run(const std::string& arguments) {
+    const ScratchFolder scratch;
+    const std::filesystem::path errors = scratch.path() / "errors";
+    const std::filesystem::path json = scratch.path() / "report.json";
+    const std::string command = GRAPH_REPLAY " --backend " BACKEND " --json " + json.string() + arguments +
+                                " >/dev/null 2>" + errors.string();
+    const int status = std::system(command.c_str());
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors), nullptr};
+    if (outcome.code == 0)
+        outcome.report = nlohmann::json::parse(text_of(json));
+    return outcome;
+}
+
+} // namespace
+
+TEST_CASE("graph_replay captures each step once and gets the same bits from replays") {
+    const Outcome outcome = run(brief);
+    INFO(outcome.errors);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.errors.empty());
+
+    const nlohmann::json& report = outcome.report;
+    CHECK(report.at("experiment") == "graph_replay");
+    CHECK(report.at("backend") == BACKEND);
+    CHECK(report.at("batch") == 4);
+    CHECK(report.at("steps") == 5);
+    const std::vector<std::string> parts{"linear", "chain:7", "loop/unroll:1", "loop/unroll:8", "rate"};
+    REQUIRE(report.at("runs").size() == 2 * parts.size());
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+        INFO(parts[part]);
+        const nlohmann::json& serial = report.at("runs")[2 * part];
+        const nlohmann::json& graphed = report.at("runs")[2 * part + 1];
+        CHECK(serial.at("schedule") == "serial");
+        CHECK(serial.at("part") == parts[part]);
+        CHECK(graphed.at("schedule") == "graphed");
+        CHECK(graphed.at("part") == parts[part]);
+        CHECK(graphed.at("identical_to_serial") == true);
+        CHECK(graphed.at("refusals") == 0);
+        CHECK(graphed.at("captures") == 1);
+        CHECK(graphed.at("replays") == 6); // all steps but the first, which runs by itself
+        CHECK(graphed.at("nodes").get<int>() > 0);
+        CHECK(graphed.at("step_microseconds").get<double>() > 0);
+    }
+    CHECK(report.at("runs")[3].at("nodes") == 7);
+}
+
+TEST_CASE("graph_replay runs the parts and schedules that it is asked for") {
+    const Outcome outcome = run(brief + " --part rate --schedule graphed");
+    INFO(outcome.errors);
+    REQUIRE(outcome.code == 0);
+    REQUIRE(outcome.report.at("runs").size() == 1);
+    CHECK(outcome.report.at("runs")[0].at("schedule") == "graphed");
+    CHECK(outcome.report.at("runs")[0].at("identical_to_serial").is_null());
+    CHECK(outcome.report.at("runs")[0].at("loss_last").is_null());
+}
+
+TEST_CASE("graph_replay says in one line what is wrong") {
+    const ScratchFolder scratch;
+    const auto refused = [&](const std::string& arguments, const std::string& expected) {
+        const Outcome outcome = run(arguments);
+        INFO(arguments, ": ", outcome.errors);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.errors.find(expected) != std::string::npos);
+        CHECK(outcome.errors.find('\n') == outcome.errors.size() - 1);
+    };
+    refused(" --part half", "linear, chain, loop, rate or all");
+    refused(" --chain 0", "--chain");
+    refused(" --inputs many", "--inputs");
+    refused(" --schedule overlapped", "serial, graphed or all");
+    refused(" --precision half", "tf32 or float32");
+    refused(" --data " + scratch.path().string(), "expected synthetic");
+    refused(" --graphs", "--graphs");
+}
