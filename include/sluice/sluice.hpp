@@ -7,6 +7,7 @@
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/graph_capture.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/memory/span.hpp>

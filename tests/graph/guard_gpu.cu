@@ -16,14 +16,10 @@ using namespace sluice::test;
 
 namespace {
 
-__global__ void add(int* value, int amount) {
-    *value += amount;
-}
+__global__ void add(int* value, int amount) { *value += amount; }
 
 std::string told;
-void listen(const char* reason) {
-    told += reason;
-}
+void listen(const char* reason) { told += reason; }
 
 /// A number on the device, and a cache whose refusals are heard.
 struct Fixture {
@@ -88,7 +84,8 @@ TEST_CASE_FIXTURE(Fixture, "guard: the default stream itself") {
     options.on_refusal = &listen;
     GraphCapture<NoKey, Cuda> graphs{options};
     for (int run = 0; run < 3; ++run)
-        graphs.run(CudaStreamRef(cudaStreamLegacy), [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
+        graphs.run(CudaStreamRef(cudaStreamLegacy),
+                   [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
     CHECK(contains(told, "default stream cannot be captured"));
     CHECK(value() == 3);
     CHECK(contains(text_of([] { (void)capture(CudaStreamRef(cudaStreamLegacy), [](CudaStreamRef) {}); }),

@@ -80,14 +80,15 @@ TEST_CASE("graphed: two captured stages give the bits of a plain loop, whatever 
             CAPTURE(count);
             Delay::set({.seed = ++seed, .one_in = 3, .microseconds = 200});
             Memories memories;
-            TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells,
-                                       graphed(slots)};
+            TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)},
+                                       make_cells, graphed(slots)};
             for (std::size_t batch = 0; batch < count; ++batch)
                 pipeline.submit(inputs[batch % distinct]);
             pipeline.finish();
             CHECK(memories.values() == expected_memories(2, repeating(count)));
             if (count == 40) {
-                CHECK(pipeline.graph_counters().replays >= 40 - 2 * distinct * static_cast<std::size_t>(slots));
+                CHECK(pipeline.graph_counters().replays >=
+                      40 - 2 * distinct * static_cast<std::size_t>(slots));
                 CHECK(pipeline.graph_counters().refusals == 0);
             }
         }
@@ -118,8 +119,8 @@ TEST_CASE("graphed: a pipeline that is destroyed takes its batches to the end") 
     Delay::set({.one_in = 0});
     Memories memories;
     {
-        TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells,
-                                   graphed(2)};
+        TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)},
+                                   make_cells, graphed(2)};
         for (std::size_t batch = 0; batch < 5; ++batch)
             pipeline.submit(inputs[batch % distinct]);
     }
@@ -162,7 +163,8 @@ TEST_CASE("graphed: batches of a source are told apart by their slot") {
     const auto copy_in = [&](Ref stream, const PinnedBuffer<Word, B>& in, Cells& to) {
         memories.first()(stream, in.span(), to);
     };
-    TwoStreamPipeline pipeline{Stage{"first", copy_in}, Stage{"last", memories.last(1)}, make_cells, graphed(2)};
+    TwoStreamPipeline pipeline{Stage{"first", copy_in}, Stage{"last", memories.last(1)}, make_cells,
+                               graphed(2)};
     Source source{[](int) { return PinnedBuffer<Word, B>(words); },
                   [](std::size_t index, PinnedBuffer<Word, B>& out) {
                       for (std::size_t i = 0; i < words; ++i)
@@ -212,7 +214,8 @@ TEST_CASE("graphed: what a stage throws names it and its batch, and the pipeline
             throw std::runtime_error("out of luck");
         memories.last(1)(stream, in);
     };
-    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", failing}, make_cells, graphed(2)};
+    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", failing}, make_cells,
+                               graphed(2)};
     pipeline.submit(inputs[0]);
     const auto error = caught_error([&] { pipeline.submit(inputs[1]); });
     REQUIRE(error);
@@ -235,7 +238,8 @@ TEST_CASE("graphed: batches that never come again are not captured for ever") {
     PipelineOptions options = graphed(2);
     options.graphs.give_up_after = 8;
     options.graphs.on_refusal = nullptr;
-    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells, options};
+    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells,
+                               options};
     for (std::size_t batch = 0; batch < 120; ++batch)
         pipeline.submit(inputs[batch]);
     pipeline.finish();
@@ -247,8 +251,8 @@ TEST_CASE("graphed: one slot and a stage that opts out do not go together") {
     Memories memories;
     const auto make = [&] {
         TwoStreamPipeline pipeline{Stage{"first", memories.first()},
-                                   Stage{"last", memories.last(1), StageOptions<B>{.graphed = false}}, make_cells,
-                                   graphed(1)};
+                                   Stage{"last", memories.last(1), StageOptions<B>{.graphed = false}},
+                                   make_cells, graphed(1)};
     };
     CHECK(text_of(make).find("at least 2 slots") != std::string::npos);
 }

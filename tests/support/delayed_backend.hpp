@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <sluice/backend/capture_ledger.hpp>
 #include <sluice/random/philox.hpp>
 
 #include "support/hooked_backend.hpp"
@@ -36,6 +37,9 @@ public:
     static void before(const char* function, typename B::NativeStream stream) {
         const std::string_view called = function;
         if (current().one_in == 0 || (called != "record" && called != "wait" && called != "copy"))
+            return;
+        // A stream joins a capture by its first wait there: work before that would run now, outside of it.
+        if (called == "wait" && detail::capture_ledger().depth > 0)
             return;
         CountedRandom random({.seed = current().seed, .sample = calls()++});
         if (random.below(current().one_in) == 0)

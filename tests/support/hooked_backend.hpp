@@ -172,7 +172,9 @@ struct Hooked {
         before("instantiate");
         return B::instantiate(graph);
     }
-    static void destroy_executable(NativeExecutable executable) noexcept { B::destroy_executable(executable); }
+    static void destroy_executable(NativeExecutable executable) noexcept {
+        B::destroy_executable(executable);
+    }
     static bool update(NativeExecutable executable, NativeGraph graph) {
         before("update");
         return B::update(executable, graph);

@@ -102,8 +102,8 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, Cap
         reason = "a call within the work failed and was left out: " + left;
 
     std::optional<BasicGraph<B>> graph;
-    const std::string ended = thrown_text(
-        [&] { graph.emplace(BasicGraph<B>::from_native_handle(B::end_capture(stream.native()))); });
+    const std::string ended =
+        thrown_text([&] { graph.emplace(GraphAccess::own<B>(B::end_capture(stream.native()))); });
     if (reason.empty() && !ended.empty())
         reason = ended;
     if (!reason.empty())

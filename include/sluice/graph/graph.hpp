@@ -10,6 +10,10 @@
 
 namespace sluice {
 
+namespace detail {
+struct GraphAccess;
+}
+
 /// Owns a graph: work and its order, recorded by `capture` or built by hand. Move-only; a moved-from graph owns
 /// nothing and may only be assigned to or destroyed.
 ///
@@ -56,6 +60,7 @@ public:
     }
 
 private:
+    friend struct detail::GraphAccess;
     explicit BasicGraph(Native native) noexcept : native_(native) {}
     void destroy() noexcept {
         if (native_ != Native{})
@@ -108,6 +113,16 @@ private:
 
     Native native_;
 };
+
+namespace detail {
+struct GraphAccess {
+    /// The owner of a graph that the backend has just made, and counted.
+    template <GraphBackend B>
+    static BasicGraph<B> own(typename B::NativeGraph native) noexcept {
+        return BasicGraph<B>{native};
+    }
+};
+} // namespace detail
 
 using Graph = BasicGraph<DefaultBackend>;
 using Executable = BasicExecutable<DefaultBackend>;
