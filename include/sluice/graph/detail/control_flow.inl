@@ -1,0 +1,230 @@
+// The bodies of control_flow.hpp.
+#pragma once
+
+#include <sluice/graph/control_flow.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+/// How many bodies of conditional nodes the calling thread is capturing, one inside the other.
+inline int& body_depth() noexcept {
+    thread_local int depth = 0;
+    return depth;
+}
+
+/// Tells one capture from another that fills a graph at the same address.
+template <class B>
+unsigned long long capture_number([[maybe_unused]] BasicStreamRef<B> stream) {
+    unsigned long long number = 0;
+#if SLUICE_HAS_CUDA
+    if constexpr (std::is_same_v<typename B::NativeStream, cudaStream_t>) {
+        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream.native(), &status, &number));
+    }
+#endif
+    return number;
+}
+
+template <GraphBackend B>
+struct ControlFlow {
+    using Condition = BasicCondition<B>;
+    using Ref = BasicStreamRef<B>;
+    using Within = typename Condition::Within;
+
+    // Within one of the condition's bodies, also when that throws.
+    struct Inside {
+        Inside(Condition& inside, Within within) : condition(inside) { condition.within_ = within; }
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+        ~Inside() { condition.within_ = Within::none; }
+        Condition& condition;
+    };
+    struct Deeper {
+        Deeper() { ++body_depth(); }
+        Deeper(const Deeper&) = delete;
+        Deeper& operator=(const Deeper&) = delete;
+        ~Deeper() { --body_depth(); }
+    };
+
+    static void check(const Condition& condition, Ref stream, const char* caller) {
+        condition.check(stream, caller);
+        if (condition.within_ != Within::none) {
+            throw Error(std::string(caller) +
+                        ": the condition is in use by the branch or loop around this one; take another");
+        }
+    }
+
+    // Whether a setter was given out for this use of `stream`; it is used up.
+    static bool take(Condition& condition, Ref stream) {
+        const bool taken = condition.pending_ && condition.place_ == Condition::place_of(stream);
+        condition.pending_ = false;
+        return taken;
+    }
+
+    static unsigned read_and_wait(Condition& condition, Ref stream) {
+        B::copy(condition.seen_.data(), condition.word_.data(), sizeof(unsigned), CopyKind::device_to_host,
+                stream.native());
+        stream.synchronize();
+        return condition.seen_[0];
+    }
+
+    template <class F>
+    static void capture_body(Condition& condition, typename B::NativeGraph graph, F&& body, int times) {
+        if (condition.body_stream_ == nullptr) {
+            const DeviceGuard<B> guard(condition.device_);
+            condition.body_stream_ = std::make_unique<BasicStream<B>>();
+        }
+        const Ref stream = *condition.body_stream_;
+        B::begin_capture_into(stream.native(), graph, CaptureMode::this_thread);
+        try {
+            const Deeper deeper;
+            for (int time = 0; time < times; ++time)
+                body(stream);
+        } catch (...) {
+            try {
+                B::end_capture_into(stream.native());
+            } catch (...) {
+                // What the body threw says more.
+            }
+            throw;
+        }
+        B::end_capture_into(stream.native());
+    }
+
+    template <class... Bodies>
+    static void branch(Condition& condition, Ref stream, const char* caller, ConditionKind kind,
+                       Bodies&&... bodies) {
+        static_assert((std::is_invocable_v<Bodies&, Ref> && ...),
+                      "sluice: each body of a branch must be callable as body(BasicStreamRef<B>)");
+        constexpr int count = static_cast<int>(sizeof...(Bodies));
+        check(condition, stream, caller);
+        if (!take(condition, stream)) {
+            throw Error(std::string(caller) +
+                        ": the condition has no value here; take condition.setter(stream) first, in the same "
+                        "capture if there is one, and enqueue work that calls set() with it");
+        }
+        const Inside inside(condition, Within::branch);
+        if (condition.place_.captured) {
+            typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
+            B::capture_condition(stream.native(), condition.setter_.handle, kind, count, graphs);
+            int next = 0;
+            (capture_body(condition, graphs[next++], bodies, 1), ...);
+            return;
+        }
+        const unsigned value = read_and_wait(condition, stream);
+        const unsigned chosen = kind == ConditionKind::select ? value : (value != 0 ? 0 : 1);
+        unsigned place = 0;
+        ((place++ == chosen ? static_cast<void>(bodies(stream)) : static_cast<void>(0)), ...);
+    }
+
+    template <class Body>
+    static void loop(Condition& condition, Ref stream, Body&& body, int unroll) {
+        static_assert(std::is_invocable_v<Body&, Ref>,
+                      "sluice::while_nonzero: the body must be callable as body(BasicStreamRef<B>)");
+        check(condition, stream, "while_nonzero");
+        if (unroll < 1)
+            throw Error("while_nonzero: unroll must be at least 1, got " + std::to_string(unroll));
+        const bool look_first = take(condition, stream);
+        if (!look_first) {
+            // For bodies that ask get().
+            B::fill_bytes(condition.word_.data(), 1, sizeof(unsigned), stream.native());
+            condition.setter_ = new_setter(condition, stream);
+        }
+        const Inside inside(condition, Within::loop);
+        const auto run = [&] {
+            for (int time = 0; time < unroll; ++time)
+                body(stream);
+        };
+        if (condition.place_.captured) {
+            // A handle starts with 1 when the whole graph is launched, and an inner loop may begin more often than
+            // that: there the first run stands before the loop.
+            if (!look_first && body_depth() > 0)
+                run();
+            typename B::NativeGraph graph{};
+            B::capture_condition(stream.native(), condition.setter_.handle, ConditionKind::while_nonzero, 1,
+                                 &graph);
+            capture_body(condition, graph, body, unroll);
+            return;
+        }
+        if (!look_first)
+            run();
+        while (read_and_wait(condition, stream) != 0)
+            run();
+    }
+
+    static ConditionSetter new_setter(Condition& condition, Ref stream) {
+        condition.place_ = Condition::place_of(stream);
+        ConditionSetter setter{condition.word_.data(), 0};
+        if (condition.place_.captured)
+            setter.handle = B::create_condition(condition.place_.graph, setter.word);
+        return setter;
+    }
+};
+
+} // namespace detail
+
+template <GraphBackend B>
+BasicCondition<B>::BasicCondition()
+    : word_(1), seen_(1), device_(B::current_device()), several_devices_(B::device_count() > 1) {}
+
+template <GraphBackend B>
+typename BasicCondition<B>::Place BasicCondition<B>::place_of(BasicStreamRef<B> stream) {
+    if (!B::is_capturing(stream.native()))
+        return {};
+    return {true, B::capturing_graph(stream.native()), detail::capture_number<B>(stream)};
+}
+
+template <GraphBackend B>
+void BasicCondition<B>::check(BasicStreamRef<B> stream, const char* caller) const {
+    if (word_.data() == nullptr)
+        throw Error(std::string(caller) + ": the condition was moved from");
+    if (several_devices_ && stream.device() != device_) {
+        throw Error(std::string(caller) + ": the condition belongs to device " + std::to_string(device_) +
+                    " and the stream to device " + std::to_string(stream.device()) +
+                    "; make a condition for each device");
+    }
+}
+
+template <GraphBackend B>
+ConditionSetter BasicCondition<B>::setter(BasicStreamRef<B> stream) {
+    check(stream, "BasicCondition::setter");
+    if (within_ == Within::loop)
+        return setter_;
+    if (within_ == Within::branch) {
+        throw Error(
+            "BasicCondition::setter: the condition is in use by the branch around this; take another");
+    }
+    // Several pieces of work may decide for one branch.
+    if (!pending_ || place_ != place_of(stream)) {
+        setter_ = detail::ControlFlow<B>::new_setter(*this, stream);
+        pending_ = true;
+    }
+    return setter_;
+}
+
+template <GraphBackend B, class Then>
+void if_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Then&& then) {
+    detail::ControlFlow<B>::branch(condition, stream, "if_nonzero", ConditionKind::if_nonzero, then);
+}
+
+template <GraphBackend B, class Then, class Otherwise>
+void if_else(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Then&& then,
+             Otherwise&& otherwise) {
+    detail::ControlFlow<B>::branch(condition, stream, "if_else", ConditionKind::if_nonzero, then, otherwise);
+}
+
+template <GraphBackend B, class... Bodies>
+void select(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition,
+            Bodies&&... bodies) {
+    static_assert(sizeof...(Bodies) > 0, "sluice::select: name at least one body");
+    detail::ControlFlow<B>::branch(condition, stream, "select", ConditionKind::select, bodies...);
+}
+
+template <GraphBackend B, class Body>
+void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Body&& body,
+                   const WhileOptions& options) {
+    detail::ControlFlow<B>::loop(condition, stream, body, options.unroll);
+}
+
+} // namespace sluice

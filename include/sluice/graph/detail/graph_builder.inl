@@ -1,0 +1,353 @@
+// The bodies of graph_builder.hpp.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+#include <sluice/graph/graph_builder.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+inline std::uint64_t next_builder_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+template <class R>
+using SpanFor = std::remove_const_t<decltype(placed_span(std::declval<std::remove_reference_t<R>&>()))>;
+
+template <class To, class From>
+struct CopyTraits {
+    using ToSpan = SpanFor<To>;
+    using FromSpan = SpanFor<const From>;
+    using Element = std::remove_const_t<typename ToSpan::element_type>;
+    static constexpr CopyKind kind = kind_between(place_of<ToSpan>, place_of<FromSpan>);
+    static constexpr bool asynchronous =
+        place_of<ToSpan> != Place::host && place_of<FromSpan> != Place::host &&
+        (place_of<ToSpan> == Place::device || place_of<FromSpan> == Place::device);
+};
+
+/// What a copy node's two sides must be.
+template <class B, class To, class From>
+constexpr bool check_copy_node() {
+    using Traits = CopyTraits<To, From>;
+    using FromElement = std::remove_const_t<typename Traits::FromSpan::element_type>;
+    constexpr bool writable = !std::is_const_v<typename Traits::ToSpan::element_type>;
+    constexpr bool same = std::is_same_v<typename Traits::Element, FromElement>;
+    constexpr bool own =
+        fits_backend<typename Traits::ToSpan, B> && fits_backend<typename Traits::FromSpan, B>;
+    static_assert(Traits::asynchronous,
+                  "sluice: a copy node goes between device and pinned memory, or within device memory");
+    static_assert(writable, "sluice: the elements that a copy node writes are const");
+    static_assert(same, "sluice: both sides of a copy node must hold the same type of elements");
+    static_assert(own, "sluice: the memory of a copy node belongs to another backend");
+    return Traits::asynchronous && writable && same && own;
+}
+
+template <class To, class From>
+void check_copy_sizes(const To& to, const From& from) {
+    if (to.size() != from.size() || to.size() == 0) {
+        throw Error("a copy node needs as many elements on both sides, and at least 1; the source holds " +
+                    std::to_string(from.size()) + " and the destination " + std::to_string(to.size()));
+    }
+}
+
+/// What a fill node fills: a span that is not empty.
+template <class B, class To>
+auto fill_node_span(To&& to) {
+    const auto span = placed_span(to);
+    using Span = std::remove_const_t<decltype(span)>;
+    static_assert(place_of<Span> == Place::device && fits_backend<Span, B>,
+                  "sluice: a fill node fills device memory of the graph's backend");
+    static_assert(!std::is_const_v<typename Span::element_type>,
+                  "sluice: the elements that a fill node writes are const");
+    if (span.size() == 0)
+        throw Error("a fill node needs at least 1 element, got none");
+    return span;
+}
+
+template <class F>
+void call_task(void* task) {
+    (*static_cast<F*>(task))();
+}
+
+/// Whether `Args` can be what a kernel with `Params` is launched with.
+template <class... Params>
+struct KernelSignature {
+    template <class... Args>
+    static constexpr bool takes() {
+        constexpr bool as_many = sizeof...(Args) == sizeof...(Params);
+        static_assert(as_many, "sluice: a kernel node needs as many arguments as its kernel has parameters");
+        if constexpr (as_many) {
+            constexpr bool fit = (std::is_convertible_v<const Args&, Params> && ...);
+            static_assert(fit,
+                          "sluice: an argument of a kernel node does not convert to its kernel's parameter");
+            return fit;
+        }
+        return false;
+    }
+};
+
+#if SLUICE_HAS_CUDA
+/// Calls `use(parameters)` with the launch as the runtime takes it; the values live until it returns.
+template <class... Params, class Use>
+void with_kernel_parameters(const KernelDims& dims, void (*function)(Params...), Use&& use,
+                            std::remove_cv_t<Params>... values) {
+    void* pointers[] = {static_cast<void*>(std::addressof(values))..., nullptr};
+    cudaKernelNodeParams parameters{};
+    parameters.func = reinterpret_cast<void*>(function);
+    parameters.gridDim = dim3(dims.grid.x, dims.grid.y, dims.grid.z);
+    parameters.blockDim = dim3(dims.block.x, dims.block.y, dims.block.z);
+    parameters.sharedMemBytes = dims.shared;
+    parameters.kernelParams = pointers;
+    use(parameters);
+}
+#endif
+
+template <class B>
+void add_dependency([[maybe_unused]] typename B::NativeGraph graph, typename B::NativeNode from,
+                    typename B::NativeNode to) {
+    if constexpr (std::is_same_v<typename B::NativeNode, host::Node*>) {
+        // Nodes run in the order in which they were added, which has `from` first.
+        std::vector<std::size_t>& after = to->after;
+        const auto place = std::lower_bound(after.begin(), after.end(), from->index);
+        if (place == after.end() || *place != from->index)
+            after.insert(place, from->index);
+    } else {
+#if SLUICE_HAS_CUDA
+#if CUDART_VERSION >= 13000
+        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &from, &to, nullptr, 1));
+#else
+        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &from, &to, 1));
+#endif
+#endif
+    }
+}
+
+} // namespace detail
+
+// The builder
+// --------------------------------------------------------------------------------------------------------------
+template <GraphBackend B>
+BasicGraphBuilder<B>::BasicGraphBuilder()
+    : graph_(std::make_shared<BasicGraph<B>>()), id_(detail::next_builder_id()) {}
+
+template <GraphBackend B>
+void BasicGraphBuilder<B>::check(const BasicNode<B>& node) const {
+    if (node.builder_ != id_)
+        throw Error("graph builder: the node belongs to another builder");
+}
+
+template <GraphBackend B>
+std::vector<typename B::NativeNode> BasicGraphBuilder<B>::natives(const Nodes& nodes) const {
+    if (id_ == 0)
+        throw Error("graph builder: it was moved from");
+    std::vector<typename B::NativeNode> result;
+    result.reserve(nodes.size());
+    for (const BasicNode<B>& node : nodes) {
+        check(node);
+        result.push_back(node.native_);
+    }
+    return result;
+}
+
+template <GraphBackend B>
+EmptyNode<B> BasicGraphBuilder<B>::empty(const Nodes& after) {
+    const auto before = natives(after);
+    return made<EmptyNode<B>>(B::add_empty(graph_->native(), before.data(), before.size()));
+}
+
+template <GraphBackend B>
+template <class To, class From>
+detail::CopyNodeFor<B, To, From> BasicGraphBuilder<B>::copy(To&& to, const From& from, const Nodes& after) {
+    typename B::NativeNode node{};
+    if constexpr (detail::check_copy_node<B, To, From>()) {
+        const auto to_span = detail::placed_span(to);
+        const auto from_span = detail::placed_span(from);
+        detail::check_copy_sizes(to_span, from_span);
+        const auto before = natives(after);
+        node = B::add_copy(graph_->native(), before.data(), before.size(), to_span.data(), from_span.data(),
+                           to_span.bytes(), detail::CopyTraits<To, From>::kind);
+    }
+    return made<detail::CopyNodeFor<B, To, From>>(node);
+}
+
+template <GraphBackend B>
+template <class To>
+FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes& after) {
+    const auto span = detail::fill_node_span<B>(to);
+    const auto before = natives(after);
+    return made<FillNode<B>>(
+        B::add_fill(graph_->native(), before.data(), before.size(), span.data(), value, span.bytes()));
+}
+
+template <GraphBackend B>
+template <std::invocable<> F>
+HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
+    auto kept = std::make_shared<F>(std::move(task));
+    tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
+    const HostNode<B> node = host(&detail::call_task<F>, kept.get(), after);
+    tasks_.emplace_back(node.index_, std::move(kept));
+    return node;
+}
+
+template <GraphBackend B>
+HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, const Nodes& after) {
+    const auto before = natives(after);
+    return made<HostNode<B>>(B::add_host(graph_->native(), before.data(), before.size(), function, data));
+}
+
+template <GraphBackend B>
+ChildNode<B> BasicGraphBuilder<B>::child(const BasicGraph<B>& graph, const Nodes& after) {
+    const auto before = natives(after);
+    return made<ChildNode<B>>(B::add_child(graph_->native(), before.data(), before.size(), graph.native()));
+}
+
+template <GraphBackend B>
+template <class... Params, class... Args>
+KernelNode<B, Params...> BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...),
+                                                      const Nodes& after,
+                                                      const Args&... args) requires detail::KernelBackend<B> {
+    typename B::NativeNode node{};
+#if SLUICE_HAS_CUDA
+    if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
+        const auto before = natives(after);
+        const auto add = [&](const cudaKernelNodeParams& parameters) {
+            SLUICE_CUDA_CHECK(
+                cudaGraphAddKernelNode(&node, graph_->native(), before.data(), before.size(), &parameters));
+        };
+        detail::with_kernel_parameters<Params...>(dims, function, add, static_cast<Params>(args)...);
+    }
+#endif
+    return {made<BasicNode<B>>(node), function, dims};
+}
+
+template <GraphBackend B>
+void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>& on) {
+    check(node);
+    check(on);
+    if (on.index_ >= node.index_) {
+        throw Error(
+            "graph builder: a node can only depend on one that was added before it; add that one first");
+    }
+    detail::add_dependency<B>(graph_->native(), on.native_, node.native_);
+}
+
+template <GraphBackend B>
+BasicBuiltExecutable<B> BasicGraphBuilder<B>::instantiate() const {
+    if (id_ == 0)
+        throw Error("graph builder: it was moved from");
+    if (count_ == 0)
+        throw Error("graph builder: there is nothing to instantiate; add at least 1 node");
+    BasicBuiltExecutable<B> executable{graph_, id_, count_};
+    if (!tasks_.empty()) {
+        executable.tasks_ = std::make_unique<typename BasicBuiltExecutable<B>::Tasks>();
+        executable.tasks_->current = tasks_;
+    }
+    return executable;
+}
+
+// The executable
+// --------------------------------------------------------------------------------------------------------------
+template <GraphBackend B>
+void BasicBuiltExecutable<B>::check(const BasicNode<B>& node) const {
+    if (node.builder_ != builder_)
+        throw Error("graph builder: the node belongs to another builder than the executable");
+    if (node.index_ >= count_)
+        throw Error("graph builder: the node was added after the executable was instantiated");
+}
+
+template <GraphBackend B>
+void BasicBuiltExecutable<B>::launch(BasicStreamRef<B> stream) {
+    executable_.launch(stream);
+    if (tasks_ != nullptr)
+        tasks_->launched.record(stream);
+}
+
+template <GraphBackend B>
+template <class T, CopyKind kind, class To, class From>
+void BasicBuiltExecutable<B>::set(const CopyNode<B, T, kind>& node, To&& to, const From& from) {
+    if constexpr (detail::check_copy_node<B, To, From>()) {
+        using Traits = detail::CopyTraits<To, From>;
+        static_assert(std::is_same_v<typename Traits::Element, T> && Traits::kind == kind,
+                      "sluice: a copy node keeps its type of elements and the way that it copies");
+        check(node);
+        const auto to_span = detail::placed_span(to);
+        const auto from_span = detail::placed_span(from);
+        detail::check_copy_sizes(to_span, from_span);
+        B::set_copy(executable_.native(), node.native_, to_span.data(), from_span.data(), to_span.bytes(),
+                    kind);
+    }
+}
+
+template <GraphBackend B>
+template <class To>
+void BasicBuiltExecutable<B>::set(const FillNode<B>& node, To&& to, unsigned char value) {
+    const auto span = detail::fill_node_span<B>(to);
+    check(node);
+    B::set_fill(executable_.native(), node.native_, span.data(), value, span.bytes());
+}
+
+template <GraphBackend B>
+template <std::invocable<> F>
+void BasicBuiltExecutable<B>::set(const HostNode<B>& node, F task) {
+    auto kept = std::make_shared<F>(std::move(task));
+    void* const data = kept.get();
+    set_task(node, &detail::call_task<F>, data, std::move(kept));
+}
+
+template <GraphBackend B>
+void BasicBuiltExecutable<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
+    set_task(node, function, data, nullptr);
+}
+
+template <GraphBackend B>
+void BasicBuiltExecutable<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
+                                       std::shared_ptr<void> task) {
+    check(node);
+    if (tasks_ == nullptr && task != nullptr)
+        tasks_ = std::make_unique<Tasks>();
+    if (tasks_ != nullptr) {
+        if (tasks_->launched.done())
+            tasks_->replaced.clear();
+        tasks_->replaced.reserve(tasks_->replaced.size() +
+                                 1); // so that nothing throws once the node has changed
+        tasks_->current.reserve(tasks_->current.size() + 1);
+    }
+    B::set_host(executable_.native(), node.native_, function, data);
+    if (tasks_ == nullptr)
+        return;
+    for (auto& [index, kept] : tasks_->current) {
+        if (index == node.index_) {
+            tasks_->replaced.push_back(std::exchange(kept, std::move(task)));
+            return;
+        }
+    }
+    tasks_->current.emplace_back(node.index_, std::move(task));
+}
+
+template <GraphBackend B>
+void BasicBuiltExecutable<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
+    check(node);
+    B::set_child(executable_.native(), node.native_, graph.native());
+}
+
+template <GraphBackend B>
+template <class... Params, class... Args>
+void BasicBuiltExecutable<B>::set_launch(const KernelNode<B, Params...>& node, const KernelDims& dims,
+                                         const Args&... args) {
+#if SLUICE_HAS_CUDA
+    if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
+        check(node);
+        const auto set = [&](const cudaKernelNodeParams& parameters) {
+            SLUICE_CUDA_CHECK(
+                cudaGraphExecKernelNodeSetParams(executable_.native(), node.native_, &parameters));
+        };
+        detail::with_kernel_parameters<Params...>(dims, node.function_, set, static_cast<Params>(args)...);
+    }
+#endif
+}
+
+} // namespace sluice

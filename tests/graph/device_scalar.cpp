@@ -1,0 +1,137 @@
+// A value in device memory that the host changes between launches.
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/graph/capture.hpp>
+#include <sluice/graph/device_scalar.hpp>
+
+#include "support/backend.hpp"
+#include "support/error_text.hpp"
+#include "support/latch.hpp"
+#include "support/on_stream.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+using Scalar = DeviceScalar<int, B>;
+
+std::vector<int> values_of(const BasicStream<B>& stream, const DeviceBuffer<int, B>& buffer) {
+    std::vector<int> values(buffer.size());
+    copy_and_wait(stream, values, buffer);
+    return values;
+}
+
+} // namespace
+
+TEST_CASE("a scalar holds its first value from the start") {
+    const BasicStream<B> stream;
+    const Scalar given(42);
+    const DeviceScalar<float, B> none;
+    CHECK(given.value_and_wait(stream) == 42);
+    CHECK(none.value_and_wait(stream) == 0.0f);
+    CHECK(given.span().size() == 1);
+    CHECK(given.span().data() == given.data());
+}
+
+TEST_CASE("set is in the stream's order, and each reader sees the value of its time") {
+    const BasicStream<B> stream;
+    for (const int slots : {1, 2, 8}) {
+        CAPTURE(slots);
+        Scalar scalar(-1, slots);
+        const int* const address = scalar.data();
+        DeviceBuffer<int, B> seen(100);
+        std::vector<int> expected;
+        for (int i = 0; i < 100; ++i) {
+            scalar.set(stream, i * i);
+            copy(stream, seen.span().subspan(static_cast<std::size_t>(i), 1), scalar.span());
+            expected.push_back(i * i);
+        }
+        CHECK(values_of(stream, seen) == expected);
+        CHECK(scalar.value_and_wait(stream) == 99 * 99);
+        CHECK(scalar.data() == address);
+    }
+}
+
+TEST_CASE("set does not wait while a slot is left, and keeps values that are on their way") {
+    const BasicStream<B> stream;
+    Scalar scalar(0, 4);
+    DeviceBuffer<int, B> seen(4);
+    {
+        ScopedLatch latch;
+        hold(stream, latch);
+        for (int i = 0; i < 4; ++i) {
+            scalar.set(stream, i + 10); // would never return if it waited
+            copy(stream, seen.span().subspan(static_cast<std::size_t>(i), 1), scalar.span());
+        }
+        CHECK_FALSE(stream.done());
+    }
+    CHECK(values_of(stream, seen) == std::vector<int>{10, 11, 12, 13});
+}
+
+TEST_CASE("a scalar that goes while a value is on its way waits for it") {
+    const BasicStream<B> stream;
+    for (int i = 0; i < 20; ++i) {
+        Scalar first(1);
+        Scalar second(2);
+        first.set(stream, i);
+        second.set(stream, -i);
+        first = std::move(second);
+        CHECK(first.value_and_wait(stream) == -i);
+        first.set(stream, 5);
+    }
+    stream.synchronize();
+}
+
+TEST_CASE("setting makes nothing and allocates nothing") {
+    const BasicStream<B> stream;
+    Scalar scalar(0);
+    const auto events = B::counts().events.created.load();
+    const auto pinned = B::counts().pinned_allocations.created.load();
+    const auto device = B::counts().device_allocations.created.load();
+    for (int i = 0; i < 50; ++i)
+        scalar.set(stream, i);
+    stream.synchronize();
+    CHECK(B::counts().events.created == events);
+    CHECK(B::counts().pinned_allocations.created == pinned);
+    CHECK(B::counts().device_allocations.created == device);
+}
+
+TEST_CASE("a captured reader sees what is set before each launch") {
+    const BasicStream<B> stream;
+    Scalar scalar(1);
+    DeviceBuffer<int, B> seen(1);
+    const BasicGraph<B> graph = capture(stream, [&](Ref s) { copy(s, seen, std::as_const(scalar).span()); });
+    const BasicExecutable<B> executable(graph);
+    for (int i = 0; i < 20; ++i) {
+        scalar.set(stream, 3 * i);
+        executable.launch(stream);
+        CHECK(values_of(stream, seen) == std::vector<int>{3 * i});
+    }
+}
+
+TEST_CASE("a scalar refuses what makes no sense") {
+    const BasicStream<B> stream;
+    CHECK(contains(text_of([] { Scalar scalar(0, 0); }), "at least 1 slot, got 0"));
+    CHECK(contains(text_of([] { Scalar scalar(0, -3); }), "at least 1 slot, got -3"));
+
+    Scalar scalar(7);
+    const auto set = text_of([&] { (void)capture(stream, [&](Ref s) { scalar.set(s, 8); }); });
+    CHECK(contains(set, "would bake"));
+    const auto read = text_of([&] { (void)capture(stream, [&](Ref s) { (void)scalar.value_and_wait(s); }); });
+    CHECK(contains(read, "being captured"));
+    CHECK(scalar.value_and_wait(stream) == 7); // and works as before
+    scalar.set(stream, 9);
+    CHECK(scalar.value_and_wait(stream) == 9);
+
+    Scalar other(std::move(scalar));
+    CHECK(other.value_and_wait(stream) == 9);
+    CHECK(contains(text_of([&] { scalar.set(stream, 1); }), "moved from"));
+    CHECK(contains(text_of([&] { (void)scalar.value_and_wait(stream); }), "moved from"));
+}
