@@ -246,16 +246,17 @@ private:
 
 void bench::add_cuda_benchmarks() {
     using sluice::Cuda;
+    using sluice::Schedule;
     if (!describe_device())
         return;
 
     for (const int length : {100, 1000})
         add_chain<Cuda, LaunchKernel>("cuda", length,
                                       [](int links) { return GraphTwin{chain_graph(links)}; });
-    add_graphed_two_stage<Cuda, LaunchKernel>("cuda/two_stage/graphed/beside_launches",
-                                              [] { return OverlappedTwin{}; });
-    add_graphed_two_stage<Cuda, LaunchKernel>("cuda/two_stage/graphed/beside_graphs",
-                                              [] { return TwoGraphsTwin{}; });
+    add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/graphed/beside_launches", Schedule::graphed,
+                                      [] { return OverlappedTwin{}; });
+    add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/graphed/beside_graphs", Schedule::graphed,
+                                      [] { return TwoGraphsTwin{}; });
 #if CUDART_VERSION >= 12040
     int driver = 0;
     CHECK(cudaDriverGetVersion(&driver));

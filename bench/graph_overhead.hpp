@@ -103,12 +103,6 @@ void add_chain(const std::string& prefix, int length, MakeTwin make_twin) {
     }
 }
 
-/// The two-stage step as graphs, beside what `make_twin()` returns.
-template <class B, class Launch, class MakeTwin>
-void add_graphed_two_stage(const std::string& name, MakeTwin make_twin) {
-    add_two_stage<B, Launch>(name, sluice::Schedule::graphed, make_twin);
-}
-
 /// The loop beside what `make_twin(limit, unroll)` returns.
 template <class B, class Count, class MakeTwin>
 void add_while(const std::string& prefix, const std::string& suffix, unsigned limit, int unroll,

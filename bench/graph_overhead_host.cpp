@@ -28,9 +28,10 @@ struct CountTask {
 
 void bench::add_host_benchmarks() {
     using sluice::Host;
+    using sluice::Schedule;
     const auto no_twin = [](auto...) { return NoTwin{}; };
     add_chain<Host, EnqueueTask>("host", 10, no_twin);
-    add_graphed_two_stage<Host, EnqueueTask>("host/two_stage/graphed", no_twin);
+    add_two_stage<Host, EnqueueTask>("host/two_stage/graphed", Schedule::graphed, no_twin);
     for (const int unroll : {1, 4})
         add_while<Host, CountTask>("host", "", 100, unroll, no_twin);
 }
