@@ -28,7 +28,11 @@ constexpr std::size_t words = 100;
 
 /// Some words that steps change, and what a plain loop makes of them.
 struct Steps {
-    Steps() : in(words), out(words), memory(words) { clear(); }
+    Steps() : in(words), out(words), memory(words) {
+        clear();
+        enqueue(stream); // loads the kernel, which a capture without warm-up would have to wait for
+        clear();
+    }
     void clear() {
         std::vector<Word> values(words);
         for (std::size_t i = 0; i < words; ++i)

@@ -38,7 +38,7 @@ struct Node {
     NodeKind kind = NodeKind::empty;
     const Graph* graph = nullptr;     // the one that it was added to
     std::size_t index = 0;            // its place there
-    std::vector<std::size_t> after{}; // the nodes before it, ascending and each once; all of smaller indices
+    std::vector<std::size_t> after{}; // the nodes before it, ascending and each once
 
     std::shared_ptr<Task> task{};
     void* to = nullptr; // of copies and fills
@@ -52,7 +52,7 @@ struct Node {
     std::vector<std::shared_ptr<Graph>> bodies{}; // a condition's, or the child
 };
 
-/// Nodes in an order in which they may run. Nodes stay where they are when others are added.
+/// Nodes, each added after those that come before it. They stay where they are when others are added.
 ///
 /// Not synchronised. What a running executable uses is never changed.
 class Graph {
@@ -82,6 +82,10 @@ public:
         return nodes_.back().get();
     }
 
+    /// Puts `later` behind `earlier`. Throws `Error` if they are not of this graph, or `earlier` was added after
+    /// `later`.
+    void add_dependency(const Node* earlier, const Node* later);
+
     std::size_t size() const noexcept { return nodes_.size(); }
     Node& node(std::size_t index) { return *nodes_[index]; }
     const Node& node(std::size_t index) const { return *nodes_[index]; }
@@ -101,8 +105,8 @@ public:
     /// Whether each node of `these` is among `reached` or comes before one of them.
     bool all_before(const std::vector<std::size_t>& these, const std::vector<std::size_t>& reached) const;
 
-    /// Runs the nodes one after another, on the calling thread. Throws what a node throws; the nodes behind it
-    /// do not run then.
+    /// Runs the nodes one after another in the order in which they were added, on the calling thread. Throws what
+    /// a node throws; the nodes behind it do not run then.
     void run() const;
 
     /// Of the nodes' kinds, order and parameters; of callables, their types.
@@ -271,15 +275,27 @@ inline bool Graph::same_shape(const Graph& other) const {
 inline bool Graph::all_before(const std::vector<std::size_t>& these,
                               const std::vector<std::size_t>& reached) const {
     std::vector<bool> before(size(), false);
-    for (const std::size_t index : reached)
-        before[index] = true;
-    for (std::size_t index = size(); index-- > 0;) {
-        if (!before[index])
+    std::vector<std::size_t> open = reached;
+    while (!open.empty()) {
+        const std::size_t index = open.back();
+        open.pop_back();
+        if (before[index])
             continue;
-        for (const std::size_t earlier : node(index).after)
-            before[earlier] = true;
+        before[index] = true;
+        open.insert(open.end(), node(index).after.begin(), node(index).after.end());
     }
     return std::all_of(these.begin(), these.end(), [&](std::size_t index) { return before[index]; });
+}
+
+inline void Graph::add_dependency(const Node* earlier, const Node* later) {
+    if (earlier == nullptr || earlier->graph != this || later == nullptr || later->graph != this)
+        throw Error("add_dependency: a node is not one of the graph");
+    if (earlier->index >= later->index)
+        throw Error("add_dependency: a node can only come behind one that was added before it");
+    std::vector<std::size_t>& after = node(later->index).after;
+    const auto place = std::lower_bound(after.begin(), after.end(), earlier->index);
+    if (place == after.end() || *place != earlier->index)
+        after.insert(place, earlier->index);
 }
 
 inline void Graph::run() const {

@@ -129,6 +129,10 @@ struct HostGraphs {
         return graph->add(host::Node{.kind = host::NodeKind::child, .bodies = {child->clone()}}, after,
                           count);
     }
+    /// Puts `later` behind `earlier`, which must have been added before it. Throws `Error`.
+    static void add_dependency(NativeGraph graph, NativeNode earlier, NativeNode later) {
+        graph->add_dependency(earlier, later);
+    }
     static void set_copy(NativeExecutable executable, NativeNode node, void* to, const void* from,
                          std::size_t bytes, CopyKind) {
         executable->change(node, host::NodeKind::copy, [&](host::Node& changed) {
