@@ -7,6 +7,7 @@
 
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/control_flow.hpp>
+#include <sluice/graph/graph_capture.hpp>
 #include <sluice/memory/copy.hpp>
 
 #include "graph/branch_ops.hpp"
@@ -210,6 +211,31 @@ TEST_CASE("one condition serves several branches, one after another, and several
     };
     for (int time = 0; time < 3; ++time)
         check_both({{9}, {10}, {25}, {31}, {2}}, {{39}, {43}, {51}, {31}, {23}}, work);
+}
+
+TEST_CASE("a cache of graphs runs branches at once first, then captured, with the same results") {
+    const BasicStream<B> stream;
+    TestCondition again, even;
+    Numbers x(2);
+    GraphCapture<NoKey, B> graphs;
+    for (unsigned i = 0; i < 6; ++i) {
+        put(stream, x, {i, i % 2});
+        graphs.run(stream.ref(), [&](Ref s) {
+            while_nonzero(s, again, [&](Ref body) {
+                ops::multiply_add(body, at(x, 0), 1, 7);
+                ops::decide_below(body, again.setter(body), at(x, 0), 100);
+            });
+            ops::decide_below(s, even.setter(s), at(x, 1), 1);
+            if_nonzero(s, even, [&](Ref body) { ops::multiply_add(body, at(x, 1), 0, 50); });
+        });
+        unsigned expected = i;
+        do {
+            expected += 7;
+        } while (expected < 100);
+        CHECK(read(stream, x) == std::vector<unsigned>{expected, i % 2 == 0 ? 50u : 1u});
+    }
+    CHECK(graphs.counters().refusals == 0);
+    CHECK(graphs.counters().replays == 5);
 }
 
 TEST_CASE("a capture that came to nothing leaves the condition usable") {

@@ -207,9 +207,10 @@ ChildNode<B> BasicGraphBuilder<B>::child(const BasicGraph<B>& graph, const Nodes
 
 template <GraphBackend B>
 template <class... Params, class... Args>
-KernelNode<B, Params...> BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...),
-                                                      const Nodes& after,
-                                                      const Args&... args) requires detail::KernelBackend<B> {
+KernelNode<B, Params...>
+BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...),
+                             [[maybe_unused]] const Nodes& after,
+                             [[maybe_unused]] const Args&... args) requires detail::KernelBackend<B> {
     typename B::NativeNode node{};
 #if SLUICE_HAS_CUDA
     if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
@@ -336,8 +337,9 @@ void BasicBuiltExecutable<B>::set(const ChildNode<B>& node, const BasicGraph<B>&
 
 template <GraphBackend B>
 template <class... Params, class... Args>
-void BasicBuiltExecutable<B>::set_launch(const KernelNode<B, Params...>& node, const KernelDims& dims,
-                                         const Args&... args) {
+void BasicBuiltExecutable<B>::set_launch([[maybe_unused]] const KernelNode<B, Params...>& node,
+                                         [[maybe_unused]] const KernelDims& dims,
+                                         [[maybe_unused]] const Args&... args) {
 #if SLUICE_HAS_CUDA
     if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
         check(node);
