@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -175,6 +176,18 @@ TEST_CASE("a stream that is destroyed while it is being captured ends the captur
     }
     CHECK_FALSE(Host::is_capturing(side.native()));
     Host::free_device(Host::allocate_device(8)); // nothing forbids it any longer
+}
+
+TEST_CASE("a capture that failed keeps nothing, though an event of it lives") {
+    const HostStream stream;
+    HostEvent event;
+    const auto held = std::make_shared<int>(0);
+    CHECK_FALSE(reason_of(stream, [&] {
+                    stream.enqueue([held] { ++*held; });
+                    event.record(stream);
+                    CHECK_THROWS_AS(stream.synchronize(), Error);
+                }).empty());
+    CHECK(held.use_count() == 1);
 }
 
 TEST_CASE("waiting for a stream or event that is being captured is refused") {

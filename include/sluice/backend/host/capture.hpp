@@ -175,7 +175,9 @@ inline std::unique_ptr<Graph> Capture::end(Queue& queue) {
         refuse("end_capture: the thread that began the capture must end it");
     const std::shared_ptr<Capture> self = shared_from_this(); // the queues hold it no longer
     close();
+    std::unique_ptr<Graph> graph; // goes with whatever is thrown, even where events still hold the capture
     const std::lock_guard lock(mutex_);
+    graph = std::move(own_);
     if (!invalid_.empty())
         throw Error("the capture is invalid: " + invalid_);
     for (const Branch& branch : branches_) {
@@ -184,7 +186,7 @@ inline std::unique_ptr<Graph> Capture::end(Queue& queue) {
                         "last wait of the stream that the capture began on");
         }
     }
-    return std::move(own_);
+    return graph;
 }
 
 inline void Capture::join(Queue& queue, const std::vector<std::size_t>& nodes) {
@@ -210,6 +212,9 @@ inline void Capture::leave(Queue& queue) noexcept {
     if (&queue == origin_) {
         const std::shared_ptr<Capture> self = shared_from_this();
         close();
+        std::unique_ptr<Graph> graph;
+        const std::lock_guard lock(mutex_);
+        graph = std::move(own_);
         return;
     }
     const std::lock_guard lock(mutex_);
