@@ -7,6 +7,11 @@
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/capture.hpp>
+#include <sluice/graph/control_flow.hpp>
+#include <sluice/graph/device_scalar.hpp>
+#include <sluice/graph/graph.hpp>
+#include <sluice/graph/graph_builder.hpp>
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
