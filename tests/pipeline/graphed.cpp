@@ -2,6 +2,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "pipeline/capturable.hpp"
 #include "pipeline/chain.hpp"
 #include "support/delayed_backend.hpp"
 
@@ -16,56 +17,17 @@ using Cells = DeviceBuffer<Word, B>;
 constexpr std::size_t words = 40;
 constexpr std::size_t distinct = 3; // Batches that differ, of which the others are repetitions.
 
-/// The numbers of `count` batches that come again and again.
-std::vector<std::size_t> repeating(std::size_t count) {
-    std::vector<std::size_t> batches(count);
-    for (std::size_t i = 0; i < count; ++i)
-        batches[i] = i % distinct;
-    return batches;
-}
-
-/// Stages without any state on the host: what they remember is all that they leave behind.
-struct Memories {
-    Memories() : all(3 * words), staging(words), out(words) {
-        BasicStream<B> stream;
-        fill_bytes(stream, all, 0);
-        stream.synchronize();
-    }
-    auto first() {
-        return [this](Ref stream, PinnedSpan<const Word, B> in, Cells& to) {
-            copy(stream, staging, in);
-            ops::step(stream.native(), to.data(), staging.data(), all.data(), words);
-        };
-    }
-    auto middle() {
-        return [this](Ref stream, Cells& in, Cells& to) {
-            ops::step(stream.native(), to.data(), in.data(), all.data() + words, words);
-        };
-    }
-    auto last(std::size_t index) {
-        return [this, index](Ref stream, Cells& in) {
-            ops::step(stream.native(), out.data(), in.data(), all.data() + index * words, words);
-        };
-    }
-    std::vector<Word> values() {
-        BasicStream<B> stream;
-        std::vector<Word> result(all.size());
-        copy_and_wait(stream, result, all);
-        return result;
-    }
-
-    Cells all, staging, out;
+struct Memories : test::CapturableStages<B> {
+    Memories() : test::CapturableStages<B>(::words) {}
 };
 
-auto make_cells = [](int) { return Cells(words); };
+std::vector<std::size_t> repeating(std::size_t count) { return test::repeating(count, distinct); }
 
-/// What two or three stages remember after `batches`.
 std::vector<Word> expected_memories(int stages, const std::vector<std::size_t>& batches) {
-    const auto all = chain_results(stages, words, batches);
-    std::vector<Word> memories(all.begin() + static_cast<std::ptrdiff_t>(batches.size() * words), all.end());
-    memories.resize(3 * words, 0);
-    return memories;
+    return test::expected_memories(stages, words, batches);
 }
+
+auto make_cells = [](int) { return Cells(words); };
 
 PipelineOptions graphed(int slots) { return {.schedule = Schedule::graphed, .slots = slots}; }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include "pipeline/capturable.hpp"
 #include "pipeline/chain.hpp"
 #include "support/alive.hpp"
 #include "support/gate.hpp"
@@ -48,18 +49,25 @@ bool runtime_allocates() {
 
 // What has been created so far, and allocated, by all threads.
 struct Made {
-    std::uint64_t streams, events, device_allocations, pinned_allocations, heap_allocations;
+    std::uint64_t streams, events, device_allocations, pinned_allocations, graphs, executables,
+        heap_allocations;
 
     static Made so_far() {
         const std::uint64_t heap_allocations = runtime_allocates() ? 0 : HeapCount::total();
         const ObjectCounts& counts = B::counts();
-        return {counts.streams.created, counts.events.created, counts.device_allocations.created,
-                counts.pinned_allocations.created, heap_allocations};
+        return {counts.streams.created,
+                counts.events.created,
+                counts.device_allocations.created,
+                counts.pinned_allocations.created,
+                counts.graphs.created,
+                counts.executables.created,
+                heap_allocations};
     }
     friend bool operator==(const Made&, const Made&) = default;
     friend std::ostream& operator<<(std::ostream& out, const Made& made) {
-        return out << made.streams << " streams, " << made.events << " events, " << made.device_allocations
-                   << " device, " << made.pinned_allocations << " pinned and " << made.heap_allocations
+        return out << made.streams << " streams, " << made.events << " events, " << made.graphs << " graphs, "
+                   << made.executables << " executables, " << made.device_allocations << " device, "
+                   << made.pinned_allocations << " pinned and " << made.heap_allocations
                    << " heap allocations";
     }
 };
@@ -80,12 +88,14 @@ void for_each_pipeline(Check&& check) {
 
 } // namespace
 
-TEST_CASE("Contract 2: counting finds an allocation, a stream and an event") {
+TEST_CASE("Contract 2: counting finds an allocation, a stream, an event, a graph and an executable") {
     const Made before = Made::so_far();
     const BasicStream<B> stream;
     const BasicEvent<B> event;
-    const DeviceBuffer<Word, B> device(1);
+    DeviceBuffer<Word, B> device(1);
     const PinnedBuffer<Word, B> pinned(1);
+    const auto graph = capture(stream, [&](Ref s) { fill_bytes(s, device, 0); });
+    const BasicExecutable<B> executable(graph);
     auto* number = new volatile int(1);
     delete number;
     const Made after = Made::so_far();
@@ -93,6 +103,8 @@ TEST_CASE("Contract 2: counting finds an allocation, a stream and an event") {
     CHECK(after.events == before.events + 1);
     CHECK(after.device_allocations == before.device_allocations + 1);
     CHECK(after.pinned_allocations == before.pinned_allocations + 1);
+    CHECK(after.graphs == before.graphs + 1);
+    CHECK(after.executables == before.executables + 1);
     CHECK((after.heap_allocations > before.heap_allocations || runtime_allocates()));
 }
 
@@ -157,6 +169,40 @@ TEST_CASE("Contract 2: nor does a step with lent streams, a source and a readbac
             CHECK(results == batches);
             CHECK(chain.results(batches) == chain_results(S, words, batches_from(0, batches)));
         });
+    }
+}
+
+TEST_CASE("Contract 2: nor does a graphed step, once its batches have come before in each slot") {
+    constexpr std::size_t distinct = 3;
+    const Inputs<B> inputs(distinct, words);
+    for (const int slots : {1, 2, 4}) {
+        for (const bool last_captured : {true, false}) {
+            if (slots == 1 && !last_captured)
+                continue; // these do not go together
+            CAPTURE(slots);
+            CAPTURE(last_captured);
+            // All pairs of batch and slot; the first step, which has nothing for the last stage, is not captured.
+            const std::size_t warm_up = distinct * static_cast<std::size_t>(slots) + 1;
+            CapturableStages<B> memories(words);
+            TwoStreamPipeline pipeline{
+                Stage{"first", memories.first()},
+                Stage{"last", memories.last(1), StageOptions<B>{.graphed = last_captured}},
+                memories.make_cells(), PipelineOptions{.schedule = Schedule::graphed, .slots = slots}};
+            for (std::size_t batch = 0; batch < warm_up; ++batch)
+                pipeline.submit(inputs[batch % distinct]);
+            const Made before = Made::so_far();
+            for (std::size_t batch = warm_up; batch < warm_up + laps; ++batch) {
+                pipeline.submit(inputs[batch % distinct]);
+                if (batch % 10 == 3)
+                    pipeline.flush();
+            }
+            pipeline.finish();
+            const Made after = Made::so_far();
+            CHECK(after == before);
+            CHECK(pipeline.graph_counters().replays >= laps - laps / 10 - 1); // all but those after a flush
+            CHECK(pipeline.graph_counters().refusals == 0);
+            CHECK(memories.values() == expected_memories(2, words, repeating(warm_up + laps, distinct)));
+        }
     }
 }
 

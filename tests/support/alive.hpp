@@ -14,19 +14,26 @@ struct Alive {
     std::uint64_t events = 0;
     std::uint64_t device_allocations = 0;
     std::uint64_t pinned_allocations = 0;
+    std::uint64_t graphs = 0;
+    std::uint64_t executables = 0;
 
     friend bool operator==(const Alive&, const Alive&) = default;
     friend std::ostream& operator<<(std::ostream& out, const Alive& alive) {
         return out << alive.streams << " streams, " << alive.events << " events, " << alive.device_allocations
-                   << " device and " << alive.pinned_allocations << " pinned allocations";
+                   << " device and " << alive.pinned_allocations << " pinned allocations, " << alive.graphs
+                   << " graphs, " << alive.executables << " executables";
     }
 };
 
 template <Backend B>
 Alive alive_now() {
     const ObjectCounts& counts = B::counts();
-    return {counts.streams.alive, counts.events.alive, counts.device_allocations.alive,
-            counts.pinned_allocations.alive};
+    return {counts.streams.alive,
+            counts.events.alive,
+            counts.device_allocations.alive,
+            counts.pinned_allocations.alive,
+            counts.graphs.alive,
+            counts.executables.alive};
 }
 
 /// Assigns `object` to itself, in a way that compilers do not warn of.
