@@ -358,6 +358,7 @@ TEST_CASE("GraphCapture: other threads' calls do not disturb a capture") {
             while (!stop) {
                 DeviceBuffer<Word, B> buffer(1000);
                 PinnedBuffer<Word, B> pinned(1000);
+                fill_bytes(stream, buffer, 1);
                 copy(stream, pinned, buffer);
                 stream.synchronize();
                 started = true;

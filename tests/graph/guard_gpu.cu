@@ -192,6 +192,8 @@ TEST_CASE_FIXTURE(Fixture, "guard: other threads may use the default stream now 
     std::atomic<int> failures{0};
     std::thread other([&] {
         DeviceBuffer<int, Cuda> memory(1);
+        if (cudaMemset(memory.data(), 0, sizeof(int)) != cudaSuccess)
+            ++failures;
         while (!stop) {
             int out = 0;
             if (cudaMemcpy(&out, memory.data(), sizeof(int), cudaMemcpyDeviceToHost) != cudaSuccess)
@@ -220,6 +222,7 @@ TEST_CASE_FIXTURE(Fixture, "guard: memory that has been freed since is found whe
     GraphCapture<NoKey, Cuda> graphs{options};
     DeviceBuffer<int, Cuda> other(1 << 20);
     int* memory = other.data();
+    fill_bytes(stream, other, 0);
     const auto work = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(memory, 1); };
     for (int run = 0; run < 3; ++run)
         graphs.run(stream, work);

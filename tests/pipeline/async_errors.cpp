@@ -1,5 +1,6 @@
 // Contract 5: work that fails after its stage has returned. On the host a task throws; what a device's fault
 // does is in device_fault.cpp.
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -232,4 +233,33 @@ TEST_CASE("Contract 5: after a fault and resets, a source and a readback go on")
         CHECK(chain.results(results) == chain_results(stages, words, batches_from(0, results)));
         source.rewind();
     });
+}
+
+TEST_CASE(
+    "Contract 5: under graphed, a fault of a run that is not replayed is reported, and reset forgets it") {
+    for (const int slots : {1, 2}) {
+        CAPTURE(slots);
+        bool faulty = true;
+        std::atomic<int> done{0};
+        TwoStreamPipeline pipeline{
+            Stage{"first", [](HostStreamRef stream, const int&, int&) { stream.enqueue([] {}); }},
+            Stage{"last",
+                  [&](HostStreamRef stream, int&) {
+                      stream.enqueue([&done, faulty] {
+                          if (faulty)
+                              throw std::range_error("bad pixel");
+                          ++done;
+                      });
+                  }},
+            [](int) { return 0; }, PipelineOptions{.schedule = Schedule::graphed, .slots = slots}};
+        pipeline.submit(7);
+        CHECK(contains(text_of([&] { pipeline.finish(); }), "bad pixel"));
+        faulty = false;
+        pipeline.reset();
+        // Another batch, and so another capture: what was captured before throws again in each replay.
+        for (int batch = 0; batch < 6; ++batch)
+            pipeline.submit(8);
+        pipeline.finish();
+        CHECK(done == 6);
+    }
 }

@@ -133,6 +133,18 @@ public:
     template <std::invocable<Ref> F>
     Replay recapture(Ref stream, const Key& key, F&& work);
 
+    /// Waits for eager runs that are under way on the side stream. Throws `Error` for a fault of their work, which on the
+    /// Host backend no other stream knows of. Replays are the caller's stream's.
+    void finish() const {
+        if (side_)
+            side_->synchronize();
+    }
+    /// Forgets such a fault.
+    void clear_failure() noexcept {
+        if (side_)
+            B::clear_failure(side_->native());
+    }
+
     const GraphCounters& counters() const noexcept { return counters_; }
     const GraphOptions& options() const noexcept { return options_; }
 

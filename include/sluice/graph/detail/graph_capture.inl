@@ -36,6 +36,8 @@ Replay GraphCapture<Key, B>::run(Ref stream, const Key& key, F&& work) {
     }
 
     const DeviceGuard<B> device(device_);
+    if (side_)
+        B::throw_if_failed(side_->native());
     if (found == nullptr) {
         if (!settled()) {
             work(stream);

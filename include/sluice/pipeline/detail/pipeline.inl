@@ -292,6 +292,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
     try {
         leave();
         streams_.synchronize();
+        graphs_.finish();
     } catch (...) {
         fail(std::exchange(current_stage_, nullptr));
     }
@@ -301,7 +302,9 @@ template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     const Call call(*this, "reset");
     streams_.drain();
+    (void)detail::thrown_text([this] { graphs_.finish(); });
     streams_.clear_failures();
+    graphs_.clear_failure();
     try {
         streams_.synchronize();
     } catch (const Error& error) {

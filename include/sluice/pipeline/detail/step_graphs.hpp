@@ -133,6 +133,20 @@ public:
         ++state_->refusals;
     }
 
+    /// Waits for eager runs aside, and throws their faults; forgets them.
+    void finish() const {
+        if constexpr (GraphBackend<B>) {
+            if (state_)
+                state_->graphs.finish();
+        }
+    }
+    void clear_failure() noexcept {
+        if constexpr (GraphBackend<B>) {
+            if (state_)
+                state_->graphs.clear_failure();
+        }
+    }
+
     /// Orders later work on all captured stages' streams after `origin`, and back.
     void fork(Ref origin) {
         state_->fence.record(origin);
