@@ -1,5 +1,6 @@
 /// \file
-/// Measures the time of one step, usually until the host has enqueued it, of sluice and of its hand-written twin, in alternating bursts.
+/// Measures the time of one step, usually until the host has enqueued it, of sluice and of its hand-written
+/// twin, in alternating bursts.
 ///
 /// A device takes about 1,000 launches ahead of time and then makes the host wait, so a long loop would
 /// measure the device. A burst stays well below that, and between two bursts there is an untimed

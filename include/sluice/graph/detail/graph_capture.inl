@@ -241,8 +241,8 @@ void GraphCapture<Key, B>::run_aside(Ref stream, F& work) {
         work(side_->ref());
         join();
     } catch (...) {
-        // What was enqueued until then still comes before the caller's later work; where events fail, by a wait: nobody
-        // else knows of the side stream, and what its work uses may go.
+        // What was enqueued until then still comes before the caller's later work; where events fail, by a
+        // wait: nobody else knows of the side stream, and what its work uses may go.
         if (!detail::thrown_text(join).empty())
             (void)detail::thrown_text([&] { side_->synchronize(); });
         throw;
