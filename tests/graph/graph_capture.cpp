@@ -28,7 +28,7 @@ constexpr std::size_t words = 100;
 
 /// Some words that steps change, and what a plain loop makes of them.
 struct Steps {
-    Steps() : in(words), out(words), memory(words) {
+    Steps() : in(words, stream), out(words, stream), memory(words, stream) {
         clear();
         enqueue(stream); // loads the kernel, which a capture without warm-up would have to wait for
         clear();
