@@ -31,7 +31,8 @@ struct ScheduleVerdict {
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run,
                                  std::initializer_list<Schedule> schedules = {Schedule::serial,
-                                                                              Schedule::overlapped},
+                                                                              Schedule::overlapped,
+                                                                              Schedule::graphed},
                                  int repeats = 1) {
     ScheduleVerdict verdict;
     if (schedules.size() == 0)
