@@ -3,24 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <sluice/random/philox.hpp>
 #include <stdexcept>
 #include <string>
 
+#include <common/canvas.hpp>
+
 namespace examples {
-namespace {
+namespace canvas {
 
-using sluice::CountedRandom;
-using sluice::RandomKey;
-
-// What a sample draws random numbers for; each has a run of its own.
-enum Operation : std::uint16_t { noise_operation = 1, layout_operation, order_operation };
-
-std::uint32_t below(CountedRandom& random, std::size_t bound) {
-    return random.below(static_cast<std::uint32_t>(bound));
-}
-
-[[noreturn]] void reject(const std::string& what) { throw std::invalid_argument("digit canvas: " + what); }
+void reject(const std::string& what) { throw std::invalid_argument("digit canvas: " + what); }
 
 void require_bytes(std::size_t found, std::size_t expected, const char* what) {
     if (found == expected)
@@ -29,16 +20,13 @@ void require_bytes(std::size_t found, std::size_t expected, const char* what) {
            std::to_string(expected));
 }
 
-/// Checks all but what only segmentation needs.
-void require_usable(const IdxSplit& split, const CanvasSpec& spec) {
-    if (spec.height == 0 || spec.width == 0 || spec.height > largest_canvas_side ||
-        spec.width > largest_canvas_side) {
-        reject("it is " + std::to_string(spec.height) + "×" + std::to_string(spec.width) +
+void require_usable(const IdxSplit& split, std::size_t height, std::size_t width, std::size_t digit) {
+    if (height == 0 || width == 0 || height > largest_canvas_side || width > largest_canvas_side) {
+        reject("it is " + std::to_string(height) + "×" + std::to_string(width) +
                "; expected sides of 1 to 512");
     }
-    if (spec.digit == 0 || spec.digit > std::min(spec.height, spec.width)) {
-        reject("a digit of side " + std::to_string(spec.digit) +
-               " does not fit; expected 1 to the canvas's side");
+    if (digit == 0 || digit > std::min(height, width)) {
+        reject("a digit of side " + std::to_string(digit) + " does not fit; expected 1 to the canvas's side");
     }
     if (split.images.count == 0 || split.images.count != split.labels.values.size()) {
         reject("the split holds " + std::to_string(split.images.count) + " images and " +
@@ -46,6 +34,24 @@ void require_usable(const IdxSplit& split, const CanvasSpec& spec) {
                " labels; expected as many of both, at least one");
     }
 }
+
+void draw_noise(sluice::CountedRandom random, std::span<std::uint8_t> image) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < image.size(); ++i) {
+        if (i % 4 == 0)
+            bits = random.next_u32();
+        image[i] = static_cast<std::uint8_t>(((bits & 0xFFu) * background_noise) >> 8);
+        bits >>= 8;
+    }
+}
+
+} // namespace canvas
+
+namespace {
+
+using namespace canvas;
+using sluice::CountedRandom;
+using sluice::RandomKey;
 
 /// One axis of the triangle filter. Distances are in units of 1/(2·side) of a source pixel, which makes them
 /// whole.
@@ -74,16 +80,6 @@ private:
     std::int64_t centre_;
     std::int64_t support_;
 };
-
-void draw_noise(CountedRandom random, std::span<std::uint8_t> image) {
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < image.size(); ++i) {
-        if (i % 4 == 0)
-            bits = random.next_u32();
-        image[i] = static_cast<std::uint8_t>(((bits & 0xFFu) * background_noise) >> 8);
-        bits >>= 8;
-    }
-}
 
 struct Canvas {
     const CanvasSpec& spec;
@@ -157,7 +153,7 @@ std::uint8_t scaled_grey(std::span<const std::uint8_t> digit, std::size_t rows, 
 void compose_segmentation(const IdxSplit& split, const CanvasSpec& spec, std::uint64_t seed,
                           std::uint32_t epoch, std::uint64_t sample, std::span<std::uint8_t> image,
                           std::span<std::uint8_t> labels) {
-    require_usable(split, spec);
+    require_usable(split, spec.height, spec.width, spec.digit);
     if (spec.cell < spec.digit || spec.height % spec.cell != 0 || spec.width % spec.cell != 0) {
         reject(
             "cells of side " + std::to_string(spec.cell) +
@@ -185,7 +181,7 @@ void compose_segmentation(const IdxSplit& split, const CanvasSpec& spec, std::ui
 std::uint8_t compose_classification(const IdxSplit& split, const CanvasSpec& spec, std::uint64_t seed,
                                     std::uint32_t epoch, std::uint64_t sample,
                                     std::span<std::uint8_t> image) {
-    require_usable(split, spec);
+    require_usable(split, spec.height, spec.width, spec.digit);
     require_bytes(image.size(), image_bytes(spec), "image");
     draw_noise(CountedRandom{RandomKey{seed, epoch, sample, noise_operation}}, image);
     CountedRandom random{RandomKey{seed, epoch, sample, layout_operation}};
