@@ -1,5 +1,6 @@
 /// \file
-/// All of sluice that needs no kernel: backends, memory, random numbers, pipelines.
+/// All of sluice that needs no kernel: backends, memory, random numbers, ragged batches, graphs,
+/// pipelines.
 #pragma once
 
 #include <sluice/backend/config.hpp>
@@ -24,4 +25,8 @@
 #include <sluice/pipeline/stage.hpp>
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 #include <sluice/pipeline/verify.hpp>
+#include <sluice/ragged/layout.hpp>
+#include <sluice/ragged/ragged_batch.hpp>
+#include <sluice/ragged/view.hpp>
+#include <sluice/ragged/workspace.hpp>
 #include <sluice/random/philox.hpp>

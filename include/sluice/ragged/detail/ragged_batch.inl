@@ -1,0 +1,90 @@
+// Bodies of ragged_batch.hpp.
+#pragma once
+
+namespace sluice {
+
+namespace detail {
+
+/// Throws where nothing can be read yet, since the work is only being recorded.
+template <Backend B>
+void refuse_ragged_capture(BasicStreamRef<B> stream, const char* call) {
+    if constexpr (requires { B::is_capturing(stream.native()); }) {
+        if (B::is_capturing(stream.native())) {
+            throw Error(std::string(call) +
+                        ": the batch holds nothing yet while the stream is being captured; ask after a launch");
+        }
+    }
+}
+
+inline std::string ragged_amount(std::int64_t rows, std::int64_t values) {
+    return std::to_string(rows) + (rows == 1 ? " row" : " rows") + " and " + std::to_string(values) +
+           (values == 1 ? " value" : " values");
+}
+
+/// Throws `Error` unless `offsets` are those of rows that hold `values` values in all. Returns the longest row's length.
+/// `who` begins the sentence.
+template <class Offset>
+std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, std::int64_t values) {
+    const std::string what = std::string(who) + ": ";
+    if (offsets.empty())
+        throw Error(what + "there are no offsets; expected one for each row, and the end");
+    if (offsets[0] != 0)
+        throw Error(what + "the offsets start at " + std::to_string(offsets[0]) + "; expected 0");
+    std::int64_t longest = 0;
+    for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
+        const auto begin = static_cast<std::int64_t>(offsets[row]);
+        const auto end = static_cast<std::int64_t>(offsets[row + 1]);
+        if (end < begin) {
+            throw Error(what + "the offsets decrease from " + std::to_string(begin) + " to " + std::to_string(end) +
+                        " at row " + std::to_string(row) + "; expected each to be at least the one before");
+        }
+        if (end - begin > longest)
+            longest = end - begin;
+    }
+    const auto end = static_cast<std::int64_t>(offsets.back());
+    if (end != values) {
+        throw Error(what + "the offsets end at " + std::to_string(end) + " and there are " + std::to_string(values) +
+                    " values; expected the same");
+    }
+    return longest;
+}
+
+} // namespace detail
+
+template <class T, Backend B>
+RaggedCounts RaggedBatch<T, B>::counts_and_wait(BasicStreamRef<B> stream) const {
+    detail::refuse_ragged_capture(stream, "RaggedBatch::counts_and_wait");
+    RaggedCounts result;
+    copy_and_wait(stream, std::span<RaggedCounts>(&result, 1), counts());
+    return result;
+}
+
+template <class T, Backend B>
+void RaggedBatch<T, B>::require_valid_and_wait(BasicStreamRef<B> stream) const {
+    (void)offsets_and_wait(stream);
+}
+
+template <class T, Backend B>
+std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> stream) const {
+    const RaggedCounts held = counts_and_wait(stream);
+    const std::string room = detail::ragged_amount(capacity_.rows, capacity_.values);
+    if (held.refused != 0) {
+        throw Error("a ragged batch with room for " + room + " holds no result: " + std::to_string(held.refused) +
+                    " were needed");
+    }
+    if (held.rows < 0 || held.rows > capacity_.rows || held.values < 0 || held.values > capacity_.values) {
+        throw Error("a ragged batch with room for " + room + " says that it holds " +
+                    detail::ragged_amount(held.rows, held.values));
+    }
+    std::vector<std::int64_t> result(static_cast<std::size_t>(held.rows) + 1);
+    copy_and_wait(stream, result, offsets().first(result.size()));
+    const std::int64_t longest =
+        detail::require_offsets("a ragged batch", std::span<const std::int64_t>(result), held.values);
+    if (longest != held.longest) {
+        throw Error("a ragged batch says that its longest row holds " + std::to_string(held.longest) +
+                    " values, and it holds " + std::to_string(longest));
+    }
+    return result;
+}
+
+} // namespace sluice

@@ -1,0 +1,163 @@
+/// \file
+/// Batches of rows of uneven length in device memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/stream.hpp>
+#include <sluice/memory/buffer.hpp>
+#include <sluice/memory/copy.hpp>
+#include <sluice/ragged/layout.hpp>
+#include <sluice/ragged/view.hpp>
+
+namespace sluice {
+
+/// Owns rows of uneven length: counts, 64-bit offsets and values in one block of device memory (see `RaggedLayout`).
+/// How much it has room for is fixed; how much it holds is a matter of the device memory, which a copy
+/// (`RaggedPacker::copy_to`) or an operation on a stream changes, also as part of a replayed graph. The host does not
+/// know it unless it asks, and waits.
+///
+/// `T` is any trivially copyable type: a number, or a struct such as a box for an inner width. Starts with no rows.
+/// Move-only; its addresses move with it. A moved-from batch may only be assigned to or destroyed. Belongs to the device
+/// that was current when it was made. Not synchronised: one thread at a time.
+template <class T, Backend B = DefaultBackend>
+class RaggedBatch {
+    static_assert(std::is_trivially_copyable_v<T>, "sluice::RaggedBatch: values must be trivially copyable");
+    static_assert(alignof(T) <= RaggedLayout::alignment,
+                  "sluice::RaggedBatch: values are aligned to 256 bytes");
+
+public:
+    using backend = B;
+    using value_type = T;
+
+    /// Has no rows when the constructor returns, for which it waits; any stream may use it at once, and it must
+    /// outlive all work that uses it. Throws `Error` for a capacity below 0, or too little memory.
+    explicit RaggedBatch(RaggedCapacity capacity)
+        : RaggedBatch(capacity, RaggedLayout::of(capacity, sizeof(T))) {
+        const BasicStream<B> stream;
+        clear(stream);
+        stream.synchronize();
+    }
+    /// Allocated, emptied and freed in the order of `stream`, as a `DeviceBuffer`. Throws `Error` likewise.
+    RaggedBatch(RaggedCapacity capacity, BasicStreamRef<B> stream)
+        : capacity_(capacity), layout_(RaggedLayout::of(capacity, sizeof(T))), block_(layout_.bytes, stream) {
+        clear(stream);
+    }
+
+    RaggedBatch(RaggedBatch&&) noexcept = default;
+    RaggedBatch& operator=(RaggedBatch&&) noexcept = default;
+
+    RaggedCapacity capacity() const noexcept { return capacity_; }
+    const RaggedLayout& layout() const noexcept { return layout_; }
+
+    /// For kernels.
+    RaggedView<T> view() noexcept { return target().view(); }
+    RaggedView<const T> view() const noexcept {
+        return {values().data(), offsets().data(), counts().data(), capacity_.rows, capacity_.values};
+    }
+    /// For operations that make its rows.
+    RaggedTarget<T> target() noexcept {
+        return {at<T>(layout_.values_at), at<std::int64_t>(layout_.offsets_at), at<RaggedCounts>(0),
+                capacity_.rows, capacity_.values};
+    }
+
+    /// As many as there is room for; those beyond the rows are undefined.
+    DeviceSpan<T, B> values() noexcept { return {at<T>(layout_.values_at), value_count()}; }
+    DeviceSpan<const T, B> values() const noexcept { return {at<T>(layout_.values_at), value_count()}; }
+    DeviceSpan<const std::int64_t, B> offsets() const noexcept {
+        return {at<std::int64_t>(layout_.offsets_at), static_cast<std::size_t>(capacity_.rows) + 1};
+    }
+    DeviceSpan<const RaggedCounts, B> counts() const noexcept { return {at<RaggedCounts>(0), 1}; }
+    /// Counts, offsets and values together.
+    DeviceSpan<std::byte, B> block() noexcept { return block_.span(); }
+    DeviceSpan<const std::byte, B> block() const noexcept { return block_.span(); }
+
+    /// Leaves no rows, in the order of `stream`. Can be captured.
+    void clear(BasicStreamRef<B> stream) {
+        // The counts and the first offset, all zero.
+        fill_bytes(stream, block_.span().first(layout_.offsets_at + sizeof(std::int64_t)), 0);
+    }
+
+    /// What it holds when `stream` gets there, for which it waits. Throws `Error`, also while `stream` is being
+    /// captured.
+    RaggedCounts counts_and_wait(BasicStreamRef<B> stream) const;
+
+    /// Waits, and throws `Error` unless the offsets start at 0, do not decrease and end at the number of values, there
+    /// is room for rows and values, the longest row is as long as is said, and no operation's result was refused.
+    void require_valid_and_wait(BasicStreamRef<B> stream) const;
+
+    /// The offsets of all rows and their end, after the same checks.
+    std::vector<std::int64_t> offsets_and_wait(BasicStreamRef<B> stream) const;
+
+private:
+    RaggedBatch(RaggedCapacity capacity, const RaggedLayout& layout)
+        : capacity_(capacity), layout_(layout), block_(layout.bytes) {}
+
+    template <class U>
+    U* at(std::size_t byte) const noexcept {
+        return reinterpret_cast<U*>(const_cast<std::byte*>(block_.data()) + byte);
+    }
+    std::size_t value_count() const noexcept { return static_cast<std::size_t>(capacity_.values); }
+
+    RaggedCapacity capacity_;
+    RaggedLayout layout_;
+    DeviceBuffer<std::byte, B> block_;
+};
+
+/// Further values over the rows of a batch, one for each of its values: labels or weights beside boxes. Owns the values
+/// alone; offsets and counts are the batch's. Move-only, as a `DeviceBuffer`.
+template <class U, Backend B = DefaultBackend>
+class RaggedColumn {
+public:
+    using backend = B;
+    using value_type = U;
+
+    /// Room for `values` values, undefined at first. Throws `Error` below 0, or for too little memory.
+    explicit RaggedColumn(std::int64_t values) : values_(checked(values)) {}
+    RaggedColumn(std::int64_t values, BasicStreamRef<B> stream) : values_(checked(values), stream) {}
+
+    std::int64_t capacity() const noexcept { return static_cast<std::int64_t>(values_.size()); }
+    DeviceSpan<U, B> values() noexcept { return values_.span(); }
+    DeviceSpan<const U, B> values() const noexcept { return values_.span(); }
+
+    /// The column's values as rows of `batch`, whatever it holds when a kernel looks. Throws `Error` when the batch has
+    /// room for more values than the column.
+    template <class T>
+    RaggedView<U> view_over(const RaggedBatch<T, B>& batch) {
+        require_room(batch.capacity().values);
+        return batch.view().over(values_.data());
+    }
+    template <class T>
+    RaggedView<const U> view_over(const RaggedBatch<T, B>& batch) const {
+        require_room(batch.capacity().values);
+        return batch.view().over(values_.data());
+    }
+
+private:
+    static std::size_t checked(std::int64_t values) {
+        if (values < 0) {
+            throw Error("a ragged column cannot have room for " + std::to_string(values) +
+                        " values; expected 0 or more");
+        }
+        return static_cast<std::size_t>(values);
+    }
+    void require_room(std::int64_t needed) const {
+        if (needed > capacity()) {
+            throw Error("a ragged column has room for " + std::to_string(capacity()) +
+                        " values and the batch whose rows it shares for " + std::to_string(needed) +
+                        "; expected as many at least");
+        }
+    }
+
+    DeviceBuffer<U, B> values_;
+};
+
+} // namespace sluice
+
+#include <sluice/ragged/detail/ragged_batch.inl>

@@ -1,0 +1,171 @@
+/// \file
+/// Rows of uneven length as kernels see them: views that own nothing.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <sluice/backend/config.hpp>
+
+namespace sluice {
+
+/// How much a ragged batch holds. Lives in device memory, so that one captured graph serves any batch that fits.
+struct RaggedCounts {
+    std::int64_t rows = 0;
+    std::int64_t values = 0;  ///< in all rows together
+    std::int64_t longest = 0; ///< values of the longest row
+    /// Not 0: an operation's result did not fit, and this is how many values (or rows, where those were too many) it
+    /// would have needed. The batch has no rows then.
+    std::int64_t refused = 0;
+
+    friend SLUICE_HOST_DEVICE constexpr bool operator==(const RaggedCounts& a,
+                                                        const RaggedCounts& b) noexcept {
+        return a.rows == b.rows && a.values == b.values && a.longest == b.longest && a.refused == b.refused;
+    }
+};
+
+/// The values of one row. Trivially copyable; owns nothing; for kernels and Host tasks alike.
+template <class T>
+class RowSpan {
+public:
+    using element_type = T;
+    using value_type = std::remove_cv_t<T>;
+
+    constexpr RowSpan() noexcept = default;
+    SLUICE_HOST_DEVICE constexpr RowSpan(T* data, std::int64_t size) noexcept : data_(data), size_(size) {}
+    /// A row of const values, from one of values that may change.
+    template <class U>
+    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) SLUICE_HOST_DEVICE
+        constexpr RowSpan(RowSpan<U> other) noexcept
+        : RowSpan(other.data(), other.size()) {}
+
+    SLUICE_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
+    SLUICE_HOST_DEVICE constexpr std::int64_t size() const noexcept { return size_; }
+    SLUICE_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
+    SLUICE_HOST_DEVICE constexpr T& operator[](std::int64_t index) const noexcept { return data_[index]; }
+    SLUICE_HOST_DEVICE constexpr T* begin() const noexcept { return data_; }
+    SLUICE_HOST_DEVICE constexpr T* end() const noexcept { return data_ + size_; }
+
+private:
+    T* data_ = nullptr;
+    std::int64_t size_ = 0;
+};
+
+/// Rows of uneven length: values one after the other, and for each row the place where it begins. Trivially copyable,
+/// a kernel's argument; owns nothing, so the memory must outlive the work.
+///
+/// Row r holds the values `offset(r)` up to, and without, `offset(r + 1)`; `offset(0)` is 0 and `offset(rows())` is
+/// `size()`. Nothing is checked: `RaggedPacker` and `RaggedBatch::require_valid_and_wait` do that.
+///
+/// A grid is laid out for the capacities, which the host knows; the counts are read where it runs:
+///
+/// \code
+/// __global__ void sums(sluice::RaggedView<const float> rows, float* out) {
+///     const std::int64_t r = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+///     if (r >= rows.rows()) return;
+///     float sum = 0;
+///     for (float value : rows.row(r)) sum += value;
+///     out[r] = sum;
+/// }
+/// \endcode
+template <class T>
+class RaggedView {
+public:
+    using element_type = T;
+    using value_type = std::remove_cv_t<T>;
+
+    constexpr RaggedView() noexcept = default;
+    /// `offsets` has `row_capacity` + 1 elements, `values` `value_capacity`.
+    SLUICE_HOST_DEVICE constexpr RaggedView(T* values, const std::int64_t* offsets,
+                                            const RaggedCounts* counts, std::int64_t row_capacity,
+                                            std::int64_t value_capacity) noexcept
+        : values_(values), offsets_(offsets), counts_(counts), row_capacity_(row_capacity),
+          value_capacity_(value_capacity) {}
+    /// A view of const values, from one of values that may change.
+    template <class U>
+    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) SLUICE_HOST_DEVICE
+        constexpr RaggedView(RaggedView<U> other) noexcept
+        : RaggedView(other.values(), other.offsets(), other.counts_pointer(), other.row_capacity(),
+                     other.value_capacity()) {}
+
+    // Known on the host too.
+    SLUICE_HOST_DEVICE constexpr T* values() const noexcept { return values_; }
+    SLUICE_HOST_DEVICE constexpr const std::int64_t* offsets() const noexcept { return offsets_; }
+    SLUICE_HOST_DEVICE constexpr const RaggedCounts* counts_pointer() const noexcept { return counts_; }
+    /// Rows, and values, that there is room for.
+    SLUICE_HOST_DEVICE constexpr std::int64_t row_capacity() const noexcept { return row_capacity_; }
+    SLUICE_HOST_DEVICE constexpr std::int64_t value_capacity() const noexcept { return value_capacity_; }
+
+    /// Other values over the same rows, at least `value_capacity()` of them: labels over the rows of boxes.
+    template <class U>
+    SLUICE_HOST_DEVICE constexpr RaggedView<U> over(U* values) const noexcept {
+        return {values, offsets_, counts_, row_capacity_, value_capacity_};
+    }
+
+    // These read device memory: for kernels, and for tasks of Host streams.
+    SLUICE_HOST_DEVICE constexpr std::int64_t rows() const noexcept { return counts_->rows; }
+    /// The values of all rows together.
+    SLUICE_HOST_DEVICE constexpr std::int64_t size() const noexcept { return counts_->values; }
+    /// The length of the longest row.
+    SLUICE_HOST_DEVICE constexpr std::int64_t longest() const noexcept { return counts_->longest; }
+    /// Where row `row` begins, of `rows()` + 1 places: the last one is the end.
+    SLUICE_HOST_DEVICE constexpr std::int64_t offset(std::int64_t row) const noexcept {
+        return offsets_[row];
+    }
+    SLUICE_HOST_DEVICE constexpr std::int64_t length(std::int64_t row) const noexcept {
+        return offsets_[row + 1] - offsets_[row];
+    }
+    SLUICE_HOST_DEVICE constexpr RowSpan<T> row(std::int64_t row) const noexcept {
+        const std::int64_t begin = offsets_[row];
+        return {values_ + begin, offsets_[row + 1] - begin};
+    }
+    /// Value `index` of all, whichever row it is in.
+    SLUICE_HOST_DEVICE constexpr T& operator[](std::int64_t index) const noexcept { return values_[index]; }
+    /// The row that value `index`, from 0 to `size()` - 1, is in. Looks at log2(rows) offsets.
+    SLUICE_HOST_DEVICE constexpr std::int64_t row_of(std::int64_t index) const noexcept {
+        // The last row that begins at or before the value; empty rows before it begin there as well.
+        std::int64_t first = 0;
+        std::int64_t last = rows();
+        while (last - first > 1) {
+            const std::int64_t middle = first + (last - first) / 2;
+            if (offsets_[middle] <= index) {
+                first = middle;
+            } else {
+                last = middle;
+            }
+        }
+        return first;
+    }
+
+private:
+    T* values_ = nullptr;
+    const std::int64_t* offsets_ = nullptr;
+    const RaggedCounts* counts_ = nullptr;
+    std::int64_t row_capacity_ = 0;
+    std::int64_t value_capacity_ = 0;
+};
+
+/// What an operation that makes a batch of its own shape writes to. Whoever writes must leave it valid: offsets from 0
+/// on that do not decrease, counts that agree with them. Where the result does not fit, `refuse` leaves no rows.
+template <class T>
+struct RaggedTarget {
+    T* values = nullptr;
+    std::int64_t* offsets = nullptr; ///< `row_capacity` + 1
+    RaggedCounts* counts = nullptr;
+    std::int64_t row_capacity = 0;
+    std::int64_t value_capacity = 0;
+
+    SLUICE_HOST_DEVICE constexpr bool fits(std::int64_t rows, std::int64_t size) const noexcept {
+        return rows <= row_capacity && size <= value_capacity;
+    }
+    /// Leaves no rows, and says how many values (or rows) would have been needed. One thread calls it.
+    SLUICE_HOST_DEVICE constexpr void refuse(std::int64_t needed) const noexcept {
+        *counts = RaggedCounts{0, 0, 0, needed};
+        offsets[0] = 0;
+    }
+    SLUICE_HOST_DEVICE constexpr RaggedView<T> view() const noexcept {
+        return {values, offsets, counts, row_capacity, value_capacity};
+    }
+};
+
+} // namespace sluice
