@@ -25,7 +25,9 @@
 #include <sluice/pipeline/stage.hpp>
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 #include <sluice/pipeline/verify.hpp>
+#include <sluice/ragged/buckets.hpp>
 #include <sluice/ragged/layout.hpp>
+#include <sluice/ragged/packer.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/view.hpp>
 #include <sluice/ragged/workspace.hpp>

@@ -20,8 +20,8 @@ struct RaggedCapacity {
     friend constexpr bool operator==(const RaggedCapacity&, const RaggedCapacity&) noexcept = default;
 };
 
-/// A ragged batch's block: counts, then `rows` + 1 offsets, then values, each at a multiple of `alignment` bytes. The
-/// same on the host and on the device, so that one copy brings all of it over.
+/// A ragged batch's block: counts, then `rows` + 1 offsets, then values, each at a multiple of `alignment`
+/// bytes. The same on the host and on the device, so that one copy brings all of it over.
 struct RaggedLayout {
     static constexpr std::size_t alignment = 256;
 
@@ -29,7 +29,8 @@ struct RaggedLayout {
     std::size_t values_at = 0;  ///< bytes before the values
     std::size_t bytes = 0;      ///< of the whole block
 
-    /// For values of `value_bytes` bytes each. Throws `Error` for a capacity below 0, or one that no memory could hold.
+    /// For values of `value_bytes` bytes each. Throws `Error` for a capacity below 0, or one that no memory
+    /// could hold.
     static RaggedLayout of(RaggedCapacity capacity, std::size_t value_bytes);
 };
 

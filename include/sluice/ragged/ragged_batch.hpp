@@ -18,14 +18,14 @@
 
 namespace sluice {
 
-/// Owns rows of uneven length: counts, 64-bit offsets and values in one block of device memory (see `RaggedLayout`).
-/// How much it has room for is fixed; how much it holds is a matter of the device memory, which a copy
-/// (`RaggedPacker::copy_to`) or an operation on a stream changes, also as part of a replayed graph. The host does not
-/// know it unless it asks, and waits.
+/// Owns rows of uneven length: counts, 64-bit offsets and values in one block of device memory (see
+/// `RaggedLayout`). How much it has room for is fixed; how much it holds is a matter of the device memory,
+/// which a copy (`RaggedPacker::copy_to`) or an operation on a stream changes, also as part of a replayed
+/// graph. The host does not know it unless it asks, and waits.
 ///
-/// `T` is any trivially copyable type: a number, or a struct such as a box for an inner width. Starts with no rows.
-/// Move-only; its addresses move with it. A moved-from batch may only be assigned to or destroyed. Belongs to the device
-/// that was current when it was made. Not synchronised: one thread at a time.
+/// `T` is any trivially copyable type: a number, or a struct such as a box for an inner width. Starts with no
+/// rows. Move-only; its addresses move with it. A moved-from batch may only be assigned to or destroyed.
+/// Belongs to the device that was current when it was made. Not synchronised: one thread at a time.
 template <class T, Backend B = DefaultBackend>
 class RaggedBatch {
     static_assert(std::is_trivially_copyable_v<T>, "sluice::RaggedBatch: values must be trivially copyable");
@@ -36,8 +36,8 @@ public:
     using backend = B;
     using value_type = T;
 
-    /// Has no rows when the constructor returns, for which it waits; any stream may use it at once, and it must
-    /// outlive all work that uses it. Throws `Error` for a capacity below 0, or too little memory.
+    /// Has no rows when the constructor returns, for which it waits; any stream may use it at once, and it
+    /// must outlive all work that uses it. Throws `Error` for a capacity below 0, or too little memory.
     explicit RaggedBatch(RaggedCapacity capacity)
         : RaggedBatch(capacity, RaggedLayout::of(capacity, sizeof(T))) {
         const BasicStream<B> stream;
@@ -84,12 +84,13 @@ public:
         fill_bytes(stream, block_.span().first(layout_.offsets_at + sizeof(std::int64_t)), 0);
     }
 
-    /// What it holds when `stream` gets there, for which it waits. Throws `Error`, also while `stream` is being
-    /// captured.
+    /// What it holds when `stream` gets there, for which it waits. Throws `Error`, also while `stream` is
+    /// being captured.
     RaggedCounts counts_and_wait(BasicStreamRef<B> stream) const;
 
-    /// Waits, and throws `Error` unless the offsets start at 0, do not decrease and end at the number of values, there
-    /// is room for rows and values, the longest row is as long as is said, and no operation's result was refused.
+    /// Waits, and throws `Error` unless the offsets start at 0, do not decrease and end at the number of
+    /// values, there is room for rows and values, the longest row is as long as is said, and no operation's
+    /// result was refused.
     void require_valid_and_wait(BasicStreamRef<B> stream) const;
 
     /// The offsets of all rows and their end, after the same checks.
@@ -110,8 +111,8 @@ private:
     DeviceBuffer<std::byte, B> block_;
 };
 
-/// Further values over the rows of a batch, one for each of its values: labels or weights beside boxes. Owns the values
-/// alone; offsets and counts are the batch's. Move-only, as a `DeviceBuffer`.
+/// Further values over the rows of a batch, one for each of its values: labels or weights beside boxes. Owns
+/// the values alone; offsets and counts are the batch's. Move-only, as a `DeviceBuffer`.
 template <class U, Backend B = DefaultBackend>
 class RaggedColumn {
 public:
@@ -126,8 +127,8 @@ public:
     DeviceSpan<U, B> values() noexcept { return values_.span(); }
     DeviceSpan<const U, B> values() const noexcept { return values_.span(); }
 
-    /// The column's values as rows of `batch`, whatever it holds when a kernel looks. Throws `Error` when the batch has
-    /// room for more values than the column.
+    /// The column's values as rows of `batch`, whatever it holds when a kernel looks. Throws `Error` when the
+    /// batch has room for more values than the column.
     template <class T>
     RaggedView<U> view_over(const RaggedBatch<T, B>& batch) {
         require_room(batch.capacity().values);

@@ -9,13 +9,14 @@
 
 namespace sluice {
 
-/// How much a ragged batch holds. Lives in device memory, so that one captured graph serves any batch that fits.
+/// How much a ragged batch holds. Lives in device memory, so that one captured graph serves any batch that
+/// fits.
 struct RaggedCounts {
     std::int64_t rows = 0;
     std::int64_t values = 0;  ///< in all rows together
     std::int64_t longest = 0; ///< values of the longest row
-    /// Not 0: an operation's result did not fit, and this is how many values (or rows, where those were too many) it
-    /// would have needed. The batch has no rows then.
+    /// Not 0: an operation's result did not fit, and this is how many values (or rows, where those were too
+    /// many) it would have needed. The batch has no rows then.
     std::int64_t refused = 0;
 
     friend SLUICE_HOST_DEVICE constexpr bool operator==(const RaggedCounts& a,
@@ -51,11 +52,12 @@ private:
     std::int64_t size_ = 0;
 };
 
-/// Rows of uneven length: values one after the other, and for each row the place where it begins. Trivially copyable,
-/// a kernel's argument; owns nothing, so the memory must outlive the work.
+/// Rows of uneven length: values one after the other, and for each row the place where it begins. Trivially
+/// copyable, a kernel's argument; owns nothing, so the memory must outlive the work.
 ///
-/// Row r holds the values `offset(r)` up to, and without, `offset(r + 1)`; `offset(0)` is 0 and `offset(rows())` is
-/// `size()`. Nothing is checked: `RaggedPacker` and `RaggedBatch::require_valid_and_wait` do that.
+/// Row r holds the values `offset(r)` up to, and without, `offset(r + 1)`; `offset(0)` is 0 and
+/// `offset(rows())` is `size()`. Nothing is checked: `RaggedPacker` and `RaggedBatch::require_valid_and_wait`
+/// do that.
 ///
 /// A grid is laid out for the capacities, which the host knows; the counts are read where it runs:
 ///
@@ -145,8 +147,9 @@ private:
     std::int64_t value_capacity_ = 0;
 };
 
-/// What an operation that makes a batch of its own shape writes to. Whoever writes must leave it valid: offsets from 0
-/// on that do not decrease, counts that agree with them. Where the result does not fit, `refuse` leaves no rows.
+/// What an operation that makes a batch of its own shape writes to. Whoever writes must leave it valid:
+/// offsets from 0 on that do not decrease, counts that agree with them. Where the result does not fit,
+/// `refuse` leaves no rows.
 template <class T>
 struct RaggedTarget {
     T* values = nullptr;

@@ -17,8 +17,8 @@ class RaggedScratch {
 public:
     RaggedScratch(std::byte* memory, std::size_t bytes) noexcept : memory_(memory), bytes_(bytes) {}
 
-    /// `count` elements, undefined, at a multiple of 256 bytes. Throws `Error`, with what is needed and what is there,
-    /// when the workspace is too small.
+    /// `count` elements, undefined, at a multiple of 256 bytes. Throws `Error`, with what is needed and what
+    /// is there, when the workspace is too small.
     template <class T>
     T* take(std::size_t count) {
         const std::size_t wanted = detail::checked_bytes<T>(count);
@@ -51,12 +51,12 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Temporary memory for operations that say that they need some. Allocated by the constructor; an operation, and a
-/// replay of it, uses what is there. Two operations may share one as long as they run one after the other: on one
-/// stream, or on streams that wait for each other.
+/// Temporary memory for operations that say that they need some. Allocated by the constructor; an operation,
+/// and a replay of it, uses what is there. Two operations may share one as long as they run one after the
+/// other: on one stream, or on streams that wait for each other.
 ///
-/// Move-only. Must outlive the work that uses it, unless made with the stream of that work. Belongs to the device that
-/// was current when it was made.
+/// Move-only. Must outlive the work that uses it, unless made with the stream of that work. Belongs to the
+/// device that was current when it was made.
 template <Backend B = DefaultBackend>
 class RaggedWorkspace {
 public:
@@ -66,7 +66,8 @@ public:
     static constexpr std::size_t default_bytes_per_value = 48;
 
     /// For batches of that capacity, in operands and results. Values that are larger than 8 bytes need
-    /// `bytes_per_value` of four times their size and 16. Throws `Error` for a capacity below 0, or too little memory.
+    /// `bytes_per_value` of four times their size and 16. Throws `Error` for a capacity below 0, or too
+    /// little memory.
     explicit RaggedWorkspace(RaggedCapacity capacity, std::size_t bytes_per_value = default_bytes_per_value)
         : block_(bytes_for(capacity, bytes_per_value)) {}
     /// Allocated and freed in the order of `stream`.

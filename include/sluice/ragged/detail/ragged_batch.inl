@@ -10,8 +10,9 @@ template <Backend B>
 void refuse_ragged_capture(BasicStreamRef<B> stream, const char* call) {
     if constexpr (requires { B::is_capturing(stream.native()); }) {
         if (B::is_capturing(stream.native())) {
-            throw Error(std::string(call) +
-                        ": the batch holds nothing yet while the stream is being captured; ask after a launch");
+            throw Error(
+                std::string(call) +
+                ": the batch holds nothing yet while the stream is being captured; ask after a launch");
         }
     }
 }
@@ -21,8 +22,8 @@ inline std::string ragged_amount(std::int64_t rows, std::int64_t values) {
            (values == 1 ? " value" : " values");
 }
 
-/// Throws `Error` unless `offsets` are those of rows that hold `values` values in all. Returns the longest row's length.
-/// `who` begins the sentence.
+/// Throws `Error` unless `offsets` are those of rows that hold `values` values in all. Returns the longest
+/// row's length. `who` begins the sentence.
 template <class Offset>
 std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, std::int64_t values) {
     const std::string what = std::string(who) + ": ";
@@ -35,16 +36,17 @@ std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, s
         const auto begin = static_cast<std::int64_t>(offsets[row]);
         const auto end = static_cast<std::int64_t>(offsets[row + 1]);
         if (end < begin) {
-            throw Error(what + "the offsets decrease from " + std::to_string(begin) + " to " + std::to_string(end) +
-                        " at row " + std::to_string(row) + "; expected each to be at least the one before");
+            throw Error(what + "the offsets decrease from " + std::to_string(begin) + " to " +
+                        std::to_string(end) + " at row " + std::to_string(row) +
+                        "; expected each to be at least the one before");
         }
         if (end - begin > longest)
             longest = end - begin;
     }
     const auto end = static_cast<std::int64_t>(offsets.back());
     if (end != values) {
-        throw Error(what + "the offsets end at " + std::to_string(end) + " and there are " + std::to_string(values) +
-                    " values; expected the same");
+        throw Error(what + "the offsets end at " + std::to_string(end) + " and there are " +
+                    std::to_string(values) + " values; expected the same");
     }
     return longest;
 }
@@ -69,8 +71,8 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
     const RaggedCounts held = counts_and_wait(stream);
     const std::string room = detail::ragged_amount(capacity_.rows, capacity_.values);
     if (held.refused != 0) {
-        throw Error("a ragged batch with room for " + room + " holds no result: " + std::to_string(held.refused) +
-                    " were needed");
+        throw Error("a ragged batch with room for " + room +
+                    " holds no result: " + std::to_string(held.refused) + " were needed");
     }
     if (held.rows < 0 || held.rows > capacity_.rows || held.values < 0 || held.values > capacity_.values) {
         throw Error("a ragged batch with room for " + room + " says that it holds " +

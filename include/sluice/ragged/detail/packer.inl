@@ -1,0 +1,376 @@
+// Bodies of packer.hpp.
+#pragma once
+
+namespace sluice {
+
+// One row at a time
+// -----------------------------------------------------------------------------------------------------
+
+template <class T, Backend B>
+std::span<const T> RaggedPacker<T, B>::row(std::int64_t row) const {
+    if (row < 0 || row >= rows()) {
+        throw Error("RaggedPacker::row: row " + std::to_string(row) + " was asked for, of " +
+                    std::to_string(rows()));
+    }
+    const auto index = static_cast<std::size_t>(row);
+    const auto begin = static_cast<std::size_t>(offsets()[index]);
+    return values().subspan(begin, static_cast<std::size_t>(offsets()[index + 1]) - begin);
+}
+
+template <class T, Backend B>
+std::vector<std::int64_t> RaggedPacker<T, B>::lengths() const {
+    std::vector<std::int64_t> result(static_cast<std::size_t>(rows()));
+    for (std::size_t row = 0; row < result.size(); ++row)
+        result[row] = offsets()[row + 1] - offsets()[row];
+    return result;
+}
+
+template <class T, Backend B>
+void RaggedPacker<T, B>::clear(RaggedCapacity capacity) {
+    const RaggedLayout layout = RaggedLayout::of(capacity, sizeof(T));
+    if (layout.bytes > block_.bytes()) {
+        throw Error("RaggedPacker::clear: room for " + detail::ragged_amount(capacity.rows, capacity.values) +
+                    " takes " + std::to_string(layout.bytes) + " bytes, and the packer was made with " +
+                    std::to_string(block_.bytes()));
+    }
+    block_.wait();
+    layout_ = layout;
+    capacity_ = capacity;
+    empty();
+}
+
+template <class T, Backend B>
+void RaggedPacker<T, B>::require_room(std::int64_t rows, std::int64_t values) const {
+    if (rows <= capacity_.rows && values <= capacity_.values) [[likely]]
+        return;
+    throw Error("RaggedPacker: " + detail::ragged_amount(rows, values) + " are needed, and room for " +
+                detail::ragged_amount(capacity_.rows, capacity_.values) + " is available");
+}
+
+template <class T, Backend B>
+void RaggedPacker<T, B>::append(const T* values, std::int64_t count) noexcept {
+    RaggedCounts& counts = held();
+    if (count > 0) // memcpy may not be given null, even for no bytes
+        std::memcpy(at<T>(layout_.values_at) + counts.values, values,
+                    static_cast<std::size_t>(count) * sizeof(T));
+    counts.values += count;
+    if (count > counts.longest)
+        counts.longest = count;
+    places()[++counts.rows] = counts.values;
+}
+
+template <class T, Backend B>
+void RaggedPacker<T, B>::add_row(std::span<const T> row) {
+    const auto count = static_cast<std::int64_t>(row.size());
+    require_room(rows() + 1, size() + count);
+    block_.wait();
+    append(row.data(), count);
+}
+
+// All rows
+// -----------------------------------------------------------------------------------------------------
+
+template <class T, Backend B>
+template <detail::RowsOf<T> Rows>
+void RaggedPacker<T, B>::pack(const Rows& rows) {
+    clear();
+    // All of it first, so that the refusal says what would do.
+    std::int64_t count = 0;
+    std::int64_t total = 0;
+    for (const auto& row : rows) {
+        ++count;
+        total += static_cast<std::int64_t>(std::span<const T>(row).size());
+    }
+    require_room(count, total);
+    for (const auto& row : rows) {
+        const std::span<const T> values(row);
+        append(values.data(), static_cast<std::int64_t>(values.size()));
+    }
+}
+
+template <class T, Backend B>
+template <detail::Integers Lengths>
+void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths) {
+    clear();
+    const auto all = std::span(lengths);
+    const auto total = static_cast<std::int64_t>(values.size());
+    std::int64_t left = total;
+    for (std::size_t row = 0; row < all.size(); ++row) {
+        const auto length = static_cast<std::int64_t>(all[row]);
+        if (length < 0) {
+            throw Error("RaggedPacker::pack: row " + std::to_string(row) + " has a length of " +
+                        std::to_string(length) + "; expected 0 or more");
+        }
+        if (length > left) {
+            throw Error("RaggedPacker::pack: the lengths add up to more than the " + std::to_string(total) +
+                        " values, from row " + std::to_string(row) + " on; expected the same");
+        }
+        left -= length;
+    }
+    if (left != 0) {
+        throw Error("RaggedPacker::pack: the lengths add up to " + std::to_string(total - left) +
+                    " and there are " + std::to_string(total) + " values; expected the same");
+    }
+    require_room(static_cast<std::int64_t>(all.size()), total);
+    const T* next = values.data();
+    for (const auto given : all) {
+        const auto length = static_cast<std::int64_t>(given);
+        append(next, length);
+        next += length;
+    }
+}
+
+template <class T, Backend B>
+template <detail::Integers Offsets>
+void RaggedPacker<T, B>::pack_offsets(std::span<const T> values, const Offsets& offsets) {
+    clear();
+    using Offset = std::remove_cv_t<typename decltype(std::span(offsets))::element_type>;
+    const auto all = std::span<const Offset>(offsets);
+    const auto total = static_cast<std::int64_t>(values.size());
+    (void)detail::require_offsets("RaggedPacker::pack_offsets", all, total);
+    require_room(static_cast<std::int64_t>(all.size()) - 1, total);
+    for (std::size_t row = 0; row + 1 < all.size(); ++row) {
+        const auto begin = static_cast<std::int64_t>(all[row]);
+        append(values.data() + begin, static_cast<std::int64_t>(all[row + 1]) - begin);
+    }
+}
+
+template <class T, Backend B>
+template <detail::Integers Ids>
+void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_ids, std::int64_t rows) {
+    clear();
+    const auto ids = std::span(row_ids);
+    if (ids.size() != values.size()) {
+        throw Error("RaggedPacker::pack_row_ids: there are " + std::to_string(ids.size()) + " row ids and " +
+                    std::to_string(values.size()) + " values; expected the same");
+    }
+    std::int64_t former = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto id = static_cast<std::int64_t>(ids[i]);
+        if (id < 0 || id >= rows) {
+            throw Error("RaggedPacker::pack_row_ids: value " + std::to_string(i) + " is in row " +
+                        std::to_string(id) + ", of " + std::to_string(rows) + " rows");
+        }
+        if (id < former) {
+            throw Error("RaggedPacker::pack_row_ids: the rows decrease from " + std::to_string(former) +
+                        " to " + std::to_string(id) + " at value " + std::to_string(i) +
+                        "; expected them in order");
+        }
+        former = id;
+    }
+    if (rows < 0)
+        throw Error("RaggedPacker::pack_row_ids: there cannot be " + std::to_string(rows) + " rows");
+    require_room(rows, static_cast<std::int64_t>(values.size()));
+    std::size_t begin = 0;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        std::size_t end = begin;
+        while (end < ids.size() && static_cast<std::int64_t>(ids[end]) == row)
+            ++end;
+        append(values.data() + begin, static_cast<std::int64_t>(end - begin));
+        begin = end;
+    }
+}
+
+namespace detail {
+
+/// Throws unless `size` values are whole rows of `width` values each, and `rows` of them where that is known.
+inline void require_padded(const char* who, std::size_t size, std::int64_t width, std::size_t rows) {
+    const bool whole = width >= 0 && (width == 0 || rows <= size / static_cast<std::size_t>(width)) &&
+                       rows * static_cast<std::size_t>(width) == size;
+    if (!whole) {
+        throw Error(std::string(who) + ": the padded array holds " + std::to_string(size) +
+                    " values; expected " + std::to_string(rows) + " rows of " + std::to_string(width));
+    }
+}
+
+} // namespace detail
+
+template <class T, Backend B>
+template <detail::Integers Lengths>
+void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t width, const Lengths& lengths) {
+    clear();
+    const auto all = std::span(lengths);
+    detail::require_padded("RaggedPacker::pack_padded", padded.size(), width, all.size());
+    std::int64_t total = 0;
+    for (std::size_t row = 0; row < all.size(); ++row) {
+        const auto length = static_cast<std::int64_t>(all[row]);
+        if (length < 0 || length > width) {
+            throw Error("RaggedPacker::pack_padded: row " + std::to_string(row) + " has a length of " +
+                        std::to_string(length) + "; expected 0 to the width, " + std::to_string(width));
+        }
+        total += length;
+    }
+    require_room(static_cast<std::int64_t>(all.size()), total);
+    for (std::size_t row = 0; row < all.size(); ++row)
+        append(padded.data() + row * static_cast<std::size_t>(width), static_cast<std::int64_t>(all[row]));
+}
+
+template <class T, Backend B>
+template <detail::Integers Mask>
+void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask) {
+    clear();
+    const auto real = std::span(mask);
+    if (width < 1)
+        throw Error("RaggedPacker::pack_masked: rows have a width of " + std::to_string(width) +
+                    "; expected 1 or more");
+    if (real.size() != padded.size()) {
+        throw Error("RaggedPacker::pack_masked: the mask holds " + std::to_string(real.size()) +
+                    " elements and the padded array " + std::to_string(padded.size()) +
+                    "; expected the same");
+    }
+    const auto across = static_cast<std::size_t>(width);
+    const std::size_t rows = padded.size() / across;
+    detail::require_padded("RaggedPacker::pack_masked", padded.size(), width, rows);
+    std::int64_t total = 0;
+    for (const auto element : real)
+        total += element != 0 ? 1 : 0;
+    require_room(static_cast<std::int64_t>(rows), total);
+    T* to = at<T>(layout_.values_at);
+    RaggedCounts& counts = held();
+    for (std::size_t row = 0; row < rows; ++row) {
+        const std::int64_t begin = counts.values;
+        for (std::size_t i = row * across; i < (row + 1) * across; ++i) {
+            if (real[i] != 0)
+                to[counts.values++] = padded[i];
+        }
+        if (counts.values - begin > counts.longest)
+            counts.longest = counts.values - begin;
+        places()[++counts.rows] = counts.values;
+    }
+}
+
+// To the device and back
+// -----------------------------------------------------------------------------------------------------
+
+template <class T, Backend B>
+void RaggedPacker<T, B>::copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& batch) const {
+    if (!(batch.capacity() == capacity_)) {
+        const RaggedCapacity other = batch.capacity();
+        throw Error("RaggedPacker::copy_to: the packer is laid out for " +
+                    detail::ragged_amount(capacity_.rows, capacity_.values) + ", the batch for " +
+                    detail::ragged_amount(other.rows, other.values) +
+                    "; expected the same: clear(batch.capacity()) before packing lays it out anew");
+    }
+    const bool recorded = detail::records(stream);
+    const std::size_t length = recorded ? layout_.bytes : bytes();
+    copy(stream, batch.block().first(length), PinnedSpan<const std::byte, B>(block_.data(), length));
+    if (!recorded)
+        block_.mark_in_use(stream);
+}
+
+template <class T, Backend B>
+void RaggedPacker<T, B>::mark_in_use(BasicStreamRef<B> stream) const {
+    detail::refuse_ragged_capture(stream, "RaggedPacker::mark_in_use");
+    block_.mark_in_use(stream);
+}
+
+template <class U, Backend B>
+void RaggedColumnPacker<U, B>::begin(std::int64_t values) {
+    block_.wait();
+    size_ = 0;
+    if (values > room_) {
+        throw Error("RaggedColumnPacker: the rows that it shares have room for " + std::to_string(values) +
+                    " values, and it for " + std::to_string(room_) + "; expected as many at least");
+    }
+    laid_out_ = values;
+}
+
+template <class U, Backend B>
+template <class T, detail::RowsOf<U> Rows>
+void RaggedColumnPacker<U, B>::pack(const RaggedPacker<T, B>& shape, const Rows& rows) {
+    begin(shape.capacity().values);
+    const auto offsets = shape.offsets();
+    std::size_t row = 0;
+    for (const auto& given : rows) {
+        const std::span<const U> values(given);
+        if (row + 1 < offsets.size()) {
+            const auto expected = static_cast<std::size_t>(offsets[row + 1] - offsets[row]);
+            if (values.size() != expected) {
+                throw Error("RaggedColumnPacker: row " + std::to_string(row) + " has " +
+                            std::to_string(values.size()) + " values, and the row that it shares " +
+                            std::to_string(expected) + "; expected the same");
+            }
+            if (!values.empty())
+                std::memcpy(data() + offsets[row], values.data(), values.size_bytes());
+        }
+        ++row;
+    }
+    if (row + 1 != offsets.size()) {
+        throw Error("RaggedColumnPacker: there are " + std::to_string(row) + " rows, and " +
+                    std::to_string(shape.rows()) + " to be shared; expected the same");
+    }
+    size_ = shape.size();
+}
+
+template <class U, Backend B>
+template <class T>
+void RaggedColumnPacker<U, B>::pack_values(const RaggedPacker<T, B>& shape, std::span<const U> values) {
+    begin(shape.capacity().values);
+    if (static_cast<std::int64_t>(values.size()) != shape.size()) {
+        throw Error("RaggedColumnPacker: there are " + std::to_string(values.size()) + " values, and " +
+                    std::to_string(shape.size()) + " in the rows that it shares; expected the same");
+    }
+    if (!values.empty())
+        std::memcpy(data(), values.data(), values.size_bytes());
+    size_ = shape.size();
+}
+
+template <class U, Backend B>
+void RaggedColumnPacker<U, B>::copy_to(BasicStreamRef<B> stream, RaggedColumn<U, B>& column) const {
+    if (column.capacity() < laid_out_) {
+        throw Error("RaggedColumnPacker::copy_to: the rows have room for " + std::to_string(laid_out_) +
+                    " values, and the column for " + std::to_string(column.capacity()) +
+                    "; expected as many at least");
+    }
+    const bool recorded = detail::records(stream);
+    const auto count = static_cast<std::size_t>(recorded ? laid_out_ : size_);
+    if (count == 0)
+        return;
+    copy(stream, column.values().first(count), PinnedSpan<const U, B>(data(), count));
+    if (!recorded)
+        block_.mark_in_use(stream);
+}
+
+template <class U, Backend B>
+void RaggedColumnPacker<U, B>::mark_in_use(BasicStreamRef<B> stream) const {
+    detail::refuse_ragged_capture(stream, "RaggedColumnPacker::mark_in_use");
+    block_.mark_in_use(stream);
+}
+
+namespace detail {
+
+template <class U, Backend B>
+std::vector<std::vector<U>> ragged_lists(BasicStreamRef<B> stream, const std::vector<std::int64_t>& offsets,
+                                         DeviceSpan<const U, B> values) {
+    // Not a vector, which would have no data() for bool.
+    PinnedBuffer<U, B> all(static_cast<std::size_t>(offsets.back()));
+    copy(stream, all, values.first(all.size()));
+    stream.synchronize();
+    std::vector<std::vector<U>> lists;
+    lists.reserve(offsets.size() - 1);
+    for (std::size_t row = 0; row + 1 < offsets.size(); ++row)
+        lists.emplace_back(all.data() + offsets[row], all.data() + offsets[row + 1]);
+    return lists;
+}
+
+} // namespace detail
+
+template <class T, Backend B>
+std::vector<std::vector<T>> to_lists_and_wait(std::type_identity_t<BasicStreamRef<B>> stream,
+                                              const RaggedBatch<T, B>& batch) {
+    return detail::ragged_lists<T, B>(stream, batch.offsets_and_wait(stream), batch.values());
+}
+
+template <class U, class T, Backend B>
+std::vector<std::vector<U>> to_lists_and_wait(std::type_identity_t<BasicStreamRef<B>> stream,
+                                              const RaggedBatch<T, B>& batch,
+                                              const RaggedColumn<U, B>& column) {
+    const std::vector<std::int64_t> offsets = batch.offsets_and_wait(stream);
+    if (offsets.back() > column.capacity()) {
+        throw Error("to_lists_and_wait: the rows hold " + std::to_string(offsets.back()) +
+                    " values, and the column has room for " + std::to_string(column.capacity()));
+    }
+    return detail::ragged_lists<U, B>(stream, offsets, column.values());
+}
+
+} // namespace sluice

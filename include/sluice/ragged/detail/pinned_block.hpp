@@ -1,0 +1,94 @@
+/// \file
+/// Pinned memory that knows until when it is being read.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/event.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/memory/buffer.hpp>
+
+namespace sluice::detail {
+
+/// Pinned memory, and an event behind the work that reads it. `wait` comes before each change, and before the
+/// memory goes. A moved-from block has none.
+template <Backend B>
+class PinnedBlock {
+public:
+    explicit PinnedBlock(std::size_t bytes)
+        : memory_(bytes), read_(EventOptions{.sleep_while_waiting = true}) {}
+    PinnedBlock(PinnedBlock&& other) noexcept
+        : memory_(std::move(other.memory_)), read_(std::move(other.read_)), reader_(other.reader_),
+          in_use_(std::exchange(other.in_use_, false)) {}
+    PinnedBlock& operator=(PinnedBlock&& other) noexcept {
+        if (this != &other) {
+            wait_quietly();
+            memory_ = std::move(other.memory_);
+            read_ = std::move(other.read_);
+            reader_ = other.reader_;
+            in_use_ = std::exchange(other.in_use_, false);
+        }
+        return *this;
+    }
+    ~PinnedBlock() { wait_quietly(); }
+
+    std::byte* data() const noexcept { return const_cast<std::byte*>(memory_.data()); }
+    std::size_t bytes() const noexcept { return memory_.bytes(); }
+
+    /// What `stream` has been handed so far reads the memory, beside what was said before.
+    void mark_in_use(BasicStreamRef<B> stream) {
+        try {
+            // One event stands for all readers.
+            if (in_use_ && !(reader_ == stream.native()))
+                stream.wait(read_);
+            read_.record(stream);
+        } catch (...) {
+            // No event will tell of the end, and the memory must not change before it.
+            try {
+                stream.synchronize();
+            } catch (...) {
+            }
+            throw;
+        }
+        reader_ = stream.native();
+        in_use_ = true;
+    }
+
+    bool in_use() const { return in_use_ && !read_.done(); }
+
+    /// Returns when the memory may change. Throws `Error` for a fault of the work that reads it, once.
+    void wait() {
+        if (!in_use_) [[likely]]
+            return;
+        in_use_ = false;
+        read_.synchronize();
+    }
+
+private:
+    void wait_quietly() noexcept {
+        try {
+            wait();
+        } catch (...) {
+            // The stream has failed, and whoever waits for it is told so.
+        }
+    }
+
+    PinnedBuffer<std::byte, B> memory_;
+    BasicEvent<B> read_;
+    typename B::NativeStream reader_{};
+    bool in_use_ = false;
+};
+
+/// Whether `stream` records what it is handed.
+template <Backend B>
+bool records(BasicStreamRef<B> stream) {
+    if constexpr (requires { B::is_capturing(stream.native()); }) {
+        return B::is_capturing(stream.native());
+    } else {
+        return false;
+    }
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,241 @@
+/// \file
+/// From scattered rows in host memory to a ragged batch on the device, with one copy.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sluice/ragged/detail/pinned_block.hpp>
+#include <sluice/ragged/ragged_batch.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+template <class R, class T>
+concept RowsOf = requires(const R& rows) {
+    std::span<const T>(*std::begin(rows));
+    std::end(rows);
+};
+
+template <class R>
+concept Integers = requires(const R& range) {
+    std::span(range);
+}
+&&std::integral<typename decltype(std::span(std::declval<const R&>()))::value_type>;
+
+} // namespace detail
+
+/// Gathers rows in one pinned block, laid out as a `RaggedBatch` of the same capacity, and copies counts,
+/// offsets and values together. The block is allocated once; packing again allocates nothing.
+///
+/// There are two ways to fill it: `clear` and `add_row` for one row at a time, or a `pack` function for all
+/// rows, which replaces what was there. All check what they are given and throw `Error`, with what is needed
+/// and what is available where it does not fit; `add_row` leaves the packer as it was then, a `pack` function
+/// leaves it without rows.
+///
+/// The block must not change while it is being read. Changes therefore wait for copies that `copy_to` has
+/// enqueued, if they are still on their way; two packers in turns never wait. Of a copy that was captured the
+/// packer knows nothing: call `mark_in_use` after each launch of the graph. (In the slots of a `Source`,
+/// which waits by itself, neither matters.)
+///
+/// Move-only; a moved-from packer may only be assigned to or destroyed. Belongs to the device that was
+/// current when it was made. Not synchronised: one thread at a time.
+///
+/// \code
+/// sluice::RaggedPacker<Box> packer{{.rows = 1024, .values = 8192}};
+/// sluice::RaggedBatch<Box> batch{packer.capacity()};
+/// packer.clear();
+/// for (const Image& image : images) packer.add_row(image.boxes);
+/// packer.copy_to(stream, batch);
+/// \endcode
+template <class T, Backend B = DefaultBackend>
+class RaggedPacker {
+    static_assert(std::is_trivially_copyable_v<T>, "sluice::RaggedPacker: values must be trivially copyable");
+    static_assert(alignof(T) <= RaggedLayout::alignment,
+                  "sluice::RaggedPacker: values are aligned to 256 bytes");
+
+public:
+    using backend = B;
+    using value_type = T;
+
+    /// Without rows. Throws `Error` for a capacity below 0, or too little memory.
+    explicit RaggedPacker(RaggedCapacity capacity)
+        : layout_(RaggedLayout::of(capacity, sizeof(T))), capacity_(capacity), block_(layout_.bytes) {
+        empty();
+    }
+
+    RaggedPacker(RaggedPacker&&) noexcept = default;
+    RaggedPacker& operator=(RaggedPacker&&) noexcept = default;
+
+    /// What it is laid out for.
+    RaggedCapacity capacity() const noexcept { return capacity_; }
+    /// Rows, and values in all of them, that it holds.
+    std::int64_t rows() const noexcept { return counts().rows; }
+    std::int64_t size() const noexcept { return counts().values; }
+    std::int64_t longest() const noexcept { return counts().longest; }
+    /// Whether so many more rows, with so many values in all, fit.
+    bool fits(std::int64_t rows, std::int64_t values) const noexcept {
+        return rows <= capacity_.rows - this->rows() && values <= capacity_.values - size();
+    }
+    /// Bytes of an eager copy: all up to the last value.
+    std::size_t bytes() const noexcept {
+        return size() > 0
+                   ? layout_.values_at + static_cast<std::size_t>(size()) * sizeof(T)
+                   : layout_.offsets_at + (static_cast<std::size_t>(rows()) + 1) * sizeof(std::int64_t);
+    }
+
+    // What it holds. Good until the next change.
+    const RaggedCounts& counts() const noexcept { return *at<RaggedCounts>(0); }
+    /// Where each row begins, and the end.
+    std::span<const std::int64_t> offsets() const noexcept {
+        return {at<std::int64_t>(layout_.offsets_at), static_cast<std::size_t>(rows()) + 1};
+    }
+    std::span<const T> values() const noexcept {
+        return {at<T>(layout_.values_at), static_cast<std::size_t>(size())};
+    }
+    /// Throws `Error` when there is no such row.
+    std::span<const T> row(std::int64_t row) const;
+    std::vector<std::int64_t> lengths() const;
+    /// As a kernel would see it; for Host code.
+    RaggedView<const T> view() const noexcept {
+        return {at<T>(layout_.values_at), at<std::int64_t>(layout_.offsets_at), at<RaggedCounts>(0),
+                capacity_.rows, capacity_.values};
+    }
+
+    /// Leaves no rows.
+    void clear() {
+        block_.wait();
+        empty();
+    }
+    /// Leaves no rows, and lays the block out for batches of another capacity, such as a bucket's. Throws
+    /// `Error` when that takes more bytes than the block has, and changes nothing.
+    void clear(RaggedCapacity capacity);
+
+    /// Adds a row, which may be empty. Throws `Error` when it does not fit.
+    void add_row(std::span<const T> row);
+
+    /// One row for each element of `rows`, of which a `std::span<const T>` can be made.
+    template <detail::RowsOf<T> Rows>
+    void pack(const Rows& rows);
+    /// From values one after the other, and the length of each row. Throws `Error` for a length below 0, or
+    /// lengths that add up to something else than the number of values.
+    template <detail::Integers Lengths>
+    void pack(std::span<const T> values, const Lengths& lengths);
+    /// From values one after the other, and offsets, one more than there are rows. Throws `Error` unless they
+    /// start at 0, do not decrease, and end at the number of values.
+    template <detail::Integers Offsets>
+    void pack_offsets(std::span<const T> values, const Offsets& offsets);
+    /// From values one after the other, and the row of each. Throws `Error` for rows that decrease, or that
+    /// are not in 0 … `rows` - 1; those that do not occur are empty.
+    template <detail::Integers Ids>
+    void pack_row_ids(std::span<const T> values, const Ids& row_ids, std::int64_t rows);
+    /// From a [rows, `width`] array, and how many values at the beginning of each row are real. Throws
+    /// `Error` for a length outside 0 … `width`, or an array of another size.
+    template <detail::Integers Lengths>
+    void pack_padded(std::span<const T> padded, std::int64_t width, const Lengths& lengths);
+    /// From a [rows, `width`] array, and an array of the same shape that is not 0 where a value is real.
+    /// Throws `Error` for a width below 1, or arrays of other sizes.
+    template <detail::Integers Mask>
+    void pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask);
+
+    /// Gives `batch` the rows held, in the order of `stream`, with one copy. It is as long as what is held,
+    /// or, while the stream is being captured, the whole block: replays bring over whatever the block holds
+    /// when they come to it, so the packer must outlive them, stay where it is, and keep its capacity. Throws
+    /// `Error` when the capacities differ.
+    void copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& batch) const;
+
+    /// The next change waits for what `stream` has been handed so far, such as a replay of a captured copy.
+    /// Throws `Error`, also while the stream is being captured.
+    void mark_in_use(BasicStreamRef<B> stream) const;
+    /// Whether a change would wait. Throws `Error` for a fault of the work that reads the block.
+    bool in_use() const { return block_.in_use(); }
+
+private:
+    template <class U>
+    U* at(std::size_t byte) const noexcept {
+        return reinterpret_cast<U*>(block_.data() + byte);
+    }
+    RaggedCounts& held() noexcept { return *at<RaggedCounts>(0); }
+    std::int64_t* places() noexcept { return at<std::int64_t>(layout_.offsets_at); }
+    void empty() noexcept {
+        held() = RaggedCounts{};
+        places()[0] = 0;
+    }
+    void require_room(std::int64_t rows, std::int64_t values) const;
+    void append(const T* values, std::int64_t count) noexcept;
+
+    RaggedLayout layout_;
+    RaggedCapacity capacity_;
+    mutable detail::PinnedBlock<B> block_; // The event behind a copy changes with the copy.
+};
+
+/// Gathers further values over the rows of a `RaggedPacker`, such as a label for each box, in a pinned block
+/// of its own, and copies them to a `RaggedColumn`. What is said of `RaggedPacker` about changes, captures
+/// and threads holds here.
+template <class U, Backend B = DefaultBackend>
+class RaggedColumnPacker {
+    static_assert(std::is_trivially_copyable_v<U>,
+                  "sluice::RaggedColumnPacker: values must be trivially copyable");
+
+public:
+    using backend = B;
+    using value_type = U;
+
+    /// Room for `values` values. Throws `Error` below 0, or for too little memory.
+    explicit RaggedColumnPacker(std::int64_t values)
+        : room_(values), laid_out_(values), block_(RaggedLayout::of({0, values}, sizeof(U)).bytes) {}
+
+    RaggedColumnPacker(RaggedColumnPacker&&) noexcept = default;
+    RaggedColumnPacker& operator=(RaggedColumnPacker&&) noexcept = default;
+
+    std::int64_t size() const noexcept { return size_; }
+    std::span<const U> values() const noexcept { return {data(), static_cast<std::size_t>(size_)}; }
+
+    /// One row for each of `shape`'s, of the same length. Throws `Error` where they differ, with the row, or
+    /// where `shape` has room for more values than this; nothing is held then.
+    template <class T, detail::RowsOf<U> Rows>
+    void pack(const RaggedPacker<T, B>& shape, const Rows& rows);
+    /// The values of all rows one after the other. Throws `Error` unless there are `shape.size()`.
+    template <class T>
+    void pack_values(const RaggedPacker<T, B>& shape, std::span<const U> values);
+
+    /// Gives `column` the values held, in the order of `stream`, with one copy: those that are held, or,
+    /// while the stream is being captured, as many as the shape had room for. Throws `Error` when the column
+    /// has less room.
+    void copy_to(BasicStreamRef<B> stream, RaggedColumn<U, B>& column) const;
+
+    void mark_in_use(BasicStreamRef<B> stream) const;
+    bool in_use() const { return block_.in_use(); }
+
+private:
+    U* data() const noexcept { return reinterpret_cast<U*>(block_.data()); }
+    void begin(std::int64_t values);
+
+    std::int64_t room_;
+    std::int64_t laid_out_; // What the shape has room for.
+    std::int64_t size_ = 0;
+    mutable detail::PinnedBlock<B> block_;
+};
+
+/// The rows that `batch` holds when `stream` gets there, for which it waits. Throws `Error` as
+/// `RaggedBatch::require_valid_and_wait` does.
+template <class T, Backend B>
+std::vector<std::vector<T>> to_lists_and_wait(std::type_identity_t<BasicStreamRef<B>> stream,
+                                              const RaggedBatch<T, B>& batch);
+/// The values of `column` over those rows.
+template <class U, class T, Backend B>
+std::vector<std::vector<U>> to_lists_and_wait(std::type_identity_t<BasicStreamRef<B>> stream,
+                                              const RaggedBatch<T, B>& batch,
+                                              const RaggedColumn<U, B>& column);
+
+} // namespace sluice
+
+#include <sluice/ragged/detail/packer.inl>
