@@ -26,6 +26,7 @@
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 #include <sluice/pipeline/verify.hpp>
 #include <sluice/ragged/buckets.hpp>
+#include <sluice/ragged/column_packer.hpp>
 #include <sluice/ragged/layout.hpp>
 #include <sluice/ragged/packer.hpp>
 #include <sluice/ragged/ragged_batch.hpp>

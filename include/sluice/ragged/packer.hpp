@@ -177,64 +177,11 @@ private:
     mutable detail::PinnedBlock<B> block_; // The event behind a copy changes with the copy.
 };
 
-/// Gathers further values over the rows of a `RaggedPacker`, such as a label for each box, in a pinned block
-/// of its own, and copies them to a `RaggedColumn`. What is said of `RaggedPacker` about changes, captures
-/// and threads holds here.
-template <class U, Backend B = DefaultBackend>
-class RaggedColumnPacker {
-    static_assert(std::is_trivially_copyable_v<U>,
-                  "sluice::RaggedColumnPacker: values must be trivially copyable");
-
-public:
-    using backend = B;
-    using value_type = U;
-
-    /// Room for `values` values. Throws `Error` below 0, or for too little memory.
-    explicit RaggedColumnPacker(std::int64_t values)
-        : room_(values), laid_out_(values), block_(RaggedLayout::of({0, values}, sizeof(U)).bytes) {}
-
-    RaggedColumnPacker(RaggedColumnPacker&&) noexcept = default;
-    RaggedColumnPacker& operator=(RaggedColumnPacker&&) noexcept = default;
-
-    std::int64_t size() const noexcept { return size_; }
-    std::span<const U> values() const noexcept { return {data(), static_cast<std::size_t>(size_)}; }
-
-    /// One row for each of `shape`'s, of the same length. Throws `Error` where they differ, with the row, or
-    /// where `shape` has room for more values than this; nothing is held then.
-    template <class T, detail::RowsOf<U> Rows>
-    void pack(const RaggedPacker<T, B>& shape, const Rows& rows);
-    /// The values of all rows one after the other. Throws `Error` unless there are `shape.size()`.
-    template <class T>
-    void pack_values(const RaggedPacker<T, B>& shape, std::span<const U> values);
-
-    /// Gives `column` the values held, in the order of `stream`, with one copy: those that are held, or,
-    /// while the stream is being captured, as many as the shape had room for. Throws `Error` when the column
-    /// has less room.
-    void copy_to(BasicStreamRef<B> stream, RaggedColumn<U, B>& column) const;
-
-    void mark_in_use(BasicStreamRef<B> stream) const;
-    bool in_use() const { return block_.in_use(); }
-
-private:
-    U* data() const noexcept { return reinterpret_cast<U*>(block_.data()); }
-    void begin(std::int64_t values);
-
-    std::int64_t room_;
-    std::int64_t laid_out_; // What the shape has room for.
-    std::int64_t size_ = 0;
-    mutable detail::PinnedBlock<B> block_;
-};
-
 /// The rows that `batch` holds when `stream` gets there, for which it waits. Throws `Error` as
 /// `RaggedBatch::require_valid_and_wait` does.
 template <class T, Backend B>
 std::vector<std::vector<T>> to_lists_and_wait(std::type_identity_t<BasicStreamRef<B>> stream,
                                               const RaggedBatch<T, B>& batch);
-/// The values of `column` over those rows.
-template <class U, class T, Backend B>
-std::vector<std::vector<U>> to_lists_and_wait(std::type_identity_t<BasicStreamRef<B>> stream,
-                                              const RaggedBatch<T, B>& batch,
-                                              const RaggedColumn<U, B>& column);
 
 } // namespace sluice
 
