@@ -1,0 +1,156 @@
+// RaggedPacker: what does not fit, or cannot be rows, is refused with the numbers, and the packer goes on.
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/ragged/packer.hpp>
+
+#include "ragged/random_rows.hpp"
+#include "support/backend.hpp"
+#include "support/error_text.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Packer = RaggedPacker<int, B>;
+
+const std::vector<int> five{1, 2, 3, 4, 5};
+
+/// What `pack(packer)` is refused with. No row is held then, and the packer takes rows again.
+template <class F>
+std::string refusal(Packer& packer, F&& pack) {
+    packer.pack(Lists<int>{{7}});
+    const std::string text = text_of([&] { pack(packer); });
+    CHECK(packer.rows() == 0);
+    CHECK(packer.size() == 0);
+    packer.pack(Lists<int>{{8}, {9}});
+    CHECK(packer.lengths() == std::vector<std::int64_t>{1, 1});
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("RaggedPacker: too many rows or values, with needed and available") {
+    Packer packer({3, 6});
+    const auto check = [&](const std::string& text, const char* needed) {
+        CAPTURE(text);
+        CHECK(contains(text, std::string(needed) + " are needed"));
+        CHECK(contains(text, "room for 3 rows and 6 values is available"));
+    };
+    check(refusal(packer,
+                  [](Packer& p) {
+                      p.pack(Lists<int>{{1, 2, 3}, {4, 5, 6, 7}});
+                  }),
+          "2 rows and 7 values");
+    check(refusal(packer, [](Packer& p) { p.pack(Lists<int>(4)); }), "4 rows and 0 values");
+    check(refusal(packer, [](Packer& p) { p.pack(five, std::vector{5, 0, 0, 0}); }), "4 rows and 5 values");
+    check(refusal(packer,
+                  [](Packer& p) {
+                      p.pack_offsets(five, std::vector{0, 5, 5, 5, 5, 5});
+                  }),
+          "5 rows and 5 values");
+    check(refusal(packer,
+                  [](Packer& p) {
+                      p.pack_row_ids(five, std::vector{0, 0, 0, 0, 0}, 100);
+                  }),
+          "100 rows and 5 values");
+    const std::vector<int> padded(12);
+    check(refusal(packer,
+                  [&](Packer& p) {
+                      p.pack_padded(padded, 4, std::vector{4, 4, 4});
+                  }),
+          "3 rows and 12 values");
+    check(refusal(packer, [&](Packer& p) { p.pack_masked(padded, 3, std::vector<char>(12)); }),
+          "4 rows and 0 values");
+
+    // A row that does not fit leaves those before it.
+    packer.pack(Lists<int>{{1, 2}, {3}});
+    check(text_of([&] { packer.add_row(std::vector{4, 5, 6, 7}); }), "3 rows and 7 values");
+    CHECK(packer.rows() == 2);
+    packer.add_row(std::vector{4, 5, 6});
+    check(text_of([&] { packer.add_row({}); }), "4 rows and 6 values");
+    CHECK(packer.lengths() == std::vector<std::int64_t>{2, 1, 3});
+}
+
+TEST_CASE("RaggedPacker: offsets that decrease, do not start at 0, or do not end at the values") {
+    Packer packer({10, 20});
+    const auto with = [&](const std::vector<std::int64_t>& offsets) {
+        return refusal(packer, [&](Packer& p) { p.pack_offsets(five, offsets); });
+    };
+    CHECK(contains(with({0, 3, 2, 5}), "decrease from 3 to 2 at row 1"));
+    CHECK(contains(with({0, -1, 5}), "decrease from 0 to -1 at row 0"));
+    CHECK(contains(with({1, 3, 5}), "start at 1; expected 0"));
+    CHECK(contains(with({-1, 3, 5}), "start at -1; expected 0"));
+    CHECK(contains(with({0, 3, 6}), "end at 6 and there are 5 values"));
+    CHECK(contains(with({0, 3, 4}), "end at 4 and there are 5 values"));
+    CHECK(contains(with({}), "no offsets"));
+    CHECK(contains(with({0, std::int64_t{1} << 40}), "end at 1099511627776"));
+}
+
+TEST_CASE("RaggedPacker: lengths below 0, or of another sum") {
+    Packer packer({10, 20});
+    const auto with = [&](const std::vector<std::int64_t>& lengths) {
+        return refusal(packer, [&](Packer& p) { p.pack(five, lengths); });
+    };
+    CHECK(contains(with({2, -1, 4}), "row 1 has a length of -1"));
+    CHECK(contains(with({2, 2}), "add up to 4 and there are 5 values"));
+    CHECK(contains(with({2, 2, 2}), "more than the 5 values, from row 2 on"));
+    // Sums that would overflow come no further.
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    CHECK(contains(with({most, most, 7}), "more than the 5 values, from row 0 on"));
+}
+
+TEST_CASE("RaggedPacker: row ids out of order, or of no row") {
+    Packer packer({10, 20});
+    const auto with = [&](const std::vector<int>& ids, std::int64_t rows) {
+        return refusal(packer, [&](Packer& p) { p.pack_row_ids(five, ids, rows); });
+    };
+    CHECK(contains(with({0, 1, 1, 0, 2}, 3), "decrease from 1 to 0 at value 3"));
+    CHECK(contains(with({0, 1, 1, 2, 3}, 3), "value 4 is in row 3, of 3 rows"));
+    CHECK(contains(with({-1, 1, 1, 2, 2}, 3), "value 0 is in row -1"));
+    CHECK(contains(with({0, 1}, 3), "2 row ids and 5 values"));
+    CHECK(contains(text_of([&] { packer.pack_row_ids({}, std::vector<int>{}, -1); }), "-1 rows"));
+}
+
+TEST_CASE("RaggedPacker: padded arrays of other sizes, and rows longer than their width") {
+    Packer packer({10, 20});
+    const std::vector<int> six(6);
+    const auto with = [&](std::int64_t width, const std::vector<int>& lengths) {
+        return refusal(packer, [&](Packer& p) { p.pack_padded(six, width, lengths); });
+    };
+    CHECK(contains(with(3, {3, 4}), "row 1 has a length of 4; expected 0 to the width, 3"));
+    CHECK(contains(with(3, {-1, 0}), "row 0 has a length of -1"));
+    CHECK(contains(with(4, {1, 1}), "holds 6 values; expected 2 rows of 4"));
+    CHECK(contains(with(0, {0, 0}), "expected 2 rows of 0"));
+    CHECK(contains(with(-3, {0, 0}), "expected 2 rows of -3"));
+    // rows * width wraps around to the right size
+    CHECK(contains(with(std::int64_t{1} << 62, {0, 0, 0, 0}), "holds 6 values"));
+
+    const auto masked = [&](std::int64_t width, std::size_t mask) {
+        return refusal(packer, [&](Packer& p) { p.pack_masked(six, width, std::vector<char>(mask, 1)); });
+    };
+    CHECK(contains(masked(3, 5), "mask holds 5 elements and the padded array 6"));
+    CHECK(contains(masked(4, 6), "holds 6 values; expected 1 rows of 4"));
+    CHECK(contains(masked(0, 6), "width of 0; expected 1 or more"));
+}
+
+TEST_CASE("RaggedPacker: other capacities, other rows") {
+    const BasicStream<B> stream;
+    Packer packer({10, 20});
+    RaggedBatch<int, B> batch({10, 24}, stream);
+    const std::string text = text_of([&] { packer.copy_to(stream, batch); });
+    CHECK(contains(text, "laid out for 10 rows and 20 values, the batch for 10 rows and 24 values"));
+    CHECK(batch.counts_and_wait(stream) == RaggedCounts{});
+
+    CHECK(contains(text_of([&] { (void)packer.row(0); }), "row 0 was asked for, of 0"));
+    CHECK(contains(text_of([&] { (void)packer.row(-1); }), "row -1"));
+    const std::string room = text_of([&] { packer.clear({1000, 1000}); });
+    CHECK(contains(room, "1000 rows and 1000 values takes"));
+    CHECK(packer.capacity() == RaggedCapacity{10, 20});
+}
