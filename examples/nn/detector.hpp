@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <nn/bfloat16.hpp>
+#include <nn/float16.hpp>
 #include <nn/layer_shape.hpp>
 #include <nn/products.hpp>
 #include <sluice/backend/stream.hpp>

@@ -3,6 +3,7 @@
 
 #include <nn/operators/bodies/elementwise.hpp>
 #include <nn/operators/bodies/loss.hpp>
+#include <nn/operators/bodies/maps.hpp>
 #include <nn/operators/bodies/pixels.hpp>
 #include <nn/operators/bodies/sums.hpp>
 
@@ -13,3 +14,4 @@ using OperatorBackend = sluice::Cuda;
 } // namespace nn
 
 #include <nn/operators/bodies/instantiate.hpp>
+#include <nn/operators/bodies/instantiate_maps.hpp>

@@ -3,6 +3,7 @@
 
 #include <nn/operators/bodies/elementwise.hpp>
 #include <nn/operators/bodies/loss.hpp>
+#include <nn/operators/bodies/maps.hpp>
 #include <nn/operators/bodies/pixels.hpp>
 #include <nn/operators/bodies/sums.hpp>
 
@@ -22,3 +23,4 @@ std::size_t sum_scratch(std::size_t rows, std::size_t columns) {
 } // namespace nn
 
 #include <nn/operators/bodies/instantiate.hpp>
+#include <nn/operators/bodies/instantiate_maps.hpp>

@@ -5,16 +5,20 @@
 #include <cstddef>
 #include <memory>
 
+#include <nn/float16.hpp>
 #include <nn/matrix.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace nn {
 
-/// How a device multiplies. Storage and sums are float32 either way; the Host backend always multiplies in float32.
+/// How a device multiplies matrices of float32. Storage and sums are float32 either way; the Host backend always
+/// multiplies in float32.
 enum class Precision {
     float32,
     /// Factors rounded to TF32 (10 bits of mantissa) where the device has matrix units for it.
     tf32,
+    /// Factors rounded to bfloat16 (7 bits of mantissa) likewise. A network that says so stores them in it, too.
+    bfloat16,
 };
 
 /// What a product does besides multiplying: `out = alpha * op(a) * op(b) + beta * out`, then `bias`, then ReLU.
@@ -31,10 +35,16 @@ struct ProductOptions {
     sluice::DeviceSpan<const float, B> bias = {};
     /// Replaces negative results by 0. Needs a bias.
     bool relu = false;
+    /// Above 1: `a`, `b` and `out` are each so many matrices of equal size, one below the other, which are multiplied
+    /// pair by pair. Such products have no bias.
+    std::size_t parts = 1;
 };
 
 /// Multiplies matrices in stream order. The same shapes and values give the same bits, on any stream and in any run
 /// on the same kind of machine.
+///
+/// Matrices of Bfloat16 are multiplied too, into float32 or, rounded once the sum is complete (and a second time with
+/// a bias), into Bfloat16.
 ///
 /// An object is driven by one thread, and by one stream at a time: it may hold workspace that its products share.
 /// Objects are independent of each other. What it needs for a shape is made when the shape comes first; after
@@ -52,6 +62,12 @@ public:
     /// `out` is written without being read. Throws `sluice::Error` when the shapes do not fit or a matrix is empty.
     void multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
                   Matrix<const float, sluice::Host> b, Matrix<float, sluice::Host> out,
+                  const ProductOptions<sluice::Host>& options = {});
+    void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
+                  Matrix<const Bfloat16, sluice::Host> b, Matrix<float, sluice::Host> out,
+                  const ProductOptions<sluice::Host>& options = {});
+    void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
+                  Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
                   const ProductOptions<sluice::Host>& options = {});
 };
 
@@ -71,14 +87,25 @@ public:
     void multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
                   Matrix<const float, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
                   const ProductOptions<sluice::Cuda>& options = {});
+    void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
+                  Matrix<const Bfloat16, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
+                  const ProductOptions<sluice::Cuda>& options = {});
+    void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
+                  Matrix<const Bfloat16, sluice::Cuda> b, Matrix<Bfloat16, sluice::Cuda> out,
+                  const ProductOptions<sluice::Cuda>& options = {});
 
 private:
+    template <class T, class Out>
+    void multiply_any(sluice::CudaStreamRef stream, const Matrix<const T, sluice::Cuda>& a,
+                      const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
+                      const ProductOptions<sluice::Cuda>& options);
+
     class Plans;
     std::unique_ptr<Plans> plans_;
 };
 #endif
 
-/// The three lengths of a product.
+/// The three lengths of a product, of each part where there are several.
 struct ProductShape {
     std::size_t m = 0;
     std::size_t n = 0;
@@ -88,9 +115,9 @@ struct ProductShape {
 };
 
 /// The product's lengths, if its parts fit together. Throws `sluice::Error` otherwise.
-template <sluice::Backend B>
-ProductShape checked_shape(const Matrix<const float, B>& a, const Matrix<const float, B>& b,
-                           const Matrix<float, B>& out, const ProductOptions<B>& options);
+template <class T, class Out, sluice::Backend B>
+ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b,
+                           const Matrix<Out, B>& out, const ProductOptions<B>& options);
 
 /// A product in plain loops, for builds without OpenBLAS: `out = alpha * op(a) * op(b) + beta * out`.
 void multiply_plainly(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
@@ -98,19 +125,31 @@ void multiply_plainly(const ProductShape& shape, const float* a, bool transpose_
 
 // ---------------------------------------------------------------------------------------------------------------
 
-template <sluice::Backend B>
-ProductShape checked_shape(const Matrix<const float, B>& a, const Matrix<const float, B>& b,
-                           const Matrix<float, B>& out, const ProductOptions<B>& options) {
+template <class T, class Out, sluice::Backend B>
+ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b,
+                           const Matrix<Out, B>& out, const ProductOptions<B>& options) {
     const auto text = [](std::size_t rows, std::size_t columns) {
         return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
     };
-    const std::size_t m = options.transpose_a ? a.columns() : a.rows();
-    const std::size_t k = options.transpose_a ? a.rows() : a.columns();
-    const std::size_t k_of_b = options.transpose_b ? b.columns() : b.rows();
-    const std::size_t n = options.transpose_b ? b.rows() : b.columns();
-    if (k != k_of_b || out.rows() != m || out.columns() != n || m == 0 || n == 0 || k == 0) [[unlikely]] {
+    const std::size_t parts = options.parts;
+    if (parts == 0 || a.rows() % parts != 0 || b.rows() % parts != 0 || out.rows() % parts != 0 ||
+        (parts > 1 && !options.bias.empty())) [[unlikely]] {
+        throw sluice::Error("matrix product: " + std::to_string(parts) + " parts of " +
+                            std::to_string(a.rows()) + ", " + std::to_string(b.rows()) + " and " +
+                            std::to_string(out.rows()) + " rows and a bias of " +
+                            std::to_string(options.bias.size()) +
+                            " elements; expected rows that can be parted, and no bias with several parts");
+    }
+    const std::size_t a_rows = a.rows() / parts;
+    const std::size_t b_rows = b.rows() / parts;
+    const std::size_t m = options.transpose_a ? a.columns() : a_rows;
+    const std::size_t k = options.transpose_a ? a_rows : a.columns();
+    const std::size_t k_of_b = options.transpose_b ? b.columns() : b_rows;
+    const std::size_t n = options.transpose_b ? b_rows : b.columns();
+    if (k != k_of_b || out.rows() / parts != m || out.columns() != n || m == 0 || n == 0 || k == 0)
+        [[unlikely]] {
         throw sluice::Error("matrix product: " + text(m, k) + " times " + text(k_of_b, n) + " into " +
-                            text(out.rows(), out.columns()) +
+                            text(out.rows() / parts, out.columns()) +
                             "; expected [m, k] times [k, n] into [m, n], none 0");
     }
     if (!options.bias.empty() && (options.bias.size() != n || options.beta != 0.0f)) [[unlikely]] {

@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 #include <nn/operators/elementwise.hpp>
@@ -53,12 +54,26 @@ Handle make_handle() {
     return Handle{native};
 }
 
-/// A row-major matrix [rows, columns] is, to cuBLASLt, a column-major one [columns, rows].
-Layout make_layout(std::size_t rows, std::size_t columns) {
+/// What cuBLASLt calls our elements.
+template <class T>
+inline constexpr cudaDataType_t type_of = std::is_same_v<T, Bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
+
+/// A row-major matrix [rows, columns] is, to cuBLASLt, a column-major one [columns, rows]. Several parts follow one
+/// another.
+Layout make_layout(cudaDataType_t type, std::size_t parts, std::size_t rows, std::size_t columns) {
     cublasLtMatrixLayout_t native = nullptr;
     NN_CUBLAS_CHECK(
-        cublasLtMatrixLayoutCreate(&native, CUDA_R_32F, columns, rows, static_cast<std::int64_t>(columns)));
-    return Layout{native};
+        cublasLtMatrixLayoutCreate(&native, type, columns, rows, static_cast<std::int64_t>(columns)));
+    Layout layout{native};
+    if (parts > 1) {
+        const auto count = static_cast<std::int32_t>(parts);
+        const auto stride = static_cast<std::int64_t>(rows * columns);
+        NN_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(native, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                                         sizeof(count)));
+        NN_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(native, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                         &stride, sizeof(stride)));
+    }
+    return layout;
 }
 
 template <class T>
@@ -79,6 +94,9 @@ std::uint32_t alignment_of(const void* address) {
 /// Everything that the choice of an algorithm depends on.
 struct Key {
     ProductShape shape;
+    std::size_t parts;
+    cudaDataType_t factors;
+    cudaDataType_t result;
     bool transpose_a;
     bool transpose_b;
     bool accumulate;
@@ -128,8 +146,10 @@ private:
     Plan make(const Key& key, const float* bias) const {
         Key apart = key;
         apart.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-        const cublasComputeType_t asked =
-            precision_ == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+        const cublasComputeType_t asked = key.factors != CUDA_R_32F           ? CUBLAS_COMPUTE_32F
+                                          : precision_ == Precision::tf32     ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                          : precision_ == Precision::bfloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF
+                                                                              : CUBLAS_COMPUTE_32F;
         for (const cublasComputeType_t compute : {asked, CUBLAS_COMPUTE_32F}) {
             for (const Key& choice : {key, apart}) {
                 Plan plan = describe(choice, compute, bias);
@@ -148,9 +168,12 @@ private:
     static Plan describe(const Key& key, cublasComputeType_t compute, const float* bias) {
         const auto [m, n, k] = key.shape;
         Plan plan;
-        plan.a = key.transpose_a ? make_layout(k, m) : make_layout(m, k);
-        plan.b = key.transpose_b ? make_layout(n, k) : make_layout(k, n);
-        plan.out = make_layout(m, n);
+        const auto layout = [&](cudaDataType_t type, std::size_t rows, std::size_t columns, bool transposed) {
+            return make_layout(type, key.parts, transposed ? columns : rows, transposed ? rows : columns);
+        };
+        plan.a = layout(key.factors, m, k, key.transpose_a);
+        plan.b = layout(key.factors, k, n, key.transpose_b);
+        plan.out = layout(key.result, m, n, false);
         cublasLtMatmulDesc_t native = nullptr;
         NN_CUBLAS_CHECK(cublasLtMatmulDescCreate(&native, compute, CUDA_R_32F));
         plan.operation = Operation{native};
@@ -174,9 +197,10 @@ private:
         set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignment_a);
         set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignment_out);
         set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.alignment_out);
-        // Parts of a sum that is split over k are added up from the workspace, in order.
-        const std::uint32_t reductions =
-            CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+        // Parts of a sum that is split over k are added up from the workspace, in order, and in float32.
+        const std::uint32_t reductions = key.result == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                                                                        CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE
+                                                                  : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
         set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
 
         cublasLtMatmulHeuristicResult_t result{};
@@ -205,19 +229,26 @@ MatrixProducts<sluice::Cuda>::MatrixProducts(MatrixProducts&&) noexcept = defaul
 MatrixProducts<sluice::Cuda>& MatrixProducts<sluice::Cuda>::operator=(MatrixProducts&&) noexcept = default;
 MatrixProducts<sluice::Cuda>::~MatrixProducts() = default;
 
-void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
-                                            Matrix<const float, sluice::Cuda> b,
-                                            Matrix<float, sluice::Cuda> out,
-                                            const ProductOptions<sluice::Cuda>& options) {
+template <class T, class Out>
+void MatrixProducts<sluice::Cuda>::multiply_any(sluice::CudaStreamRef stream,
+                                                const Matrix<const T, sluice::Cuda>& a,
+                                                const Matrix<const T, sluice::Cuda>& b,
+                                                const Matrix<Out, sluice::Cuda>& out,
+                                                const ProductOptions<sluice::Cuda>& options) {
     const ProductShape shape = checked_shape(a, b, out, options);
     const float* const bias = options.bias.data();
-    const cublasLtEpilogue_t epilogue = bias == nullptr ? CUBLASLT_EPILOGUE_DEFAULT
-                                        : options.relu  ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                                        : CUBLASLT_EPILOGUE_BIAS;
+    // A bias of float32 goes with a result of float32 only.
+    const bool fusible = bias != nullptr && std::is_same_v<Out, float>;
+    const cublasLtEpilogue_t epilogue = !fusible       ? CUBLASLT_EPILOGUE_DEFAULT
+                                        : options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                       : CUBLASLT_EPILOGUE_BIAS;
     const bool on_device = !options.device_factors.empty();
     const float* const alpha = on_device ? options.device_factors.data() : &options.alpha;
     const float* const beta = on_device ? options.device_factors.data() + 1 : &options.beta;
     const Key key{.shape = shape,
+                  .parts = options.parts,
+                  .factors = type_of<T>,
+                  .result = type_of<Out>,
                   .transpose_a = options.transpose_a,
                   .transpose_b = options.transpose_b,
                   .accumulate = on_device || options.beta != 0.0f,
@@ -235,6 +266,27 @@ void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream, Matrix
                                    Plans::workspace_bytes, stream.native()));
     if (bias != nullptr && !plan.fused)
         add_bias(stream, out, options.bias, options.relu);
+}
+
+void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
+                                            Matrix<const float, sluice::Cuda> b,
+                                            Matrix<float, sluice::Cuda> out,
+                                            const ProductOptions<sluice::Cuda>& options) {
+    multiply_any<float, float>(stream, a, b, out, options);
+}
+void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream,
+                                            Matrix<const Bfloat16, sluice::Cuda> a,
+                                            Matrix<const Bfloat16, sluice::Cuda> b,
+                                            Matrix<float, sluice::Cuda> out,
+                                            const ProductOptions<sluice::Cuda>& options) {
+    multiply_any<Bfloat16, float>(stream, a, b, out, options);
+}
+void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream,
+                                            Matrix<const Bfloat16, sluice::Cuda> a,
+                                            Matrix<const Bfloat16, sluice::Cuda> b,
+                                            Matrix<Bfloat16, sluice::Cuda> out,
+                                            const ProductOptions<sluice::Cuda>& options) {
+    multiply_any<Bfloat16, Bfloat16>(stream, a, b, out, options);
 }
 
 } // namespace nn

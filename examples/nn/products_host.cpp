@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <type_traits>
 
 #if defined(SLUICE_EXAMPLES_HAVE_OPENBLAS)
 #include <cblas.h>
@@ -12,12 +13,53 @@
 namespace nn {
 namespace {
 
+/// A product of floats, in part or whole.
+void multiply_floats(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
+                     bool transpose_b, float* out, float alpha, float beta) {
+#if defined(SLUICE_EXAMPLES_HAVE_OPENBLAS)
+    const auto length = [](std::size_t value) { return static_cast<blasint>(value); };
+    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+                transpose_b ? CblasTrans : CblasNoTrans, length(shape.m), length(shape.n), length(shape.k),
+                alpha, a, length(transpose_a ? shape.m : shape.k), b, length(transpose_b ? shape.k : shape.n),
+                beta, out, length(shape.n));
+#else
+    multiply_plainly(shape, a, transpose_a, b, transpose_b, out, alpha, beta);
+#endif
+}
+
+/// A product of Bfloat16: sums in float32, kept until they are whole.
+template <class Out>
+void multiply_rounded(const ProductShape& shape, const Bfloat16* a, bool transpose_a, const Bfloat16* b,
+                      bool transpose_b, Out* out, float alpha, float beta) {
+    constexpr std::size_t width = 64;
+    const auto [m, n, k] = shape;
+    for (std::size_t i = 0; i < m; ++i) {
+        for (std::size_t j0 = 0; j0 < n; j0 += width) {
+            const std::size_t columns = std::min(width, n - j0);
+            float sums[width] = {};
+            for (std::size_t l = 0; l < k; ++l) {
+                const float factor = static_cast<float>(a[transpose_a ? l * m + i : i * k + l]);
+                const Bfloat16* const from = b + (transpose_b ? j0 * k + l : l * n + j0);
+                const std::size_t stride = transpose_b ? k : 1;
+                for (std::size_t j = 0; j < columns; ++j)
+                    sums[j] += factor * static_cast<float>(from[j * stride]);
+            }
+            Out* const mine = out + i * n + j0;
+            for (std::size_t j = 0; j < columns; ++j) {
+                const float before = beta == 0.0f ? 0.0f : beta * static_cast<float>(mine[j]);
+                mine[j] = Out(alpha * sums[j] + before);
+            }
+        }
+    }
+}
+
 /// A product as it is handed to the stream: no longer than what a task keeps without allocating.
+template <class T, class Out>
 struct HostProduct {
     ProductShape shape;
-    const float* a;
-    const float* b;
-    float* out;
+    const T* a;
+    const T* b;
+    Out* out;
     const float* bias;
     const float* device_factors;
     float alpha;
@@ -25,6 +67,7 @@ struct HostProduct {
     bool transpose_a;
     bool transpose_b;
     bool relu;
+    std::size_t parts;
 
     void operator()() const {
         multiply();
@@ -37,26 +80,26 @@ private:
         // Read here, when the product runs, and not when it was enqueued.
         const float factor = device_factors != nullptr ? device_factors[0] : alpha;
         const float before = device_factors != nullptr ? device_factors[1] : beta;
-#if defined(SLUICE_EXAMPLES_HAVE_OPENBLAS)
-        const auto length = [](std::size_t value) { return static_cast<blasint>(value); };
-        cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-                    transpose_b ? CblasTrans : CblasNoTrans, length(shape.m), length(shape.n),
-                    length(shape.k), factor, a, length(transpose_a ? shape.m : shape.k), b,
-                    length(transpose_b ? shape.k : shape.n), before, out, length(shape.n));
-#else
-        multiply_plainly(shape, a, transpose_a, b, transpose_b, out, factor, before);
-#endif
+        for (std::size_t part = 0; part < parts; ++part) {
+            const T* const from_a = a + part * shape.m * shape.k;
+            const T* const from_b = b + part * shape.k * shape.n;
+            Out* const to = out + part * shape.m * shape.n;
+            if constexpr (std::is_same_v<T, float>)
+                multiply_floats(shape, from_a, transpose_a, from_b, transpose_b, to, factor, before);
+            else
+                multiply_rounded(shape, from_a, transpose_a, from_b, transpose_b, to, factor, before);
+        }
     }
 
     void finish() const {
         for (std::size_t row = 0; row < shape.m; ++row) {
-            float* const mine = out + row * shape.n;
+            Out* const mine = out + row * shape.n;
             if (relu) {
                 for (std::size_t i = 0; i < shape.n; ++i)
-                    mine[i] = std::max(mine[i] + bias[i], 0.0f);
+                    mine[i] = Out(std::max(static_cast<float>(mine[i]) + bias[i], 0.0f));
             } else {
                 for (std::size_t i = 0; i < shape.n; ++i)
-                    mine[i] += bias[i];
+                    mine[i] = Out(static_cast<float>(mine[i]) + bias[i]);
             }
         }
     }
@@ -72,18 +115,54 @@ MatrixProducts<sluice::Host>::MatrixProducts(Precision) {
 #endif
 }
 
-void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
-                                            Matrix<const float, sluice::Host> b,
-                                            Matrix<float, sluice::Host> out,
-                                            const ProductOptions<sluice::Host>& options) {
+namespace {
+
+template <class T, class Out>
+void multiply_any(sluice::HostStreamRef stream, const Matrix<const T, sluice::Host>& a,
+                  const Matrix<const T, sluice::Host>& b, const Matrix<Out, sluice::Host>& out,
+                  const ProductOptions<sluice::Host>& options) {
     const ProductShape shape = checked_shape(a, b, out, options);
     constexpr std::size_t greatest = std::numeric_limits<int>::max();
     if (shape.m > greatest || shape.n > greatest || shape.k > greatest) {
         throw sluice::Error("matrix product: a side is longer than 2^31 - 1, the greatest that BLAS takes");
     }
-    stream.enqueue(HostProduct{shape, a.data(), b.data(), out.data(), options.bias.data(),
-                               options.device_factors.data(), options.alpha, options.beta,
-                               options.transpose_a, options.transpose_b, options.relu});
+    const HostProduct<T, Out> product{shape,
+                                      a.data(),
+                                      b.data(),
+                                      out.data(),
+                                      options.bias.data(),
+                                      options.device_factors.data(),
+                                      options.alpha,
+                                      options.beta,
+                                      options.transpose_a,
+                                      options.transpose_b,
+                                      options.relu,
+                                      options.parts};
+    static_assert(sizeof(product) <= sluice::host::Task::inline_bytes);
+    stream.enqueue(product);
+}
+
+} // namespace
+
+void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
+                                            Matrix<const float, sluice::Host> b,
+                                            Matrix<float, sluice::Host> out,
+                                            const ProductOptions<sluice::Host>& options) {
+    multiply_any(stream, a, b, out, options);
+}
+void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream,
+                                            Matrix<const Bfloat16, sluice::Host> a,
+                                            Matrix<const Bfloat16, sluice::Host> b,
+                                            Matrix<float, sluice::Host> out,
+                                            const ProductOptions<sluice::Host>& options) {
+    multiply_any(stream, a, b, out, options);
+}
+void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream,
+                                            Matrix<const Bfloat16, sluice::Host> a,
+                                            Matrix<const Bfloat16, sluice::Host> b,
+                                            Matrix<Bfloat16, sluice::Host> out,
+                                            const ProductOptions<sluice::Host>& options) {
+    multiply_any(stream, a, b, out, options);
 }
 
 namespace {

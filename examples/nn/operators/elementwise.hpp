@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include <nn/float16.hpp>
 #include <nn/matrix.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/random/philox.hpp>
@@ -15,12 +16,18 @@ namespace nn {
 template <sluice::Backend B>
 void add_bias(sluice::BasicStreamRef<B> stream, MatrixArgument<B> values, SpanArgument<const float, B> bias,
               bool relu);
+template <sluice::Backend B>
+void add_bias(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<Bfloat16, B>> values,
+              SpanArgument<const float, B> bias, bool relu);
 
 /// The gradient before a ReLU, from the one after it and the ReLU's output: 0 where the output is not positive.
 /// In place. Both have the same number of elements.
 template <sluice::Backend B>
 void relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> output,
                    SpanArgument<float, B> gradient);
+template <sluice::Backend B>
+void relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const Bfloat16, B> output,
+                   SpanArgument<Bfloat16, B> gradient);
 
 /// Fills `values` with numbers uniform in [-bound, bound), the same on every backend. Element i is number i % 4 of
 /// the run that `key` names with i / 4 added to its sample.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include <nn/float16.hpp>
 #include <nn/matrix.hpp>
 #include <sluice/backend/stream.hpp>
 
@@ -17,6 +18,11 @@ std::size_t sum_scratch(std::size_t rows, std::size_t columns);
 /// stays so. `scratch` holds at least `sum_scratch(rows, columns)` elements.
 template <sluice::Backend B>
 void update_bias(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> gradient,
+                 SpanArgument<float, B> bias, SpanArgument<const float, B> factors,
+                 SpanArgument<double, B> scratch);
+
+template <sluice::Backend B>
+void update_bias(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<const Bfloat16, B>> gradient,
                  SpanArgument<float, B> bias, SpanArgument<const float, B> factors,
                  SpanArgument<double, B> scratch);
 

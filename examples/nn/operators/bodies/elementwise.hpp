@@ -6,24 +6,26 @@
 namespace nn {
 namespace detail {
 
+template <class T>
 struct AddBias {
-    float* values;
+    T* values;
     const float* bias;
     std::size_t columns;
     bool relu;
 
     SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t column) const {
-        const float sum = values[row * columns + column] + bias[column];
-        values[row * columns + column] = relu && sum < 0.0f ? 0.0f : sum;
+        const float sum = static_cast<float>(values[row * columns + column]) + bias[column];
+        values[row * columns + column] = T(relu && sum < 0.0f ? 0.0f : sum);
     }
 };
 
+template <class T>
 struct ReluGradient {
-    const float* output;
-    float* gradient;
+    const T* output;
+    T* gradient;
 
     SLUICE_HOST_DEVICE void operator()(std::size_t i) const {
-        gradient[i] = output[i] > 0.0f ? gradient[i] : 0.0f;
+        gradient[i] = static_cast<float>(output[i]) > 0.0f ? gradient[i] : T(0.0f);
     }
 };
 
@@ -82,14 +84,29 @@ void add_bias(sluice::BasicStreamRef<B> stream, MatrixArgument<B> values, SpanAr
               bool relu) {
     require_size("add_bias: elements of the bias", bias.size(), values.columns());
     for_each(stream, values.rows(), values.columns(),
-             detail::AddBias{values.data(), bias.data(), values.columns(), relu});
+             detail::AddBias<float>{values.data(), bias.data(), values.columns(), relu});
+}
+
+template <sluice::Backend B>
+void add_bias(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<Bfloat16, B>> values,
+              SpanArgument<const float, B> bias, bool relu) {
+    require_size("add_bias: elements of the bias", bias.size(), values.columns());
+    for_each(stream, values.rows(), values.columns(),
+             detail::AddBias<Bfloat16>{values.data(), bias.data(), values.columns(), relu});
 }
 
 template <sluice::Backend B>
 void relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> output,
                    SpanArgument<float, B> gradient) {
     require_size("relu_gradient: elements of the gradient", gradient.size(), output.size());
-    for_each(stream, gradient.size(), detail::ReluGradient{output.data(), gradient.data()});
+    for_each(stream, gradient.size(), detail::ReluGradient<float>{output.data(), gradient.data()});
+}
+
+template <sluice::Backend B>
+void relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const Bfloat16, B> output,
+                   SpanArgument<Bfloat16, B> gradient) {
+    require_size("relu_gradient: elements of the gradient", gradient.size(), output.size());
+    for_each(stream, gradient.size(), detail::ReluGradient<Bfloat16>{output.data(), gradient.data()});
 }
 
 template <sluice::Backend B>

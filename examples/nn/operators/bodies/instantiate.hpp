@@ -4,6 +4,12 @@ namespace nn {
 
 template void add_bias(sluice::BasicStreamRef<OperatorBackend>, MatrixArgument<OperatorBackend>,
                        SpanArgument<const float, OperatorBackend>, bool);
+template void add_bias(sluice::BasicStreamRef<OperatorBackend>,
+                       std::type_identity_t<Matrix<Bfloat16, OperatorBackend>>,
+                       SpanArgument<const float, OperatorBackend>, bool);
+template void relu_gradient(sluice::BasicStreamRef<OperatorBackend>,
+                            SpanArgument<const Bfloat16, OperatorBackend>,
+                            SpanArgument<Bfloat16, OperatorBackend>);
 template void relu_gradient(sluice::BasicStreamRef<OperatorBackend>,
                             SpanArgument<const float, OperatorBackend>, SpanArgument<float, OperatorBackend>);
 template void fill_uniform(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<float, OperatorBackend>,
@@ -38,6 +44,10 @@ template void predict_classes(sluice::BasicStreamRef<OperatorBackend>, ConstMatr
                               SpanArgument<std::uint8_t, OperatorBackend>);
 
 template void update_bias(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
+                          SpanArgument<float, OperatorBackend>, SpanArgument<const float, OperatorBackend>,
+                          SpanArgument<double, OperatorBackend>);
+template void update_bias(sluice::BasicStreamRef<OperatorBackend>,
+                          std::type_identity_t<Matrix<const Bfloat16, OperatorBackend>>,
                           SpanArgument<float, OperatorBackend>, SpanArgument<const float, OperatorBackend>,
                           SpanArgument<double, OperatorBackend>);
 template void mean(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<const float, OperatorBackend>,

@@ -11,12 +11,17 @@ inline constexpr std::size_t rows_per_sum = 128;
 
 inline constexpr std::size_t sums_of(std::size_t rows) { return (rows + rows_per_sum - 1) / rows_per_sum; }
 
+/// Any element as a float64.
+SLUICE_HOST_DEVICE inline double number(double value) { return value; }
+SLUICE_HOST_DEVICE inline double number(float value) { return static_cast<double>(value); }
+SLUICE_HOST_DEVICE inline double number(Bfloat16 value) { return number(static_cast<float>(value)); }
+
 template <class T>
 SLUICE_HOST_DEVICE double sum_of_column(const T* values, std::size_t first, std::size_t last,
                                         std::size_t columns, std::size_t column) {
     double sum = 0.0;
     for (std::size_t row = first; row < last; ++row)
-        sum += static_cast<double>(values[row * columns + column]);
+        sum += number(values[row * columns + column]);
     return sum;
 }
 
@@ -74,8 +79,8 @@ struct UseSums {
 };
 
 /// Adds up each column of [rows, columns] in rounds of `rows_per_sum`, and hands the sums to `use`.
-template <sluice::Backend B, class Use>
-void sum_columns(const char* what, sluice::BasicStreamRef<B> stream, const float* values, std::size_t rows,
+template <sluice::Backend B, class T, class Use>
+void sum_columns(const char* what, sluice::BasicStreamRef<B> stream, const T* values, std::size_t rows,
                  std::size_t columns, sluice::DeviceSpan<double, B> scratch, const Use& use) {
     if (scratch.size() < sum_scratch(rows, columns)) {
         throw sluice::Error(std::string(what) + ": scratch memory of " + std::to_string(scratch.size()) +
@@ -83,11 +88,11 @@ void sum_columns(const char* what, sluice::BasicStreamRef<B> stream, const float
                             std::to_string(sum_scratch(rows, columns)));
     }
     if (rows <= rows_per_sum) {
-        for_each(stream, columns, UseSums<float, Use>{values, rows, columns, use});
+        for_each(stream, columns, UseSums<T, Use>{values, rows, columns, use});
         return;
     }
     double* sums = scratch.data();
-    for_each(stream, sums_of(rows), columns, SumBlocks<float>{values, sums, rows, columns});
+    for_each(stream, sums_of(rows), columns, SumBlocks<T>{values, sums, rows, columns});
     for (rows = sums_of(rows); rows > rows_per_sum; rows = sums_of(rows)) {
         double* const next = sums + rows * columns;
         for_each(stream, sums_of(rows), columns, SumBlocks<double>{sums, next, rows, columns});
@@ -98,10 +103,10 @@ void sum_columns(const char* what, sluice::BasicStreamRef<B> stream, const float
 
 } // namespace detail
 
-template <sluice::Backend B>
-void update_bias(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> gradient,
-                 SpanArgument<float, B> bias, SpanArgument<const float, B> factors,
-                 SpanArgument<double, B> scratch) {
+template <class T, sluice::Backend B>
+void update_any_bias(sluice::BasicStreamRef<B> stream, const Matrix<const T, B>& gradient,
+                     sluice::DeviceSpan<float, B> bias, sluice::DeviceSpan<const float, B> factors,
+                     sluice::DeviceSpan<double, B> scratch) {
     require_size("update_bias: factors", factors.size(), 2);
     if (gradient.columns() == 0 || bias.size() % gradient.columns() != 0 || bias.empty()) {
         throw sluice::Error("update_bias: a bias of " + std::to_string(bias.size()) +
@@ -111,6 +116,20 @@ void update_bias(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> gradie
     detail::sum_columns<B>("update_bias", stream, gradient.data(), gradient.rows(), gradient.columns(),
                            scratch,
                            detail::MoveBias{bias.data(), bias.size(), gradient.columns(), factors.data()});
+}
+
+template <sluice::Backend B>
+void update_bias(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> gradient,
+                 SpanArgument<float, B> bias, SpanArgument<const float, B> factors,
+                 SpanArgument<double, B> scratch) {
+    update_any_bias<float>(stream, gradient, bias, factors, scratch);
+}
+
+template <sluice::Backend B>
+void update_bias(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<const Bfloat16, B>> gradient,
+                 SpanArgument<float, B> bias, SpanArgument<const float, B> factors,
+                 SpanArgument<double, B> scratch) {
+    update_any_bias<Bfloat16>(stream, gradient, bias, factors, scratch);
 }
 
 template <sluice::Backend B>

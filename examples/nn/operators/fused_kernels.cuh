@@ -1,0 +1,425 @@
+/// \file
+/// The kernels behind fused_convolution.hpp.
+///
+/// A warp's tile of the product, 16 pixels by 8 channels, takes its 16 rows from eight pools: row r is the left pixel
+/// of pool r, row r + 8 the right one, and a second tile holds the pixels below. A thread then has the four values
+/// of a pool in its own registers, and pools without speaking to others. Channels are dealt to the columns such
+/// that a thread's results lie side by side in memory.
+#pragma once
+
+#include <cstdint>
+
+#include <nn/operators/matrix_units.cuh>
+
+namespace nn::detail {
+
+inline constexpr int fused_threads = 128;
+
+/// Sizes as the kernels take them.
+struct FusedShape {
+    int height; // of the convolution; the pooled map is half as high
+    int width;
+    int outputs;
+    unsigned tiles_x; // tiles of a block that cover an image
+    unsigned tiles;
+};
+
+/// Which part of which image a block convolves, and to which group of channels.
+struct FusedPlace {
+    int group;
+    int tile_x;
+    int tile_y;
+    std::size_t image;
+
+    // The groups of a tile are neighbours, so that all but the first find it in the cache.
+    __device__ FusedPlace(const FusedShape& shape, unsigned index, unsigned groups) {
+        group = static_cast<int>(index % groups);
+        index /= groups;
+        const unsigned tile = index % shape.tiles;
+        tile_x = static_cast<int>(tile % shape.tiles_x);
+        tile_y = static_cast<int>(tile / shape.tiles_x);
+        image = index / shape.tiles;
+    }
+};
+
+/// Pool, bias and ReLU for a pair of neighbouring channels: columns 2 t and 2 t + 1 of the two tiles.
+__device__ inline std::uint32_t pooled_pair(const float (&upper)[4], const float (&lower)[4], float bias0,
+                                            float bias1) {
+    const float first = greater_of(greater_of(upper[0], upper[2]), greater_of(lower[0], lower[2])) + bias0;
+    const float second = greater_of(greater_of(upper[1], upper[3]), greater_of(lower[1], lower[3])) + bias1;
+    return two_bfloat16(greater_of(first, 0.0f), greater_of(second, 0.0f));
+}
+
+// Bytes to four channels: no sums long enough for matrix units. ------------------------------------------------
+
+/// A thread's part: the pixels that four neighbouring pools see.
+struct PixelWindow {
+    float value[4][10];
+};
+
+/// Byte `which` of `word` as a number: 2^23 + byte is a float32 whose last bits are the byte.
+template <unsigned which>
+__device__ inline float byte_of(std::uint32_t word) {
+    return __uint_as_float(__byte_perm(word, 0x4B000000u, 0x7440u | which)) - 8388608.0f;
+}
+
+/// Rows 2 py - 1 … 2 py + 2, columns x - 1 … x + 8. `aligned`: rows of a multiple of 8 bytes that begin at one.
+__device__ inline void load_window(PixelWindow& window, const std::uint8_t* image, int height, int width,
+                                   int first_y, int x, bool aligned) {
+#pragma unroll
+    for (int row = 0; row < 4; ++row) {
+        const int y = first_y + row;
+        const bool inside = y >= 0 && y < height;
+        const std::uint8_t* const line = image + static_cast<std::size_t>(inside ? y : 0) * width;
+        if (aligned) {
+            uint2 words = make_uint2(0, 0);
+            if (inside)
+                words = *reinterpret_cast<const uint2*>(line + x);
+            window.value[row][0] = inside && x > 0 ? static_cast<float>(line[x - 1]) : 0.0f;
+            window.value[row][1] = byte_of<0>(words.x);
+            window.value[row][2] = byte_of<1>(words.x);
+            window.value[row][3] = byte_of<2>(words.x);
+            window.value[row][4] = byte_of<3>(words.x);
+            window.value[row][5] = byte_of<0>(words.y);
+            window.value[row][6] = byte_of<1>(words.y);
+            window.value[row][7] = byte_of<2>(words.y);
+            window.value[row][8] = byte_of<3>(words.y);
+            window.value[row][9] = inside && x + 8 < width ? static_cast<float>(line[x + 8]) : 0.0f;
+        } else {
+#pragma unroll
+            for (int i = 0; i < 10; ++i) {
+                const int column = x - 1 + i;
+                const bool there = inside && column >= 0 && column < width;
+                window.value[row][i] = there ? static_cast<float>(line[column]) : 0.0f;
+            }
+        }
+    }
+}
+
+__device__ inline void add_product(float4& sum, float value, const float4& weight) {
+    sum.x = fmaf(value, weight.x, sum.x);
+    sum.y = fmaf(value, weight.y, sum.y);
+    sum.z = fmaf(value, weight.z, sum.z);
+    sum.w = fmaf(value, weight.w, sum.w);
+}
+
+__device__ inline float4 greater_of(const float4& a, const float4& b) {
+    return make_float4(greater_of(a.x, b.x), greater_of(a.y, b.y), greater_of(a.z, b.z),
+                       greater_of(a.w, b.w));
+}
+
+/// A thread convolves four neighbouring pools to four channels; blockIdx.y is the group of channels.
+static __global__ void __launch_bounds__(fused_threads)
+    convolve_bytes_kernel(const std::uint8_t* images, FusedShape shape, float scale, const float* weights,
+                          const float* bias, std::uint16_t* pooled, bool aligned, std::size_t threads) {
+    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * fused_threads + threadIdx.x;
+    if (thread >= threads)
+        return;
+    const unsigned pooled_width = static_cast<unsigned>(shape.width) / 2;
+    const unsigned pooled_height = static_cast<unsigned>(shape.height) / 2;
+    const unsigned quads = (pooled_width + 3) / 4;
+    const std::size_t line = thread / quads;
+    const unsigned px = 4 * static_cast<unsigned>(thread - line * quads);
+    const std::size_t image = line / pooled_height;
+    const unsigned py = static_cast<unsigned>(line - image * pooled_height);
+    const std::size_t outputs = static_cast<std::size_t>(shape.outputs);
+    const std::size_t channel = 4 * blockIdx.y;
+
+    PixelWindow window;
+    load_window(window, images + image * static_cast<std::size_t>(shape.height) * shape.width, shape.height,
+                shape.width, 2 * static_cast<int>(py) - 1, 2 * static_cast<int>(px), aligned);
+    float4 weight[9];
+#pragma unroll
+    for (int tap = 0; tap < 9; ++tap) {
+        const float4 one = *reinterpret_cast<const float4*>(weights + tap * outputs + channel);
+        weight[tap] = make_float4(one.x * scale, one.y * scale, one.z * scale, one.w * scale);
+    }
+    const float4 shift = *reinterpret_cast<const float4*>(bias + channel);
+
+    std::uint32_t words[8];
+#pragma unroll
+    for (int pool = 0; pool < 4; ++pool) {
+        float4 greatest;
+#pragma unroll
+        for (int position = 0; position < 4; ++position) {
+            float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+            for (int tap = 0; tap < 9; ++tap) {
+                add_product(sum, window.value[position / 2 + tap / 3][2 * pool + position % 2 + tap % 3],
+                            weight[tap]);
+            }
+            greatest = position == 0 ? sum : greater_of(greatest, sum);
+        }
+        words[2 * pool] =
+            two_bfloat16(greater_of(greatest.x + shift.x, 0.0f), greater_of(greatest.y + shift.y, 0.0f));
+        words[2 * pool + 1] =
+            two_bfloat16(greater_of(greatest.z + shift.z, 0.0f), greater_of(greatest.w + shift.w, 0.0f));
+    }
+    std::uint16_t* const to = pooled + (line * pooled_width + px) * outputs + channel;
+    if (outputs == 4 && pooled_width % 4 == 0) {
+        reinterpret_cast<uint4*>(to)[0] = make_uint4(words[0], words[1], words[2], words[3]);
+        reinterpret_cast<uint4*>(to)[1] = make_uint4(words[4], words[5], words[6], words[7]);
+        return;
+    }
+#pragma unroll
+    for (int pool = 0; pool < 4; ++pool) {
+        if (px + pool < pooled_width) {
+            *reinterpret_cast<uint2*>(to + pool * outputs) = make_uint2(words[2 * pool], words[2 * pool + 1]);
+        }
+    }
+}
+
+// Four channels: a row of three taps is a step of the matrix units. ---------------------------------------------
+
+inline constexpr int narrow_tile_x = 64; // pixels of the convolution that a block computes
+inline constexpr int narrow_tile_y = 16;
+// With a border of one, and one more pixel, since a step covers four taps, of which the last has no weight.
+inline constexpr int narrow_row = narrow_tile_x + 4;
+
+/// 4 channels to a group of 16. A pixel is 8 bytes, so that the channels of taps kx … kx + 3 are neighbours, and a
+/// fragment is a word of shared memory.
+static __global__ void __launch_bounds__(fused_threads)
+    convolve_four_kernel(const std::uint16_t* maps, FusedShape shape, const std::uint32_t* packed,
+                         const float* bias, std::uint16_t* pooled) {
+    __shared__ uint2 tile[(narrow_tile_y + 2) * narrow_row];
+    const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs) / 16);
+    const int thread = static_cast<int>(threadIdx.x);
+    const uint2* const image = reinterpret_cast<const uint2*>(maps) +
+                               place.image * static_cast<std::size_t>(shape.height) * shape.width;
+    for (int i = thread; i < (narrow_tile_y + 2) * narrow_row; i += fused_threads) {
+        const int y = place.tile_y * narrow_tile_y + i / narrow_row - 1;
+        const int x = place.tile_x * narrow_tile_x + i % narrow_row - 1;
+        const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
+        tile[i] = inside ? image[static_cast<std::size_t>(y) * shape.width + x] : make_uint2(0, 0);
+    }
+    const int lane = thread % 32;
+    const int quad = lane % 4;
+    uint2 factors[3][2];
+#pragma unroll
+    for (int i = 0; i < 6; ++i)
+        factors[i / 2][i % 2] = reinterpret_cast<const uint2*>(packed)[(place.group * 6 + i) * 32 + lane];
+    const int channel = place.group * 16 + quad * 4;
+    const float4 shift = *reinterpret_cast<const float4*>(bias + channel);
+    __syncthreads();
+
+    const std::uint32_t* const words = reinterpret_cast<const std::uint32_t*>(tile);
+    const int pooled_width = shape.width / 2;
+    const int pooled_height = shape.height / 2;
+    // Eight pools side by side at a time.
+    for (int i = thread / 32; i < narrow_tile_y / 2 * (narrow_tile_x / 16); i += fused_threads / 32) {
+        const int row = i / (narrow_tile_x / 16);
+        const int first = i % (narrow_tile_x / 16) * 8;
+        std::uint32_t pixels[4][4];
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            const int word = ((2 * row + r) * narrow_row + 2 * (first + lane / 4)) * 2 + quad;
+#pragma unroll
+            for (int f = 0; f < 4; ++f)
+                pixels[r][f] = words[word + 2 * f];
+        }
+        float sums[2][2][4] = {};
+#pragma unroll
+        for (int ky = 0; ky < 3; ++ky) {
+#pragma unroll
+            for (int below = 0; below < 2; ++below) {
+                multiply_add(sums[below][0], pixels[below + ky], factors[ky][0].x, factors[ky][0].y);
+                multiply_add(sums[below][1], pixels[below + ky], factors[ky][1].x, factors[ky][1].y);
+            }
+        }
+        const int px = place.tile_x * (narrow_tile_x / 2) + first + lane / 4;
+        const int py = place.tile_y * (narrow_tile_y / 2) + row;
+        if (px < pooled_width && py < pooled_height) {
+            const std::size_t pixel = (place.image * pooled_height + py) * pooled_width + px;
+            *reinterpret_cast<uint2*>(pooled + pixel * shape.outputs + channel) =
+                make_uint2(pooled_pair(sums[0][0], sums[1][0], shift.x, shift.y),
+                           pooled_pair(sums[0][1], sums[1][1], shift.z, shift.w));
+        }
+    }
+}
+
+// 16 channels and more: a tap's channels are one or several steps. ----------------------------------------------
+
+/// How a block that convolves 16×16 pixels to 64 channels uses shared memory: the pixels with a border of one, then a
+/// ring of weights, a tap in each place.
+template <int Inputs>
+struct WideTile {
+    static constexpr int side = 16;
+    static constexpr int row = side + 2;
+    static constexpr int chunks = Inputs / 8; // of 16 bytes, in a pixel
+    static constexpr int pixel_bytes = 2 * Inputs;
+    static constexpr int pixels = row * row;
+    static constexpr int steps = Inputs / 16;
+    static constexpr int stage_bytes = steps * 2048;
+    // Two blocks share a multiprocessor, whose registers their sums fill; where all taps fit, all are kept.
+    static constexpr int stages = Inputs == 64 ? 4 : 9;
+    static constexpr int bytes = pixels * pixel_bytes + stages * stage_bytes;
+
+    /// Even columns first, then odd ones: the eight pixels that a matrix's rows are then follow one another.
+    static __device__ int pixel(int y, int x) { return y * row + (x & 1) * (row / 2) + (x >> 1); }
+    /// Chunks change places from pixel to pixel, such that eight that follow one another lie in different banks.
+    static __device__ int offset(int pixel, int chunk) {
+        const int turn = static_cast<int>(static_cast<unsigned>(pixel) / (8 / chunks) % chunks);
+        return pixel * pixel_bytes + (chunk ^ turn) * 16;
+    }
+};
+
+/// `Inputs` channels to a group of 64. Each of four warps computes 4×16 pixels.
+template <int Inputs>
+__global__ void __launch_bounds__(fused_threads, 2)
+    convolve_wide_kernel(const std::uint16_t* maps, FusedShape shape, const std::uint32_t* packed,
+                         const float* bias, std::uint16_t* pooled) {
+    using Tile = WideTile<Inputs>;
+    extern __shared__ uint4 fused_memory[];
+    const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs) / 64);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % 32;
+    const int warp = thread / 32;
+    const std::uint32_t pixels = shared_address(fused_memory);
+    const std::uint32_t ring = pixels + Tile::pixels * Tile::pixel_bytes;
+    const uint4* const weights = reinterpret_cast<const uint4*>(packed) +
+                                 static_cast<std::size_t>(place.group) * 9 * Tile::steps * 128;
+
+    const auto fetch_tap = [&](int tap) {
+        const std::uint32_t to = ring + (tap % Tile::stages) * Tile::stage_bytes;
+#pragma unroll
+        for (int i = 0; i < Tile::steps; ++i) {
+            const int chunk = i * fused_threads + thread;
+            copy_16_bytes(to + chunk * 16, weights + tap * Tile::steps * 128 + chunk, true);
+        }
+    };
+    const std::uint16_t* const image =
+        maps + place.image * static_cast<std::size_t>(shape.height) * shape.width * Inputs;
+    for (int i = thread; i < Tile::pixels * Tile::chunks; i += fused_threads) {
+        const int chunk = i % Tile::chunks;
+        const int tile_y = i / Tile::chunks / Tile::row;
+        const int tile_x = i / Tile::chunks % Tile::row;
+        const int y = place.tile_y * Tile::side + tile_y - 1;
+        const int x = place.tile_x * Tile::side + tile_x - 1;
+        const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
+        const std::size_t from =
+            inside ? (static_cast<std::size_t>(y) * shape.width + x) * Inputs + chunk * 8 : 0;
+        copy_16_bytes(pixels + Tile::offset(Tile::pixel(tile_y, tile_x), chunk), image + from, inside);
+    }
+    // The first group of copies is the pixels and the first tap, each further one a tap.
+#pragma unroll
+    for (int tap = 0; tap < Tile::stages - 1; ++tap) {
+        fetch_tap(tap);
+        commit_copies();
+    }
+
+    float sums[4][8][4] = {};
+    // Which row of which of the four matrices of a fragment this lane gives the address of.
+    const int matrix_x = 2 * (lane % 8) + lane / 8 % 2;
+    const int half = lane / 16;
+    for (int tap = 0; tap < 9; ++tap) {
+        wait_for_copies<Tile::stages - 2>();
+        // What others copied is there; and all are done with the tap before, whose place is filled next.
+        __syncthreads();
+        if (tap + Tile::stages - 1 < 9)
+            fetch_tap(tap + Tile::stages - 1);
+        commit_copies(); // maybe an empty group, so that the count stays right
+        const uint4* const stage =
+            fused_memory + (Tile::pixels * Tile::pixel_bytes + (tap % Tile::stages) * Tile::stage_bytes) / 16;
+        int pixel[4];
+#pragma unroll
+        for (int line = 0; line < 4; ++line)
+            pixel[line] = Tile::pixel(4 * warp + line + tap / 3, matrix_x + tap % 3);
+#pragma unroll
+        for (int step = 0; step < Tile::steps; ++step) {
+            std::uint32_t fragments[4][4];
+#pragma unroll
+            for (int line = 0; line < 4; ++line)
+                load_matrices(fragments[line], pixels + Tile::offset(pixel[line], 2 * step + half));
+#pragma unroll
+            for (int pair = 0; pair < 4; ++pair) {
+                const uint4 factors = stage[(step * 4 + pair) * 32 + lane];
+#pragma unroll
+                for (int line = 0; line < 4; ++line) {
+                    multiply_add(sums[line][2 * pair], fragments[line], factors.x, factors.y);
+                    multiply_add(sums[line][2 * pair + 1], fragments[line], factors.z, factors.w);
+                }
+            }
+        }
+    }
+
+    const int pooled_width = shape.width / 2;
+    const int pooled_height = shape.height / 2;
+    const int px = place.tile_x * (Tile::side / 2) + lane / 4;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+        const int py = place.tile_y * (Tile::side / 2) + 2 * warp + row;
+        if (px >= pooled_width || py >= pooled_height)
+            continue;
+        const std::size_t at = (place.image * pooled_height + py) * pooled_width + px;
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+            const int channel = place.group * 64 + part * 32 + lane % 4 * 8;
+            std::uint32_t words[4];
+#pragma unroll
+            for (int n = 0; n < 4; ++n) {
+                words[n] = pooled_pair(sums[2 * row][4 * part + n], sums[2 * row + 1][4 * part + n],
+                                       bias[channel + 2 * n], bias[channel + 2 * n + 1]);
+            }
+            *reinterpret_cast<uint4*>(pooled + at * shape.outputs + channel) =
+                make_uint4(words[0], words[1], words[2], words[3]);
+        }
+    }
+}
+
+// Weights -------------------------------------------------------------------------------------------------------
+
+/// Fills one word: two neighbouring inputs of one output, where `weights` is [9 C, Co]. A warp reads, for a step of
+/// 16 inputs and a tile of 8 outputs, two words a lane.
+struct PackWeights {
+    const float* weights;
+    std::uint32_t* packed;
+    int inputs;
+    int outputs;
+
+    __device__ float weight(int tap, int input, int output) const {
+        return weights[(static_cast<std::size_t>(tap) * inputs + input) * outputs + output];
+    }
+
+    /// [group of 16][ky][tile of 8][lane][half]: the inputs of a step are the channels of four taps, of which the last
+    /// is none.
+    __device__ void pack_four(std::size_t word) const {
+        const int half = static_cast<int>(word % 2);
+        const int lane = static_cast<int>(word / 2 % 32);
+        const int tile = static_cast<int>(word / 64 % 2);
+        const int ky = static_cast<int>(word / 128 % 3);
+        const int group = static_cast<int>(word / 384);
+        const int column = lane / 4;
+        const int output = group * 16 + column / 2 * 4 + tile * 2 + column % 2;
+        const int depth = 8 * half + lane % 4 * 2;
+        const int kx = depth / 4;
+        const int input = depth % 4;
+        packed[word] = kx == 3 ? 0
+                               : two_bfloat16(weight(3 * ky + kx, input, output),
+                                              weight(3 * ky + kx, input + 1, output));
+    }
+
+    /// [group of 64][tap][step][pair of tiles][lane][tile of the pair][half].
+    __device__ void pack_wide(std::size_t word) const {
+        const int steps = inputs / 16;
+        const int half = static_cast<int>(word % 2);
+        const int lane = static_cast<int>(word / 4 % 32);
+        const int tile = static_cast<int>(word / 128 % 4 * 2 + word / 2 % 2);
+        const std::size_t rest = word / 512;
+        const int step = static_cast<int>(rest % steps);
+        const int tap = static_cast<int>(rest / steps % 9);
+        const int group = static_cast<int>(rest / steps / 9);
+        const int column = lane / 4;
+        const int output = group * 64 + tile / 4 * 32 + column / 2 * 8 + tile % 4 * 2 + column % 2;
+        const int input = 16 * step + 8 * half + lane % 4 * 2;
+        packed[word] = two_bfloat16(weight(tap, input, output), weight(tap, input + 1, output));
+    }
+
+    __device__ void operator()(std::size_t word) const {
+        if (inputs == 4)
+            pack_four(word);
+        else
+            pack_wide(word);
+    }
+};
+
+} // namespace nn::detail

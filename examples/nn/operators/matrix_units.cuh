@@ -1,0 +1,68 @@
+/// \file
+/// What the kernels that drive the matrix units by hand are written in: single instructions, and no more.
+/// Instructions and fragments: PTX ISA, "Matrix Instructions" and "Asynchronous Copy".
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_bf16.h>
+
+namespace nn::detail {
+
+/// The address that instructions on shared memory take.
+__device__ inline std::uint32_t shared_address(const void* pointer) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/// Four 8×8 matrices of 16-bit elements: lane 8 i + r gives the address of row r of matrix i, and gets the two
+/// elements of row lane / 4, columns 2 (lane % 4) and the next, of each.
+__device__ inline void load_matrices(std::uint32_t (&fragments)[4], std::uint32_t address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+/// `sums [16, 8] += a [16, 16] * b [16, 8]` of a warp, in bfloat16 with float32 sums.
+__device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                    std::uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+                 "{%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// Begins to copy 16 bytes to shared memory; zeros, and nothing is read, unless `inside`.
+__device__ inline void copy_16_bytes(std::uint32_t to, const void* from, bool inside) {
+    const std::uint32_t bytes = inside ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes)
+                 : "memory");
+}
+
+/// Ends a group of this thread's copies.
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/// Waits until at most `pending` of this thread's groups are not done.
+template <int pending>
+__device__ inline void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
+}
+
+/// The greater one; NaN where there is one, so that a network that diverges shows it.
+__device__ inline float greater_of(float a, float b) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
+/// Two numbers as bfloat16 in one word, `low` first in memory.
+__device__ inline std::uint32_t two_bfloat16(float low, float high) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    std::uint32_t word;
+    memcpy(&word, &both, sizeof(word));
+    return word;
+}
+
+} // namespace nn::detail
