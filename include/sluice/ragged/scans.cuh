@@ -1,0 +1,188 @@
+/// \file
+/// The operations of scans.hpp on CUDA streams.
+#pragma once
+
+#include <sluice/ragged/reductions.cuh>
+#include <sluice/ragged/scans.hpp>
+
+namespace sluice::ragged {
+
+template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+void softmax(CudaStreamRef stream, Out&& out, const Rows& rows);
+template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// What the threads of a block share beside a tile.
+template <class Stored>
+struct TransformMemory {
+    Stored* staged;
+    Stored* sums;                     ///< one a warp
+    ExponentialSum<Stored>* partials; ///< one a warp
+};
+
+/// Rows of shared memory, in place; long rows from and to global memory.
+template <class Op>
+struct TransformTile;
+
+template <class T>
+struct TransformTile<SoftmaxOf<T>> {
+    T* values;
+
+    template <int Lanes>
+    __device__ void visit(int, int begin, int length) const {
+        const ExponentialSumOf<T> op;
+        const int lane = static_cast<int>(threadIdx.x) % Lanes;
+        ExponentialSum<T> of = op.init();
+        for (int i = lane; i < length; i += Lanes)
+            of = op.take(of, values[spread(begin + i)], i);
+        of = merge_lanes<Lanes>(op, of);
+        for (int i = lane; i < length; i += Lanes) {
+            T& value = values[spread(begin + i)];
+            value = SoftmaxOf<T>::share(of, value);
+        }
+    }
+
+    __device__ static void long_row(T* out, const T* values, std::int64_t length,
+                                    const TransformMemory<T>& memory) {
+        const ExponentialSumOf<T> op;
+        const ExponentialSum<T> of = merge_block(op, reduce_strided(op, values, length), memory.partials);
+        constexpr int batch = 8;
+        for (std::int64_t base = threadIdx.x; base < length; base += batch * block_threads) {
+            T held[batch];
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (base + k * block_threads < length)
+                    held[k] = values[base + k * block_threads];
+            }
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (base + k * block_threads < length)
+                    out[base + k * block_threads] = SoftmaxOf<T>::share(of, held[k]);
+            }
+        }
+    }
+};
+
+template <class T, class U>
+struct TransformTile<ExclusiveSumOf<T, U>> {
+    U* values;
+
+    template <int Lanes>
+    __device__ void visit(int, int begin, int length) const {
+        const int lane = static_cast<int>(threadIdx.x) % Lanes;
+        U before = U(0);
+        for (int base = 0; base < length; base += Lanes) {
+            const int i = begin + base + lane;
+            const bool mine = base + lane < length;
+            const U value = mine ? values[spread(i)] : U(0);
+            if constexpr (Lanes == 1) {
+                values[spread(i)] = before;
+                before = plus(before, value);
+            } else {
+                const U sum = inclusive_sum_of_lanes<Lanes>(value);
+                const U exclusive = from_lane_before<Lanes>(sum, 1);
+                if (mine)
+                    values[spread(i)] = lane > 0 ? plus(before, exclusive) : before;
+                before = plus(before, from_lane<Lanes>(sum, Lanes - 1));
+            }
+        }
+    }
+
+    // Chunk by chunk, as many values as a tile has; each thread adds up neighbours.
+    __device__ static void long_row(U* out, const T* values, std::int64_t length,
+                                    const TransformMemory<U>& memory) {
+        constexpr int capacity = tile_values<sizeof(U)>;
+        constexpr int each = (capacity + block_threads - 1) / block_threads;
+        const int thread = static_cast<int>(threadIdx.x);
+        U before_chunk = U(0);
+        for (std::int64_t base = 0; base < length; base += capacity) {
+            const int count = length - base < capacity ? static_cast<int>(length - base) : capacity;
+            stage(memory.staged, values + base, count);
+            __syncthreads();
+            const int first = thread * each < count ? thread * each : count;
+            const int last = first + each < count ? first + each : count;
+            U own = U(0);
+            for (int i = first; i < last; ++i)
+                own = plus(own, memory.staged[spread(i)]);
+            const U in_warp = inclusive_sum_of_lanes<32>(own);
+            const U lane_before = from_lane_before<32>(in_warp, 1);
+            if (thread % 32 == 31)
+                memory.sums[thread / 32] = in_warp;
+            __syncthreads();
+            U before = before_chunk;
+#pragma unroll
+            for (int warp = 0; warp < block_warps; ++warp) {
+                if (warp < thread / 32)
+                    before = plus(before, memory.sums[warp]);
+                before_chunk = plus(before_chunk, memory.sums[warp]);
+            }
+            if (thread % 32 > 0)
+                before = plus(before, lane_before);
+            for (int i = first; i < last; ++i) {
+                const U value = memory.staged[spread(i)];
+                memory.staged[spread(i)] = before;
+                before = plus(before, value);
+            }
+            __syncthreads();
+            unstage(out + base, memory.staged, count);
+            __syncthreads();
+        }
+    }
+};
+
+template <class Op, class T>
+struct TransformRows {
+    using Stored = typename Op::Stored;
+    Stored* out;
+    const T* values;
+    const TileMemory& memory;
+    TransformMemory<Stored> more;
+
+    __device__ void tile(std::int64_t, int count, std::int64_t begin, int size) const {
+        stage(more.staged, values + begin, size);
+        for_rows_by_length(memory, count, TransformTile<Op>{more.staged});
+        __syncthreads();
+        unstage(out + begin, more.staged, size);
+    }
+    __device__ void long_row(std::int64_t, std::int64_t begin, std::int64_t length) const {
+        TransformTile<Op>::long_row(out + begin, values + begin, length, more);
+    }
+};
+
+template <class Op, class T>
+__global__ void __launch_bounds__(block_threads, blocks_at_a_time)
+    transform_rows_kernel(typename Op::Stored* out, RaggedView<const T> rows) {
+    using Stored = typename Op::Stored;
+    constexpr int capacity = tile_values<sizeof(Stored)>;
+    __shared__ TileMemory memory;
+    __shared__ Stored staged[spread_size<capacity>];
+    __shared__ Stored sums[block_warps];
+    __shared__ ExponentialSum<Stored> partials[block_warps];
+    TransformRows<Op, T> work{out, rows.values(), memory, {staged, sums, partials}};
+    for_row_tiles<capacity>(rows, memory, work);
+}
+
+template <class Op, class T>
+void transform_rows(CudaStreamRef stream, const Op&, typename Op::Stored* out, RaggedView<const T> rows) {
+    if (rows.row_capacity() == 0)
+        return;
+    transform_rows_kernel<Op, T><<<blocks_for_rows(rows), block_threads, 0, stream.native()>>>(out, rows);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+} // namespace detail
+
+template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+void softmax(CudaStreamRef stream, Out&& out, const Rows& rows) {
+    detail::softmax_into(stream, out, detail::input_view(rows));
+}
+template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows) {
+    detail::exclusive_sum_into(stream, out, detail::input_view(rows));
+}
+
+} // namespace sluice::ragged

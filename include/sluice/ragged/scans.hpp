@@ -1,0 +1,91 @@
+/// \file
+/// From rows to rows of the same lengths: softmax and exclusive sum.
+///
+/// Both take `(stream, out, rows)`. `rows` is a `RaggedView` or a `RaggedBatch`; `out` takes one value for each of
+/// its values: device memory (a buffer or a `DeviceSpan`) with as much room as `rows` has, or a view over the same
+/// rows (`RaggedView::over`, `RaggedColumn::view_over`), else `Error` is thrown. It may be `rows` itself where the
+/// types agree. Nothing waits, nothing is allocated, and both can be captured.
+///
+/// These functions enqueue on Host streams; those of scans.cuh on CUDA streams, where the same row gives the same bits
+/// in every batch and every run.
+#pragma once
+
+#include <cstdint>
+
+#include <sluice/ragged/reductions.hpp>
+
+namespace sluice::ragged {
+
+/// `out` = exp(value - m) / Σ exp(value - m) in each row, with m the row's greatest value. A row that holds a NaN or
+/// +infinity, or nothing but -infinity, becomes NaN in part or whole. Values and `out` are both float or both double.
+template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+void softmax(HostStreamRef stream, Out&& out, const Rows& rows);
+
+/// `out` = the sum of the values before this one in its row, 0 for the first, in the type of `out`'s elements.
+template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// How a row becomes another: `Stored` is the type of the result.
+template <class T>
+struct SoftmaxOf {
+    static_assert(std::is_floating_point_v<T>, "sluice::ragged::softmax: values must be float or double");
+    using Stored = T;
+    SLUICE_HOST_DEVICE static T share(ExponentialSum<T> of, T value) {
+        return exp_of(value - of.greatest) / of.sum;
+    }
+    void row(T* out, const T* values, std::int64_t count) const {
+        const ExponentialSum<T> of = reduce_all(ExponentialSumOf<T>{}, values, count);
+        for (std::int64_t i = 0; i < count; ++i)
+            out[i] = share(of, values[i]);
+    }
+};
+template <class T, class U>
+struct ExclusiveSumOf {
+    using Stored = U;
+    void row(U* out, const T* values, std::int64_t count) const {
+        U sum = U(0);
+        for (std::int64_t i = 0; i < count; ++i) {
+            const U value = static_cast<U>(values[i]); // `out` may be the same memory
+            out[i] = sum;
+            sum = plus(sum, value);
+        }
+    }
+};
+
+template <class Op, class T>
+void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out, RaggedView<const T> rows) {
+    stream.enqueue([op, out, rows] {
+        const std::int64_t count = rows.rows();
+        for (std::int64_t r = 0; r < count; ++r)
+            op.row(out + rows.offset(r), rows.row(r).data(), rows.length(r));
+    });
+}
+
+template <class Stream, class Out, class T>
+void softmax_into(Stream stream, Out& out, RaggedView<const T> rows) {
+    T* const values = elements_for_values("softmax", "the result", out, rows);
+    transform_rows(stream, SoftmaxOf<T>{}, values, rows);
+}
+template <class Stream, class Out, class T>
+void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows) {
+    auto* const values = elements_for_values("exclusive_sum", "the result", out, rows);
+    transform_rows(stream, ExclusiveSumOf<T, std::remove_pointer_t<std::remove_const_t<decltype(values)>>>{},
+                   values, rows);
+}
+
+} // namespace detail
+
+template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+void softmax(HostStreamRef stream, Out&& out, const Rows& rows) {
+    detail::softmax_into(stream, out, detail::input_view(rows));
+}
+template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows) {
+    detail::exclusive_sum_into(stream, out, detail::input_view(rows));
+}
+
+} // namespace sluice::ragged
