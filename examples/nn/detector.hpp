@@ -8,28 +8,15 @@
 #include <span>
 #include <vector>
 
+#include <nn/detector_network.hpp>
+#include <nn/detector_options.hpp>
 #include <nn/float16.hpp>
 #include <nn/layer_shape.hpp>
-#include <nn/products.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/device_scalar.hpp>
 #include <sluice/memory/span.hpp>
 
 namespace nn {
-
-/// What a detector is made for.
-struct DetectorOptions {
-    std::size_t height = 0; ///< pixels of an image; a multiple of 2^(convolutions)
-    std::size_t width = 0;  ///< likewise
-    std::vector<std::size_t> channels = {4, 16, 64, 256}; ///< after each convolution
-    std::size_t hidden = 0;                               ///< features between the two linear layers
-    std::size_t max_boxes = 0;                            ///< boxes predicted for each image
-    std::size_t batch = 0;                                ///< images in one call, at most
-    float learning_rate = 0.0f;                           ///< of plain gradient descent, until another is set
-    float image_scale = 1.0f / 255.0f;                    ///< what the images' bytes are multiplied with
-    float box_scale = 1.0f; ///< what the last layer's outputs are multiplied with, to be pixels
-    Precision precision = Precision::tf32; ///< of products on a device; bfloat16: of weights and maps too
-    std::uint64_t seed = 0;                ///< of the first weights
-};
 
 /// Several times {3×3 convolution with padding 1, 2×2 max pool, ReLU}, then flatten, linear, ReLU, linear: four
 /// numbers (x1, y1, x2, y2) for each box, in pixels, not bounded by anything.
@@ -52,7 +39,7 @@ public:
     /// Throws `sluice::Error` when an option is out of its bounds, or there is not enough memory.
     explicit Detector(const DetectorOptions& options);
 
-    const DetectorOptions& options() const noexcept;
+    const DetectorOptions& options() const noexcept { return options_; }
     /// Bytes of one image.
     std::size_t image_size() const noexcept { return options().height * options().width; }
     /// Numbers predicted for one image: `4 * max_boxes`.
@@ -72,15 +59,98 @@ public:
 
     /// The learning rate of the updates that `stream` gets to after this one. Waits for nothing. An update that is
     /// captured reads the rate anew in each replay; inside a capture this throws `sluice::Error`.
-    void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate);
+    void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
 
     /// The weights, named and laid out as PyTorch does for `Sequential(Conv2d, MaxPool2d, ReLU, …, Flatten, Linear,
     /// ReLU, Linear)`: `0.weight`, `0.bias`, `3.weight`, … Waits for `stream`.
-    std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream) const;
+    std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream) const {
+        return network_->weights(stream);
+    }
 
     /// Takes the weights from among `tensors`. Waits for `stream`. Throws `sluice::Error` at the first that is
     /// missing or of another shape.
-    void load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors);
+    void load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
+        network_->load(stream, tensors);
+    }
+
+private:
+    static DetectorOptions checked(const DetectorOptions& options);
+    static std::unique_ptr<detail::DetectorWork<B>> make(const DetectorOptions& options);
+    template <class U>
+    void forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
+                     sluice::DeviceSpan<U, B> predictions);
+
+    DetectorOptions options_;
+    std::unique_ptr<detail::DetectorWork<B>> network_;
+    sluice::DeviceScalar<float, B> rate_;
+    std::size_t images_ = 0; // in the latest forward
 };
+
+// ---------------------------------------------------------------------------------------------------------------
+
+template <sluice::Backend B>
+DetectorOptions Detector<B>::checked(const DetectorOptions& options) {
+    const std::size_t halvings = options.channels.size();
+    if (halvings == 0 || halvings > 31 || options.hidden == 0 || options.max_boxes == 0 ||
+        options.batch == 0) {
+        throw sluice::Error("detector: " + std::to_string(halvings) + " convolutions, " +
+                            std::to_string(options.hidden) + " hidden features and " +
+                            std::to_string(options.max_boxes) + " boxes for a batch of " +
+                            std::to_string(options.batch) + " images; expected at least 1 of each");
+    }
+    const std::size_t step = std::size_t{1} << halvings;
+    if (options.height == 0 || options.width == 0 || options.height % step != 0 ||
+        options.width % step != 0) {
+        throw sluice::Error("detector: an image of " + std::to_string(options.height) + " x " +
+                            std::to_string(options.width) + " pixels cannot be halved " +
+                            std::to_string(halvings) + " times; both sides must be multiples of " +
+                            std::to_string(step));
+    }
+    return options;
+}
+
+template <sluice::Backend B>
+std::unique_ptr<detail::DetectorWork<B>> Detector<B>::make(const DetectorOptions& options) {
+    if (options.precision == Precision::bfloat16)
+        return std::make_unique<detail::DetectorNetwork<Bfloat16, B>>(options);
+    return std::make_unique<detail::DetectorNetwork<float, B>>(options);
+}
+
+template <sluice::Backend B>
+Detector<B>::Detector(const DetectorOptions& options)
+    : options_(checked(options)), network_(make(options_)), rate_(options.learning_rate) {}
+
+template <sluice::Backend B>
+template <class U>
+void Detector<B>::forward_any(sluice::BasicStreamRef<B> stream,
+                              sluice::DeviceSpan<const std::uint8_t, B> images,
+                              sluice::DeviceSpan<U, B> predictions) {
+    const std::size_t count = images_in("detector", images.size(), image_size(), options_.batch);
+    require_size("detector: elements of the predictions", predictions.size(), count * predictions_size());
+    images_ = count;
+    network_->forward(stream, images, predictions);
+}
+
+template <sluice::Backend B>
+void Detector<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
+                          sluice::DeviceSpan<float, B> predictions) {
+    forward_any(stream, images, predictions);
+}
+
+template <sluice::Backend B>
+void Detector<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
+                          sluice::DeviceSpan<Bfloat16, B> predictions) {
+    forward_any(stream, images, predictions);
+}
+
+template <sluice::Backend B>
+void Detector<B>::backward_and_update(sluice::BasicStreamRef<B> stream,
+                                      sluice::DeviceSpan<const float, B> prediction_gradients) {
+    if (images_ == 0)
+        throw sluice::Error("detector: backward_and_update was called before any forward");
+    require_size("detector: elements of the predictions' gradient", prediction_gradients.size(),
+                 images_ * predictions_size());
+    network_->backward_and_update(stream, prediction_gradients, rate_.span());
+}
 
 } // namespace nn

@@ -92,18 +92,6 @@ private:
     std::size_t images_ = 0;                 // in the latest forward
 };
 
-/// Throws `sluice::Error` unless `elements` are whole images of `image_size` elements, at least one and at most
-/// `batch`. Returns their number.
-inline std::size_t images_in(const char* what, std::size_t elements, std::size_t image_size,
-                             std::size_t batch) {
-    if (elements == 0 || elements % image_size != 0 || elements / image_size > batch) [[unlikely]] {
-        throw sluice::Error(std::string(what) + ": " + std::to_string(elements) +
-                            " elements were given, expected " + std::to_string(image_size) +
-                            " for each of 1 to " + std::to_string(batch) + " images");
-    }
-    return elements / image_size;
-}
-
 // ---------------------------------------------------------------------------------------------------------------
 
 namespace detail {

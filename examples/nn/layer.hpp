@@ -49,7 +49,11 @@ public:
         return sum_scratch(elements / shape_.outputs(), shape_.outputs());
     }
 
+    /// The weights and the bias themselves; whoever writes them does so in the order of the layer's work.
     Matrix<const float, B> weights() const { return {weights_, shape_.rows(), shape_.columns()}; }
+    Matrix<float, B> weights() { return {weights_, shape_.rows(), shape_.columns()}; }
+    sluice::DeviceSpan<const float, B> bias() const { return bias_; }
+    sluice::DeviceSpan<float, B> bias() { return bias_; }
 
     /// Appends `name.weight` and `name.bias`, in PyTorch's layout, as they are once `stream` gets there. Waits.
     void save(sluice::BasicStreamRef<B> stream, const std::string& name,
@@ -61,8 +65,6 @@ public:
               std::span<const NamedTensor> tensors);
 
 private:
-    Matrix<float, B> writable_weights() { return {weights_, shape_.rows(), shape_.columns()}; }
-
     LayerShape shape_;
     sluice::DeviceBuffer<float, B> weights_;
     // As long as a row of the product: a transposed convolution's is repeated for each pixel of its kernel.
@@ -73,6 +75,18 @@ private:
 inline sluice::RandomKey layer_key(std::uint64_t seed, std::uint16_t network, std::size_t index) {
     return {
         .seed = seed, .epoch = 0, .sample = static_cast<std::uint64_t>(index) << 40, .operation = network};
+}
+
+/// Throws `sluice::Error` unless `elements` are whole images of `image_size` elements, at least one and at most
+/// `batch`. Returns their number.
+inline std::size_t images_in(const char* what, std::size_t elements, std::size_t image_size,
+                             std::size_t batch) {
+    if (elements == 0 || elements % image_size != 0 || elements / image_size > batch) [[unlikely]] {
+        throw sluice::Error(std::string(what) + ": " + std::to_string(elements) +
+                            " elements were given, expected " + std::to_string(image_size) +
+                            " for each of 1 to " + std::to_string(batch) + " images");
+    }
+    return elements / image_size;
 }
 
 /// Finds a tensor by name; never null. Throws `sluice::Error` when it is missing or its shape is not the one expected.
@@ -113,7 +127,7 @@ void Layer<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& produ
                       Matrix<const float, B> in, Matrix<const float, B> out_gradient,
                       sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch) {
     products.multiply(stream, in.with_columns(shape_.rows()), out_gradient.with_columns(shape_.columns()),
-                      writable_weights(), {.transpose_a = true, .device_factors = factors});
+                      weights(), {.transpose_a = true, .device_factors = factors});
     update_bias(stream, out_gradient.with_columns(shape_.outputs()), bias_, factors, scratch);
 }
 

@@ -25,14 +25,6 @@ constexpr bool offers_fused_convolution(std::size_t inputs, std::size_t outputs)
     return (inputs == 16 || inputs == 32 || inputs == 64) && outputs % 64 == 0;
 }
 
-/// Where maps of elements `T` are convolved so.
-template <class T, sluice::Backend B>
-inline constexpr bool has_fused_convolution = false;
-
-#if SLUICE_HAS_CUDA
-template <>
-inline constexpr bool has_fused_convolution<Bfloat16, sluice::Cuda> = true;
-
 /// The 32-bit words of a convolution's weights as the kernels take them. None for one input.
 constexpr std::size_t packed_weight_words(std::size_t inputs, std::size_t outputs) {
     if (inputs == 1)
@@ -40,6 +32,14 @@ constexpr std::size_t packed_weight_words(std::size_t inputs, std::size_t output
     // Three taps of four channels are filled up to a step of the matrix units, which is 16 deep.
     return (inputs == 4 ? 3 * 16 : 9 * inputs) * outputs / 2;
 }
+
+/// Where maps of elements `T` are convolved so.
+template <class T, sluice::Backend B>
+inline constexpr bool has_fused_convolution = false;
+
+#if SLUICE_HAS_CUDA
+template <>
+inline constexpr bool has_fused_convolution<Bfloat16, sluice::Cuda> = true;
 
 /// Rounds weights [9 C, Co] (see LayerShape) and puts them into the order in which the matrix units take them.
 /// Throws `sluice::Error` for sizes that no kernel is offered for.
