@@ -50,20 +50,18 @@ struct TileMemory {
     std::int64_t range[2];
 };
 
-/// The first row r with r + offset(r) >= `target`, which row `rows` has. All lanes of a warp call it; in each step
-/// they divide what is left among themselves.
-template <class T>
-__device__ std::int64_t first_row_at(const RaggedView<T>& view, std::int64_t rows, std::int64_t target) {
+/// The first of `first` … `last` for which `holds(i)`, which is false up to somewhere, and then true, for `last` at
+/// the latest. All lanes of a warp call it; in each step they divide what is left among themselves.
+template <class Holds>
+__device__ std::int64_t first_that(std::int64_t first, std::int64_t last, Holds holds) {
     const int lane = static_cast<int>(threadIdx.x % 32);
-    std::int64_t first = 0;
-    std::int64_t last = rows;
     while (first < last) {
         const std::int64_t step = (last - first + 32) / 32;
         std::int64_t probe = first + (lane + 1) * step - 1;
         if (probe > last)
             probe = last;
-        const unsigned reached = __ballot_sync(0xffffffffu, probe + view.offset(probe) >= target);
-        const int found = __ffs(static_cast<int>(reached)) - 1; // the last lane's is never below the target
+        const unsigned reached = __ballot_sync(0xffffffffu, probe == last || holds(probe));
+        const int found = __ffs(static_cast<int>(reached)) - 1; // there is one: the last lane probes `last`
         const std::int64_t upper = from_lane<32>(probe, found);
         const std::int64_t lower = from_lane<32>(probe, found > 0 ? found - 1 : 0);
         last = upper;
@@ -86,7 +84,8 @@ __device__ void find_share(const RaggedView<T>& view, TileMemory& memory) {
         std::int64_t target = (static_cast<std::int64_t>(blockIdx.x) + warp) * share;
         if (target > total)
             target = total;
-        const std::int64_t row = first_row_at(view, rows, target);
+        const std::int64_t row =
+            first_that(0, rows, [&](std::int64_t r) { return r + view.offset(r) >= target; });
         if (threadIdx.x % 32 == 0)
             memory.range[warp] = row;
     }

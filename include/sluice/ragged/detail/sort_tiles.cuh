@@ -1,0 +1,243 @@
+/// \file
+/// Sorts rows that fit into shared memory; see sort.cuh.
+#pragma once
+
+#include <cub/block/block_merge_sort.cuh>
+#include <cub/warp/warp_merge_sort.cuh>
+
+#include <sluice/ragged/detail/row_tiles.cuh>
+#include <sluice/ragged/sort.hpp>
+
+namespace sluice::ragged::detail {
+
+/// Values that a block sorts at a time.
+template <class T>
+inline constexpr int sort_capacity = sizeof(T) <= 4 ? 4096 : 2048;
+
+/// A part of a row that does not fit: values `chunk * sort_capacity` and on of the row.
+struct LongChunk {
+    std::int64_t begin; ///< of the row
+    std::int64_t length;
+    std::int64_t chunk;
+};
+/// The parts of all such rows, in any order, and memory to merge them in; null where none can be that long.
+template <class T>
+struct LongRows {
+    unsigned long long* count = nullptr;
+    LongChunk* chunks = nullptr;
+    T* values = nullptr;
+    std::int64_t* positions = nullptr;
+};
+
+/// A key and where its value was, compared in this order.
+struct KeyAndPosition {
+    std::uint64_t key;
+    unsigned position;
+    friend __device__ bool operator<(const KeyAndPosition& a, const KeyAndPosition& b) {
+        return a.key < b.key || (a.key == b.key && a.position < b.position);
+    }
+};
+template <class T>
+using Exchanged = std::conditional_t<sizeof(T) <= 4, std::uint64_t, KeyAndPosition>;
+
+template <class T>
+__device__ Exchanged<T> exchanged(typename SortKey<T>::Key key, unsigned position) {
+    if constexpr (sizeof(T) <= 4) {
+        return static_cast<std::uint64_t>(key) << 32 | position;
+    } else {
+        return {key, position};
+    }
+}
+__device__ inline unsigned position_of(std::uint64_t value) { return static_cast<unsigned>(value); }
+__device__ inline unsigned position_of(const KeyAndPosition& value) { return value.position; }
+
+/// One element a lane, in order afterwards.
+template <int Lanes, class E>
+__device__ E sort_lanes(E mine) {
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+#pragma unroll
+    for (int size = 2; size <= Lanes; size *= 2) {
+#pragma unroll
+        for (int distance = size / 2; distance > 0; distance /= 2) {
+            const E other = from_lane_xor<Lanes>(mine, distance);
+            const bool ascending = (lane & size) == 0;
+            const bool lower = (lane & distance) == 0;
+            const bool take = lower == ascending ? other < mine : mine < other;
+            if (take)
+                mine = other;
+        }
+    }
+    return mine;
+}
+
+template <class T>
+struct SortLess {
+    SortKey<T> key;
+    __device__ bool operator()(T a, T b) const { return key(a) < key(b); }
+};
+using Within = std::uint16_t; ///< a position within what a block sorts
+
+template <class T, int Items>
+using BlockSort = cub::BlockMergeSort<T, block_threads, Items, Within>;
+template <class T>
+using WarpSort = cub::WarpMergeSort<T, 8, 32, Within>;
+
+template <class T>
+union SortMemory {
+    typename BlockSort<T, sort_capacity<T> / block_threads>::TempStorage many;
+    typename BlockSort<T, 4>::TempStorage few;
+    typename WarpSort<T>::TempStorage warp[block_warps];
+};
+
+/// Sorts `length` values of shared memory, value i of which is at `spread(begin + i)`, by a block or a warp whose
+/// `thread`s have `Items` each, and hands `(i, position before)` of each to `note`.
+template <int Items, class T, class Sort, class Note>
+__device__ void sort_staged(const Sort& sort, T* staged, int begin, int length, int thread,
+                            const Note& note) {
+    T values[Items];
+    Within positions[Items];
+#pragma unroll
+    for (int k = 0; k < Items; ++k) {
+        const int i = thread * Items + k;
+        values[k] = i < length ? staged[spread(begin + i)] : sort.less.key.last();
+        positions[k] = static_cast<Within>(i);
+    }
+    sort.barrier();
+    sort(values, positions, length);
+#pragma unroll
+    for (int k = 0; k < Items; ++k) {
+        const int i = thread * Items + k;
+        if (i < length) {
+            staged[spread(begin + i)] = values[k];
+            note(i, static_cast<int>(positions[k]));
+        }
+    }
+    sort.barrier();
+}
+
+template <class T, int Items>
+struct SortByBlock {
+    typename BlockSort<T, Items>::TempStorage& memory;
+    SortLess<T> less;
+    __device__ void barrier() const { __syncthreads(); }
+    template <class Values, class Positions>
+    __device__ void operator()(Values& values, Positions& positions, int length) const {
+        BlockSort<T, Items>(memory).StableSort(values, positions, less, length, less.key.last());
+    }
+};
+template <class T>
+struct SortByWarp {
+    typename WarpSort<T>::TempStorage& memory;
+    SortLess<T> less;
+    __device__ void barrier() const { __syncwarp(); }
+    template <class Values, class Positions>
+    __device__ void operator()(Values& values, Positions& positions, int length) const {
+        WarpSort<T>(memory).StableSort(values, positions, less, length, less.key.last());
+    }
+};
+
+template <bool Positions, class T>
+struct SortRows {
+    const SortArguments<T>& sort;
+    const LongRows<T>& more;
+    const TileMemory& memory;
+    T* staged;
+    SortMemory<T>& sorting;
+    unsigned long long& place;
+
+    // Rows of at most `Lanes` values, each in lanes of its own, side by side.
+    template <int Lanes>
+    __device__ void sort_short(int count, int shortest, std::int64_t begin_of_tile) const {
+        const unsigned lane = threadIdx.x % Lanes;
+        for_rows_of_tile<Lanes>(memory, count, shortest, Lanes, [&](int, int begin, int length) {
+            const bool mine = static_cast<int>(lane) < length;
+            const T value = staged[spread(begin + (mine ? static_cast<int>(lane) : 0))];
+            const auto key = mine ? sort.key(value) : static_cast<typename SortKey<T>::Key>(~0ull);
+            const unsigned from = position_of(sort_lanes<Lanes>(exchanged<T>(key, lane)));
+            const T sorted = from_lane<Lanes>(value, static_cast<int>(from));
+            __syncwarp(group_mask<Lanes>()); // all have read
+            if (mine) {
+                staged[spread(begin + static_cast<int>(lane))] = sorted;
+                if constexpr (Positions)
+                    sort.positions[begin_of_tile + begin + lane] = from;
+            }
+        });
+    }
+
+    template <int Items>
+    __device__ void sort_long(typename BlockSort<T, Items>::TempStorage& by_block, int count, int shortest,
+                              int longest, std::int64_t begin_of_tile) const {
+        for (int row = 0; row < count; ++row) {
+            const int begin = static_cast<int>(memory.offsets[row] - memory.offsets[0]);
+            const int length = static_cast<int>(memory.offsets[row + 1] - memory.offsets[0]) - begin;
+            if (length >= shortest && length <= longest) {
+                sort_staged<Items>(SortByBlock<T, Items>{by_block, {sort.key}}, staged, begin, length,
+                                   static_cast<int>(threadIdx.x), note(begin_of_tile + begin));
+            }
+        }
+    }
+
+    __device__ auto note(std::int64_t begin) const {
+        return [this, begin](int i, int position) {
+            if constexpr (Positions)
+                sort.positions[begin + i] = position;
+        };
+    }
+
+    __device__ bool any(int count, int shortest, int longest) const {
+        bool found = false;
+        for (int row = static_cast<int>(threadIdx.x); row < count; row += block_threads) {
+            const std::int64_t length = memory.offsets[row + 1] - memory.offsets[row];
+            found = found || (length >= shortest && length <= longest);
+        }
+        return __syncthreads_or(found) != 0;
+    }
+
+    __device__ void tile(std::int64_t, int count, std::int64_t begin_of_tile, int size) const {
+        constexpr int items = sort_capacity<T> / block_threads;
+        stage(staged, sort.rows.values() + begin_of_tile, size);
+        __syncthreads();
+        sort_short<8>(count, 1, begin_of_tile);
+        if (any(count, 9, 16))
+            sort_short<16>(count, 9, begin_of_tile);
+        if (any(count, 17, 32))
+            sort_short<32>(count, 17, begin_of_tile);
+        if (any(count, 33, 256)) {
+            const int warp = static_cast<int>(threadIdx.x) / 32;
+            for_rows_of_tile<32>(memory, count, 33, 256, [&](int, int begin, int length) {
+                sort_staged<8>(SortByWarp<T>{sorting.warp[warp], {sort.key}}, staged, begin, length,
+                               static_cast<int>(threadIdx.x % 32), note(begin_of_tile + begin));
+            });
+        }
+        if (any(count, 257, 1024))
+            sort_long<4>(sorting.few, count, 257, 1024, begin_of_tile);
+        if (any(count, 1025, sort_capacity<T>))
+            sort_long<items>(sorting.many, count, 1025, sort_capacity<T>, begin_of_tile);
+        __syncthreads();
+        unstage(sort.out + begin_of_tile, staged, size);
+    }
+
+    // Left to the launches that follow.
+    __device__ void long_row(std::int64_t, std::int64_t begin, std::int64_t length) const {
+        const std::int64_t chunks = (length + sort_capacity<T> - 1) / sort_capacity<T>;
+        if (threadIdx.x == 0)
+            place = atomicAdd(more.count, static_cast<unsigned long long>(chunks));
+        __syncthreads();
+        LongChunk* const to = more.chunks + place;
+        for (std::int64_t chunk = threadIdx.x; chunk < chunks; chunk += block_threads)
+            to[chunk] = {begin, length, chunk};
+    }
+};
+
+template <bool Positions, class T>
+__global__ void __launch_bounds__(block_threads, 4)
+    sort_tiles_kernel(SortArguments<T> sort, LongRows<T> more) {
+    __shared__ TileMemory memory;
+    __shared__ T staged[spread_size<sort_capacity<T>>];
+    __shared__ SortMemory<T> sorting;
+    __shared__ unsigned long long place;
+    SortRows<Positions, T> work{sort, more, memory, staged, sorting, place};
+    for_row_tiles<sort_capacity<T>>(sort.rows, memory, work);
+}
+
+} // namespace sluice::ragged::detail

@@ -1,0 +1,9 @@
+/// \file
+/// The operations of rows.hpp on CUDA streams.
+#pragma once
+
+#include <sluice/ragged/elementwise.cuh>
+#include <sluice/ragged/reductions.cuh>
+#include <sluice/ragged/rows.hpp>
+#include <sluice/ragged/scans.cuh>
+#include <sluice/ragged/sort.cuh>

@@ -1,0 +1,80 @@
+/// \file
+/// The operations of sort.hpp on CUDA streams.
+///
+/// A row of up to 32 values is sorted by lanes that exchange theirs (K. Batcher's bitonic network), one of up to 256
+/// by a warp, one that fits into a tile by a block. Longer ones are sorted in chunks, which are then merged pair by
+/// pair by the whole device (along merge paths: O. Green, R. McColl, D. Bader, "GPU merge path", ICS 2012), in as
+/// many launches as the longest row that there is room for would need.
+#pragma once
+
+#include <sluice/ragged/detail/sort_long.cuh>
+#include <sluice/ragged/detail/sort_tiles.cuh>
+#include <sluice/ragged/sort.hpp>
+
+namespace sluice::ragged {
+
+template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+void sort(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>& workspace,
+          Order order = Order::ascending);
+template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RaggedInput Rows>
+void sort_with_positions(CudaStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
+                         RaggedWorkspace<Cuda>& workspace, Order order = Order::ascending);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+template <bool Positions, class T>
+void launch_sort(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorkspace<Cuda>& workspace) {
+    constexpr std::int64_t chunk = sort_capacity<T>;
+    const std::int64_t values = sort.rows.value_capacity();
+    LongRows<T> more;
+    if (values > chunk) {
+        RaggedScratch<Cuda> scratch = workspace.scratch();
+        more.count = scratch.template take<unsigned long long>(std::size_t{1});
+        more.chunks = scratch.template take<LongChunk>(2 * (values / chunk) + 1);
+        more.values = scratch.template take<T>(values);
+        if constexpr (Positions)
+            more.positions = scratch.template take<std::int64_t>(values);
+        fill_bytes(stream, DeviceSpan<unsigned long long, Cuda>{more.count, 1}, 0);
+    }
+    const unsigned blocks = blocks_for_rows(sort.rows);
+    sort_tiles_kernel<Positions><<<blocks, block_threads, 0, stream.native()>>>(sort, more);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    if (values <= chunk)
+        return;
+    const auto long_blocks =
+        static_cast<unsigned>(std::min<std::int64_t>(blocks, 2 * (values / chunk) + 1));
+    sort_chunks_kernel<Positions><<<long_blocks, block_threads, 0, stream.native()>>>(sort, more);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    for (int pass = 0; pass < merge_passes<T>(values); ++pass) {
+        merge_chunks_kernel<Positions><<<long_blocks, block_threads, 0, stream.native()>>>(sort, more, pass);
+        SLUICE_CUDA_CHECK(cudaGetLastError());
+    }
+}
+
+template <class T>
+void sort_rows(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorkspace<Cuda>& workspace) {
+    if (sort.rows.row_capacity() == 0 || sort.rows.value_capacity() == 0)
+        return;
+    if (sort.positions != nullptr) {
+        launch_sort<true>(stream, sort, workspace);
+    } else {
+        launch_sort<false>(stream, sort, workspace);
+    }
+}
+
+} // namespace detail
+
+template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+void sort(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>& workspace, Order order) {
+    detail::sort_into(stream, out, nullptr, detail::input_view(rows), workspace, order);
+}
+template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RaggedInput Rows>
+void sort_with_positions(CudaStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
+                         RaggedWorkspace<Cuda>& workspace, Order order) {
+    const auto view = detail::input_view(rows);
+    detail::sort_into(stream, out, detail::positions_for(positions, view), view, workspace, order);
+}
+
+} // namespace sluice::ragged
