@@ -75,6 +75,17 @@ SLUICE_HOST_DEVICE To number_as(From value) {
 
 template <class To, class From>
 SLUICE_HOST_DEVICE Box<To> box_as(const Box<From>& box) {
+#if defined(__CUDA_ARCH__)
+    if constexpr (std::is_class_v<From>) { // in one load, which compilers do not see by themselves
+        static_assert(sizeof(Box<From>) == sizeof(uint2) && alignof(Box<From>) == alignof(uint2));
+        const uint2 words = reinterpret_cast<const uint2&>(box);
+        const auto number = [](unsigned bits) {
+            return detail::number_as<To>(From::from_bits(static_cast<std::uint16_t>(bits)));
+        };
+        return {number(words.x & 0xFFFFu), number(words.x >> 16), number(words.y & 0xFFFFu),
+                number(words.y >> 16)};
+    }
+#endif
     return {detail::number_as<To>(box.x1), detail::number_as<To>(box.y1), detail::number_as<To>(box.x2),
             detail::number_as<To>(box.y2)};
 }
