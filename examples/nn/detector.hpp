@@ -55,7 +55,14 @@ public:
     /// One step of gradient descent from the gradient of the predictions [N, max_boxes, 4] of the latest `forward`.
     /// Throws `sluice::Error` before any forward, or when the size does not fit.
     void backward_and_update(sluice::BasicStreamRef<B> stream,
-                             sluice::DeviceSpan<const float, B> prediction_gradients);
+                             sluice::DeviceSpan<const float, B> prediction_gradients) {
+        backward_and_update(stream, prediction_gradients, rate_.span());
+    }
+    /// The same with the learning rate of the one element of `rate`, read when the update runs: a rate that comes
+    /// with its batch.
+    void backward_and_update(sluice::BasicStreamRef<B> stream,
+                             sluice::DeviceSpan<const float, B> prediction_gradients,
+                             sluice::DeviceSpan<const float, B> rate);
 
     /// The learning rate of the updates that `stream` gets to after this one. Waits for nothing. An update that is
     /// captured reads the rate anew in each replay; inside a capture this throws `sluice::Error`.
@@ -145,12 +152,14 @@ void Detector<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<c
 
 template <sluice::Backend B>
 void Detector<B>::backward_and_update(sluice::BasicStreamRef<B> stream,
-                                      sluice::DeviceSpan<const float, B> prediction_gradients) {
+                                      sluice::DeviceSpan<const float, B> prediction_gradients,
+                                      sluice::DeviceSpan<const float, B> rate) {
     if (images_ == 0)
         throw sluice::Error("detector: backward_and_update was called before any forward");
     require_size("detector: elements of the predictions' gradient", prediction_gradients.size(),
                  images_ * predictions_size());
-    network_->backward_and_update(stream, prediction_gradients, rate_.span());
+    require_size("detector: learning rates", rate.size(), 1);
+    network_->backward_and_update(stream, prediction_gradients, rate);
 }
 
 } // namespace nn
