@@ -1,0 +1,304 @@
+/// \file
+/// What the operations that make rows out of other rows are built from, and how the Host backend carries it
+/// out. reshaping.cuh does the same on CUDA devices.
+///
+/// An operation is a *plan*: a small trivially copyable struct with
+///
+/// - `rows()`, how many rows there will be, and `length(row)` of each,
+/// - `source(row, position)`, the address of the value that comes there,
+/// - `limit()`, the length that no row may exceed, and `refused()`, what an operand could not hold: the
+///   operand has no rows then, and the result must not look as if that were all,
+/// - `aligned(bytes)`, whether all its sources lie at multiples of so many bytes; the host asks.
+///
+/// All but the last read device memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <sluice/backend/stream.hpp>
+#include <sluice/memory/span.hpp>
+#include <sluice/ragged/ragged_batch.hpp>
+#include <sluice/ragged/view.hpp>
+#include <sluice/ragged/workspace.hpp>
+
+namespace sluice::ragged::reshaping {
+
+template <class S>
+struct StreamBackend {};
+template <Backend B>
+struct StreamBackend<BasicStreamRef<B>> {
+    using type = B;
+};
+template <Backend B>
+struct StreamBackend<BasicStream<B>> {
+    using type = B;
+};
+
+/// A stream, owned or referred to.
+template <class S>
+concept AnyStream = requires {
+    typename StreamBackend<S>::type;
+};
+
+/// The backend of a stream: what an operation's other arguments must belong to.
+template <AnyStream S>
+using BackendOf = typename StreamBackend<S>::type;
+
+/// An operand, to which a view of values that may change converts as well; the result's type names `T`.
+template <class T>
+using Rows = std::type_identity_t<RaggedView<const T>>;
+
+/// The length that no row exceeds.
+inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+/// More than any memory holds, and so little that sums over all rows do not overflow.
+inline constexpr std::int64_t beyond_any = std::int64_t{1} << 39;
+
+/// Copies one value, also of a type that cannot be assigned to.
+template <class T>
+SLUICE_HOST_DEVICE inline void put(T* to, const T* from) {
+    if constexpr (std::is_copy_assignable_v<T>) {
+        *to = *from;
+    } else {
+        std::memcpy(static_cast<void*>(to), static_cast<const void*>(from), sizeof(T));
+    }
+}
+
+/// A remainder's quotient, in 32 bits where that suffices, since devices are much slower in 64.
+SLUICE_HOST_DEVICE inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
+    if (((a | b) >> 32) == 0)
+        return static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));
+    return a / b;
+}
+
+SLUICE_HOST_DEVICE constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+SLUICE_HOST_DEVICE constexpr std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
+
+template <class T>
+bool lies_at(const T* pointer, std::size_t bytes) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
+}
+
+/// Whether a result fits, and what its counts are. `values` and `longest` are those of the rows that there is
+/// room for. One thread calls it. Returns whether there is a result.
+template <class T, class Plan>
+struct Settle {
+    RaggedTarget<T> out;
+    Plan plan;
+
+    SLUICE_HOST_DEVICE bool operator()(std::int64_t values, std::int64_t longest) const {
+        const std::int64_t rows = plan.rows();
+        std::int64_t refused = plan.refused();
+        if (refused == 0 && rows > out.row_capacity)
+            refused = rows;
+        if (refused == 0 && longest > plan.limit())
+            refused = longest;
+        if (refused == 0 && values > out.value_capacity)
+            refused = values;
+        if (refused != 0) {
+            out.refuse(refused);
+            return false;
+        }
+        *out.counts = RaggedCounts{rows, values, longest, 0};
+        return true;
+    }
+    SLUICE_HOST_DEVICE bool kept() const { return out.counts->refused == 0; }
+};
+
+/// Places that no result depends on: there is nothing to refuse.
+struct SettleNothing {
+    SLUICE_HOST_DEVICE bool operator()(std::int64_t, std::int64_t) const { return true; }
+    SLUICE_HOST_DEVICE bool kept() const { return true; }
+};
+
+/// Rows whose values are numbered: what `for_each_value` goes over. At most `value_capacity` of them.
+struct NumberedRows {
+    const std::int64_t* offsets; // `*rows` + 1
+    const std::int64_t* rows;
+    std::int64_t value_capacity;
+
+    SLUICE_HOST_DEVICE std::int64_t size() const { return smaller(offsets[*rows], value_capacity); }
+};
+
+template <class T>
+NumberedRows numbered(const RaggedView<T>& view) {
+    return {view.offsets(), &view.counts_pointer()->rows, view.value_capacity()};
+}
+
+/// Writes down which row each value is in.
+struct StoreRow {
+    std::int64_t* out;
+
+    SLUICE_HOST_DEVICE void operator()(std::int64_t row, std::int64_t i) const { out[i] = row; }
+};
+
+/// A task with more than one operation's few pointers would be copied to the heap.
+template <class F>
+inline constexpr bool fits_a_task = sizeof(F) <= host::Task::inline_bytes;
+
+/// How a backend carries operations out; this one for backends whose streams take host tasks.
+template <Backend B>
+struct Engine {
+    static_assert(
+        std::is_same_v<typename B::NativeStream, host::Queue*>,
+        "sluice: operations on ragged batches need <sluice/ragged/reshape.cuh>, and a CUDA compiler, "
+        "for CUDA streams");
+    using Ref = BasicStreamRef<B>;
+
+    /// `call(i)` for i = 0 … count - 1, in any order.
+    template <class F>
+    static void for_each(Ref stream, std::int64_t count, const F& call) {
+        // On the heap only if `call` holds a very large value.
+        stream.enqueue([count, call] {
+            for (std::int64_t i = 0; i < count; ++i)
+                call(i);
+        });
+    }
+
+    /// `call(row, i)` for every value, in any order.
+    template <class F>
+    static void for_each_value(Ref stream, const NumberedRows& rows, const F& call) {
+        stream.enqueue([rows, call] {
+            const std::int64_t size = rows.size();
+            for (std::int64_t row = 0, i = 0; i < size; ++row) {
+                for (; i < smaller(rows.offsets[row + 1], size); ++i)
+                    call(row, i);
+            }
+        });
+    }
+
+    /// `starts[r]` = the sum of the lengths before r, for r = 0 … most; rows beyond `lengths.rows()` have
+    /// length 0.
+    template <class Lengths>
+    static void sum_before(Ref stream, std::int64_t* starts, std::int64_t most, const Lengths& lengths,
+                           RaggedScratch<B>&) {
+        stream.enqueue([starts, most, lengths] { (void)scan(starts, most, lengths, SettleNothing{}); });
+    }
+
+    /// The rows that `plan` describes.
+    template <class T, class Plan>
+    static void make(Ref stream, const RaggedTarget<T>& out, const Plan& plan, RaggedScratch<B>&) {
+        auto task = [out, plan] {
+            if (!scan(out.offsets, out.row_capacity, plan, Settle<T, Plan>{out, plan}))
+                return;
+            const std::int64_t rows = out.counts->rows;
+            for (std::int64_t row = 0; row < rows; ++row) {
+                const std::int64_t begin = out.offsets[row];
+                const std::int64_t length = out.offsets[row + 1] - begin;
+                for (std::int64_t i = 0; i < length; ++i)
+                    put(out.values + begin + i, plan.source(row, i));
+            }
+        };
+        static_assert(fits_a_task<decltype(task)>);
+        stream.enqueue(std::move(task));
+    }
+
+    /// The values of `shape`'s rows of which `keep` is not 0. `shape` has `rows()`, `size()`, `offset(row)`,
+    /// `refused()`.
+    template <class T, class Shape>
+    static void compact(Ref stream, const RaggedTarget<T>& out, const T* values, const Shape& shape,
+                        const std::uint8_t* keep, std::int64_t /*value_capacity*/, RaggedScratch<B>&) {
+        auto task = [out, values, shape, keep] {
+            const KeptLengths<Shape> plan{shape, keep};
+            if (!scan(out.offsets, out.row_capacity, plan, Settle<T, KeptLengths<Shape>>{out, plan}))
+                return;
+            const std::int64_t size = shape.size();
+            for (std::int64_t i = 0, next = 0; i < size; ++i) {
+                if (keep[i] != 0)
+                    put(out.values + next++, values + i);
+            }
+        };
+        static_assert(fits_a_task<decltype(task)>);
+        stream.enqueue(std::move(task));
+    }
+
+    /// Sorts the rows by `keys.key(row)`, equal ones in their order: `order` holds `keys.rows()` numbers of
+    /// rows, then -1 up to `most`. `starts`, where it is not null, holds for each key from 0 to
+    /// `keys.limit()` - 1 the place where its rows begin, and then their end.
+    template <class Keys>
+    static void sort_rows(Ref stream, std::int64_t* order, std::int64_t most, const Keys& keys,
+                          std::int64_t* starts, RaggedScratch<B>&) {
+        auto task = [order, most, keys, starts] {
+            const std::int64_t rows = smaller(keys.rows(), most);
+            for (std::int64_t i = 0; i < most; ++i)
+                order[i] = i < rows ? i : -1;
+            // With the row's number as the second key, so that no stable sort, which allocates, is needed.
+            std::sort(order, order + rows, [&keys](std::int64_t a, std::int64_t b) {
+                const std::int64_t key_a = keys.key(a), key_b = keys.key(b);
+                return key_a != key_b ? key_a < key_b : a < b;
+            });
+            if (starts == nullptr)
+                return;
+            for (std::int64_t key = 0, next = 0; key <= keys.limit(); ++key) {
+                while (next < rows && keys.key(order[next]) < key)
+                    ++next;
+                starts[key] = next;
+            }
+        };
+        static_assert(fits_a_task<decltype(task)>);
+        stream.enqueue(std::move(task));
+    }
+
+private:
+    template <class Shape>
+    struct KeptLengths {
+        Shape shape;
+        const std::uint8_t* keep;
+
+        std::int64_t rows() const { return shape.rows(); }
+        std::int64_t limit() const { return unlimited; }
+        std::int64_t refused() const { return shape.refused(); }
+        std::int64_t length(std::int64_t row) const {
+            std::int64_t kept = 0;
+            for (std::int64_t i = shape.offset(row); i < shape.offset(row + 1); ++i)
+                kept += keep[i] != 0 ? 1 : 0;
+            return kept;
+        }
+    };
+
+    template <class Lengths, class Done>
+    static bool scan(std::int64_t* starts, std::int64_t most, const Lengths& lengths, const Done& done) {
+        const std::int64_t rows = smaller(lengths.rows(), most);
+        std::int64_t sum = 0;
+        std::int64_t longest = 0;
+        for (std::int64_t row = 0; row <= most; ++row) {
+            const std::int64_t length = row < rows ? lengths.length(row) : 0;
+            starts[row] = sum;
+            sum += length;
+            longest = larger(longest, length);
+        }
+        return done(sum, longest);
+    }
+};
+
+/// Throws `Error` unless the result lies apart from the operand: rows are written while others are still
+/// read.
+template <class T, class U>
+void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedView<U>& in) {
+    if (out.counts == in.counts_pointer()) {
+        throw Error(std::string(what) +
+                    ": the result and an operand are the same batch; expected another batch for the result");
+    }
+}
+
+/// Throws `Error` unless there are as many elements as needed.
+inline void require_elements(const char* what, std::size_t given, std::int64_t needed) {
+    if (given < static_cast<std::size_t>(needed)) {
+        throw Error(std::string(what) + ": " + std::to_string(given) +
+                    " elements were given, expected at least " + std::to_string(needed));
+    }
+}
+inline void require_same(const char* what, std::size_t given, std::int64_t expected) {
+    if (given != static_cast<std::size_t>(expected)) {
+        throw Error(std::string(what) + ": " + std::to_string(given) + " elements were given, expected " +
+                    std::to_string(expected));
+    }
+}
+
+} // namespace sluice::ragged::reshaping

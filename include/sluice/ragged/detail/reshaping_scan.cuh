@@ -1,0 +1,182 @@
+/// \file
+/// Sums before each row, of lengths that only the device knows: offsets, and places of what is kept.
+#pragma once
+
+#include <cstdint>
+
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/block/block_store.cuh>
+
+#include <sluice/ragged/detail/reshaping.hpp>
+
+namespace sluice::ragged::reshaping {
+
+/// What one pass over some rows finds.
+struct Running {
+    std::int64_t sum;
+    std::int64_t longest;
+};
+
+struct Larger {
+    __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return larger(a, b); }
+};
+
+/// Rows one by one,
+template <class Lengths>
+struct RowItems {
+    Lengths lengths;
+    std::int64_t most;
+
+    __device__ std::int64_t count() const { return smaller(lengths.rows(), most); }
+    __device__ Running at(std::int64_t row) const {
+        const std::int64_t length = lengths.length(row);
+        return {length, length};
+    }
+};
+/// or tiles of rows.
+struct TileItems {
+    const Running* tiles;
+    std::int64_t number;
+
+    __device__ std::int64_t count() const { return number; }
+    __device__ Running at(std::int64_t tile) const { return tiles[tile]; }
+};
+
+inline constexpr int scan_threads = 1024; // of the one block
+inline constexpr int scan_items = 4;      // a thread's, at a time
+/// Up to so many places one block is quicker than three launches.
+inline constexpr std::int64_t one_block_places = 4 * scan_threads * scan_items;
+
+inline constexpr int tile_threads = 256;
+inline constexpr int tile_items = 8;
+inline constexpr std::int64_t tile_places = tile_threads * tile_items;
+
+/// `starts[i]` = the sum of the items before i, for `places` of them; items from `items.count()` on are 0.
+/// Then `settle(sum of all, longest)`: where it says that there is no result, all places become 0. `items`
+/// may read `starts` itself, for an item is read before its place is written, by one thread.
+template <class Items, class Finish>
+__global__ void __launch_bounds__(scan_threads)
+    scan_in_one_block(Items items, std::int64_t* starts, std::int64_t places, Finish settle) {
+    using Scan = cub::BlockScan<std::int64_t, scan_threads, cub::BLOCK_SCAN_WARP_SCANS>;
+    using Reduce = cub::BlockReduce<std::int64_t, scan_threads>;
+    __shared__ union {
+        typename Scan::TempStorage scan;
+        typename Reduce::TempStorage reduce;
+    } shared;
+    __shared__ bool kept;
+
+    const std::int64_t count = items.count();
+    std::int64_t before = 0;
+    std::int64_t longest = 0;
+    for (std::int64_t first = 0; first < places; first += scan_threads * scan_items) {
+        const std::int64_t mine = first + threadIdx.x * scan_items;
+        std::int64_t sums[scan_items];
+#pragma unroll
+        for (int k = 0; k < scan_items; ++k) {
+            const Running item = mine + k < count ? items.at(mine + k) : Running{0, 0};
+            sums[k] = item.sum;
+            longest = larger(longest, item.longest);
+        }
+        std::int64_t all = 0;
+        Scan(shared.scan).ExclusiveSum(sums, sums, all);
+#pragma unroll
+        for (int k = 0; k < scan_items; ++k) {
+            if (mine + k < places)
+                starts[mine + k] = before + sums[k];
+        }
+        before += all;
+        __syncthreads(); // the next round, and the reduction, use the same memory
+    }
+    longest = Reduce(shared.reduce).Reduce(longest, Larger{});
+    if (threadIdx.x == 0)
+        kept = settle(before, longest);
+    __syncthreads();
+    if (!kept) {
+        for (std::int64_t i = threadIdx.x; i < places; i += scan_threads)
+            starts[i] = 0;
+    }
+}
+
+/// The first of three launches: writes each item into its place, and sums up each tile.
+template <class Items>
+__global__ void __launch_bounds__(tile_threads)
+    sum_tiles(Items items, std::int64_t* starts, std::int64_t places, Running* tiles) {
+    using Reduce = cub::BlockReduce<std::int64_t, tile_threads>;
+    __shared__ typename Reduce::TempStorage for_sum;
+    __shared__ typename Reduce::TempStorage for_longest;
+
+    const std::int64_t count = items.count();
+    const std::int64_t first = blockIdx.x * tile_places + threadIdx.x;
+    Running mine{0, 0};
+#pragma unroll
+    for (int k = 0; k < tile_items; ++k) {
+        const std::int64_t i = first + k * tile_threads;
+        if (i >= places)
+            break;
+        const Running item = i < count ? items.at(i) : Running{0, 0};
+        starts[i] = item.sum;
+        mine.sum += item.sum;
+        mine.longest = larger(mine.longest, item.longest);
+    }
+    const std::int64_t sum = Reduce(for_sum).Sum(mine.sum);
+    const std::int64_t longest = Reduce(for_longest).Reduce(mine.longest, Larger{});
+    if (threadIdx.x == 0)
+        tiles[blockIdx.x] = {sum, longest};
+}
+
+/// The last of three: from the items in their places, and the sums before each tile, to the sums before each
+/// item.
+template <class Finish>
+__global__ void __launch_bounds__(tile_threads)
+    scan_tiles(std::int64_t* starts, std::int64_t places, const std::int64_t* before_tile, Finish settle) {
+    using Load = cub::BlockLoad<std::int64_t, tile_threads, tile_items, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
+    using Scan = cub::BlockScan<std::int64_t, tile_threads, cub::BLOCK_SCAN_WARP_SCANS>;
+    using Store = cub::BlockStore<std::int64_t, tile_threads, tile_items, cub::BLOCK_STORE_WARP_TRANSPOSE>;
+    __shared__ union {
+        typename Load::TempStorage load;
+        typename Scan::TempStorage scan;
+        typename Store::TempStorage store;
+    } shared;
+
+    const bool kept = settle.kept();
+    std::int64_t* const mine = starts + blockIdx.x * tile_places;
+    const int valid = static_cast<int>(smaller(places - blockIdx.x * tile_places, tile_places));
+    std::int64_t sums[tile_items];
+    Load(shared.load).Load(mine, sums, valid, std::int64_t{0});
+    __syncthreads();
+    Scan(shared.scan).ExclusiveSum(sums, sums);
+    __syncthreads();
+    const std::int64_t before = before_tile[blockIdx.x];
+#pragma unroll
+    for (std::int64_t& sum : sums)
+        sum = kept ? before + sum : 0;
+    Store(shared.store).Store(mine, sums, valid);
+}
+
+/// Enqueues the scan of `most` rows into `most` + 1 places.
+template <Backend B, class Lengths, class Finish>
+void scan(BasicStreamRef<B> stream, std::int64_t* starts, std::int64_t most, const Lengths& lengths,
+          const Finish& settle, RaggedScratch<B>& scratch) {
+    const RowItems<Lengths> rows{lengths, most};
+    const std::int64_t places = most + 1;
+    if (places <= one_block_places) {
+        scan_in_one_block<<<1, scan_threads, 0, stream.native()>>>(rows, starts, places, settle);
+        SLUICE_CUDA_CHECK(cudaGetLastError());
+        return;
+    }
+    const std::int64_t number = (places + tile_places - 1) / tile_places;
+    const auto blocks = static_cast<unsigned>(number);
+    auto* const tiles = scratch.template take<Running>(number);
+    auto* const before_tile = scratch.template take<std::int64_t>(number);
+    sum_tiles<<<blocks, tile_threads, 0, stream.native()>>>(rows, starts, places, tiles);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    scan_in_one_block<<<1, scan_threads, 0, stream.native()>>>(TileItems{tiles, number}, before_tile, number,
+                                                               settle);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    scan_tiles<<<blocks, tile_threads, 0, stream.native()>>>(starts, places, before_tile, settle);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+} // namespace sluice::ragged::reshaping

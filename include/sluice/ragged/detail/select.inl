@@ -1,0 +1,253 @@
+// Bodies of select.hpp.
+#pragma once
+
+#include <string>
+
+namespace sluice::ragged {
+
+namespace reshaping {
+
+/// What most plans have in common: the rows come from one operand.
+template <class T>
+struct OneOperand {
+    RaggedView<const T> in;
+
+    SLUICE_HOST_DEVICE std::int64_t limit() const { return unlimited; }
+    SLUICE_HOST_DEVICE std::int64_t refused() const { return in.counts_pointer()->refused; }
+    bool aligned(std::size_t bytes) const { return lies_at(in.values(), bytes); }
+};
+
+template <class T>
+struct SliceOfRows : OneOperand<T> {
+    std::int64_t first;
+    std::int64_t last;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const { return larger(smaller(last, this->in.rows()) - first, 0); }
+    SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const { return this->in.length(first + row); }
+    SLUICE_HOST_DEVICE const T* source(std::int64_t row, std::int64_t position) const {
+        return this->in.values() + this->in.offset(first + row) + position;
+    }
+};
+
+template <class T>
+struct SliceWithinRows : OneOperand<T> {
+    std::int64_t first;
+    std::int64_t last;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const { return this->in.rows(); }
+    SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const {
+        return larger(smaller(last, this->in.length(row)) - first, 0);
+    }
+    SLUICE_HOST_DEVICE const T* source(std::int64_t row, std::int64_t position) const {
+        return this->in.values() + this->in.offset(row) + first + position;
+    }
+};
+
+/// As many rows as `count`, in device memory, says, or `most` where it is null.
+template <class T>
+struct IndexedRows : OneOperand<T> {
+    const std::int64_t* indices;
+    const std::int64_t* count;
+    std::int64_t most;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const { return count != nullptr ? *count : most; }
+    SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const {
+        const std::int64_t index = indices[row];
+        return index >= 0 && index < this->in.rows() ? this->in.length(index) : 0;
+    }
+    SLUICE_HOST_DEVICE const T* source(std::int64_t row, std::int64_t position) const {
+        return this->in.values() + this->in.offset(indices[row]) + position;
+    }
+};
+
+template <class T>
+struct RepeatedRows : OneOperand<T> {
+    std::int64_t times;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const {
+        const std::int64_t rows = this->in.rows();
+        // More than any memory holds is refused, and does not overflow.
+        return rows > 0 && times > beyond_any / rows ? beyond_any : rows * times;
+    }
+    SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const {
+        return this->in.length(quotient(row, times));
+    }
+    SLUICE_HOST_DEVICE const T* source(std::int64_t row, std::int64_t position) const {
+        return this->in.values() + this->in.offset(quotient(row, times)) + position;
+    }
+};
+
+/// The rows of a view as the shape that values are kept in.
+struct RowsOfView {
+    const std::int64_t* offsets;
+    const RaggedCounts* counts;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const { return counts->rows; }
+    SLUICE_HOST_DEVICE std::int64_t size() const { return counts->values; }
+    SLUICE_HOST_DEVICE std::int64_t offset(std::int64_t row) const { return offsets[row]; }
+    SLUICE_HOST_DEVICE std::int64_t refused() const { return counts->refused; }
+};
+
+/// How often each row comes: as often as its number says,
+struct TimesGiven {
+    const RaggedCounts* counts;
+    const std::int64_t* times;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const { return counts->rows; }
+    SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const {
+        return larger(smaller(times[row], beyond_any), 0);
+    }
+};
+/// once where its byte is not 0,
+struct OnceIfKept {
+    const RaggedCounts* counts;
+    const std::uint8_t* keep;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const { return counts->rows; }
+    SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const { return keep[row] != 0 ? 1 : 0; }
+};
+/// or once where it has values.
+struct OnceIfFilled {
+    const RaggedCounts* counts;
+    const std::int64_t* offsets;
+
+    SLUICE_HOST_DEVICE std::int64_t rows() const { return counts->rows; }
+    SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const {
+        return offsets[row + 1] > offsets[row] ? 1 : 0;
+    }
+};
+
+/// Each row as often as `times` says: sums those numbers up, writes down which row each of the result's is,
+/// and gathers.
+template <class T, Backend B, class Times>
+void repeat_by(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, RaggedView<const T> in,
+               const Times& times, RaggedWorkspace<B>& workspace) {
+    const RaggedTarget<T> target = out.target();
+    require_apart(what, target, in);
+    RaggedScratch<B> scratch = workspace.scratch();
+    const std::int64_t rows = in.row_capacity();
+    auto* const starts = scratch.template take<std::int64_t>(rows + 1);
+    auto* const indices = scratch.template take<std::int64_t>(target.row_capacity);
+    Engine<B>::sum_before(stream, starts, rows, times, scratch);
+    if (target.row_capacity > 0) {
+        const NumberedRows repeated{starts, &in.counts_pointer()->rows, target.row_capacity};
+        Engine<B>::for_each_value(stream, repeated, StoreRow{indices});
+    }
+    // Beyond the operand's rows nothing is added, so the last place holds the sum over all of them.
+    Engine<B>::make(stream, target, IndexedRows<T>{{in}, indices, starts + rows, 0}, scratch);
+}
+
+inline void require_range(const char* what, std::int64_t first, std::int64_t last) {
+    if (first < 0 || last < first) {
+        throw Error(std::string(what) + ": from " + std::to_string(first) + " up to " + std::to_string(last) +
+                    " was asked for, expected 0 or more, and no end before the beginning");
+    }
+}
+
+inline void require_not_negative(const char* what, std::int64_t given) {
+    if (given < 0)
+        throw Error(std::string(what) + ": " + std::to_string(given) + " was given, expected 0 or more");
+}
+
+template <class T, Backend B, class Plan>
+void make(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, const Plan& plan,
+          RaggedWorkspace<B>& workspace) {
+    const RaggedTarget<T> target = out.target();
+    require_apart(what, target, plan.in);
+    RaggedScratch<B> scratch = workspace.scratch();
+    Engine<B>::make(stream, target, plan, scratch);
+}
+
+} // namespace reshaping
+
+template <reshaping::AnyStream S, class T>
+void slice(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+           std::int64_t first, std::int64_t last, RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::require_range("slice", first, last);
+    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "slice", out,
+                    reshaping::SliceOfRows<T>{{in}, first, last}, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void slice_within(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+                  std::int64_t first, std::int64_t last,
+                  RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::require_range("slice_within", first, last);
+    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "slice_within", out,
+                    reshaping::SliceWithinRows<T>{{in}, first, last}, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void prefix(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+            std::int64_t most, RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::require_not_negative("prefix", most);
+    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "prefix", out,
+                    reshaping::SliceWithinRows<T>{{in}, 0, most}, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void gather(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+            std::type_identity_t<DeviceSpan<const std::int64_t, reshaping::BackendOf<S>>> indices,
+            RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    const reshaping::IndexedRows<T> plan{
+        {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
+    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "gather", out, plan, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void reorder(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+             std::type_identity_t<DeviceSpan<const std::int64_t, reshaping::BackendOf<S>>> order,
+             RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::require_elements("reorder: the order", order.size(), in.row_capacity());
+    const reshaping::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
+    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "reorder", out, plan, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void mask(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+          std::type_identity_t<DeviceSpan<const std::uint8_t, reshaping::BackendOf<S>>> keep,
+          RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    using B = reshaping::BackendOf<S>;
+    const RaggedTarget<T> target = out.target();
+    reshaping::require_apart("mask", target, in);
+    reshaping::require_elements("mask: the values to keep", keep.size(), in.value_capacity());
+    RaggedScratch<B> scratch = workspace.scratch();
+    reshaping::Engine<B>::compact(stream, target, in.values(),
+                                  reshaping::RowsOfView{in.offsets(), in.counts_pointer()}, keep.data(),
+                                  in.value_capacity(), scratch);
+}
+
+template <reshaping::AnyStream S, class T>
+void mask_rows(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+               std::type_identity_t<DeviceSpan<const std::uint8_t, reshaping::BackendOf<S>>> keep,
+               RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
+    reshaping::repeat_by(BasicStreamRef<reshaping::BackendOf<S>>(stream), "mask_rows", out, in,
+                         reshaping::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void remove_empty(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+                  RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::repeat_by(BasicStreamRef<reshaping::BackendOf<S>>(stream), "remove_empty", out, in,
+                         reshaping::OnceIfFilled{in.counts_pointer(), in.offsets()}, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void repeat(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+            std::int64_t times, RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::require_not_negative("repeat", times);
+    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "repeat", out,
+                    reshaping::RepeatedRows<T>{{in}, times}, workspace);
+}
+
+template <reshaping::AnyStream S, class T>
+void repeat_each(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+                 std::type_identity_t<DeviceSpan<const std::int64_t, reshaping::BackendOf<S>>> times,
+                 RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+    reshaping::require_elements("repeat_each: the times", times.size(), in.row_capacity());
+    reshaping::repeat_by(BasicStreamRef<reshaping::BackendOf<S>>(stream), "repeat_each", out, in,
+                         reshaping::TimesGiven{in.counts_pointer(), times.data()}, workspace);
+}
+
+} // namespace sluice::ragged

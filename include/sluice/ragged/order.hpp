@@ -1,0 +1,45 @@
+/// \file
+/// The rows of a ragged batch by their length. For Host streams; CUDA streams need
+/// <sluice/ragged/reshape.cuh>, which says what holds for all of these operations.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <sluice/ragged/detail/reshaping.hpp>
+
+namespace sluice::ragged {
+
+/// Which rows come first.
+enum class LengthOrder { shortest_first, longest_first };
+
+/// The numbers of the rows in the order of their lengths, rows of one length in their own: what `reorder`
+/// takes. `order` has at least `in.row_capacity()` elements; after those of the rows, -1 up to there.
+template <reshaping::AnyStream S, class V>
+void order_by_length(const S& stream,
+                     std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> order,
+                     RaggedView<V> in, LengthOrder direction,
+                     RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+
+/// Bounds that `bucket_by_length` takes.
+inline constexpr std::size_t most_bucket_bounds = 12;
+
+/// The numbers of the rows by bucket, those of one bucket in their own order. Bucket 0 holds the rows that
+/// are shorter than `bounds[0]`, bucket b those from `bounds[b - 1]` up to, and without, `bounds[b]`, and the
+/// last one, number `bounds.size()`, all others.
+///
+/// `order` as for `order_by_length`. Bucket b begins at `order[starts[b]]` and ends before `order[starts[b +
+/// 1]]`; `starts` has `bounds.size()` + 2 elements. Throws `Error` for more than `most_bucket_bounds` bounds,
+/// or some that do not increase.
+template <reshaping::AnyStream S, class V>
+void bucket_by_length(const S& stream,
+                      std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> order,
+                      std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> starts,
+                      RaggedView<V> in, std::span<const std::int64_t> bounds,
+                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+
+} // namespace sluice::ragged
+
+// ---------------------------------------------------------------------------------------------------------------
+
+#include <sluice/ragged/detail/order.inl>
