@@ -1,0 +1,129 @@
+// Functions of each value of ragged rows.
+#include <algorithm>
+
+#include "ragged/rows_case.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr std::int64_t width = 300;
+
+struct Square {
+    SLUICE_HOST_DEVICE double operator()(float a) const { return static_cast<double>(a) * a; }
+};
+struct Difference {
+    SLUICE_HOST_DEVICE float operator()(float a, float b) const { return a - 2.0f * b; }
+};
+struct Where {
+    SLUICE_HOST_DEVICE std::int64_t operator()(std::int64_t row, std::int64_t position, std::int64_t i) const {
+        return (row * 1000000 + position) * 100000 + i;
+    }
+};
+
+struct Functions {
+    explicit Functions(Ref stream)
+        : in(stream), other(stream), squares(stream, room.values), differences(stream, room.values),
+          by_row(stream, room.values), padded_out(stream, room.values), places(stream, room.values),
+          refused(stream, 1), dense(static_cast<std::size_t>(room.rows), stream),
+          padded(static_cast<std::size_t>(room.rows* width), stream) {
+        for (std::int64_t i = 0; i < room.rows; ++i)
+            dense_values.push_back(static_cast<float>(i % 1999) * 0.5f);
+        CountedRandom random(RandomKey{.seed = 8});
+        for (std::int64_t i = 0; i < room.rows * width; ++i)
+            padded_values.push_back(random.uniform());
+        copy_and_wait(stream, dense, dense_values);
+        copy_and_wait(stream, padded, padded_values);
+    }
+
+    void load(Ref stream, std::uint64_t sample) {
+        rows = mixed_rows(sample, some_float);
+        others = rows;
+        for (std::vector<float>& row : others) {
+            for (float& value : row)
+                value = value * value + 1.0f;
+        }
+        in.load(stream, rows);
+        other.load(stream, others);
+    }
+    void poison(Ref stream) {
+        squares.poison(stream);
+        differences.poison(stream);
+        by_row.poison(stream);
+        padded_out.poison(stream);
+        places.poison(stream);
+        refused.poison(stream);
+    }
+    void enqueue(Ref stream) {
+        ragged::apply(stream, Square{}, squares.memory, in.batch);
+        ragged::apply(stream, Difference{}, differences.memory, in.batch, other.batch);
+        ragged::apply_by_row(stream, Difference{}, by_row.memory, in.batch, dense);
+        ragged::apply_padded(stream, Difference{}, padded_out.memory, in.batch, padded, width,
+                             refused.memory.span());
+        ragged::generate(stream, Where{}, places.memory, in.batch);
+    }
+    void check(Ref stream) {
+        std::vector<double> square;
+        std::vector<float> difference, of_row, of_padded;
+        std::vector<std::int64_t> place;
+        std::int64_t longest = 0;
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            longest = std::max(longest, static_cast<std::int64_t>(rows[r].size()));
+            for (std::size_t p = 0; p < rows[r].size(); ++p) {
+                const float value = rows[r][p];
+                square.push_back(Square{}(value));
+                difference.push_back(Difference{}(value, others[r][p]));
+                of_row.push_back(Difference{}(value, dense_values[r]));
+                const auto r64 = static_cast<std::int64_t>(r), p64 = static_cast<std::int64_t>(p);
+                place.push_back(Where{}(r64, p64, static_cast<std::int64_t>(place.size())));
+                if (p64 < width)
+                    of_padded.push_back(
+                        Difference{}(value, padded_values[r * static_cast<std::size_t>(width) + p]));
+            }
+        }
+        const auto begins_with = [](const auto& got, const auto& expected) {
+            return std::equal(expected.begin(), expected.end(), got.begin()) &&
+                   untouched(got, expected.size());
+        };
+        CHECK(begins_with(squares.read(stream), square));
+        // A device multiplies and adds in one rounding.
+        const auto near = [](const auto& got, const auto& expected) {
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < expected.size(); ++i)
+                wrong += close(got[i], expected[i], 3000.0, 1e-7) ? 0u : 1u;
+            return wrong == 0 && untouched(got, expected.size());
+        };
+        CHECK(near(differences.read(stream), difference));
+        CHECK(near(by_row.read(stream), of_row));
+        CHECK(begins_with(places.read(stream), place));
+        const bool fits = longest <= width;
+        CHECK(refused.read(stream) == std::vector<std::int64_t>{fits ? 0 : longest});
+        CHECK(near(padded_out.read(stream), fits ? of_padded : std::vector<float>{}));
+    }
+
+    Operand<float> in, other;
+    Result<double> squares;
+    Result<float> differences, by_row, padded_out;
+    Result<std::int64_t> places, refused;
+    DeviceBuffer<float, B> dense, padded;
+    std::vector<float> dense_values, padded_values;
+    Lists<float> rows, others;
+};
+
+} // namespace
+
+TEST_CASE("functions of each value are those of plain loops") { drive<Functions>(3 * kinds); }
+
+TEST_CASE("operands with too little room are refused") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({10, 100}, stream), fewer({10, 99}, stream);
+    DeviceBuffer<float, B> out(100, stream), nine(9, stream);
+    CHECK(contains(text_of([&] { ragged::apply(stream, Difference{}, out, batch, fewer); }), "at least 100"));
+    CHECK(contains(text_of([&] { ragged::apply_by_row(stream, Difference{}, out, batch, nine); }),
+                   "at least 10"));
+    CHECK(contains(text_of([&] { ragged::apply_padded(stream, Difference{}, out, batch, out, 11); }),
+                   "at least 10 rows of 11"));
+    CHECK(contains(text_of([&] { ragged::apply_padded(stream, Difference{}, out, batch, out, -1); }),
+                   "width is -1"));
+}

@@ -1,0 +1,241 @@
+// Reductions of rows.
+#include <algorithm>
+
+#include "ragged/rows_case.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct Reductions {
+    explicit Reductions(Ref stream)
+        : in(stream), sums(stream, room.rows), wide_sums(stream, room.rows), means(stream, room.rows),
+          maxima(stream, room.rows), minima(stream, room.rows), places(stream, room.rows),
+          logs(stream, room.rows) {}
+
+    void load(Ref stream, std::uint64_t sample) {
+        rows = mixed_rows(sample, some_float);
+        in.load(stream, rows);
+    }
+    void poison(Ref stream) {
+        for (Result<float>* result : {&sums, &means, &maxima, &minima, &logs})
+            result->poison(stream);
+        wide_sums.poison(stream);
+        places.poison(stream);
+    }
+    void enqueue(Ref stream) {
+        ragged::sum(stream, sums.memory, in.batch);
+        ragged::sum(stream, wide_sums.memory, in.batch.view());
+        ragged::mean(stream, means.memory, in.batch);
+        ragged::max(stream, maxima.memory, in.batch);
+        ragged::min(stream, minima.memory.span(), in.batch);
+        ragged::argmax(stream, places.memory, in.batch);
+        ragged::logsumexp(stream, logs.memory, in.batch);
+    }
+    void check(Ref stream) {
+        const auto sum = sums.read(stream), mean = means.read(stream), max = maxima.read(stream);
+        const auto min = minima.read(stream), log = logs.read(stream);
+        const auto wide = wide_sums.read(stream);
+        const auto place = places.read(stream);
+        std::size_t wrong = 0;
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            const std::vector<float>& row = rows[r];
+            double total = 0, terms = 0, exponentials = 0, greatest = -infinity, least = infinity;
+            for (const float value : row) {
+                total += value;
+                terms += std::abs(value);
+                greatest = std::max<double>(greatest, value);
+                least = std::min<double>(least, value);
+            }
+            for (const float value : row)
+                exponentials += std::exp(value - greatest);
+            const auto count = static_cast<double>(row.size());
+            const bool empty = row.empty();
+            const std::int64_t first = empty ? -1 : std::max_element(row.begin(), row.end()) - row.begin();
+            // The Host backend adds one value after the other, so its float sums are the less exact.
+            const double loose = 1e-7 * (20 + count / 8);
+            const bool right =
+                close(sum[r], total, terms, loose) && close(wide[r], total, terms, 1e-12) &&
+                close(mean[r], empty ? std::nan("") : total / count, empty ? 0 : terms / count, loose) &&
+                max[r] == static_cast<float>(greatest) && min[r] == static_cast<float>(least) &&
+                place[r] == first &&
+                close(log[r], empty ? -infinity : greatest + std::log(exponentials),
+                      std::abs(greatest) + 10, 1e-4);
+            wrong += right ? 0u : 1u;
+        }
+        CHECK(wrong == 0);
+        CHECK(untouched(sum, rows.size()));
+        CHECK(untouched(mean, rows.size()));
+        CHECK(untouched(max, rows.size()));
+        CHECK(untouched(min, rows.size()));
+        CHECK(untouched(log, rows.size()));
+        CHECK(untouched(wide, rows.size()));
+        CHECK(untouched(place, rows.size()));
+    }
+
+    Operand<float> in;
+    Result<float> sums;
+    Result<double> wide_sums;
+    Result<float> means, maxima, minima;
+    Result<std::int64_t> places;
+    Result<float> logs;
+    Lists<float> rows;
+};
+
+/// Integers, of one byte and of eight, which add up exactly.
+struct Integers {
+    explicit Integers(Ref stream)
+        : bytes(stream), longs(stream), byte_sums(stream, room.rows), byte_minima(stream, room.rows),
+          long_sums(stream, room.rows), long_maxima(stream, room.rows), places(stream, room.rows) {}
+
+    void load(Ref stream, std::uint64_t sample) {
+        byte_rows = mixed_rows(sample, [](CountedRandom& random) {
+            return static_cast<std::uint8_t>(random.below(256));
+        });
+        long_rows = mixed_rows(sample + 1, [](CountedRandom& random) {
+            return (static_cast<std::int64_t>(random.next_u32()) << 20) - (std::int64_t{1} << 51);
+        });
+        bytes.load(stream, byte_rows);
+        longs.load(stream, long_rows);
+    }
+    void poison(Ref stream) {
+        byte_sums.poison(stream);
+        byte_minima.poison(stream);
+        long_sums.poison(stream);
+        long_maxima.poison(stream);
+        places.poison(stream);
+    }
+    void enqueue(Ref stream) {
+        ragged::sum(stream, byte_sums.memory, bytes.batch);
+        ragged::min(stream, byte_minima.memory, bytes.batch);
+        ragged::sum(stream, long_sums.memory, longs.batch);
+        ragged::max(stream, long_maxima.memory, longs.batch);
+        ragged::argmax(stream, places.memory, bytes.batch);
+    }
+    void check(Ref stream) {
+        const auto byte_sum = byte_sums.read(stream), long_sum = long_sums.read(stream);
+        const auto byte_min = byte_minima.read(stream);
+        const auto long_max = long_maxima.read(stream), place = places.read(stream);
+        std::size_t wrong = 0;
+        for (std::size_t r = 0; r < byte_rows.size(); ++r) {
+            const std::vector<std::uint8_t>& row = byte_rows[r];
+            std::int64_t total = 0;
+            std::uint8_t least = 255;
+            for (const std::uint8_t value : row) {
+                total += value;
+                least = std::min(least, value);
+            }
+            const std::int64_t first =
+                row.empty() ? -1 : std::max_element(row.begin(), row.end()) - row.begin();
+            wrong += byte_sum[r] == total && byte_min[r] == least && place[r] == first ? 0u : 1u;
+        }
+        for (std::size_t r = 0; r < long_rows.size(); ++r) {
+            std::int64_t total = 0;
+            std::int64_t greatest = std::numeric_limits<std::int64_t>::lowest();
+            for (const std::int64_t value : long_rows[r]) {
+                total += value;
+                greatest = std::max(greatest, value);
+            }
+            wrong += long_sum[r] == total && long_max[r] == greatest ? 0u : 1u;
+        }
+        CHECK(wrong == 0);
+        CHECK(untouched(byte_sum, byte_rows.size()));
+        CHECK(untouched(long_max, long_rows.size()));
+    }
+
+    Operand<std::uint8_t> bytes;
+    Operand<std::int64_t> longs;
+    Result<std::int64_t> byte_sums;
+    Result<std::uint8_t> byte_minima;
+    Result<std::int64_t> long_sums, long_maxima, places;
+    Lists<std::uint8_t> byte_rows;
+    Lists<std::int64_t> long_rows;
+};
+
+} // namespace
+
+TEST_CASE("reductions of floating-point rows are those of plain loops") { drive<Reductions>(4 * kinds); }
+
+TEST_CASE("reductions of integer rows are those of plain loops") { drive<Integers>(3 * kinds); }
+
+TEST_CASE("NaN and infinities are not hidden") {
+    const BasicStream<B> stream;
+    const float nan = std::nanf(""), inf = std::numeric_limits<float>::infinity();
+    // Once short, and once as long as what a warp, and a block, is given.
+    for (const std::size_t length : {std::size_t{5}, std::size_t{100}, std::size_t{1000}, std::size_t{9000}}) {
+        CAPTURE(length);
+        Lists<float> rows(6, std::vector<float>(length, 1.0f));
+        rows[0][3] = nan;
+        rows[0][4] = inf;
+        rows[1][4] = inf;
+        rows[1][2] = -inf;
+        rows[2].assign(length, -inf);
+        rows[3].assign(length, inf);
+        rows[4][length - 1] = nan;
+        Operand<float> in(stream);
+        Result<float> maxima(stream, room.rows), minima(stream, room.rows), logs(stream, room.rows);
+        Result<std::int64_t> places(stream, room.rows);
+        in.load(stream, rows);
+        ragged::max(stream, maxima.memory, in.batch);
+        ragged::min(stream, minima.memory, in.batch);
+        ragged::argmax(stream, places.memory, in.batch);
+        ragged::logsumexp(stream, logs.memory, in.batch);
+        const auto max = maxima.read(stream), min = minima.read(stream), log = logs.read(stream);
+        const auto place = places.read(stream);
+        CHECK((std::isnan(max[0]) && std::isnan(min[0]) && std::isnan(log[0])));
+        CHECK((std::isnan(max[4]) && std::isnan(min[4]) && std::isnan(log[4])));
+        CHECK((max[1] == inf && min[1] == -inf && log[1] == inf));
+        CHECK((max[2] == -inf && min[2] == -inf && log[2] == -inf));
+        CHECK((max[3] == inf && min[3] == inf && log[3] == inf));
+        CHECK(max[5] == 1.0f);
+        CHECK(std::vector<std::int64_t>(place.begin(), place.begin() + 6) ==
+              std::vector<std::int64_t>{3, 4, 0, 0, static_cast<std::int64_t>(length) - 1, 0});
+    }
+}
+
+TEST_CASE("a row's sum has the same bits in every batch and every run") {
+    const BasicStream<B> stream;
+    Lists<float> chosen;
+    for (const std::size_t length : {3u, 24u, 25u, 200u, 256u, 257u, 5000u, 7000u}) {
+        CountedRandom random(RandomKey{.seed = 5, .sample = length});
+        chosen.emplace_back();
+        for (std::size_t i = 0; i < length; ++i)
+            chosen.back().push_back(some_float(random));
+    }
+    std::vector<float> first;
+    for (std::uint64_t sample = 0; sample < 4 * kinds; ++sample) {
+        CountedRandom random(RandomKey{.seed = 6, .sample = sample});
+        Lists<float> rows = mixed_rows(sample, some_float);
+        rows.resize(std::min<std::size_t>(rows.size(), 300));
+        std::size_t values = 0;
+        for (std::vector<float>& row : rows) { // leaves room
+            row.resize(std::min<std::size_t>(row.size(), 40000 - values));
+            values += row.size();
+        }
+        const std::size_t at = random.below(static_cast<std::uint32_t>(rows.size()) + 1);
+        rows.insert(rows.begin() + static_cast<std::ptrdiff_t>(at), chosen.begin(), chosen.end());
+        Operand<float> in(stream);
+        Result<float> sums(stream, room.rows);
+        in.load(stream, rows);
+        ragged::sum(stream, sums.memory, in.batch);
+        const auto all = sums.read(stream);
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at);
+        const std::vector<float> sum(begin, begin + static_cast<std::ptrdiff_t>(chosen.size()));
+        if (first.empty())
+            first = sum;
+        CHECK(same_bytes(sum, first));
+    }
+}
+
+TEST_CASE("a result with too little room is refused") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({10, 100}, stream);
+    DeviceBuffer<float, B> out(9, stream);
+    const std::string text = text_of([&] { ragged::sum(stream, out, batch); });
+    CHECK(contains(text, "ragged::sum"));
+    CHECK(contains(text, "9 elements"));
+    CHECK(contains(text, "at least 10"));
+}
