@@ -1,0 +1,31 @@
+// The body of run.hpp, for the files that make it for one backend each.
+#pragma once
+
+#include <ostream>
+
+#include <masked_giou/forward.hpp>
+#include <masked_giou/losses.hpp>
+#include <masked_giou/run.hpp>
+#include <masked_giou/run_train.hpp>
+#include <masked_giou/work.hpp>
+
+template <sluice::Backend B>
+examples::Report masked_giou::run(const Options& options, std::ostream& out) {
+    examples::Report report;
+    report.experiment = "masked_giou";
+    report.backend = B::name;
+    report.device = B::device_name(B::current_device());
+    report.data = options.data;
+    report.batch = options.batch.value_or(0);
+    report.steps = options.steps.value_or(0);
+    out << "masked_giou on " << report.backend << ": " << report.device << std::endl;
+    if (options.wants("losses"))
+        run_losses<B>(options, report, out);
+    if (options.wants("work"))
+        run_work<B>(options, report, out);
+    if (options.wants("forward"))
+        run_forward<B>(options, report, out);
+    if (options.wants("train"))
+        run_train<B>(options, report, out);
+    return report;
+}

@@ -1,0 +1,134 @@
+/// \file
+/// Training under each schedule, and what came of it.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <iomanip>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <common/picture.hpp>
+#include <common/report.hpp>
+#include <masked_giou/evaluate.hpp>
+#include <masked_giou/train.hpp>
+
+namespace masked_giou {
+
+/// First weights from those that PyTorch would draw. Uniform within ±√(6 / fan-in) instead of ±√(1 / fan-in), as
+/// K. He et al. (2015) derive for ReLU, or plain gradient descent takes thousands of steps to begin; the last layer's
+/// small, with boxes side by side for a bias, so that every prediction begins as a box that some digits overlap.
+inline std::vector<nn::NamedTensor> first_weights(std::vector<nn::NamedTensor> tensors,
+                                                  const nn::DetectorOptions& sizes) {
+    constexpr float relu_gain = 2.449f; // √6
+    constexpr float last_gain = 0.3f;
+    for (std::size_t i = 0; i + 2 < tensors.size(); ++i) {
+        if (!tensors[i].name.ends_with(".weight"))
+            continue;
+        for (float& value : tensors[i].values)
+            value *= relu_gain;
+    }
+    nn::NamedTensor& last_weight = tensors[tensors.size() - 2];
+    nn::NamedTensor& last_bias = tensors.back();
+    for (float& value : last_weight.values)
+        value *= last_gain;
+    // In units of box_scale, the canvas's side.
+    constexpr float half = 0.15f;
+    for (std::size_t box = 0; box < sizes.max_boxes; ++box) {
+        const float centre = (static_cast<float>(box) + 0.5f) / static_cast<float>(sizes.max_boxes);
+        const std::array<float, 4> corners{centre - half, 0.5f - half, centre + half, 0.5f + half};
+        std::copy(corners.begin(), corners.end(),
+                  last_bias.values.begin() + static_cast<std::ptrdiff_t>(4 * box));
+    }
+    return tensors;
+}
+
+/// All that a run leaves behind: its losses, then its weights.
+inline std::vector<float> results_of(const Training& training, const std::vector<nn::NamedTensor>& weights) {
+    std::vector<float> results = training.losses;
+    for (const nn::NamedTensor& tensor : weights)
+        results.insert(results.end(), tensor.values.begin(), tensor.values.end());
+    return results;
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// The mean loss of the first or the last steps, since a single batch's says little.
+inline double mean_loss(std::span<const float> losses) {
+    double sum = 0;
+    for (const float loss : losses)
+        sum += static_cast<double>(loss);
+    return sum / static_cast<double>(losses.size());
+}
+
+template <sluice::Backend B>
+void run_train(const Options& options, examples::Report& report, std::ostream& out) {
+    const DetectionWorkload workload(options);
+    const TrainingPlan& plan = workload.plan();
+    const examples::DetectionSpec& spec = workload.spec();
+    report.batch = static_cast<std::int64_t>(plan.batch);
+    report.steps = static_cast<std::int64_t>(plan.steps);
+    out << "\ntrain: " << plan.batch << " canvases of " << spec.height << "x" << spec.width
+        << " a batch, with 0 to " << spec.most << " digits each, " << plan.steps << " steps after "
+        << plan.warmup << " of warm-up, data: " << options.data << std::endl;
+
+    const nn::DetectorOptions sizes{.height = spec.height,
+                                    .width = spec.width,
+                                    .channels = plan.channels,
+                                    .hidden = plan.hidden,
+                                    .max_boxes = spec.most,
+                                    .batch = plan.batch,
+                                    .image_scale = 1.0f / 255.0f,
+                                    .box_scale = static_cast<float>(spec.width),
+                                    .precision = options.precision.value_or(nn::Precision::tf32),
+                                    .seed = options.seed};
+    nn::Detector<B> detector(sizes);
+    sluice::BasicStream<B> stream;
+    const std::vector<nn::NamedTensor> first = first_weights(detector.weights(stream), sizes);
+
+    std::vector<examples::RunResult> runs;
+    std::optional<std::vector<float>> serial_results;
+    for (const sluice::Schedule schedule : options.schedules) {
+        detector.load(stream, first);
+        const Training training = train(workload, detector, schedule, options.workers);
+        std::vector<float> results = results_of(training, detector.weights(stream));
+
+        const std::span<const float> losses = training.losses;
+        const std::size_t some = std::min<std::size_t>(losses.size(), 20);
+        examples::RunResult& run = runs.emplace_back();
+        run.schedule = to_string(schedule);
+        run.steps_per_second = static_cast<double>(plan.steps) / training.seconds;
+        run.step_microseconds = 1e6 * training.seconds / static_cast<double>(plan.steps);
+        run.loss_first = mean_loss(losses.first(some));
+        run.loss_last = mean_loss(losses.last(some));
+        run.extra.emplace_back("part", "train");
+        if (serial_results)
+            run.identical_to_serial = same_bits(*serial_results, results);
+        if (schedule == sluice::Schedule::serial) {
+            run.identical_to_serial = true;
+            serial_results = std::move(results);
+        }
+    }
+    examples::Report table = report;
+    table.runs = runs;
+    examples::print_table(table, out);
+    report.runs.insert(report.runs.end(), runs.begin(), runs.end());
+
+    const Evaluation evaluation = evaluate(workload, detector);
+    report.mean_iou = evaluation.iou.mean();
+    report.extra.emplace_back("held_out_boxes", evaluation.iou.count());
+    report.extra.emplace_back("found_at_half", evaluation.found_at_half());
+    out << "held-out digits: mean IoU " << std::fixed << std::setprecision(3) << *report.mean_iou << " over "
+        << evaluation.iou.count() << " boxes, " << std::setprecision(1) << 100 * evaluation.found_at_half()
+        << " % of them found with at least 0.5" << std::endl;
+    if (!options.picture.empty()) {
+        examples::write_png(draw(evaluation, spec), options.picture);
+        out << "canvases with true boxes (blue) and found ones (orange): " << options.picture << std::endl;
+    }
+}
+
+} // namespace masked_giou

@@ -1,0 +1,74 @@
+/// \file
+/// What the detector trains on: handwritten digits, several or none on a canvas, with a box each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <common/detection.hpp>
+#include <common/idx.hpp>
+#include <masked_giou/box_data.hpp>
+#include <masked_giou/options.hpp>
+
+namespace masked_giou {
+
+/// The sizes of a training.
+struct TrainingPlan {
+    std::vector<std::size_t> channels; ///< of the detector's convolutions
+    std::size_t hidden = 0;            ///< features between its linear layers
+    float learning_rate = 0.0f;        ///< at the first step
+    float rate_decay = 0.0f;           ///< fraction by which the rate has fallen, evenly, at the last step
+    std::size_t batch = 0;             ///< canvases in a batch
+    std::size_t steps = 0;             ///< timed steps
+    std::size_t warmup = 0;            ///< steps before them
+
+    /// The learning rate at step `step`, warm-up included.
+    float rate_at(std::size_t step) const {
+        const auto part = static_cast<float>(step) / static_cast<float>(warmup + steps);
+        return learning_rate * (1.0f - rate_decay * part);
+    }
+};
+
+/// Gives canvases and their boxes by number, the same for the same number, to any thread.
+class DetectionWorkload {
+public:
+    /// Reads the IDX files of `options.data`. Throws `examples::BadInput`.
+    explicit DetectionWorkload(const Options& options);
+
+    const TrainingPlan& plan() const { return plan_; }
+    const examples::DetectionSpec& spec() const { return spec_; }
+    std::size_t image_bytes() const { return examples::image_bytes(spec_); }
+
+    /// Boxes that one canvas may have.
+    static constexpr std::size_t most_boxes = 16;
+
+    /// Composes canvas `index` of the training. Its boxes, from left to right, are appended to nothing: `boxes` is
+    /// overwritten, and the span of those written returned.
+    std::span<const TargetBox> compose(std::size_t index, std::span<std::uint8_t> image,
+                                       std::span<TargetBox, most_boxes> boxes) const {
+        return compose_from(digits_.train, training_epoch, index, image, boxes);
+    }
+    /// The same with digits that no training has seen.
+    std::span<const TargetBox> compose_held_out(std::size_t index, std::span<std::uint8_t> image,
+                                                std::span<TargetBox, most_boxes> boxes) const {
+        return compose_from(digits_.test, held_out_epoch, index, image, boxes);
+    }
+
+private:
+    // Two sets of samples that never meet.
+    static constexpr std::uint32_t training_epoch = 0;
+    static constexpr std::uint32_t held_out_epoch = 1;
+
+    std::span<const TargetBox> compose_from(const examples::IdxSplit& split, std::uint32_t epoch,
+                                            std::size_t index, std::span<std::uint8_t> image,
+                                            std::span<TargetBox, most_boxes> boxes) const;
+
+    examples::DigitSet digits_;
+    examples::DetectionSpec spec_;
+    std::uint64_t seed_;
+    TrainingPlan plan_;
+};
+
+} // namespace masked_giou
