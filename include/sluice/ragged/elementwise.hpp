@@ -81,6 +81,15 @@ struct ApplyPadded {
     }
 };
 
+// A type of this namespace, in which the functions that take it are then looked up, those of elementwise.cuh too.
+template <class F>
+struct Generate {
+    F f;
+    SLUICE_HOST_DEVICE auto operator()(std::int64_t row, std::int64_t position, std::int64_t i) const {
+        return f(row, position, i);
+    }
+};
+
 /// Other values that an input is paired with.
 template <class Other, class T>
 auto* paired_values(const char* operation, const Other& other, RaggedView<const T> rows) {
@@ -164,7 +173,7 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
 }
 template <class Stream, class F, class Out, class T>
 void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
-    fill_rows(stream, f, values_of_result("generate", out, rows), rows, any_width, nullptr);
+    fill_rows(stream, Generate<F>{f}, values_of_result("generate", out, rows), rows, any_width, nullptr);
 }
 
 } // namespace detail
