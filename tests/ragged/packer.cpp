@@ -182,3 +182,22 @@ TEST_CASE("RaggedPacker: says what fits, and how much it copies") {
     CHECK_FALSE(packer.fits(3, 7));
     CHECK_FALSE(packer.fits(2, 8));
 }
+
+TEST_CASE("RaggedPacker: an eager copy is as long as what is held") {
+    const BasicStream<B> stream;
+    for (std::uint64_t sample = 0; sample < 30; ++sample) {
+        CAPTURE(sample);
+        RaggedPacker<std::uint32_t, B> packer(capacity);
+        RaggedBatch<std::uint32_t, B> batch(capacity, stream);
+        packer.pack(random_rows(capacity, sample));
+        fill_bytes(stream, batch.block(), 0xee);
+        packer.copy_to(stream, batch);
+        std::vector<std::byte> block(batch.block().size());
+        copy_and_wait(stream, block, batch.block());
+        REQUIRE(packer.bytes() <= block.size());
+        std::size_t changed = 0;
+        for (std::size_t i = packer.bytes(); i < block.size(); ++i)
+            changed += block[i] == std::byte{0xee} ? 0u : 1u;
+        CHECK(changed == 0);
+    }
+}
