@@ -30,6 +30,26 @@ TargetBox random_box(sluice::CountedRandom& random) {
     return {static_cast<std::uint8_t>(x1), static_cast<std::uint8_t>(y1), x2, y2};
 }
 
+/// The box with each corner moved by up to a quarter of its side.
+nn::Box<float> moved(const TargetBox& box, sluice::CountedRandom& random) {
+    const float width = static_cast<float>(box.x2 - box.x1);
+    const float height = static_cast<float>(box.y2 - box.y1);
+    const auto by = [&](float side) { return side * (0.5f * random.uniform() - 0.25f); };
+    const float x1 = static_cast<float>(box.x1) + by(width);
+    const float y1 = static_cast<float>(box.y1) + by(height);
+    const float x2 = static_cast<float>(box.x2) + by(width);
+    const float y2 = static_cast<float>(box.y2) + by(height);
+    return {x1, y1, x2, y2};
+}
+
+nn::Box<float> unbounded_box(sluice::CountedRandom& random) {
+    const float x1 = 256.0f * random.uniform();
+    const float y1 = 256.0f * random.uniform();
+    const float x2 = x1 + 1.0f + 254.0f * random.uniform();
+    const float y2 = y1 + 1.0f + 254.0f * random.uniform();
+    return {x1, y1, x2, y2};
+}
+
 std::vector<TargetBox> random_row(std::size_t length, std::size_t row, std::uint64_t seed) {
     sluice::CountedRandom random({.seed = seed, .sample = row, .operation = boxes_purpose});
     std::vector<TargetBox> boxes(length);
@@ -75,21 +95,18 @@ BoxRows boxes_by_fill(std::size_t rows, std::size_t width, double fill, std::uin
     return result;
 }
 
-std::vector<nn::Box<float>> random_predictions(std::size_t count, std::uint64_t seed) {
-    std::vector<nn::Box<float>> boxes;
-    boxes.reserve(count);
-    constexpr std::size_t chunk = 4096; // boxes of one key, far fewer than it has numbers for
-    for (std::size_t begin = 0; begin < count; begin += chunk) {
-        sluice::CountedRandom random({.seed = seed, .sample = begin, .operation = predictions_purpose});
-        for (std::size_t i = begin; i < std::min(begin + chunk, count); ++i) {
-            const float x1 = 256.0f * random.uniform();
-            const float y1 = 256.0f * random.uniform();
-            const float x2 = x1 + 1.0f + 254.0f * random.uniform();
-            const float y2 = y1 + 1.0f + 254.0f * random.uniform();
-            boxes.push_back({x1, y1, x2, y2});
+std::vector<nn::Box<float>> predictions_for(const BoxRows& boxes, std::size_t width, std::uint64_t seed) {
+    std::vector<nn::Box<float>> predictions;
+    predictions.reserve(boxes.rows.size() * width);
+    for (std::size_t row = 0; row < boxes.rows.size(); ++row) {
+        sluice::CountedRandom random({.seed = seed, .sample = row, .operation = predictions_purpose});
+        const std::vector<TargetBox>& truth = boxes.rows[row];
+        for (std::size_t position = 0; position < width; ++position) {
+            predictions.push_back(position < truth.size() ? moved(truth[position], random)
+                                                          : unbounded_box(random));
         }
     }
-    return boxes;
+    return predictions;
 }
 
 } // namespace masked_giou

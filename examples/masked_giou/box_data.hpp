@@ -28,7 +28,9 @@ BoxRows published_boxes(std::size_t rows, std::size_t width, std::uint64_t seed)
 /// `fill * rows * width`, rounded. Boxes as above.
 BoxRows boxes_by_fill(std::size_t rows, std::size_t width, double fill, std::uint64_t seed);
 
-/// `count` predictions: corners and sides as above, but any numbers and not clipped.
-std::vector<nn::Box<float>> random_predictions(std::size_t count, std::uint64_t seed);
+/// Predictions [rows, width] as a detector gives them that has learnt a little: where there is a true box, that one with
+/// each corner moved by up to a quarter of its side, so that the two overlap; elsewhere a corner and sides as above, but
+/// any numbers and not clipped. (Of boxes that miss each other the article's formula makes numbers of any size.)
+std::vector<nn::Box<float>> predictions_for(const BoxRows& boxes, std::size_t width, std::uint64_t seed);
 
 } // namespace masked_giou

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <ostream>
 #include <string>
 #include <type_traits>
@@ -39,7 +38,7 @@ public:
           gathered_gradient_(gathered_.size()), steps_(rows * width), scratch_(rows) {
         std::vector<nn::Box<P>> predictions;
         predictions.reserve(rows * width);
-        for (const nn::Box<float>& box : random_predictions(rows * width, seed))
+        for (const nn::Box<float>& box : predictions_for(boxes, width, seed))
             predictions.push_back(nn::box_as<P>(box));
         packed_.pack(boxes);
         padded_.pack(boxes);
@@ -91,12 +90,6 @@ public:
             append_bytes<B, nn::Box<P>>(stream, std::as_const(gradient_).span(), bytes);
         return bytes;
     }
-    /// The mean among the bytes of results.
-    static double mean_of(const std::vector<std::byte>& results) {
-        float mean = 0;
-        std::memcpy(&mean, results.data(), sizeof(mean));
-        return static_cast<double>(mean);
-    }
 
 private:
     std::size_t rows_;
@@ -128,7 +121,7 @@ void time_losses(std::size_t rows, std::size_t width, const BoxRows& boxes, cons
                 name + ", " + pass, plan, [&](StreamRef stream) { losses.spoil(stream); },
                 [&](StreamRef stream) { losses.run(stream, variant, backward); },
                 [&](StreamRef stream) { return losses.results(stream, backward); });
-            const double mean = losses.mean_of(measured.results());
+            const double mean = mean_of(measured.results());
             add_runs(report, {"losses", name, pass}, measured, mean);
             const auto& graph = measured.graph;
             table.row({name, cell(measured.waiting()), cell(measured.back_to_back()),

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -21,6 +22,13 @@ void append_bytes(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, 
     sluice::copy_and_wait(stream, host, values);
     const auto* begin = reinterpret_cast<const std::byte*>(host.data());
     bytes.insert(bytes.end(), begin, begin + host.size() * sizeof(T));
+}
+
+/// The float that the bytes of results begin with.
+inline double mean_of(const std::vector<std::byte>& results) {
+    float mean = 0;
+    std::memcpy(&mean, results.data(), sizeof(mean));
+    return static_cast<double>(mean);
 }
 
 /// What a run is about, beside how long it took.

@@ -33,7 +33,7 @@ public:
     static constexpr std::array<const char*, 3> names{"fused", "conditional", "ragged"};
 
     HeavyLoss(std::size_t rows, std::size_t width, const BoxRows& boxes, std::uint64_t seed)
-        : rows_(rows), width_(width), predictions_(nn::to_device<B>(random_predictions(rows * width, seed))),
+        : rows_(rows), width_(width), predictions_(nn::to_device<B>(predictions_for(boxes, width, seed))),
           packed_(rows, width, boxes), padded_(rows, width), scratch_(rows) {
         packed_.pack(boxes);
         padded_.pack(boxes);
@@ -122,7 +122,7 @@ void run_work(const Options& options, examples::Report& report, std::ostream& ou
                     [&](StreamRef stream) { return loss.results(stream); });
                 times[variant].push_back(measured.best());
                 add_runs(report, {"work", loss.names[variant], "forward"}, measured,
-                         std::numeric_limits<double>::quiet_NaN(), {{"fill", filled}, {"work", work}});
+                         mean_of(measured.results()), {{"fill", filled}, {"work", work}});
             }
             table.row({std::to_string(work), cell(times[0].back()), cell(times[1].back()),
                        cell(times[2].back()), cell(times[0].back() / times[1].back(), "%.2fx"),
