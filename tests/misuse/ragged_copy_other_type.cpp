@@ -1,5 +1,5 @@
 // Rows of floats for a batch of doubles.
-// EXPECT: RaggedBatch<double
+// EXPECT: RaggedBatch<float,
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

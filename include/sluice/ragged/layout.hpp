@@ -48,7 +48,7 @@ inline RaggedLayout RaggedLayout::of(RaggedCapacity capacity, std::size_t value_
         throw Error("a ragged batch of " + std::to_string(rows) + " rows and " + std::to_string(values) +
                     " values of " + std::to_string(value_bytes) + " bytes each is larger than any memory");
     }
-    const auto aligned = [](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
+    const auto aligned = [](std::size_t end) { return (end + alignment - 1) / alignment * alignment; };
     RaggedLayout layout;
     layout.offsets_at = aligned(sizeof(RaggedCounts));
     layout.values_at = aligned(layout.offsets_at + (rows + 1) * sizeof(std::int64_t));
