@@ -1,0 +1,408 @@
+"""The masked GIoU experiment in PyTorch, on the GPU that examples/masked_giou and bench/giou run on.
+
+256 × 256 grey images in batches of 1,024, at most 256 boxes an image, |N(0, 3)| of them, rounded down. Measures the mean of
+the article's GIoU over the real boxes, in microseconds:
+
+- `loop`, a loss a sample; `concatenation` of the real boxes; `padding` and a mask, plain and compiled; a kernel by Triton
+  that computes every box (`fused`, with and without casts of the predictions to float32 before) or skips those that the
+  mask leaves out (`conditional`); `nested`, jagged tensors of torch.nested, where that can do it.
+- Each waiting for every step, back to back, and as a CUDA graph; forward, and forward with the gradient of the predictions.
+- The copies of images and targets to the device: separate ones, padded ones, and one packed block.
+- The forward pass of the detector in bfloat16, eager and compiled.
+
+A variant that fails is left out of the table, with the reason. `--quick` leaves out what takes long.
+
+    python3 bench/pytorch/giou.py --json giou.json
+"""
+
+import argparse
+import json
+import statistics
+import time
+import warnings
+from typing import Callable, Optional
+
+import torch
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+
+Work = Callable[[], object]
+IMAGE = 256
+EPSILON = 1e-5
+
+
+def article_giou(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Box by box, in float32."""
+    p, t = prediction.float(), target.float()
+    area_p = (p[..., 2] - p[..., 0]) * (p[..., 3] - p[..., 1])
+    area_t = (t[..., 2] - t[..., 0]) * (t[..., 3] - t[..., 1])
+    low = torch.maximum(p[..., :2], t[..., :2])
+    high = torch.minimum(p[..., 2:], t[..., 2:])
+    inner = high - low
+    shared = inner[..., 0] * inner[..., 1]
+    union = area_p + area_t - shared
+    around = torch.maximum(p[..., 2:], t[..., 2:]) - torch.minimum(p[..., :2], t[..., :2])
+    enclosing = (around[..., 0] * around[..., 1]).clamp(min=EPSILON)
+    return shared / union.clamp(min=EPSILON) - (enclosing - union) / enclosing
+
+
+class Batch:
+    """Predictions and targets in all forms."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        generator = torch.Generator().manual_seed(1)
+        self.lengths = torch.randn(rows, generator=generator).mul(3).abs().floor().clamp(max=width - 1).long()
+
+        def boxes(shape: tuple[int, ...]) -> torch.Tensor:
+            corner = torch.randint(0, IMAGE - 1, (*shape, 2), generator=generator)
+            size = torch.randint(1, IMAGE - 1, (*shape, 2), generator=generator)
+            return torch.cat([corner, (corner + size).clamp(max=IMAGE - 1)], -1)
+
+        self.rows, self.width = rows, width
+        self.mask_host = torch.arange(width)[None, :] < self.lengths[:, None]
+        self.padded_host = boxes((rows, width)).to(torch.uint8) * self.mask_host[..., None]
+        self.separate_host = [self.padded_host[r, :n].clone() for r, n in enumerate(self.lengths.tolist())]
+        self.predictions = boxes((rows, width)).float().cuda().requires_grad_()
+        self.predictions_16 = self.predictions.detach().bfloat16().requires_grad_()
+        self.padded = self.padded_host.cuda()
+        self.mask = self.mask_host.cuda()
+        self.mask_bytes = self.mask.to(torch.uint8)
+        self.separate = [t.cuda() for t in self.separate_host]
+        self.counts = self.lengths.tolist()
+
+
+def loop_loss(batch: Batch, predictions: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros((), device="cuda")
+    for row, target in enumerate(batch.separate):
+        if target.shape[0]:
+            total = total + article_giou(predictions[row, :target.shape[0]], target).sum()
+    return total / max(sum(batch.counts), 1)
+
+
+def concatenation_loss(batch: Batch, predictions: torch.Tensor) -> torch.Tensor:
+    chosen = torch.cat([predictions[row, :n] for row, n in enumerate(batch.counts)])
+    return article_giou(chosen, torch.cat(batch.separate)).sum() / max(chosen.shape[0], 1)
+
+
+def padding_loss(predictions: torch.Tensor, padded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    value = torch.where(mask, article_giou(predictions, padded), 0.0)
+    return value.sum() / mask.sum().clamp(min=1)
+
+
+def nested_loss(predictions: torch.Tensor, target: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """The same formula column by column, since jagged tensors cannot be sliced like others."""
+    p = torch.nested.nested_tensor_from_jagged(predictions.float(), offsets)
+    t = torch.nested.nested_tensor_from_jagged(target.float(), offsets)
+    px1, py1, px2, py2 = (p.select(-1, i) for i in range(4))
+    tx1, ty1, tx2, ty2 = (t.select(-1, i) for i in range(4))
+    shared = (torch.minimum(px2, tx2) - torch.maximum(px1, tx1)) * (torch.minimum(py2, ty2) - torch.maximum(py1, ty1))
+    union = (px2 - px1) * (py2 - py1) + (tx2 - tx1) * (ty2 - ty1) - shared
+    around = (torch.maximum(px2, tx2) - torch.minimum(px1, tx1)) * (torch.maximum(py2, ty2) - torch.minimum(py1, ty1))
+    enclosing = around.clamp(min=EPSILON)
+    return (shared / union.clamp(min=EPSILON) - (enclosing - union) / enclosing).values().mean()
+
+
+if triton is not None:
+
+    @triton.jit
+    def _geometry(p0, p1, p2, p3, t0, t1, t2, t3):
+        area = (p2 - p0) * (p3 - p1) + (t2 - t0) * (t3 - t1)
+        shared = (tl.minimum(p2, t2) - tl.maximum(p0, t0)) * (tl.minimum(p3, t3) - tl.maximum(p1, t1))
+        union = area - shared
+        enclosing = (tl.maximum(p2, t2) - tl.minimum(p0, t0)) * (tl.maximum(p3, t3) - tl.minimum(p1, t1))
+        return shared, union, enclosing
+
+    @triton.jit
+    def _giou_kernel(prediction, target, mask, sums, counts, boxes, skip: tl.constexpr, block: tl.constexpr):
+        at = tl.program_id(0) * block + tl.arange(0, block)
+        inside = at < boxes
+        real = tl.load(mask + at, mask=inside, other=0) != 0
+        wanted = inside & real if skip else inside
+        p0 = tl.load(prediction + 4 * at, mask=wanted, other=0).to(tl.float32)
+        p1 = tl.load(prediction + 4 * at + 1, mask=wanted, other=0).to(tl.float32)
+        p2 = tl.load(prediction + 4 * at + 2, mask=wanted, other=0).to(tl.float32)
+        p3 = tl.load(prediction + 4 * at + 3, mask=wanted, other=0).to(tl.float32)
+        t0 = tl.load(target + 4 * at, mask=wanted, other=0).to(tl.float32)
+        t1 = tl.load(target + 4 * at + 1, mask=wanted, other=0).to(tl.float32)
+        t2 = tl.load(target + 4 * at + 2, mask=wanted, other=0).to(tl.float32)
+        t3 = tl.load(target + 4 * at + 3, mask=wanted, other=0).to(tl.float32)
+        shared, union, enclosing = _geometry(p0, p1, p2, p3, t0, t1, t2, t3)
+        least = 1e-5
+        enclosing = tl.maximum(enclosing, least)
+        value = shared / tl.maximum(union, least) - (enclosing - union) / enclosing
+        tl.store(sums + tl.program_id(0), tl.sum(tl.where(real & inside, value, 0.0), 0))
+        tl.store(counts + tl.program_id(0), tl.sum((real & inside).to(tl.float32), 0))
+
+    def triton_loss(batch: Batch, skip: bool, cast: bool) -> Work:
+        boxes, block = batch.rows * batch.width, 1024
+        blocks = (boxes + block - 1) // block
+        sums = torch.empty(blocks, device="cuda")
+        counts = torch.empty(blocks, device="cuda")
+
+        def work() -> torch.Tensor:
+            predictions = batch.predictions_16.detach()
+            if cast:
+                predictions = predictions.float()
+            _giou_kernel[(blocks,)](predictions, batch.padded, batch.mask_bytes, sums, counts, boxes, skip, block)
+            return sums.sum() / counts.sum().clamp(min=1)
+
+        return work
+
+
+def captured(work: Work) -> Work:
+    """`work` as a graph, captured after three runs on a side stream, as PyTorch's manual says."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+class Meter:
+    """Times of steps, none for longer than a given number of seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def of(self, work: Work, wait: bool) -> dict:
+        for _ in range(3):
+            work()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        once = time.perf_counter() - start
+        repeats = 5
+        steps = int(min(max(self.seconds / repeats / max(once, 1e-6), 1), 200))
+        if once > self.seconds:
+            repeats = 1
+        times = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            for _ in range(steps):
+                work()
+                if wait:
+                    torch.cuda.synchronize()
+            torch.cuda.synchronize()
+            times.append(1e6 * (time.perf_counter() - start) / steps)
+        return {"microseconds": statistics.median(times), "least": min(times), "most": max(times)}
+
+
+class Table:
+    """Prints lines as they come, and keeps them."""
+
+    def __init__(self, meter: Meter, started: float, limit: float) -> None:
+        self.meter, self.started, self.limit = meter, started, limit
+        self.runs: list[dict] = []
+        self.skipped: list[dict] = []
+        print(f"{'us a step':34} {'waiting':>12} {'back to back':>12} {'as a graph':>12}", flush=True)
+
+    def line(self, name: str, make: Callable[[], Work], graph: bool = True) -> None:
+        if time.perf_counter() - self.started > self.limit:
+            self.leave_out(name, "the time is up")
+            return
+        cells = []
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                work = make()
+                cells.append(self.entry(name, "waiting", work, True))
+                cells.append(self.entry(name, "back to back", work, False))
+        except Exception as error:  # a variant that this PyTorch cannot do
+            self.leave_out(name, error)
+            return
+        if graph:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    cells.append(self.entry(name, "graph", captured(work), False))
+            except Exception as error:
+                torch.cuda.synchronize()
+                self.leave_out(f"{name}, as a graph", error)
+        text = "".join(f" {cell:12.1f}" for cell in cells)
+        print(f"{name:34}{text}{' ' * 12 if len(cells) < 3 else ''}", flush=True)
+
+    def entry(self, name: str, schedule: str, work: Work, wait: bool) -> float:
+        found = self.meter.of(work, wait)
+        self.runs.append({"part": name, "schedule": schedule, **found})
+        return found["microseconds"]
+
+    def leave_out(self, name: str, reason: object) -> None:
+        sentence = (str(reason).strip() or type(reason).__name__).splitlines()[0][:150]
+        self.skipped.append({"part": name, "reason": sentence})
+        print(f"{name:34} left out: {sentence}", flush=True)
+
+
+def both(loss: Work, leaf: torch.Tensor) -> Work:
+    """The loss and the gradient of `leaf`, written over the last one's."""
+
+    def work() -> None:
+        (gradient,) = torch.autograd.grad(loss(), leaf)
+        leaf.grad = gradient
+
+    return work
+
+
+def measure_losses(table: Table, batch: Batch, quick: bool) -> None:
+    compiled = torch.compile(padding_loss, fullgraph=True)
+    offsets = torch.nn.functional.pad(batch.lengths.cumsum(0), (1, 0)).cuda()
+    packed_target = torch.cat(batch.separate)
+    packed = batch.predictions.detach()[batch.mask].requires_grad_()
+
+    def variants(leaf: torch.Tensor) -> list[tuple[str, Work, torch.Tensor, bool]]:
+        parts = [
+            ("concatenation", lambda: concatenation_loss(batch, leaf), leaf, True),
+            ("padding", lambda: padding_loss(leaf, batch.padded, batch.mask), leaf, True),
+            ("padding, compiled", lambda: compiled(leaf, batch.padded, batch.mask), leaf, True),
+            ("padding, compiled, bfloat16", lambda: compiled(batch.predictions_16, batch.padded, batch.mask),
+             batch.predictions_16, True),
+            ("nested, packed already", lambda: nested_loss(packed, packed_target, offsets), packed, True),
+        ]
+        if not quick:
+            parts.append(("loop", lambda: loop_loss(batch, leaf), leaf, True))
+        return parts
+
+    for name, loss, leaf, graph in variants(batch.predictions):
+
+        def forward(loss: Work = loss) -> Work:
+            def work() -> object:
+                with torch.no_grad():
+                    return loss()
+
+            return work
+
+        table.line(f"{name}: forward", forward, graph)
+        table.line(f"{name}: both", lambda loss=loss, leaf=leaf: both(loss, leaf), graph)
+    if triton is None:
+        table.leave_out("fused kernels", "there is no Triton")
+        return
+    for name, skip, cast in (("fused, cast before", False, True), ("fused", False, False),
+                             ("conditional, cast before", True, True), ("conditional", True, False)):
+        table.line(f"{name}: forward", lambda skip=skip, cast=cast: triton_loss(batch, skip, cast))
+
+
+def check(batch: Batch) -> None:
+    """All variants must agree before their times mean anything."""
+    with torch.no_grad():
+        expected = padding_loss(batch.predictions.double(), batch.padded, batch.mask).item()
+        found = {"concatenation": concatenation_loss(batch, batch.predictions).item()}
+        if triton is not None:
+            predictions = batch.predictions_16.float()
+            expected_16 = padding_loss(predictions, batch.padded, batch.mask).item()
+            for name, skip in (("fused", False), ("conditional", True)):
+                found[name] = triton_loss(batch, skip, False)().item() - expected_16 + expected
+    for name, value in found.items():
+        if abs(value - expected) > 1e-4 * max(1.0, abs(expected)):
+            raise SystemExit(f"{name} gives {value}, and padding {expected}")
+
+
+def measure_copies(table: Table, batch: Batch) -> None:
+    images = torch.randint(0, 256, (batch.rows, 1, IMAGE, IMAGE), dtype=torch.uint8)
+    pinned_images = images.pin_memory()
+    pinned_padded = batch.padded_host.pin_memory()
+    pinned_separate = [t.pin_memory() for t in batch.separate_host]
+
+    def packed() -> object:
+        values = torch.cat(batch.separate_host)
+        offsets = torch.nn.functional.pad(batch.lengths.cumsum(0), (1, 0))
+        return values.cuda(), offsets.cuda()
+
+    def padded_from_lists() -> object:
+        return torch.nn.utils.rnn.pad_sequence(batch.separate_host, batch_first=True).cuda()
+
+    for name, work in (
+        ("copy: images, pageable", lambda: images.cuda()),
+        ("copy: images, pinned", lambda: pinned_images.to("cuda", non_blocking=True)),
+        ("copy: separate targets", lambda: [t.cuda() for t in batch.separate_host]),
+        ("copy: separate targets, pinned", lambda: [t.to("cuda", non_blocking=True) for t in pinned_separate]),
+        ("copy: padded targets", lambda: batch.padded_host.cuda()),
+        ("copy: padded targets, pinned", lambda: pinned_padded.to("cuda", non_blocking=True)),
+        ("copy: pad, then copy", padded_from_lists),
+        ("copy: concatenate, then copy", packed),
+    ):
+        table.line(name, lambda work=work: work, graph=False)
+
+
+def detector(max_boxes: int) -> torch.nn.Module:
+    layers: list[torch.nn.Module] = []
+    channels, side = 1, IMAGE
+    for wider in (4, 16, 64, 256):
+        layers += [torch.nn.Conv2d(channels, wider, 3, padding="same"), torch.nn.MaxPool2d(2), torch.nn.ReLU()]
+        channels, side = wider, side // 2
+    layers += [torch.nn.Flatten(), torch.nn.Linear(channels * side * side, 16_384), torch.nn.ReLU(),
+               torch.nn.Linear(16_384, 4 * max_boxes)]
+    return torch.nn.Sequential(*layers)
+
+
+def measure_detector(table: Table, batch: Batch) -> None:
+    with torch.device("cuda"):
+        model = detector(batch.width).requires_grad_(False)
+    images = torch.randint(0, 256, (batch.rows, 1, IMAGE, IMAGE), dtype=torch.uint8, device="cuda")
+
+    def forward(run: torch.nn.Module) -> Work:
+        def work() -> object:
+            with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
+                return run(images.float() / 255)
+
+        return work
+
+    table.line("detector: autocast, eager", lambda: forward(model), graph=False)
+    table.line("detector: autocast, compiled", lambda: forward(torch.compile(model)))
+    weights_16 = model.bfloat16()
+
+    def forward_16(run: torch.nn.Module) -> Work:
+        def work() -> object:
+            with torch.no_grad():
+                return run(images.bfloat16() / 255)
+
+        return work
+
+    table.line("detector: bfloat16, eager", lambda: forward_16(weights_16), graph=False)
+    table.line("detector: bfloat16, compiled", lambda: forward_16(torch.compile(weights_16)))
+    channels_last = weights_16.to(memory_format=torch.channels_last)
+    table.line("detector: bfloat16, nhwc, compiled", lambda: forward_16(torch.compile(channels_last)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--boxes", type=int, default=256, help="at most, for an image")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each figure, about")
+    parser.add_argument("--limit", type=float, default=115, help="seconds after which no further line is begun")
+    parser.add_argument("--part", choices=("all", "losses", "copies", "detector"), default="all")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+
+    started = time.perf_counter()
+    torch.manual_seed(1)
+    torch.backends.cudnn.benchmark = True
+    batch = Batch(arguments.batch, arguments.boxes)
+    check(batch)
+    table = Table(Meter(arguments.seconds), started, arguments.limit)
+    if arguments.part in ("all", "losses"):
+        measure_losses(table, batch, arguments.quick)
+    if arguments.part in ("all", "copies"):
+        measure_copies(table, batch)
+    if arguments.part in ("all", "detector"):
+        measure_detector(table, batch)
+
+    if arguments.json:
+        report = {"experiment": "masked_giou", "framework": f"PyTorch {torch.__version__}",
+                  "device": torch.cuda.get_device_name(), "batch": arguments.batch, "boxes": arguments.boxes,
+                  "real_boxes": sum(batch.counts), "runs": table.runs, "left_out": table.skipped}
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
