@@ -164,6 +164,41 @@ TEST_CASE("reshape: very many empty rows between values") {
     expect(stream, "remove_empty", filled, left);
 }
 
+TEST_CASE("reshape: repeated more often than any memory holds") {
+    const BasicStream<B> stream;
+    const RaggedCapacity room{4, 20};
+    Operand<Number> in(stream, room);
+    RaggedBatch<Number, B> out(room, stream);
+    Numbers<std::int64_t> times(stream, 4);
+    RaggedWorkspace<B> workspace(room, stream);
+    in.load(stream, {{1, 2}, {}, {3}});
+    const std::int64_t many = std::int64_t{1} << 38;
+    times.load(stream, {many, 1, many, many}); // the last one names no row
+    ragged::repeat_each(stream, out, in.view(), times.memory, workspace);
+    CHECK(out.counts_and_wait(stream) == RaggedCounts{0, 0, 0, 2 * many + 1});
+    ragged::repeat(stream, out, in.view(), many, workspace);
+    CHECK(out.counts_and_wait(stream).refused > many);
+    CHECK(out.counts_and_wait(stream).rows == 0);
+    in.load(stream, {});
+    ragged::repeat(stream, out, in.view(), many, workspace);
+    expect(stream, "repeat", out, Lists<Number>{});
+}
+
+TEST_CASE("reshape: a stream may be owned, referred to, or the backend's own handle") {
+    const BasicStream<B> stream;
+    const RaggedCapacity room{4, 20};
+    Operand<Number> in(stream, room);
+    RaggedBatch<Number, B> out(room, stream);
+    RaggedWorkspace<B> workspace(room, stream);
+    in.load(stream, {{1, 2, 3}, {4}});
+    ragged::prefix(stream, out, in.view(), 1, workspace);
+    expect(stream, "owned", out, {{1}, {4}});
+    ragged::prefix(stream.ref(), out, in.view(), 2, workspace);
+    expect(stream, "referred to", out, {{1, 2}, {4}});
+    ragged::prefix(stream.native(), out, in.view(), 0, workspace);
+    expect(stream, "native", out, {{}, {}});
+}
+
 TEST_CASE("reshape: what was refused stays refused") {
     const BasicStream<B> stream;
     const RaggedCapacity room{10, 100};

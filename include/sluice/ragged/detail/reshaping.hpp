@@ -40,8 +40,18 @@ template <Backend B>
 struct StreamBackend<BasicStream<B>> {
     using type = B;
 };
+template <>
+struct StreamBackend<Host::NativeStream> {
+    using type = Host;
+};
+#if SLUICE_HAS_CUDA
+template <>
+struct StreamBackend<Cuda::NativeStream> {
+    using type = Cuda;
+};
+#endif
 
-/// A stream, owned or referred to.
+/// A stream: owned, referred to, or a backend's own handle.
 template <class S>
 concept AnyStream = requires {
     typename StreamBackend<S>::type;
