@@ -175,7 +175,8 @@ TEST_CASE("RaggedBatch: moving keeps the memory, and everything is given back") 
     const Alive before = alive_now<B>();
     {
         RaggedPacker<Box, B> packer({2, 8});
-        RaggedBatch<Box, B> first({2, 8});
+        // With the stream, since a copy is on its way when they go.
+        RaggedBatch<Box, B> first({2, 8}, stream);
         packer.pack(Lists<Box>{{{1, 2, 3, 4}}, {{5, 6, 7, 8}, {9, 10, 11, 12}}});
         packer.copy_to(stream, first);
         const Box* const values = first.values().data();
@@ -187,7 +188,7 @@ TEST_CASE("RaggedBatch: moving keeps the memory, and everything is given back") 
         packer = RaggedPacker<Box, B>({1, 1});
         packer = std::move(moved);
         CHECK(packer.rows() == 2);
-        packer.copy_to(stream, second); // on its way when the packer goes
+        packer.copy_to(stream, second);
         CHECK(to_lists_and_wait(stream, second)[1][1] == Box{9, 10, 11, 12});
         packer.copy_to(stream, second);
     }
