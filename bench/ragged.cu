@@ -63,7 +63,9 @@ void add_beside_copy(const Case& on, const char* operation, Enqueue enqueue, Byt
 constexpr std::size_t offset_bytes = sizeof(std::int64_t);
 
 void add_sums(const Case& on) {
-    const auto enqueue = [](Rows& rows) { ragged::sum(rows.stream, rows.of_rows, rows.batch); };
+    const auto enqueue = [](Rows& rows) {
+        ragged::sum(rows.stream, rows.of_rows, rows.batch, &rows.workspace);
+    };
     add_beside_cub(on, "sum", enqueue, [](void* temporary, std::size_t& bytes, Rows& rows) {
         return cub::DeviceSegmentedReduce::Sum(temporary, bytes, rows.in(), rows.of_rows.data(), rows.count,
                                                rows.offsets(), rows.offsets() + 1, rows.stream.native());
@@ -74,28 +76,30 @@ void add_sums(const Case& on) {
 }
 
 void add_scans(const Case& on) {
-    const auto moved = [](Rows& rows) { return 2 * rows.values() * sizeof(float) + rows.rows() * offset_bytes; };
-    const auto sums = [](Rows& rows) { ragged::exclusive_sum(rows.stream, rows.of_values, rows.batch); };
+    const auto moved = [](Rows& rows) {
+        return 2 * rows.values() * sizeof(float) + rows.rows() * offset_bytes;
+    };
+    const auto sums = [](Rows& rows) {
+        ragged::exclusive_sum(rows.stream, rows.of_values, rows.batch, &rows.workspace);
+    };
     add_beside_cub(on, "exclusive_sum", sums, [](void* temporary, std::size_t& bytes, Rows& rows) {
-        return cub::DeviceScan::ExclusiveSumByKey(temporary, bytes, rows.row_ids.data(), rows.in(),
-                                                  rows.of_values.data(),
-                                                  static_cast<std::uint32_t>(rows.values()),
-                                                  ::cuda::std::equal_to<>{}, rows.stream.native());
+        return cub::DeviceScan::ExclusiveSumByKey(
+            temporary, bytes, rows.row_ids.data(), rows.in(), rows.of_values.data(),
+            static_cast<std::uint32_t>(rows.values()), ::cuda::std::equal_to<>{}, rows.stream.native());
     });
     add_beside_copy(on, "exclusive_sum", sums, moved);
     add_beside_copy(
-        on, "softmax", [](Rows& rows) { ragged::softmax(rows.stream, rows.of_values, rows.batch); }, moved);
+        on, "softmax",
+        [](Rows& rows) { ragged::softmax(rows.stream, rows.of_values, rows.batch, &rows.workspace); }, moved);
 }
 
 void add_sort(const Case& on) {
     add_beside_cub(
-        on, "sort",
-        [](Rows& rows) { ragged::sort(rows.stream, rows.of_values, rows.batch, rows.workspace); },
+        on, "sort", [](Rows& rows) { ragged::sort(rows.stream, rows.of_values, rows.batch, rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
-            return cub::DeviceSegmentedSort::SortKeys(temporary, bytes, rows.in(), rows.of_values.data(),
-                                                      static_cast<std::int64_t>(rows.values()), rows.count,
-                                                      rows.offsets(), rows.offsets() + 1,
-                                                      rows.stream.native());
+            return cub::DeviceSegmentedSort::SortKeys(
+                temporary, bytes, rows.in(), rows.of_values.data(), static_cast<std::int64_t>(rows.values()),
+                rows.count, rows.offsets(), rows.offsets() + 1, rows.stream.native());
         });
 }
 
@@ -111,14 +115,15 @@ struct MergeExponentialSums {
 
 void add_other_reductions(const Case& on) {
     add_beside_cub(
-        on, "max", [](Rows& rows) { ragged::max(rows.stream, rows.of_rows, rows.batch); },
+        on, "max", [](Rows& rows) { ragged::max(rows.stream, rows.of_rows, rows.batch, &rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             return cub::DeviceSegmentedReduce::Max(temporary, bytes, rows.in(), rows.of_rows.data(),
                                                    rows.count, rows.offsets(), rows.offsets() + 1,
                                                    rows.stream.native());
         });
     add_beside_cub(
-        on, "argmax", [](Rows& rows) { ragged::argmax(rows.stream, rows.places, rows.batch); },
+        on, "argmax",
+        [](Rows& rows) { ragged::argmax(rows.stream, rows.places, rows.batch, &rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             auto* const out = reinterpret_cast<cub::KeyValuePair<int, float>*>(rows.places.data());
             return cub::DeviceSegmentedReduce::ArgMax(temporary, bytes, rows.in(), out, rows.count,
@@ -127,13 +132,14 @@ void add_other_reductions(const Case& on) {
         });
     // CUB leaves the last step, the logarithm, to another kernel, which is not counted.
     add_beside_cub(
-        on, "logsumexp", [](Rows& rows) { ragged::logsumexp(rows.stream, rows.of_rows, rows.batch); },
+        on, "logsumexp",
+        [](Rows& rows) { ragged::logsumexp(rows.stream, rows.of_rows, rows.batch, &rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             const auto in = thrust::make_transform_iterator(rows.in(), ToExponentialSum{});
             auto* const out = reinterpret_cast<ExponentialSum*>(rows.places.data());
-            return cub::DeviceSegmentedReduce::Reduce(
-                temporary, bytes, in, out, rows.count, rows.offsets(), rows.offsets() + 1,
-                MergeExponentialSums{}, ExponentialSum{-INFINITY, 0.0f}, rows.stream.native());
+            return cub::DeviceSegmentedReduce::Reduce(temporary, bytes, in, out, rows.count, rows.offsets(),
+                                                      rows.offsets() + 1, MergeExponentialSums{},
+                                                      ExponentialSum{-INFINITY, 0.0f}, rows.stream.native());
         });
 }
 
@@ -183,7 +189,8 @@ void bench::add_cuda_benchmarks() {
     add_functions(cases[0]);
 
     const auto packed = [] { return PackSubject<Cuda>{}; };
-    add_timed("cuda/pack:1024/beside_copies", {4, 10, 7}, Cuda::counts(), packed, [] { return CopiesTwin{}; });
+    add_timed("cuda/pack:1024/beside_copies", {4, 10, 7}, Cuda::counts(), packed,
+              [] { return CopiesTwin{}; });
     add_timed("cuda/pack:1024/beside_padded", {20, 10, 7}, Cuda::counts(), packed,
               [] { return PaddedTwin{}; });
 }

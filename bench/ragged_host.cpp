@@ -38,6 +38,8 @@ private:
 
 void bench::add_host_benchmarks() {
     const auto no_twin = [] { return NoTwin{}; };
-    add_timed("host/rows:8192/sum", {10, 10, 5}, Host::counts(), [] { return SumSubject{}; }, no_twin);
-    add_timed("host/pack:1024", {10, 10, 5}, Host::counts(), [] { return PackSubject<Host>{}; }, no_twin);
+    add_timed(
+        "host/rows:8192/sum", {10, 10, 5}, Host::counts(), [] { return SumSubject{}; }, no_twin);
+    add_timed(
+        "host/pack:1024", {10, 10, 5}, Host::counts(), [] { return PackSubject<Host>{}; }, no_twin);
 }

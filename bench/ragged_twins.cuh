@@ -29,7 +29,8 @@ __host__ __device__ inline std::uint32_t mixed(std::uint64_t index) {
 
 static __global__ void write_values(float* values, std::int64_t count) {
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += step)
         values[i] = static_cast<float>(mixed(static_cast<std::uint64_t>(i))) * (1.0f / 16777216.0f);
 }
 static __global__ void write_row_ids(int* ids, sluice::RaggedView<const float> rows) {
@@ -42,9 +43,8 @@ static __global__ void write_row_ids(int* ids, sluice::RaggedView<const float> r
 /// Random values in rows of given lengths, and memory for results. Made once for all benchmarks.
 struct Rows {
     explicit Rows(const std::vector<std::int64_t>& ends)
-        : count(static_cast<std::int64_t>(ends.size())), batch({count, ends.back()}),
-          of_rows(ends.size()), places(ends.size()), of_values(values()), row_ids(values()),
-          workspace({count, ends.back()}, 8) {
+        : count(static_cast<std::int64_t>(ends.size())), batch({count, ends.back()}), of_rows(ends.size()),
+          places(ends.size()), of_values(values()), row_ids(values()), workspace({count, ends.back()}, 8) {
         const sluice::RaggedTarget<float> target = batch.target();
         sluice::RaggedCounts counts{count, ends.back(), 0, 0};
         for (std::size_t r = 0; r < ends.size(); ++r)

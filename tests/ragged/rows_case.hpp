@@ -98,7 +98,8 @@ inline float some_float(CountedRandom& random) {
 /// A batch to read from.
 template <class T>
 struct Operand {
-    explicit Operand(Ref stream, RaggedCapacity capacity = room) : packer(capacity), batch(capacity, stream) {}
+    explicit Operand(Ref stream, RaggedCapacity capacity = room)
+        : packer(capacity), batch(capacity, stream) {}
     void load(Ref stream, const Lists<T>& rows) {
         packer.pack(rows);
         packer.copy_to(stream, batch);

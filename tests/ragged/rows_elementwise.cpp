@@ -17,7 +17,8 @@ struct Difference {
     SLUICE_HOST_DEVICE float operator()(float a, float b) const { return a - 2.0f * b; }
 };
 struct Where {
-    SLUICE_HOST_DEVICE std::int64_t operator()(std::int64_t row, std::int64_t position, std::int64_t i) const {
+    SLUICE_HOST_DEVICE std::int64_t operator()(std::int64_t row, std::int64_t position,
+                                               std::int64_t i) const {
         return (row * 1000000 + position) * 100000 + i;
     }
 };
@@ -27,7 +28,7 @@ struct Functions {
         : in(stream), other(stream), squares(stream, room.values), differences(stream, room.values),
           by_row(stream, room.values), padded_out(stream, room.values), places(stream, room.values),
           refused(stream, 1), dense(static_cast<std::size_t>(room.rows), stream),
-          padded(static_cast<std::size_t>(room.rows* width), stream) {
+          padded(static_cast<std::size_t>(room.rows * width), stream) {
         for (std::int64_t i = 0; i < room.rows; ++i)
             dense_values.push_back(static_cast<float>(i % 1999) * 0.5f);
         CountedRandom random(RandomKey{.seed = 8});

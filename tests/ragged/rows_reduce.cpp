@@ -10,11 +10,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// With a workspace, or without, which decides who adds up long rows.
+template <bool Shared>
 struct Reductions {
     explicit Reductions(Ref stream)
-        : in(stream), sums(stream, room.rows), wide_sums(stream, room.rows), means(stream, room.rows),
-          maxima(stream, room.rows), minima(stream, room.rows), places(stream, room.rows),
-          logs(stream, room.rows) {}
+        : in(stream), memory(room, stream), workspace(Shared ? &memory : nullptr), sums(stream, room.rows),
+          wide_sums(stream, room.rows), means(stream, room.rows), maxima(stream, room.rows),
+          minima(stream, room.rows), places(stream, room.rows), logs(stream, room.rows) {}
 
     void load(Ref stream, std::uint64_t sample) {
         rows = mixed_rows(sample, some_float);
@@ -27,13 +29,13 @@ struct Reductions {
         places.poison(stream);
     }
     void enqueue(Ref stream) {
-        ragged::sum(stream, sums.memory, in.batch);
-        ragged::sum(stream, wide_sums.memory, in.batch.view());
-        ragged::mean(stream, means.memory, in.batch);
-        ragged::max(stream, maxima.memory, in.batch);
-        ragged::min(stream, minima.memory.span(), in.batch);
-        ragged::argmax(stream, places.memory, in.batch);
-        ragged::logsumexp(stream, logs.memory, in.batch);
+        ragged::sum(stream, sums.memory, in.batch, workspace);
+        ragged::sum(stream, wide_sums.memory, in.batch.view(), workspace);
+        ragged::mean(stream, means.memory, in.batch, workspace);
+        ragged::max(stream, maxima.memory, in.batch, workspace);
+        ragged::min(stream, minima.memory.span(), in.batch, workspace);
+        ragged::argmax(stream, places.memory, in.batch, workspace);
+        ragged::logsumexp(stream, logs.memory, in.batch, workspace);
     }
     void check(Ref stream) {
         const auto sum = sums.read(stream), mean = means.read(stream), max = maxima.read(stream);
@@ -62,8 +64,8 @@ struct Reductions {
                 close(mean[r], empty ? std::nan("") : total / count, empty ? 0 : terms / count, loose) &&
                 max[r] == static_cast<float>(greatest) && min[r] == static_cast<float>(least) &&
                 place[r] == first &&
-                close(log[r], empty ? -infinity : greatest + std::log(exponentials),
-                      std::abs(greatest) + 10, 1e-4);
+                close(log[r], empty ? -infinity : greatest + std::log(exponentials), std::abs(greatest) + 10,
+                      1e-4);
             wrong += right ? 0u : 1u;
         }
         CHECK(wrong == 0);
@@ -77,6 +79,8 @@ struct Reductions {
     }
 
     Operand<float> in;
+    RaggedWorkspace<B> memory;
+    RaggedWorkspace<B>* workspace;
     Result<float> sums;
     Result<double> wide_sums;
     Result<float> means, maxima, minima;
@@ -92,9 +96,8 @@ struct Integers {
           long_sums(stream, room.rows), long_maxima(stream, room.rows), places(stream, room.rows) {}
 
     void load(Ref stream, std::uint64_t sample) {
-        byte_rows = mixed_rows(sample, [](CountedRandom& random) {
-            return static_cast<std::uint8_t>(random.below(256));
-        });
+        byte_rows = mixed_rows(
+            sample, [](CountedRandom& random) { return static_cast<std::uint8_t>(random.below(256)); });
         long_rows = mixed_rows(sample + 1, [](CountedRandom& random) {
             return (static_cast<std::int64_t>(random.next_u32()) << 20) - (std::int64_t{1} << 51);
         });
@@ -157,7 +160,11 @@ struct Integers {
 
 } // namespace
 
-TEST_CASE("reductions of floating-point rows are those of plain loops") { drive<Reductions>(4 * kinds); }
+TEST_CASE("reductions of floating-point rows are those of plain loops") {
+    drive<Reductions<false>>(3 * kinds);
+}
+
+TEST_CASE("reductions that share long rows are those of plain loops") { drive<Reductions<true>>(3 * kinds); }
 
 TEST_CASE("reductions of integer rows are those of plain loops") { drive<Integers>(3 * kinds); }
 
@@ -165,7 +172,8 @@ TEST_CASE("NaN and infinities are not hidden") {
     const BasicStream<B> stream;
     const float nan = std::nanf(""), inf = std::numeric_limits<float>::infinity();
     // Once short, and once as long as what a warp, and a block, is given.
-    for (const std::size_t length : {std::size_t{5}, std::size_t{100}, std::size_t{1000}, std::size_t{9000}}) {
+    for (const std::size_t length :
+         {std::size_t{5}, std::size_t{100}, std::size_t{1000}, std::size_t{9000}}) {
         CAPTURE(length);
         Lists<float> rows(6, std::vector<float>(length, 1.0f));
         rows[0][3] = nan;
@@ -199,20 +207,21 @@ TEST_CASE("NaN and infinities are not hidden") {
 TEST_CASE("a row's sum has the same bits in every batch and every run") {
     const BasicStream<B> stream;
     Lists<float> chosen;
-    for (const std::size_t length : {3u, 24u, 25u, 200u, 256u, 257u, 5000u, 7000u}) {
+    for (const std::size_t length : {3u, 24u, 25u, 200u, 256u, 257u, 5000u, 7000u, 17000u}) {
         CountedRandom random(RandomKey{.seed = 5, .sample = length});
         chosen.emplace_back();
         for (std::size_t i = 0; i < length; ++i)
             chosen.back().push_back(some_float(random));
     }
-    std::vector<float> first;
+    RaggedWorkspace<B> workspace(room, stream);
+    std::vector<float> first, first_shared;
     for (std::uint64_t sample = 0; sample < 4 * kinds; ++sample) {
         CountedRandom random(RandomKey{.seed = 6, .sample = sample});
         Lists<float> rows = mixed_rows(sample, some_float);
         rows.resize(std::min<std::size_t>(rows.size(), 300));
         std::size_t values = 0;
         for (std::vector<float>& row : rows) { // leaves room
-            row.resize(std::min<std::size_t>(row.size(), 40000 - values));
+            row.resize(std::min<std::size_t>(row.size(), 30000 - values));
             values += row.size();
         }
         const std::size_t at = random.below(static_cast<std::uint32_t>(rows.size()) + 1);
@@ -220,13 +229,18 @@ TEST_CASE("a row's sum has the same bits in every batch and every run") {
         Operand<float> in(stream);
         Result<float> sums(stream, room.rows);
         in.load(stream, rows);
+        const auto look = [&](std::vector<float>& before) {
+            const auto all = sums.read(stream);
+            const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at);
+            const std::vector<float> sum(begin, begin + static_cast<std::ptrdiff_t>(chosen.size()));
+            if (before.empty())
+                before = sum;
+            CHECK(same_bytes(sum, before));
+        };
         ragged::sum(stream, sums.memory, in.batch);
-        const auto all = sums.read(stream);
-        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at);
-        const std::vector<float> sum(begin, begin + static_cast<std::ptrdiff_t>(chosen.size()));
-        if (first.empty())
-            first = sum;
-        CHECK(same_bytes(sum, first));
+        look(first);
+        ragged::sum(stream, sums.memory, in.batch, &workspace);
+        look(first_shared);
     }
 }
 
@@ -239,3 +253,13 @@ TEST_CASE("a result with too little room is refused") {
     CHECK(contains(text, "9 elements"));
     CHECK(contains(text, "at least 10"));
 }
+
+#if defined(SLUICE_TEST_CUDA)
+TEST_CASE("a workspace with too little room is refused") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({10, std::int64_t{1} << 28}, stream);
+    DeviceBuffer<float, B> out(10, stream);
+    RaggedWorkspace<B> workspace({1, 1}, stream);
+    CHECK(contains(text_of([&] { ragged::sum(stream, out, batch, &workspace); }), "too small"));
+}
+#endif

@@ -91,7 +91,9 @@ TEST_CASE("floats are sorted as by a stable sort") {
     drive<Sorts<float, ragged::Order::ascending>>(3 * kinds);
     drive<Sorts<float, ragged::Order::descending>>(3 * kinds);
 }
-TEST_CASE("doubles are sorted as by a stable sort") { drive<Sorts<double, ragged::Order::descending>>(2 * kinds); }
+TEST_CASE("doubles are sorted as by a stable sort") {
+    drive<Sorts<double, ragged::Order::descending>>(2 * kinds);
+}
 TEST_CASE("integers are sorted as by a stable sort") {
     drive<Sorts<std::uint8_t, ragged::Order::ascending>>(2 * kinds);
     drive<Sorts<std::int16_t, ragged::Order::descending>>(2 * kinds);

@@ -28,8 +28,7 @@ namespace detail {
 inline constexpr int values_of_thread = 4; ///< loads under way at once
 
 template <class F, class U>
-__global__ void __launch_bounds__(block_threads)
-    fill_values_kernel(F f, U* out, const RaggedCounts* counts) {
+__global__ void __launch_bounds__(block_threads) fill_values_kernel(F f, U* out, const RaggedCounts* counts) {
     constexpr std::int64_t tile = values_of_thread * block_threads;
     const std::int64_t count = counts->values;
     for (std::int64_t base = blockIdx.x * tile + threadIdx.x; base < count; base += gridDim.x * tile) {

@@ -2,23 +2,23 @@
 /// The operations of reductions.hpp on CUDA streams.
 #pragma once
 
-#include <sluice/ragged/detail/row_tiles.cuh>
+#include <sluice/ragged/detail/long_rows.cuh>
 #include <sluice/ragged/reductions.hpp>
 
 namespace sluice::ragged {
 
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void sum(CudaStreamRef stream, Out&& out, const Rows& rows);
+void sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void mean(CudaStreamRef stream, Out&& out, const Rows& rows);
+void mean(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void max(CudaStreamRef stream, Out&& out, const Rows& rows);
+void max(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void min(CudaStreamRef stream, Out&& out, const Rows& rows);
+void min(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void argmax(CudaStreamRef stream, Out&& out, const Rows& rows);
+void argmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows);
+void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -50,12 +50,18 @@ struct ReduceRows {
     const TileMemory& memory;
     T* staged;
     typename Op::Accumulator* partials;
+    const LongParts<typename Op::Accumulator>& list;
+    unsigned long long& place;
 
     __device__ void tile(std::int64_t first, int count, std::int64_t begin, int size) const {
         stage(staged, values + begin, size);
         for_rows_by_length(memory, count, ReduceTile<Op, T>{op, out + first, staged});
     }
     __device__ void long_row(std::int64_t row, std::int64_t begin, std::int64_t length) const {
+        if (list.count != nullptr && length > part_values) {
+            note_long_row(list, row, begin, length, part_values, place);
+            return;
+        }
         const auto reduced = merge_block(op, reduce_strided(op, values + begin, length), partials);
         if (threadIdx.x == 0)
             out[row] = op.finish(reduced, length);
@@ -64,52 +70,70 @@ struct ReduceRows {
 
 template <class Op, class T>
 __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
-    reduce_rows_kernel(Op op, typename Op::Result* out, RaggedView<const T> rows) {
+    reduce_rows_kernel(Op op, typename Op::Result* out, RaggedView<const T> rows,
+                       LongParts<typename Op::Accumulator> list) {
     constexpr int capacity = tile_values<sizeof(T)>;
     __shared__ TileMemory memory;
     __shared__ T staged[spread_size<capacity>];
     __shared__ typename Op::Accumulator partials[block_warps];
-    ReduceRows<Op, T> work{op, out, rows.values(), memory, staged, partials};
+    __shared__ unsigned long long place;
+    ReduceRows<Op, T> work{op, out, rows.values(), memory, staged, partials, list, place};
     for_row_tiles<capacity>(rows, memory, work);
 }
 
 template <class Op, class T>
-void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows) {
+void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows,
+                 RaggedWorkspace<Cuda>* workspace) {
+    using Accumulator = typename Op::Accumulator;
     if (rows.row_capacity() == 0)
         return;
-    reduce_rows_kernel<Op, T><<<blocks_for_rows(rows), block_threads, 0, stream.native()>>>(op, out, rows);
+    const std::int64_t values = rows.value_capacity();
+    LongParts<Accumulator> list;
+    if (workspace != nullptr && values > part_values) {
+        RaggedScratch<Cuda> scratch = workspace->scratch();
+        list = long_parts<Accumulator>(stream, scratch, values, part_values, most_parts(values, part_values));
+    }
+    const unsigned blocks = blocks_for_rows(rows);
+    reduce_rows_kernel<Op, T><<<blocks, block_threads, 0, stream.native()>>>(op, out, rows, list);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    if (list.count == nullptr)
+        return;
+    const unsigned more = blocks_for_parts(blocks, values);
+    reduce_parts_kernel<Op, T><<<more, block_threads, 0, stream.native()>>>(op, rows.values(), list);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    merge_parts_kernel<Op><<<more, block_threads, 0, stream.native()>>>(op, out, list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 } // namespace detail
 
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void sum(CudaStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into_sums<detail::SumOf>(stream, "sum", out, detail::input_view(rows));
+void sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
+    detail::reduce_into_sums<detail::SumOf>(stream, "sum", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void mean(CudaStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into_sums<detail::MeanOf>(stream, "mean", out, detail::input_view(rows));
+void mean(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
+    detail::reduce_into_sums<detail::MeanOf>(stream, "mean", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void max(CudaStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(stream, "max", out,
-                                                                           detail::input_view(rows));
+void max(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
+    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
+        stream, "max", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void min(CudaStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(stream, "min", out,
-                                                                            detail::input_view(rows));
+void min(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
+    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
+        stream, "min", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void argmax(CudaStreamRef stream, Out&& out, const Rows& rows) {
+void argmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(stream, "argmax", out,
-                                                                    detail::input_view(rows));
+                                                                    detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
-void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows) {
+void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(stream, "logsumexp", out,
-                                                                       detail::input_view(rows));
+                                                                       detail::input_view(rows), workspace);
 }
 
 } // namespace sluice::ragged

@@ -6,8 +6,10 @@
 /// beyond the rows stay as they are. Nothing waits, nothing is allocated, and how many rows there are is read where
 /// the work runs, so that a captured graph serves any batch that fits.
 ///
-/// These functions enqueue on Host streams; those of reductions.cuh on CUDA streams. On CUDA the order in which a
-/// row is added up depends on its length alone: the same row gives the same bits in every batch and every run.
+/// These functions enqueue on Host streams; those of reductions.cuh on CUDA streams. There, a row that does not fit into
+/// shared memory is one block's, unless a `workspace` is given, with room for as much as `rows`: then rows of more than
+/// 16,384 values are shared among all blocks, for two further launches. The order in which a row is added up depends on
+/// its length alone (and on whether there is a workspace): the same row gives the same bits in every batch and run.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +17,35 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/ragged/detail/row_arguments.hpp>
 #include <sluice/ragged/detail/row_functors.hpp>
+#include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged {
 
 /// `out[r]` = the sum of row r, added up in the type of `out`'s elements; 0 for an empty row.
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void sum(HostStreamRef stream, Out&& out, const Rows& rows);
+void sum(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 /// The mean, added up and divided in the type of `out`'s elements, float or double; NaN for an empty row.
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void mean(HostStreamRef stream, Out&& out, const Rows& rows);
+void mean(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 /// The greatest value; NaN if there is one in the row. For an empty row -infinity, or of integers the lowest.
 /// `out`'s elements are of the values' type.
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void max(HostStreamRef stream, Out&& out, const Rows& rows);
+void max(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 /// The least value; NaN if there is one in the row. For an empty row +infinity, or of integers the greatest.
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void min(HostStreamRef stream, Out&& out, const Rows& rows);
+void min(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 /// The position in its row, from 0 on, of the greatest value, or of the first NaN; of equal ones the first. -1 for an
 /// empty row. `out`'s elements are `std::int64_t`.
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void argmax(HostStreamRef stream, Out&& out, const Rows& rows);
+void argmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 /// log(Σ exp(value)), without overflow; -infinity for an empty row. Values and `out` are both float or both double.
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void logsumexp(HostStreamRef stream, Out&& out, const Rows& rows);
+void logsumexp(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -60,7 +63,8 @@ constexpr void require_element() {
 
 /// Enqueues `op` for each row: the one place where a reduction meets the backend. reductions.cuh has its twin.
 template <class Op, class T>
-void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows) {
+void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows,
+                 RaggedWorkspace<Host>*) {
     stream.enqueue([op, out, rows] {
         const std::int64_t count = rows.rows();
         for (std::int64_t r = 0; r < count; ++r) {
@@ -71,46 +75,48 @@ void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, R
 }
 
 // What each function enqueues, whatever the backend.
-template <template <class, class> class Op, class Stream, class Out, class T>
-void reduce_into_sums(Stream stream, const char* name, Out& out, RaggedView<const T> rows) {
-    reduce_rows(stream, Op<T, Element<Out>>{}, elements_for_rows(name, "the result", out, rows), rows);
+template <template <class, class> class Op, class Stream, class Out, class T, class Workspace>
+void reduce_into_sums(Stream stream, const char* name, Out& out, RaggedView<const T> rows,
+                      Workspace* workspace) {
+    reduce_rows(stream, Op<T, Element<Out>>{}, elements_for_rows(name, "the result", out, rows), rows,
+                workspace);
 }
-template <class Op, class Stream, class Out, class T>
-void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> rows) {
+template <class Op, class Stream, class Out, class T, class Workspace>
+void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     require_element<Out, typename Op::Result>();
     if constexpr (std::is_same_v<Element<Out>, typename Op::Result>)
-        reduce_rows(stream, Op{}, elements_for_rows(name, "the result", out, rows), rows);
+        reduce_rows(stream, Op{}, elements_for_rows(name, "the result", out, rows), rows, workspace);
 }
 
 } // namespace detail
 
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void sum(HostStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into_sums<detail::SumOf>(stream, "sum", out, detail::input_view(rows));
+void sum(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+    detail::reduce_into_sums<detail::SumOf>(stream, "sum", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void mean(HostStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into_sums<detail::MeanOf>(stream, "mean", out, detail::input_view(rows));
+void mean(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+    detail::reduce_into_sums<detail::MeanOf>(stream, "mean", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void max(HostStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(stream, "max", out,
-                                                                           detail::input_view(rows));
+void max(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
+        stream, "max", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void min(HostStreamRef stream, Out&& out, const Rows& rows) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(stream, "min", out,
-                                                                            detail::input_view(rows));
+void min(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
+        stream, "min", out, detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void argmax(HostStreamRef stream, Out&& out, const Rows& rows) {
+void argmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
     detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(stream, "argmax", out,
-                                                                    detail::input_view(rows));
+                                                                    detail::input_view(rows), workspace);
 }
 template <detail::DeviceMemory<Host> Out, detail::RaggedInput Rows>
-void logsumexp(HostStreamRef stream, Out&& out, const Rows& rows) {
+void logsumexp(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
     detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(stream, "logsumexp", out,
-                                                                       detail::input_view(rows));
+                                                                       detail::input_view(rows), workspace);
 }
 
 } // namespace sluice::ragged

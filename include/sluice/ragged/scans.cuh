@@ -8,9 +8,10 @@
 namespace sluice::ragged {
 
 template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
-void softmax(CudaStreamRef stream, Out&& out, const Rows& rows);
+void softmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
-void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows);
+void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows,
+                   RaggedWorkspace<Cuda>* workspace = nullptr);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -49,7 +50,14 @@ struct TransformTile<SoftmaxOf<T>> {
     __device__ static void long_row(T* out, const T* values, std::int64_t length,
                                     const TransformMemory<T>& memory) {
         const ExponentialSumOf<T> op;
-        const ExponentialSum<T> of = merge_block(op, reduce_strided(op, values, length), memory.partials);
+        write(out, values, length, merge_block(op, reduce_strided(op, values, length), memory.partials));
+    }
+    // A part of a row, of which the first value of the list is known to be the sum.
+    __device__ static void part(T* out, const T* values, std::int64_t count, const ExponentialSum<T>* list,
+                                const LongPart& part, const TransformMemory<T>&) {
+        write(out, values, count, list[-part.part]);
+    }
+    __device__ static void write(T* out, const T* values, std::int64_t length, const ExponentialSum<T>& of) {
         constexpr int batch = 8;
         for (std::int64_t base = threadIdx.x; base < length; base += batch * block_threads) {
             T held[batch];
@@ -93,12 +101,12 @@ struct TransformTile<ExclusiveSumOf<T, U>> {
     }
 
     // Chunk by chunk, as many values as a tile has; each thread adds up neighbours.
-    __device__ static void long_row(U* out, const T* values, std::int64_t length,
-                                    const TransformMemory<U>& memory) {
+    template <class V>
+    __device__ static void long_row(U* out, const V* values, std::int64_t length,
+                                    const TransformMemory<U>& memory, U before_chunk = U(0)) {
         constexpr int capacity = tile_values<sizeof(U)>;
         constexpr int each = (capacity + block_threads - 1) / block_threads;
         const int thread = static_cast<int>(threadIdx.x);
-        U before_chunk = U(0);
         for (std::int64_t base = 0; base < length; base += capacity) {
             const int count = length - base < capacity ? static_cast<int>(length - base) : capacity;
             stage(memory.staged, values + base, count);
@@ -132,7 +140,26 @@ struct TransformTile<ExclusiveSumOf<T, U>> {
             __syncthreads();
         }
     }
+    // A part of a row; in the list stands what comes before it.
+    __device__ static void part(U* out, const T* values, std::int64_t count, const U* list, const LongPart&,
+                                const TransformMemory<U>& memory) {
+        long_row(out, values, count, memory, *list);
+    }
 };
+
+/// What is reduced for each part of a long row.
+template <class Op>
+struct PartsOf;
+template <class T>
+struct PartsOf<SoftmaxOf<T>> {
+    using Reduction = ExponentialSumOf<T>;
+};
+template <class T, class U>
+struct PartsOf<ExclusiveSumOf<T, U>> {
+    using Reduction = SumOf<T, U>;
+};
+template <class Op>
+using PartValue = typename PartsOf<Op>::Reduction::Accumulator;
 
 template <class Op, class T>
 struct TransformRows {
@@ -141,6 +168,8 @@ struct TransformRows {
     const T* values;
     const TileMemory& memory;
     TransformMemory<Stored> more;
+    const LongParts<PartValue<Op>>& list;
+    unsigned long long& place;
 
     __device__ void tile(std::int64_t, int count, std::int64_t begin, int size) const {
         stage(more.staged, values + begin, size);
@@ -148,41 +177,107 @@ struct TransformRows {
         __syncthreads();
         unstage(out + begin, more.staged, size);
     }
-    __device__ void long_row(std::int64_t, std::int64_t begin, std::int64_t length) const {
+    __device__ void long_row(std::int64_t row, std::int64_t begin, std::int64_t length) const {
+        if (list.count != nullptr && length > part_values) {
+            note_long_row(list, row, begin, length, part_values, place);
+            return;
+        }
         TransformTile<Op>::long_row(out + begin, values + begin, length, more);
     }
 };
 
 template <class Op, class T>
 __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
-    transform_rows_kernel(typename Op::Stored* out, RaggedView<const T> rows) {
+    transform_rows_kernel(typename Op::Stored* out, RaggedView<const T> rows, LongParts<PartValue<Op>> list) {
     using Stored = typename Op::Stored;
     constexpr int capacity = tile_values<sizeof(Stored)>;
     __shared__ TileMemory memory;
     __shared__ Stored staged[spread_size<capacity>];
     __shared__ Stored sums[block_warps];
     __shared__ ExponentialSum<Stored> partials[block_warps];
-    TransformRows<Op, T> work{out, rows.values(), memory, {staged, sums, partials}};
+    __shared__ unsigned long long place;
+    TransformRows<Op, T> work{out, rows.values(), memory, {staged, sums, partials}, list, place};
     for_row_tiles<capacity>(rows, memory, work);
 }
 
+/// Sums of parts become the sums of the parts before them in their row.
+template <class U>
+__global__ void __launch_bounds__(block_threads) add_parts_kernel(LongParts<U> list) {
+    __shared__ U staged[spread_size<tile_values<sizeof(U)>>];
+    __shared__ U sums[block_warps];
+    const TransformMemory<U> memory{staged, sums, nullptr};
+    for_long_parts(list, [&](std::int64_t i, const LongPart& part, std::int64_t, std::int64_t) {
+        if (part.part == 0) {
+            U* const values = list.values + i;
+            TransformTile<ExclusiveSumOf<U, U>>::long_row(values, values, parts_of(part.length, part_values),
+                                                          memory);
+        }
+    });
+}
+
 template <class Op, class T>
-void transform_rows(CudaStreamRef stream, const Op&, typename Op::Stored* out, RaggedView<const T> rows) {
+__global__ void __launch_bounds__(block_threads)
+    transform_parts_kernel(typename Op::Stored* out, const T* values, LongParts<PartValue<Op>> list) {
+    using Stored = typename Op::Stored;
+    __shared__ Stored staged[spread_size<tile_values<sizeof(Stored)>>];
+    __shared__ Stored sums[block_warps];
+    const TransformMemory<Stored> memory{staged, sums, nullptr};
+    for_long_parts(list, [&](std::int64_t i, const LongPart& part, std::int64_t first, std::int64_t count) {
+        const std::int64_t at = part.begin + first;
+        TransformTile<Op>::part(out + at, values + at, count, list.values + i, part, memory);
+    });
+}
+
+template <class T>
+void merge_parts(CudaStreamRef stream, unsigned blocks, const SoftmaxOf<T>&,
+                 const LongParts<ExponentialSum<T>>& list) {
+    using Op = ExponentialSumOf<T>;
+    ExponentialSum<T>* const none = nullptr;
+    merge_parts_kernel<Op><<<blocks, block_threads, 0, stream.native()>>>(Op{}, none, list);
+}
+template <class T, class U>
+void merge_parts(CudaStreamRef stream, unsigned blocks, const ExclusiveSumOf<T, U>&,
+                 const LongParts<U>& list) {
+    add_parts_kernel<U><<<blocks, block_threads, 0, stream.native()>>>(list);
+}
+
+template <class Op, class T>
+void transform_rows(CudaStreamRef stream, const Op& op, typename Op::Stored* out, RaggedView<const T> rows,
+                    RaggedWorkspace<Cuda>* workspace) {
+    using Reduction = typename PartsOf<Op>::Reduction;
     if (rows.row_capacity() == 0)
         return;
-    transform_rows_kernel<Op, T><<<blocks_for_rows(rows), block_threads, 0, stream.native()>>>(out, rows);
+    const std::int64_t values = rows.value_capacity();
+    LongParts<PartValue<Op>> list;
+    if (workspace != nullptr && values > part_values) {
+        RaggedScratch<Cuda> scratch = workspace->scratch();
+        list =
+            long_parts<PartValue<Op>>(stream, scratch, values, part_values, most_parts(values, part_values));
+    }
+    const unsigned blocks = blocks_for_rows(rows);
+    transform_rows_kernel<Op, T><<<blocks, block_threads, 0, stream.native()>>>(out, rows, list);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    if (list.count == nullptr)
+        return;
+    const unsigned more = blocks_for_parts(blocks, values);
+    reduce_parts_kernel<Reduction, T>
+        <<<more, block_threads, 0, stream.native()>>>(Reduction{}, rows.values(), list);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    merge_parts(stream, more, op, list);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+    transform_parts_kernel<Op, T><<<more, block_threads, 0, stream.native()>>>(out, rows.values(), list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 } // namespace detail
 
 template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
-void softmax(CudaStreamRef stream, Out&& out, const Rows& rows) {
-    detail::softmax_into(stream, out, detail::input_view(rows));
+void softmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
+    detail::softmax_into(stream, out, detail::input_view(rows), workspace);
 }
 template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
-void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows) {
-    detail::exclusive_sum_into(stream, out, detail::input_view(rows));
+void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
+    detail::exclusive_sum_into(stream, out, detail::input_view(rows), workspace);
 }
 
 } // namespace sluice::ragged

@@ -6,8 +6,8 @@
 /// rows (`RaggedView::over`, `RaggedColumn::view_over`), else `Error` is thrown. It may be `rows` itself where the
 /// types agree. Nothing waits, nothing is allocated, and both can be captured.
 ///
-/// These functions enqueue on Host streams; those of scans.cuh on CUDA streams, where the same row gives the same bits
-/// in every batch and every run.
+/// These functions enqueue on Host streams; those of scans.cuh on CUDA streams. There a `workspace` lets all blocks share
+/// long rows, and the same row gives the same bits in every batch and run; both as in reductions.hpp.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,12 @@ namespace sluice::ragged {
 /// `out` = exp(value - m) / Σ exp(value - m) in each row, with m the row's greatest value. A row that holds a NaN or
 /// +infinity, or nothing but -infinity, becomes NaN in part or whole. Values and `out` are both float or both double.
 template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
-void softmax(HostStreamRef stream, Out&& out, const Rows& rows);
+void softmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 /// `out` = the sum of the values before this one in its row, 0 for the first, in the type of `out`'s elements.
 template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
-void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows);
+void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows,
+                   RaggedWorkspace<Host>* workspace = nullptr);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -57,7 +58,8 @@ struct ExclusiveSumOf {
 };
 
 template <class Op, class T>
-void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out, RaggedView<const T> rows) {
+void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out, RaggedView<const T> rows,
+                    RaggedWorkspace<Host>*) {
     stream.enqueue([op, out, rows] {
         const std::int64_t count = rows.rows();
         for (std::int64_t r = 0; r < count; ++r)
@@ -65,27 +67,27 @@ void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out
     });
 }
 
-template <class Stream, class Out, class T>
-void softmax_into(Stream stream, Out& out, RaggedView<const T> rows) {
+template <class Stream, class Out, class T, class Workspace>
+void softmax_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     T* const values = elements_for_values("softmax", "the result", out, rows);
-    transform_rows(stream, SoftmaxOf<T>{}, values, rows);
+    transform_rows(stream, SoftmaxOf<T>{}, values, rows, workspace);
 }
-template <class Stream, class Out, class T>
-void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows) {
+template <class Stream, class Out, class T, class Workspace>
+void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     auto* const values = elements_for_values("exclusive_sum", "the result", out, rows);
     transform_rows(stream, ExclusiveSumOf<T, std::remove_pointer_t<std::remove_const_t<decltype(values)>>>{},
-                   values, rows);
+                   values, rows, workspace);
 }
 
 } // namespace detail
 
 template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
-void softmax(HostStreamRef stream, Out&& out, const Rows& rows) {
-    detail::softmax_into(stream, out, detail::input_view(rows));
+void softmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+    detail::softmax_into(stream, out, detail::input_view(rows), workspace);
 }
 template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
-void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows) {
-    detail::exclusive_sum_into(stream, out, detail::input_view(rows));
+void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+    detail::exclusive_sum_into(stream, out, detail::input_view(rows), workspace);
 }
 
 } // namespace sluice::ragged

@@ -31,20 +31,16 @@ void launch_sort(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorks
     LongRows<T> more;
     if (values > chunk) {
         RaggedScratch<Cuda> scratch = workspace.scratch();
-        more.count = scratch.template take<unsigned long long>(std::size_t{1});
-        more.chunks = scratch.template take<LongChunk>(2 * (values / chunk) + 1);
-        more.values = scratch.template take<T>(values);
+        more.list = long_parts<T>(stream, scratch, values, chunk, values);
         if constexpr (Positions)
             more.positions = scratch.template take<std::int64_t>(values);
-        fill_bytes(stream, DeviceSpan<unsigned long long, Cuda>{more.count, 1}, 0);
     }
     const unsigned blocks = blocks_for_rows(sort.rows);
     sort_tiles_kernel<Positions><<<blocks, block_threads, 0, stream.native()>>>(sort, more);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     if (values <= chunk)
         return;
-    const auto long_blocks =
-        static_cast<unsigned>(std::min<std::int64_t>(blocks, 2 * (values / chunk) + 1));
+    const auto long_blocks = static_cast<unsigned>(std::min<std::int64_t>(blocks, most_parts(values, chunk)));
     sort_chunks_kernel<Positions><<<long_blocks, block_threads, 0, stream.native()>>>(sort, more);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     for (int pass = 0; pass < merge_passes<T>(values); ++pass) {

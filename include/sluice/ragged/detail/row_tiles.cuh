@@ -31,8 +31,8 @@ inline constexpr int laps = 4;
 
 /// Values of a tile, at most, for `bytes` of shared memory for each.
 template <std::size_t Bytes>
-inline constexpr int tile_values =
-    static_cast<int>(std::clamp<std::size_t>(20480 / Bytes / 32 * 32, 32, 8192));
+inline constexpr int tile_values = static_cast<int>(std::clamp<std::size_t>(20480 / Bytes / 32 * 32, 32,
+                                                                            8192));
 
 /// Where value `i` of a tile lies in shared memory: a gap after every 32, so that threads which read rows of 8, 16 or
 /// 32 values side by side do not all meet in the same banks.
@@ -193,9 +193,10 @@ __device__ void unstage(Stored* to, const Stored* from, int count) {
         to[i] = from[spread(i)];
 }
 
-/// One thread's part of a long row's reduction.
+/// One thread's share in the reduction of `length` values, the first of which is at position `first` of its row.
 template <class Op, class T>
-__device__ typename Op::Accumulator reduce_strided(const Op& op, const T* values, std::int64_t length) {
+__device__ typename Op::Accumulator reduce_strided(const Op& op, const T* values, std::int64_t length,
+                                                   std::int64_t first = 0) {
     constexpr int batch = 16;
     typename Op::Accumulator accumulator = op.init();
     std::int64_t base = threadIdx.x;
@@ -206,10 +207,10 @@ __device__ typename Op::Accumulator reduce_strided(const Op& op, const T* values
             held[k] = values[base + k * block_threads];
 #pragma unroll
         for (int k = 0; k < batch; ++k)
-            accumulator = op.take(accumulator, held[k], base + k * block_threads);
+            accumulator = op.take(accumulator, held[k], first + base + k * block_threads);
     }
     for (; base < length; base += block_threads)
-        accumulator = op.take(accumulator, values[base], base);
+        accumulator = op.take(accumulator, values[base], first + base);
     return accumulator;
 }
 
@@ -220,8 +221,7 @@ unsigned blocks_for_rows(const RaggedView<T>& view) {
     int processors = 0;
     SLUICE_CUDA_CHECK(cudaGetDevice(&device));
     SLUICE_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    const std::int64_t shares =
-        (view.row_capacity() + view.value_capacity()) / smallest_share + 1;
+    const std::int64_t shares = (view.row_capacity() + view.value_capacity()) / smallest_share + 1;
     return static_cast<unsigned>(
         std::min<std::int64_t>(shares, std::int64_t{processors} * blocks_at_a_time * laps));
 }

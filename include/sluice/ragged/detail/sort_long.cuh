@@ -22,7 +22,7 @@ struct RunPlace {
     std::int64_t* positions;
 
     __device__ RunPlace(const SortArguments<T>& sort, const LongRows<T>& more, int passes_to_come)
-        : values(passes_to_come % 2 == 0 ? sort.out : more.values),
+        : values(passes_to_come % 2 == 0 ? sort.out : more.list.values),
           positions(passes_to_come % 2 == 0 ? sort.positions : more.positions) {}
 };
 
@@ -32,11 +32,11 @@ __global__ void __launch_bounds__(block_threads) sort_chunks_kernel(SortArgument
     constexpr int items = capacity / block_threads;
     __shared__ T staged[spread_size<capacity>];
     __shared__ typename BlockSort<T, items>::TempStorage memory;
-    const auto count = static_cast<std::int64_t>(*more.count);
+    const auto count = static_cast<std::int64_t>(*more.list.count);
     for (std::int64_t i = blockIdx.x; i < count; i += gridDim.x) {
-        const LongChunk chunk = more.chunks[i];
+        const LongPart chunk = more.list.parts[i];
         const RunPlace<T> to(sort, more, merge_passes<T>(chunk.length));
-        const std::int64_t in_row = chunk.chunk * capacity;
+        const std::int64_t in_row = chunk.part * capacity;
         const std::int64_t begin = chunk.begin + in_row;
         const std::int64_t left = chunk.length - in_row;
         const int size = left < capacity ? static_cast<int>(left) : capacity;
@@ -59,8 +59,7 @@ __device__ std::int64_t split_runs(const SortLess<T>& less, const T* a, std::int
                                    std::int64_t b_size, std::int64_t diagonal) {
     const std::int64_t lowest = diagonal > b_size ? diagonal - b_size : 0;
     const std::int64_t highest = diagonal < a_size ? diagonal : a_size;
-    return first_that(lowest, highest,
-                      [&](std::int64_t i) { return less(b[diagonal - 1 - i], a[i]); });
+    return first_that(lowest, highest, [&](std::int64_t i) { return less(b[diagonal - 1 - i], a[i]); });
 }
 
 /// Merges run 2 k with run 2 k + 1 of each row that has still more than one, where a run is 2^`pass` chunks. A block
@@ -76,15 +75,15 @@ __global__ void __launch_bounds__(block_threads)
     const SortLess<T> less{sort.key};
     const int thread = static_cast<int>(threadIdx.x);
     const std::int64_t run = std::int64_t{capacity} << pass;
-    const auto count = static_cast<std::int64_t>(*more.count);
+    const auto count = static_cast<std::int64_t>(*more.list.count);
     for (std::int64_t c = blockIdx.x; c < count; c += gridDim.x) {
-        const LongChunk chunk = more.chunks[c];
+        const LongPart chunk = more.list.parts[c];
         const int passes = merge_passes<T>(chunk.length);
         if (pass >= passes)
             continue; // for all threads
         const RunPlace<T> from(sort, more, passes - pass);
         const RunPlace<T> to(sort, more, passes - pass - 1);
-        const std::int64_t in_row = chunk.chunk * capacity;
+        const std::int64_t in_row = chunk.part * capacity;
         const std::int64_t pair = in_row / (2 * run) * (2 * run);
         const std::int64_t left = chunk.length - pair;
         const std::int64_t a_size = left < run ? left : run;
@@ -94,8 +93,7 @@ __global__ void __launch_bounds__(block_threads)
         const std::int64_t first = in_row - pair;
         const std::int64_t last = first + capacity < a_size + b_size ? first + capacity : a_size + b_size;
         if (thread < 64) {
-            const std::int64_t split =
-                split_runs(less, a, a_size, b, b_size, thread < 32 ? first : last);
+            const std::int64_t split = split_runs(less, a, a_size, b, b_size, thread < 32 ? first : last);
             if (thread % 32 == 0)
                 splits[thread / 32] = split;
         }
@@ -126,8 +124,7 @@ __global__ void __launch_bounds__(block_threads)
         for (int k = 0; k < items; ++k) {
             if (diagonal + k < size) {
                 const bool take_b =
-                    next_a >= of_a ||
-                    (next_b < size && less(staged[spread(next_b)], staged[spread(next_a)]));
+                    next_a >= of_a || (next_b < size && less(staged[spread(next_b)], staged[spread(next_a)]));
                 source[spread(diagonal + k)] = static_cast<Within>(take_b ? next_b : next_a);
                 next_a += take_b ? 0 : 1;
                 next_b += take_b ? 1 : 0;

@@ -5,7 +5,7 @@
 #include <cub/block/block_merge_sort.cuh>
 #include <cub/warp/warp_merge_sort.cuh>
 
-#include <sluice/ragged/detail/row_tiles.cuh>
+#include <sluice/ragged/detail/long_rows.cuh>
 #include <sluice/ragged/sort.hpp>
 
 namespace sluice::ragged::detail {
@@ -14,18 +14,11 @@ namespace sluice::ragged::detail {
 template <class T>
 inline constexpr int sort_capacity = sizeof(T) <= 4 ? 4096 : 2048;
 
-/// A part of a row that does not fit: values `chunk * sort_capacity` and on of the row.
-struct LongChunk {
-    std::int64_t begin; ///< of the row
-    std::int64_t length;
-    std::int64_t chunk;
-};
-/// The parts of all such rows, in any order, and memory to merge them in; null where none can be that long.
+/// The parts of rows that do not fit, a chunk of `sort_capacity` each, and memory to merge them in: `list.values` holds as
+/// many values as the rows. Null where no row can be that long.
 template <class T>
 struct LongRows {
-    unsigned long long* count = nullptr;
-    LongChunk* chunks = nullptr;
-    T* values = nullptr;
+    LongParts<T> list;
     std::int64_t* positions = nullptr;
 };
 
@@ -218,14 +211,8 @@ struct SortRows {
     }
 
     // Left to the launches that follow.
-    __device__ void long_row(std::int64_t, std::int64_t begin, std::int64_t length) const {
-        const std::int64_t chunks = (length + sort_capacity<T> - 1) / sort_capacity<T>;
-        if (threadIdx.x == 0)
-            place = atomicAdd(more.count, static_cast<unsigned long long>(chunks));
-        __syncthreads();
-        LongChunk* const to = more.chunks + place;
-        for (std::int64_t chunk = threadIdx.x; chunk < chunks; chunk += block_threads)
-            to[chunk] = {begin, length, chunk};
+    __device__ void long_row(std::int64_t row, std::int64_t begin, std::int64_t length) const {
+        note_long_row(more.list, row, begin, length, sort_capacity<T>, place);
     }
 };
 
