@@ -67,7 +67,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_common_options(
         app, options,
         {.batch = "1,024 for losses; other parts: what the backend does in a moment, or 32 on digits",
-         .steps = "100 on a GPU, fewer on the processor; 1,000 on digits",
+         .steps = "20 to 100 on a GPU, fewer on the processor; on digits 20,000, or 1,000",
          .warmup = "10, or fewer"});
 
     const auto add = [&app](const std::string& name, const std::string& type, const std::string& help,

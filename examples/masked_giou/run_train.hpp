@@ -8,6 +8,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <common/picture.hpp>
@@ -23,7 +24,7 @@ namespace masked_giou {
 inline std::vector<nn::NamedTensor> first_weights(std::vector<nn::NamedTensor> tensors,
                                                   const nn::DetectorOptions& sizes) {
     constexpr float relu_gain = 2.449f; // √6
-    constexpr float last_gain = 0.3f;
+    constexpr float last_gain = 0.1f;
     for (std::size_t i = 0; i + 2 < tensors.size(); ++i) {
         if (!tensors[i].name.ends_with(".weight"))
             continue;
@@ -67,7 +68,8 @@ inline double mean_loss(std::span<const float> losses) {
 
 template <sluice::Backend B>
 void run_train(const Options& options, examples::Report& report, std::ostream& out) {
-    const DetectionWorkload workload(options);
+    constexpr bool on_host = std::is_same_v<B, sluice::Host>;
+    const DetectionWorkload workload(options, on_host ? 1000 : 20000);
     const TrainingPlan& plan = workload.plan();
     const examples::DetectionSpec& spec = workload.spec();
     report.batch = static_cast<std::int64_t>(plan.batch);

@@ -2,6 +2,7 @@
 /// What the detector trains on: handwritten digits, several or none on a canvas, with a box each.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,24 +19,26 @@ namespace masked_giou {
 struct TrainingPlan {
     std::vector<std::size_t> channels; ///< of the detector's convolutions
     std::size_t hidden = 0;            ///< features between its linear layers
-    float learning_rate = 0.0f;        ///< at the first step
+    float learning_rate = 0.0f;        ///< at its height
     float rate_decay = 0.0f;           ///< fraction by which the rate has fallen, evenly, at the last step
     std::size_t batch = 0;             ///< canvases in a batch
     std::size_t steps = 0;             ///< timed steps
     std::size_t warmup = 0;            ///< steps before them
 
-    /// The learning rate at step `step`, warm-up included.
+    /// The learning rate at step `step`, warm-up included. It rises over the first tenth of the steps: from first
+    /// weights, full steps now and then make boxes so large that no gradient leads back.
     float rate_at(std::size_t step) const {
-        const auto part = static_cast<float>(step) / static_cast<float>(warmup + steps);
-        return learning_rate * (1.0f - rate_decay * part);
+        const auto part = static_cast<float>(step + 1) / static_cast<float>(warmup + steps);
+        return learning_rate * std::min(1.0f, 10.0f * part) * (1.0f - rate_decay * part);
     }
 };
 
 /// Gives canvases and their boxes by number, the same for the same number, to any thread.
 class DetectionWorkload {
 public:
-    /// Reads the IDX files of `options.data`. Throws `examples::BadInput`.
-    explicit DetectionWorkload(const Options& options);
+    /// Reads the IDX files of `options.data`; takes `steps` steps unless the options say otherwise. Throws
+    /// `examples::BadInput`.
+    DetectionWorkload(const Options& options, std::size_t steps);
 
     const TrainingPlan& plan() const { return plan_; }
     const examples::DetectionSpec& spec() const { return spec_; }
@@ -44,8 +47,8 @@ public:
     /// Boxes that one canvas may have.
     static constexpr std::size_t most_boxes = 16;
 
-    /// Composes canvas `index` of the training. Its boxes, from left to right, are appended to nothing: `boxes` is
-    /// overwritten, and the span of those written returned.
+    /// Composes canvas `index` of the training. Returns the part of `boxes` that its boxes were written to, from left to
+    /// right: the order in which predictions are theirs.
     std::span<const TargetBox> compose(std::size_t index, std::span<std::uint8_t> image,
                                        std::span<TargetBox, most_boxes> boxes) const {
         return compose_from(digits_.train, training_epoch, index, image, boxes);
