@@ -13,10 +13,11 @@ const nn::ArticleGiou article;
 template <class Check>
 void for_each_found(const BoxCase<float, float>& boxes, const Check& check) {
     const Stream stream;
-    for_all_variants<float>(stream, article, boxes, 1.0f, [&](const char* name, const Found& found, double) {
-        CAPTURE(name);
-        check(found.mean, found.gradient);
-    });
+    for_all_variants<float>(stream, article, boxes, 1.0f,
+                            [&](const std::string& name, const Found& found, double) {
+                                CAPTURE(name);
+                                check(found.mean, found.gradient);
+                            });
 }
 
 } // namespace

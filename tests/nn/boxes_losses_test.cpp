@@ -22,7 +22,8 @@ double gradient_tolerance(double mean_tolerance) {
 
 template <class Formula, class G, class P, class U>
 void check_case(Formula formula, const BoxCase<P, U>& boxes, float scale) {
-    CAPTURE(Formula::name);
+    const std::string formula_name = Formula::name;
+    CAPTURE(formula_name);
     CAPTURE(boxes.rows());
     CAPTURE(boxes.width);
     const Stream stream;
@@ -30,7 +31,7 @@ void check_case(Formula formula, const BoxCase<P, U>& boxes, float scale) {
     const auto gradient = boxes.gradient(formula, static_cast<double>(scale));
     const auto mask = boxes.mask();
     for_all_variants<G>(stream, formula, boxes, scale,
-                        [&](const char* name, const Found& found, double allowed) {
+                        [&](const std::string& name, const Found& found, double allowed) {
                             CAPTURE(name);
                             CHECK(std::abs(static_cast<double>(found.mean) - mean) <=
                                   allowed * std::max(0.1, std::abs(mean)));

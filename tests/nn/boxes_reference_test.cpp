@@ -88,10 +88,11 @@ TEST_CASE("reference: the mean over ragged boxes and its gradient, by every vari
     }
     const double mean = reference().at("ragged/article_mean").as<double>().at(0);
     const auto gradient = reference().at("ragged/article_mean_grad_pred").as<double>();
-    for_all_variants<float>(
-        stream, nn::ArticleGiou{}, boxes, 1.0f, [&](const char* name, const Found& found, double allowed) {
-            CAPTURE(name);
-            CHECK(std::abs(static_cast<double>(found.mean) - mean) <= allowed * std::abs(mean));
-            CHECK(relative_error(found.gradient, gradient) <= allowed);
-        });
+    for_all_variants<float>(stream, nn::ArticleGiou{}, boxes, 1.0f,
+                            [&](const std::string& name, const Found& found, double allowed) {
+                                CAPTURE(name);
+                                CHECK(std::abs(static_cast<double>(found.mean) - mean) <=
+                                      allowed * std::abs(mean));
+                                CHECK(relative_error(found.gradient, gradient) <= allowed);
+                            });
 }

@@ -40,7 +40,9 @@ __device__ inline bool is_last_block(unsigned* ticket, unsigned blocks) {
                      : "l"(__cvta_generic_to_global(ticket)), "r"(blocks - 1)
                      : "memory");
     }
-    return __shfl_sync(0xFFFFFFFFu, before, 0) == blocks - 1;
+    const bool last = __shfl_sync(0xFFFFFFFFu, before, 0) == blocks - 1;
+    __syncwarp(); // hands the first lane's view of memory on to the others
+    return last;
 }
 
 /// The sum of what the blocks have written, in every lane of a warp.
