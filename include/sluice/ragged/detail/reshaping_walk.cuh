@@ -61,7 +61,8 @@ public:
                     ended += step;
             }
             // Of 0 to 31 so far, and the last one's is still to be seen.
-            const bool found = pending && __shfl_sync(whole_warp, end, ended) > lane_;
+            const bool holds = __shfl_sync(whole_warp, end, ended) > lane_; // all lanes come here
+            const bool found = pending && holds;
             const std::int64_t former_end =
                 __shfl_sync(whole_warp, end_, (ended + warp_size - 1) % warp_size);
             if (found) {
