@@ -73,6 +73,7 @@ void run_forward(const Options& options, examples::Report& report, std::ostream&
                               .seed = options.seed};
     if (side % 16 != 0)
         throw examples::BadInput("--side: expected a multiple of 16, not \"" + std::to_string(side) + '"');
+    note_sizes(report, "forward", sizes.batch, plan);
     out << "\nforward: " << examples::counted(sizes.batch, "image") << " of " << side << "x" << side << ", "
         << examples::with_commas(side * side) << " features, " << examples::with_commas(sizes.hidden)
         << " hidden, " << sizes.max_boxes << " boxes" << std::endl;

@@ -202,8 +202,7 @@ void run_losses(const Options& options, examples::Report& report, std::ostream& 
     constexpr bool on_host = std::is_same_v<B, sluice::Host>;
     const Plan plan = plan_for(options, on_host ? 5 : 100, on_host ? 1 : 10);
     const BoxRows boxes = published_boxes(rows, width, options.seed);
-    report.batch = static_cast<std::int64_t>(rows);
-    report.steps = static_cast<std::int64_t>(plan.steps);
+    note_sizes(report, "losses", rows, plan);
     report.extra.emplace_back("losses_boxes", static_cast<std::int64_t>(boxes.boxes()));
     report.extra.emplace_back("losses_width", static_cast<std::int64_t>(width));
     report.extra.emplace_back("formula", to_string(options.formula));

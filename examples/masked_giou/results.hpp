@@ -38,6 +38,19 @@ struct RunName {
     std::string pass;
 };
 
+/// Puts a part's batch and steps into the report, under its own name; the first part's are the report's too.
+inline void note_sizes(examples::Report& report, const std::string& part, std::size_t batch,
+                       const Plan& plan) {
+    const auto images = static_cast<std::int64_t>(batch);
+    const auto steps = static_cast<std::int64_t>(plan.steps);
+    if (report.batch == 0) {
+        report.batch = images;
+        report.steps = steps;
+    }
+    report.extra.emplace_back(part + "_batch", images);
+    report.extra.emplace_back(part + "_steps", steps);
+}
+
 /// Adds a run for each way that was measured. `value`, such as the mean, is told as first and last loss; `further` is
 /// added to each run.
 inline void add_runs(examples::Report& report, const RunName& name, const Measured& measured,

@@ -16,8 +16,6 @@ examples::Report masked_giou::run(const Options& options, std::ostream& out) {
     report.backend = B::name;
     report.device = B::device_name(B::current_device());
     report.data = options.data;
-    report.batch = options.batch.value_or(0);
-    report.steps = options.steps.value_or(0);
     out << "masked_giou on " << report.backend << ": " << report.device << std::endl;
     if (options.wants("losses"))
         run_losses<B>(options, report, out);

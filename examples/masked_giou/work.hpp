@@ -97,11 +97,13 @@ void run_work(const Options& options, examples::Report& report, std::ostream& ou
     constexpr double gain = 1.1;
     const auto rows = static_cast<std::size_t>(options.batch.value_or(on_host ? 64 : 1024));
     const std::size_t width = options.boxes.value_or(on_host ? 32 : 256);
-    Plan plan = plan_for(options, on_host ? 3 : 20, on_host ? 1 : 5);
+    Plan plan = plan_for(options, on_host ? 3 : 50, on_host ? 1 : 5);
     plan.as_graph = plan.as_graph || !plan.one_by_one;
     plan.one_by_one = !plan.as_graph; // one way is enough for a chart; replays show the work best
     const std::vector<std::int64_t> works = works_up_to(options.most_work.value_or(on_host ? 64 : 4096));
 
+    note_sizes(report, "work", rows, plan);
+    report.extra.emplace_back("work_width", static_cast<std::int64_t>(width));
     out << "\nwork per box: " << examples::counted(rows, "image") << " with room for " << width
         << " boxes; us " << (plan.as_graph ? "as graphs" : "one by one") << std::endl;
     // The first as published, the others by how much of the room is filled.
