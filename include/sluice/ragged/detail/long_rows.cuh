@@ -5,6 +5,7 @@
 /// parts of one row are neighbours in it, so that no result depends on it.
 #pragma once
 
+#include <sluice/memory/copy.hpp>
 #include <sluice/ragged/detail/row_tiles.cuh>
 #include <sluice/ragged/workspace.hpp>
 
