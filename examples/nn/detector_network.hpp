@@ -60,6 +60,7 @@ private:
     static typename ConvolutionWorkspace<T, B>::Sizes
     workspace_sizes(const std::vector<PooledConvolution<T, B>>& convolutions);
 
+    void centre_boxes(StreamRef stream);
     template <class U>
     void forward_any(StreamRef stream, sluice::DeviceSpan<const std::uint8_t, B> images,
                      sluice::DeviceSpan<U, B> predictions);
@@ -148,6 +149,20 @@ DetectorNetwork<T, B>::DetectorNetwork(const DetectorOptions& options)
     }
     for (std::size_t turn = 0; turn < 2; ++turn)
         gradients_[turn] = sluice::DeviceBuffer<T, B>(sizes[turn]);
+    if (options.centred_boxes)
+        on_own_stream<B>([&](StreamRef stream) { centre_boxes(stream); });
+}
+
+template <class T, sluice::Backend B>
+void DetectorNetwork<T, B>::centre_boxes(StreamRef stream) {
+    std::vector<NamedTensor> tensors;
+    head_layer_.save(stream, "head", tensors);
+    for (std::size_t i = 0; i < tensors[1].values.size(); ++i) {
+        const std::size_t side = i % 2 == 0 ? options_.width : options_.height;
+        const float place = i % 4 < 2 ? 0.25f : 0.75f;
+        tensors[1].values[i] = place * static_cast<float>(side) / options_.box_scale;
+    }
+    head_layer_.load(stream, "head", tensors);
 }
 
 template <class T, sluice::Backend B>

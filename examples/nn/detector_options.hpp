@@ -20,7 +20,8 @@ struct DetectorOptions {
     std::size_t batch = 0;                                ///< images in one call, at most
     float learning_rate = 0.0f;                           ///< of plain gradient descent, until another is set
     float image_scale = 1.0f / 255.0f;                    ///< what the images' bytes are multiplied with
-    float box_scale = 1.0f; ///< what the last layer's outputs are multiplied with, to be pixels
+    float box_scale = 1.0f;     ///< what the last layer's outputs are multiplied with, to be pixels
+    bool centred_boxes = false; ///< first boxes near the middle half of the image, instead of anywhere
     Precision precision = Precision::tf32; ///< of products on a device; bfloat16: of weights and maps too
     std::uint64_t seed = 0;                ///< of the first weights
 };

@@ -185,8 +185,8 @@ namespace {
 
 /// Random products in parts, of elements `T` into elements `Out`.
 template <class T, class Out>
-void check_products(Random& random) {
-    nn::MatrixProducts<B> products;
+void check_products(Random& random, nn::Precision precision = nn::Precision::float32) {
+    nn::MatrixProducts<B> products(precision);
     const Stream stream;
     for (int round = 0; round < 12; ++round) {
         const auto length = [&] { return random.between(1, random.between(0, 1) == 0 ? 9 : 100); };
@@ -239,7 +239,8 @@ void check_products(Random& random) {
                 sum += static_cast<double>(bias[column]);
             expected.push_back(relu ? std::max(sum, 0.0) : sum);
         }
-        CHECK(relative_error(widened(host(stream, out)), expected) <= element_tolerance<Out>());
+        CHECK(relative_error(widened(host(stream, out)), expected) <=
+              (precision == nn::Precision::float32 ? element_tolerance<Out>() : 1e-2));
     }
 }
 
@@ -248,6 +249,9 @@ void check_products(Random& random) {
 TEST_CASE("detector operators: products of parts, and of bfloat16 with sums in float32") {
     NN_TEST_RANDOM(random);
     SUBCASE("float32") { check_products<float, float>(random); }
+    SUBCASE("float32, with factors rounded to bfloat16") {
+        check_products<float, float>(random, nn::Precision::bfloat16);
+    }
     SUBCASE("bfloat16 into float32") { check_products<Bfloat16, float>(random); }
     SUBCASE("bfloat16") { check_products<Bfloat16, Bfloat16>(random); }
 }
@@ -267,6 +271,13 @@ TEST_CASE("detector operators: parts that do not fit are refused") {
 
 namespace {
 
+/// Multiples of 1/8, within ±4.
+std::vector<float> coarse(std::vector<float> values) {
+    for (float& value : values)
+        value = std::clamp(std::round(value * 8.0f), -32.0f, 32.0f) / 8.0f;
+    return values;
+}
+
 /// What a layer of elements `T` should do, and what it does, forward and back. `From` is `T`, or a byte for images.
 template <class T, class From>
 void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs, std::size_t batch,
@@ -282,18 +293,19 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
     nn::MatrixProducts<B> products;
     nn::PooledConvolution<T, B> layer(shape, outputs, batch, bytes, scale, {.seed = random.seed()});
     nn::ConvolutionWorkspace<T, B> workspace(layer.workspace_sizes());
-    // Rounded weights, so that it does not matter which of a layer's kernels rounds and which does not.
+    // Of few digits, as the maps are: all sums are exact, in either type of factors and in any order, so that of
+    // elements of a pool that are nearly equal, or equal, the same one is the greatest everywhere.
     std::vector<nn::NamedTensor> before;
     layer.save(stream, "w", before);
     for (float& value : before[0].values)
-        value = static_cast<float>(T(value));
+        value = std::round(value * 64.0f) / 64.0f;
     layer.load(stream, "w", before);
 
     std::vector<From> maps;
     if constexpr (bytes)
         maps = random.bytes(images * shape.size());
     else
-        maps = rounded<T>(random.numbers(images * shape.size()));
+        maps = rounded<T>(coarse(random.numbers(images * shape.size())));
     naive::Images in = planar(maps, shape);
     for (double& value : in.values)
         value *= bytes ? static_cast<double>(scale) : 1.0;
@@ -336,12 +348,12 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
         CHECK(relative_error(widened(host(stream, in_gradients)), channels_last(expected.input)) <=
               element_tolerance<T>());
     }
-    // The kernels' own copies of the weights follow the update.
+    // The kernels' own copies of the weights follow the update, which is large, and makes sums that nearly cancel.
     layer.forward(stream.ref(), products, input.span(), pooled.span(), workspace);
     const naive::Images next =
         naive::convolution(in, naive::doubles(after[0].values), naive::doubles(after[1].values), 3, 1, 1);
     CHECK(relative_error(widened(host(stream, pooled)), channels_last(naive::pool_relu(next).maps)) <=
-          element_tolerance<T>());
+          10.0 * element_tolerance<T>());
 }
 
 } // namespace
