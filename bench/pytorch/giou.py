@@ -298,8 +298,11 @@ def check(batch: Batch) -> None:
         if triton is not None:
             predictions = batch.predictions_16.float()
             expected_16 = padding_loss(predictions, batch.padded, batch.mask).item()
-            for name, skip in (("fused", False), ("conditional", True)):
-                found[name] = triton_loss(batch, skip, False)().item() - expected_16 + expected
+            try:
+                for name, skip in (("fused", False), ("conditional", True)):
+                    found[name] = triton_loss(batch, skip, False)().item() - expected_16 + expected
+            except Exception as error:  # the table will say so again, and go on
+                print(f"Triton's kernels do not run here: {error}", flush=True)
     for name, value in found.items():
         if abs(value - expected) > 1e-4 * max(1.0, abs(expected)):
             raise SystemExit(f"{name} gives {value}, and padding {expected}")
