@@ -1,5 +1,5 @@
-"""Draws the heavier-loop study of examples/masked_giou: the time of a box loss by the work per box, a panel for each degree
-to which rows are filled, with every box computed, padding skipped, and ragged rows.
+"""Draws the heavier-loop study of examples/masked_giou: the time of a box loss by the work per box, a panel for each
+degree to which rows are filled, with every box computed, padding skipped, and ragged rows.
 
     masked_giou --part work --json work.json
     python3 bench/plot_work.py work.json docs/results/giou_work.svg

@@ -12,7 +12,8 @@ namespace examples {
 /// A box with any corners: x1, y1, x2, y2, in pixels.
 using BoxCorners = std::array<double, 4>;
 
-/// Intersection over union of a found box and a true one. 0 where the found box is inverted or empty, or not a number.
+/// Intersection over union of a found box and a true one. 0 where the found box is inverted or empty, or not
+/// a number.
 double intersection_over_union(const BoxCorners& found, const PixelBox& truth);
 
 /// The mean of intersection over union over pairs.

@@ -31,8 +31,8 @@ inline std::uint32_t below(sluice::CountedRandom& random, std::size_t bound) {
 /// Throws unless `found` is `expected`.
 void require_bytes(std::size_t found, std::size_t expected, const char* what);
 
-/// Throws unless the sides are 1 to `largest_canvas_side`, a digit of side `digit` fits, and `split` holds as many
-/// labels as images, at least one.
+/// Throws unless the sides are 1 to `largest_canvas_side`, a digit of side `digit` fits, and `split` holds as
+/// many labels as images, at least one.
 void require_usable(const IdxSplit& split, std::size_t height, std::size_t width, std::size_t digit);
 
 /// Fills `image` with dark noise.

@@ -1,6 +1,7 @@
 /// \file
-/// Digits to be found: a varying number of them on one canvas, with a box each. A batch of canvases is a ragged batch
-/// of boxes. Drawn from counted random numbers and in whole numbers, as everything in digits.hpp.
+/// Digits to be found: a varying number of them on one canvas, with a box each. A batch of canvases is a
+/// ragged batch of boxes. Drawn from counted random numbers and in whole numbers, as everything in
+/// digits.hpp.
 #pragma once
 
 #include <cstddef>
@@ -34,16 +35,18 @@ struct DetectionSpec {
 /// Bytes of such a canvas: one grey plane.
 constexpr std::size_t image_bytes(const DetectionSpec& spec) { return spec.height * spec.width; }
 
-/// Composes sample `sample` of (seed, epoch) for detection: 0 to `spec.most` random digits of `split`, each number as
-/// likely as another, scaled to a random side, with a random gain (0.75 to 1), over dark noise, at random places where
-/// their squares do not overlap. A digit for which no free place comes up in 64 tries is left out. Allocates nothing;
-/// safe from several threads.
+/// Composes sample `sample` of (seed, epoch) for detection: 0 to `spec.most` random digits of `split`, each
+/// number as likely as another, scaled to a random side, with a random gain (0.75 to 1), over dark noise, at
+/// random places where their squares do not overlap. A digit for which no free place comes up in 64 tries is
+/// left out. Allocates nothing; safe from several threads.
 ///
 /// \param image receives height × width greys
-/// \param boxes receives the box of each digit's ink (greys of at least `ink_threshold` before the gain; the whole
-/// square of a digit that has none), ordered by x1, then y1: from left to right. At least `spec.most` elements
+/// \param boxes receives the box of each digit's ink (greys of at least `ink_threshold` before the gain; the
+/// whole square of a digit that has none), ordered by x1, then y1: from left to right. At least `spec.most`
+/// elements
 /// \return the number of digits
-/// \throws std::invalid_argument when the spec contradicts itself, the split is empty, or a span is of another size
+/// \throws std::invalid_argument when the spec contradicts itself, the split is empty, or a span is of
+/// another size
 std::size_t compose_detection(const IdxSplit& split, const DetectionSpec& spec, std::uint64_t seed,
                               std::uint32_t epoch, std::uint64_t sample, std::span<std::uint8_t> image,
                               std::span<PixelBox> boxes);

@@ -24,8 +24,8 @@ struct ShownCanvas {
     std::vector<examples::BoxCorners> found;
 };
 
-/// How good the boxes are. A canvas's number of digits is taken as known: the first predictions, as many as there are
-/// digits, are compared with the true boxes from left to right.
+/// How good the boxes are. A canvas's number of digits is taken as known: the first predictions, as many as
+/// there are digits, are compared with the true boxes from left to right.
 struct Evaluation {
     examples::MeanIou iou;
     std::int64_t half = 0; ///< boxes whose intersection over union is at least 0.5

@@ -20,8 +20,8 @@
 
 namespace masked_giou {
 
-/// Predictions of type `P`, targets in every form, and room for what the variants write. Formula and types are fixed, so
-/// that a variant is one call.
+/// Predictions of type `P`, targets in every form, and room for what the variants write. Formula and types
+/// are fixed, so that a variant is one call.
 template <sluice::Backend B, class Formula, class P>
 class Losses {
 public:

@@ -18,7 +18,8 @@ enum class PredictionType : std::uint8_t { float32, bfloat16, float16 };
 /// Which formula the losses follow.
 enum class Formula : std::uint8_t { article, torchvision };
 
-/// The common options, and those of this experiment. Empty where the default depends on the part and the backend.
+/// The common options, and those of this experiment. Empty where the default depends on the part and the
+/// backend.
 struct Options : examples::CommonOptions {
     std::string part = "all"; ///< losses, work, forward, train or all
     Formula formula = Formula::article;

@@ -51,8 +51,8 @@ inline void note_sizes(examples::Report& report, const std::string& part, std::s
     report.extra.emplace_back(part + "_steps", steps);
 }
 
-/// Adds a run for each way that was measured. `value`, such as the mean, is told as first and last loss; `further` is
-/// added to each run.
+/// Adds a run for each way that was measured. `value`, such as the mean, is told as first and last loss;
+/// `further` is added to each run.
 inline void add_runs(examples::Report& report, const RunName& name, const Measured& measured,
                      double value = std::numeric_limits<double>::quiet_NaN(),
                      const examples::ReportValues& further = {}) {

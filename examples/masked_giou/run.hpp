@@ -10,8 +10,8 @@
 
 namespace masked_giou {
 
-/// Runs the parts that were asked for. Tells the story on `out`, and returns what the JSON file holds: a run for each
-/// thing measured, named by its members `part`, `variant` and `pass`.
+/// Runs the parts that were asked for. Tells the story on `out`, and returns what the JSON file holds: a run
+/// for each thing measured, named by its members `part`, `variant` and `pass`.
 ///
 /// Throws `examples::BadInput` for data that cannot be read, `sluice::Error` for a backend's failure.
 template <sluice::Backend B>

@@ -18,9 +18,10 @@
 
 namespace masked_giou {
 
-/// First weights from those that PyTorch would draw. Uniform within ±√(6 / fan-in) instead of ±√(1 / fan-in), as
-/// K. He et al. (2015) derive for ReLU, or plain gradient descent takes thousands of steps to begin; the last layer's
-/// small, with boxes side by side for a bias, so that every prediction begins as a box that some digits overlap.
+/// First weights from those that PyTorch would draw. Uniform within ±√(6 / fan-in) instead of ±√(1 / fan-in),
+/// as K. He et al. (2015) derive for ReLU, or plain gradient descent takes thousands of steps to begin; the
+/// last layer's small, with boxes side by side for a bias, so that every prediction begins as a box that some
+/// digits overlap.
 inline std::vector<nn::NamedTensor> first_weights(std::vector<nn::NamedTensor> tensors,
                                                   const nn::DetectorOptions& sizes) {
     constexpr float relu_gain = 2.449f; // √6

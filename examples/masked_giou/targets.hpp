@@ -16,7 +16,8 @@
 
 namespace masked_giou {
 
-/// Boxes padded to equal rows, and a byte for each that says whether it is one, in one block: one copy brings both.
+/// Boxes padded to equal rows, and a byte for each that says whether it is one, in one block: one copy brings
+/// both.
 template <sluice::Backend B>
 class PaddedTargets {
 public:
@@ -76,8 +77,8 @@ private:
     sluice::RaggedBatch<TargetBox, B> batch_;
 };
 
-/// Boxes row by row, each row in a place of its own in pinned memory, brought over with a copy for each row that is not
-/// empty. Offsets are not copied: the published loop knows its lengths on the host.
+/// Boxes row by row, each row in a place of its own in pinned memory, brought over with a copy for each row
+/// that is not empty. Offsets are not copied: the published loop knows its lengths on the host.
 template <sluice::Backend B>
 class SeparateTargets {
 public:

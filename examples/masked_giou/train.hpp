@@ -31,8 +31,8 @@ inline sluice::RaggedCapacity capacity_of(const DetectionWorkload& workload) {
     return {.rows = rows, .values = rows * static_cast<std::int64_t>(workload.spec().most)};
 }
 
-/// A batch on the host: canvases, their boxes packed as rows, and the learning rate. What changes from step to step
-/// travels as data, so that a step that is captured once serves for all of them.
+/// A batch on the host: canvases, their boxes packed as rows, and the learning rate. What changes from step
+/// to step travels as data, so that a step that is captured once serves for all of them.
 template <sluice::Backend B>
 struct HostBatch {
     sluice::PinnedBuffer<std::uint8_t, B> images;

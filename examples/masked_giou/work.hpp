@@ -1,6 +1,6 @@
 /// \file
-/// At which work per box does it pay to skip the padding? The loss with its formula repeated, as a stand-in for a heavier
-/// one, over rows that are filled to a different degree.
+/// At which work per box does it pay to skip the padding? The loss with its formula repeated, as a stand-in
+/// for a heavier one, over rows that are filled to a different degree.
 #pragma once
 
 #include <algorithm>
@@ -71,7 +71,8 @@ private:
     nn::GiouScratch<B> scratch_;
 };
 
-/// The least work from which on the second time is at most `1 / gain` of the first, up to the most that was measured.
+/// The least work from which on the second time is at most `1 / gain` of the first, up to the most that was
+/// measured.
 inline std::optional<std::int64_t> pays_from(const std::vector<std::int64_t>& works,
                                              const std::vector<double>& without,
                                              const std::vector<double>& with, double gain) {

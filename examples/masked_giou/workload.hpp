@@ -25,8 +25,8 @@ struct TrainingPlan {
     std::size_t steps = 0;             ///< timed steps
     std::size_t warmup = 0;            ///< steps before them
 
-    /// The learning rate at step `step`, warm-up included. It rises over the first tenth of the steps: from first
-    /// weights, full steps now and then make boxes so large that no gradient leads back.
+    /// The learning rate at step `step`, warm-up included. It rises over the first tenth of the steps: from
+    /// first weights, full steps now and then make boxes so large that no gradient leads back.
     float rate_at(std::size_t step) const {
         const auto part = static_cast<float>(step + 1) / static_cast<float>(warmup + steps);
         return learning_rate * std::min(1.0f, 10.0f * part) * (1.0f - rate_decay * part);
@@ -47,8 +47,8 @@ public:
     /// Boxes that one canvas may have.
     static constexpr std::size_t most_boxes = 16;
 
-    /// Composes canvas `index` of the training. Returns the part of `boxes` that its boxes were written to, from left to
-    /// right: the order in which predictions are theirs.
+    /// Composes canvas `index` of the training. Returns the part of `boxes` that its boxes were written to,
+    /// from left to right: the order in which predictions are theirs.
     std::span<const TargetBox> compose(std::size_t index, std::span<std::uint8_t> image,
                                        std::span<TargetBox, most_boxes> boxes) const {
         return compose_from(digits_.train, training_epoch, index, image, boxes);
