@@ -316,8 +316,9 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
     const naive::Doubles weight = naive::doubles(before[0].values);
     const naive::Doubles bias = naive::doubles(before[1].values);
     const naive::Images convolved = naive::convolution(in, weight, bias, 3, 1, 1);
+    // Rounded before the bias is added, which may nearly cancel it.
     CHECK(relative_error(widened(host(stream, pooled)), channels_last(naive::pool_relu(convolved).maps)) <=
-          element_tolerance<T>());
+          2.0 * element_tolerance<T>());
 
     // Which element of a pool is the greatest is found among rounded ones, without the bias.
     naive::Images found = naive::convolution(in, weight, naive::Doubles(outputs, 0.0), 3, 1, 1);

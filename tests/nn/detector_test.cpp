@@ -124,9 +124,8 @@ TEST_CASE("detector: a step moves every weight against its gradient") {
             naive::Detector naive_detector(before, static_cast<double>(options.box_scale));
             naive_detector.forward(scaled_images(bytes, options));
             const auto expected = naive_detector.backward(naive::doubles(gradient));
-            // Where factors are rounded, elements of a pool that are nearly equal change places, and with them where
-            // gradients go. A gradient that has nothing to do with the right one is off by more than 1.
-            const double allowed = forward_tolerance(precision) > 1e-5 ? 0.6 : 1e-5;
+            std::vector<double> all_moved;
+            naive::Doubles all_expected;
             for (std::size_t i = 0; i < before.size(); ++i) {
                 CAPTURE(before[i].name);
                 CHECK(after[i].name == before[i].name);
@@ -136,8 +135,14 @@ TEST_CASE("detector: a step moves every weight against its gradient") {
                     moved.push_back(static_cast<double>(before[i].values[j]) -
                                     static_cast<double>(after[i].values[j]));
                 }
-                CHECK(relative_error(moved, expected[i]) <= allowed);
+                if (forward_tolerance(precision) <= 1e-5)
+                    CHECK(relative_error(moved, expected[i]) <= 1e-5);
+                all_moved.insert(all_moved.end(), moved.begin(), moved.end());
+                all_expected.insert(all_expected.end(), expected[i].begin(), expected[i].end());
             }
+            // Where factors are rounded, elements of a pool that are nearly equal change places, and with them where
+            // gradients go. A gradient that has nothing to do with the right one is off by more than 1.
+            CHECK(relative_error(all_moved, all_expected) <= 0.5);
         }
     }
 }
@@ -198,7 +203,7 @@ struct Trained {
     std::vector<float> weights;
 };
 
-/// Descends half the mean squared distance of the boxes from fixed ones; eagerly or as a graph.
+/// Descends half the squared distance of an image's boxes from fixed ones, in the mean of all images; eagerly or as a graph.
 Trained train(const nn::DetectorOptions& options, const std::vector<std::uint8_t>& bytes,
               const std::vector<float>& targets, std::size_t steps, bool graphed) {
     nn::Detector<B> detector(options);
@@ -221,9 +226,9 @@ Trained train(const nn::DetectorOptions& options, const std::vector<std::uint8_t
         std::vector<float> values = host(stream, boxes);
         double loss = 0.0;
         for (std::size_t i = 0; i < values.size(); ++i) {
-            values[i] = (values[i] - targets[i]) / static_cast<float>(values.size());
-            loss += static_cast<double>(values[i]) * static_cast<double>(values[i]) *
-                    static_cast<double>(values.size()) / 2.0;
+            const float distance = values[i] - targets[i];
+            values[i] = distance / static_cast<float>(options.batch);
+            loss += static_cast<double>(distance) * static_cast<double>(values[i]) / 2.0;
         }
         result.losses.push_back(loss);
         sluice::copy_and_wait(stream.ref(), gradients, values);
@@ -249,16 +254,21 @@ TEST_CASE("detector: training lowers the loss, and gives the same bits again and
         nn::DetectorOptions options = draw(random, true);
         options.precision = precision;
         options.hidden = 32;
-        options.box_scale = 2.0f;
-        options.learning_rate = 0.5f;
+        options.image_scale = 1.0f / 255.0f;
+        options.box_scale = 1.0f;
+        options.learning_rate = 0.03f;
         const auto bytes = random.bytes(options.batch * options.height * options.width);
-        const auto targets = random.numbers(options.batch * 4 * options.max_boxes);
-        const Trained trained = train(options, bytes, targets, 60, false);
-        CHECK(trained.losses.back() < 0.9 * trained.losses.front());
-        const Trained again = train(options, bytes, targets, 60, false);
+        // Alike in all images but for a little, which makes the first part of the way easy.
+        std::vector<float> targets = random.numbers(options.batch * 4 * options.max_boxes, 0.2f);
+        const auto common = random.numbers(4 * options.max_boxes);
+        for (std::size_t i = 0; i < targets.size(); ++i)
+            targets[i] += common[i % common.size()];
+        const Trained trained = train(options, bytes, targets, 80, false);
+        CHECK(trained.losses.back() < 0.5 * trained.losses.front());
+        const Trained again = train(options, bytes, targets, 80, false);
         CHECK(again.losses == trained.losses);
         CHECK(again.weights == trained.weights);
-        const Trained graphed = train(options, bytes, targets, 60, true);
+        const Trained graphed = train(options, bytes, targets, 80, true);
         CHECK(graphed.losses == trained.losses);
         CHECK(graphed.weights == trained.weights);
     }
