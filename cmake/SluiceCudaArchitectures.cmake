@@ -1,4 +1,5 @@
-# Chooses CMAKE_CUDA_ARCHITECTURES where the user has not: the GPUs present, otherwise 80 and 90.
+# Chooses CMAKE_CUDA_ARCHITECTURES where the user has not: the GPUs present; otherwise 80, whose PTX later ones run too,
+# since a build on a machine without a GPU is only to see that everything compiles.
 
 if(DEFINED CMAKE_CUDA_ARCHITECTURES)
     return()
@@ -36,5 +37,5 @@ if(SLUICE_NVIDIA_SMI)
     endif()
 endif()
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+    set(CMAKE_CUDA_ARCHITECTURES 80)
 endif()
