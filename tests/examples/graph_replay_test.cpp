@@ -2,53 +2,26 @@
 /// The program graph_replay as a user runs it, on the backend that BACKEND names.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
-#include <sys/wait.h>
 #include <vector>
 
-#include "scratch.hpp"
+#include "program.hpp"
 
+using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
 namespace {
 
 const std::string brief = " --batch 4 --steps 5 --warmup 2 --inputs 96 --outputs 10 --chain 7";
 
-std::string text_of(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-struct Outcome {
-    int code = -1;
-    std::string errors;
-    nlohmann::json report; ///< null unless the program succeeded
-};
-
-Outcome run(const std::string& arguments) {
-    const ScratchFolder scratch;
-    const std::filesystem::path errors = scratch.path() / "errors";
-    const std::filesystem::path json = scratch.path() / "report.json";
-    const std::string command = GRAPH_REPLAY " --backend " BACKEND " --json " + json.string() + arguments +
-                                " >/dev/null 2>" + errors.string();
-    const int status = std::system(command.c_str());
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors), nullptr};
-    if (outcome.code == 0)
-        outcome.report = nlohmann::json::parse(text_of(json));
-    return outcome;
-}
+const sluice_test::Program program(GRAPH_REPLAY " --backend " BACKEND);
 
 } // namespace
 
 TEST_CASE("graph_replay captures each step once and gets the same bits from replays") {
-    const Outcome outcome = run(brief);
+    const Outcome outcome = program.run(brief);
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());
@@ -79,7 +52,7 @@ TEST_CASE("graph_replay captures each step once and gets the same bits from repl
 }
 
 TEST_CASE("graph_replay runs the parts and schedules that it is asked for") {
-    const Outcome outcome = run(brief + " --part rate --schedule graphed");
+    const Outcome outcome = program.run(brief + " --part rate --schedule graphed");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     REQUIRE(outcome.report.at("runs").size() == 1);
@@ -90,18 +63,11 @@ TEST_CASE("graph_replay runs the parts and schedules that it is asked for") {
 
 TEST_CASE("graph_replay says in one line what is wrong") {
     const ScratchFolder scratch;
-    const auto refused = [&](const std::string& arguments, const std::string& expected) {
-        const Outcome outcome = run(arguments);
-        INFO(arguments, ": ", outcome.errors);
-        CHECK(outcome.code == 2);
-        CHECK(outcome.errors.find(expected) != std::string::npos);
-        CHECK(outcome.errors.find('\n') == outcome.errors.size() - 1);
-    };
-    refused(" --part half", "linear, chain, loop, rate or all");
-    refused(" --chain 0", "--chain");
-    refused(" --inputs many", "--inputs");
-    refused(" --schedule overlapped", "serial, graphed or all");
-    refused(" --precision half", "tf32 or float32");
-    refused(" --data " + scratch.path().string(), "expected synthetic");
-    refused(" --graphs", "--graphs");
+    program.check_refused(" --part half", "linear, chain, loop, rate or all");
+    program.check_refused(" --chain 0", "--chain");
+    program.check_refused(" --inputs many", "--inputs");
+    program.check_refused(" --schedule overlapped", "serial, graphed or all");
+    program.check_refused(" --precision half", "tf32 or float32");
+    program.check_refused(" --data " + scratch.path().string(), "expected synthetic");
+    program.check_refused(" --graphs", "--graphs");
 }

@@ -3,17 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
-#include <sys/wait.h>
 #include <vector>
 
-#include "scratch.hpp"
+#include "program.hpp"
 
+using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
 namespace {
@@ -22,31 +19,7 @@ const std::string digits = " --data " SLUICE_DIGITS_DIR;
 // Small, but with rows that differ.
 const std::string brief = " --batch 24 --boxes 12 --steps 3 --warmup 2";
 
-std::string text_of(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-struct Outcome {
-    int code = -1;
-    std::string errors;
-    nlohmann::json report; ///< null unless the program succeeded
-};
-
-Outcome run(const std::string& arguments) {
-    const ScratchFolder scratch;
-    const std::filesystem::path errors = scratch.path() / "errors";
-    const std::filesystem::path json = scratch.path() / "report.json";
-    const std::string command = MASKED_GIOU " --backend " BACKEND " --json " + json.string() + arguments +
-                                " >/dev/null 2>" + errors.string();
-    const int status = std::system(command.c_str());
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors), nullptr};
-    if (outcome.code == 0)
-        outcome.report = nlohmann::json::parse(text_of(json));
-    return outcome;
-}
+const sluice_test::Program program(MASKED_GIOU " --backend " BACKEND);
 
 /// The runs of one part, in their order.
 std::vector<nlohmann::json> runs_of(const nlohmann::json& report, const std::string& part) {
@@ -65,7 +38,7 @@ TEST_CASE("masked_giou gets the same mean from all six variants, launched and re
         for (const char* type : {"float32", "bfloat16", "float16"}) {
             INFO(formula, ", ", type);
             const Outcome outcome =
-                run(brief + " --part losses --formula " + formula + " --predictions " + type);
+                program.run(brief + " --part losses --formula " + formula + " --predictions " + type);
             INFO(outcome.errors);
             REQUIRE(outcome.code == 0);
             CHECK(outcome.errors.empty());
@@ -102,7 +75,7 @@ TEST_CASE("masked_giou gets the same mean from all six variants, launched and re
 }
 
 TEST_CASE("masked_giou copies targets separately, padded and packed") {
-    const Outcome outcome = run(brief + " --part losses");
+    const Outcome outcome = program.run(brief + " --part losses");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     const std::vector<nlohmann::json> copies = runs_of(outcome.report, "copies");
@@ -126,7 +99,7 @@ TEST_CASE("masked_giou copies targets separately, padded and packed") {
 }
 
 TEST_CASE("masked_giou measures heavier work over rows filled to different degrees") {
-    const Outcome outcome = run(brief + " --part work --most-work 6");
+    const Outcome outcome = program.run(brief + " --part work --most-work 6");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     const std::vector<nlohmann::json> runs = runs_of(outcome.report, "work");
@@ -148,7 +121,7 @@ TEST_CASE("masked_giou measures heavier work over rows filled to different degre
 
 TEST_CASE("masked_giou runs the detector forward in both precisions") {
     const Outcome outcome =
-        run(" --part forward --batch 2 --boxes 5 --side 32 --hidden 24 --steps 2 --warmup 2");
+        program.run(" --part forward --batch 2 --boxes 5 --side 32 --hidden 24 --steps 2 --warmup 2");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     const std::vector<nlohmann::json> runs = runs_of(outcome.report, "forward");
@@ -165,7 +138,7 @@ TEST_CASE("masked_giou trains a detector, with the same bits under every schedul
     const ScratchFolder scratch;
     const std::string picture = (scratch.path() / "boxes.png").string();
     const Outcome outcome =
-        run(digits + " --batch 16 --steps 60 --warmup 2 --hidden 96 --seed 4 --picture " + picture);
+        program.run(digits + " --batch 16 --steps 60 --warmup 2 --hidden 96 --seed 4 --picture " + picture);
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());
@@ -187,23 +160,16 @@ TEST_CASE("masked_giou trains a detector, with the same bits under every schedul
 
 TEST_CASE("masked_giou says in one line what is wrong") {
     const ScratchFolder scratch;
-    const auto refused = [&](const std::string& arguments, const std::string& expected) {
-        const Outcome outcome = run(arguments);
-        INFO(arguments, ": ", outcome.errors);
-        CHECK(outcome.code == 2);
-        CHECK(outcome.errors.find(expected) != std::string::npos);
-        CHECK(outcome.errors.find('\n') == outcome.errors.size() - 1);
-    };
-    refused(" --part half", "losses, work, forward, train or all");
-    refused(" --part train", "--data DIR");
-    refused(" --part losses" + digits, "expected synthetic");
-    refused(" --formula mine", "article or torchvision");
-    refused(" --predictions int8", "float32, bfloat16 or float16");
-    refused(" --precision half", "bfloat16, tf32 or float32");
-    refused(" --boxes 0", "--boxes");
-    refused(" --boxes 257", "from 1 to 256");
-    refused(" --part forward --side 40", "multiple of 16");
-    refused(" --picture " + (scratch.path() / "boxes.png").string(), "--data DIR");
-    refused(" --schedule overlapped", "serial, graphed or all");
-    refused(" --data " + scratch.path().string(), "train-images");
+    program.check_refused(" --part half", "losses, work, forward, train or all");
+    program.check_refused(" --part train", "--data DIR");
+    program.check_refused(" --part losses" + digits, "expected synthetic");
+    program.check_refused(" --formula mine", "article or torchvision");
+    program.check_refused(" --predictions int8", "float32, bfloat16 or float16");
+    program.check_refused(" --precision half", "bfloat16, tf32 or float32");
+    program.check_refused(" --boxes 0", "--boxes");
+    program.check_refused(" --boxes 257", "from 1 to 256");
+    program.check_refused(" --part forward --side 40", "multiple of 16");
+    program.check_refused(" --picture " + (scratch.path() / "boxes.png").string(), "--data DIR");
+    program.check_refused(" --schedule overlapped", "serial, graphed or all");
+    program.check_refused(" --data " + scratch.path().string(), "train-images");
 }

@@ -1,0 +1,63 @@
+/// \file
+/// A program as a user runs it: its exit code, its errors and its report.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <sys/wait.h>
+#include <utility>
+
+#include "scratch.hpp"
+
+namespace sluice_test {
+
+/// What one run of a program gave.
+struct Outcome {
+    int code = -1;         ///< the exit code; -1 when the program did not end by itself
+    std::string errors;    ///< what it wrote to stderr
+    nlohmann::json report; ///< what it wrote with --json; null unless it succeeded
+};
+
+/// A program, with the options that all its runs have.
+class Program {
+public:
+    /// \param command the program's file and first options, as a shell takes them
+    explicit Program(std::string command) : command_(std::move(command)) {}
+
+    /// Runs the program to its end, with `--json` and then `arguments`, its own output thrown away.
+    [[nodiscard]] Outcome run(const std::string& arguments) const {
+        const ScratchFolder scratch;
+        const std::filesystem::path errors = scratch.path() / "errors";
+        const std::filesystem::path json = scratch.path() / "report.json";
+        const std::string command =
+            command_ + " --json " + json.string() + arguments + " >/dev/null 2>" + errors.string();
+        const int status = std::system(command.c_str());
+        Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors), nullptr};
+        if (outcome.code == 0)
+            outcome.report = nlohmann::json::parse(text_of(json));
+        return outcome;
+    }
+
+    /// Checks that the program refuses `arguments` with exit code 2 and one line, which says `expected`.
+    void check_refused(const std::string& arguments, const std::string& expected) const {
+        const Outcome outcome = run(arguments);
+        INFO(arguments, ": ", outcome.errors);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.errors.find(expected) != std::string::npos);
+        CHECK(outcome.errors.find('\n') == outcome.errors.size() - 1);
+    }
+
+private:
+    static std::string text_of(const std::filesystem::path& path) {
+        const Bytes bytes = contents(path);
+        return {bytes.begin(), bytes.end()};
+    }
+
+    std::string command_;
+};
+
+} // namespace sluice_test
