@@ -1,6 +1,7 @@
 #include <common/options.hpp>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
@@ -40,25 +41,21 @@ std::optional<Number> number_from(const std::string& text) {
 }
 
 BackendChoice parse_backend(const std::string& text) {
-    if (text == "auto")
-        return BackendChoice::automatic;
-    if (text == "cuda")
-        return BackendChoice::cuda;
-    if (text == "host")
-        return BackendChoice::host;
-    reject("--backend", "auto, cuda or host", text);
+    return named<BackendChoice>(
+        "--backend", text,
+        {{"auto", BackendChoice::automatic}, {"cuda", BackendChoice::cuda}, {"host", BackendChoice::host}});
 }
 
 std::vector<sluice::Schedule> parse_schedules(const std::string& text) {
-    if (text == "all")
-        return {sluice::Schedule::serial, sluice::Schedule::overlapped, sluice::Schedule::graphed};
-    if (text == "serial")
-        return {sluice::Schedule::serial};
-    if (text == "overlapped")
-        return {sluice::Schedule::overlapped};
-    if (text == "graphed")
-        return {sluice::Schedule::graphed};
-    reject("--schedule", "serial, overlapped, graphed or all", text);
+    using Schedules = std::vector<sluice::Schedule>;
+    constexpr auto serial = sluice::Schedule::serial;
+    constexpr auto overlapped = sluice::Schedule::overlapped;
+    constexpr auto graphed = sluice::Schedule::graphed;
+    return named<Schedules>("--schedule", text,
+                            {{"serial", Schedules{serial}},
+                             {"overlapped", Schedules{overlapped}},
+                             {"graphed", Schedules{graphed}},
+                             {"all", Schedules{serial, overlapped, graphed}}});
 }
 
 std::uint64_t parse_seed(const std::string& text) {
@@ -74,22 +71,6 @@ std::string parse_data(const std::string& text) {
         reject("--data", "synthetic or an existing folder of IDX files", text);
     }
     return text;
-}
-
-std::string parse_json(const std::string& text) {
-    require_writable_place(text);
-    return text;
-}
-
-void add_count(CLI::App& app, const std::string& option, std::optional<int>& target, std::int64_t least,
-               std::int64_t most, const std::string& help, const std::string& default_text) {
-    app.add_option_function<std::string>(
-           option,
-           [&target, option, least, most](const std::string& text) {
-               target = static_cast<int>(parse_whole_number(option, text, least, most));
-           },
-           help + (default_text.empty() ? "" : " (default: " + default_text + ")"))
-        ->type_name("N");
 }
 
 /// CLI11's own words, made into a sentence where they are too terse for one.
@@ -113,7 +94,19 @@ std::string described(const CLI::App& app, const CLI::ParseError& error) {
     return text;
 }
 
+bool contains(const std::vector<sluice::Schedule>& schedules, sluice::Schedule schedule) {
+    return std::find(schedules.begin(), schedules.end(), schedule) != schedules.end();
+}
+
+/// What `--help` says about an option whose default is in `text`.
+std::string with_default(const std::string& help, const std::string& text) {
+    return help + (text.empty() ? "" : " (default: " + text + ")");
+}
+
 } // namespace
+
+bool CommonOptions::one_by_one() const { return contains(schedules, sluice::Schedule::serial); }
+bool CommonOptions::as_graph() const { return contains(schedules, sluice::Schedule::graphed); }
 
 std::int64_t parse_whole_number(const std::string& option, const std::string& text, std::int64_t least,
                                 std::int64_t most) {
@@ -127,27 +120,48 @@ std::int64_t parse_whole_number(const std::string& option, const std::string& te
     return *number;
 }
 
+void add_option(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
+                std::function<void(const std::string&)> assign) {
+    app.add_option_function<std::string>(name, std::move(assign), help)->type_name(type);
+}
+
+void add_written_file(CLI::App& app, const std::string& name, std::string& target, const std::string& help) {
+    add_option(app, name, "FILE", help, [&target](const std::string& text) {
+        require_writable_place(text);
+        target = text;
+    });
+}
+
+void require_data_for_picture(const CommonOptions& options, const std::string& picture) {
+    if (options.synthetic() && !picture.empty())
+        throw BadInput("--picture: expected --data DIR with it, since random data has nothing to show");
+}
+
+void require_way_of_single_stage(const CommonOptions& options) {
+    if (!options.one_by_one() && !options.as_graph()) {
+        throw BadInput(
+            "--schedule: expected serial, graphed or all, since a single stage has nothing to overlap with");
+    }
+}
+
 void add_common_options(CLI::App& app, CommonOptions& options, const DefaultTexts& defaults) {
-    const auto add = [&app](const std::string& name, const std::string& type, const std::string& help,
-                            auto assign) {
-        app.add_option_function<std::string>(name, assign, help)->type_name(type);
-    };
-    add("--backend", "auto|cuda|host", "what to run on; auto takes the GPU if there is one (default: auto)",
-        [&options](const std::string& text) { options.backend = parse_backend(text); });
-    add("--schedule", "serial|overlapped|graphed|all",
-        "which schedules to run, one after another (default: all)",
-        [&options](const std::string& text) { options.schedules = parse_schedules(text); });
-    add_count(app, "--batch", options.batch, 1, largest_batch, "images in a batch", defaults.batch);
-    add_count(app, "--steps", options.steps, 1, largest_steps, "timed steps", defaults.steps);
-    add_count(app, "--warmup", options.warmup, 0, largest_steps, "steps before the timed ones",
-              defaults.warmup);
-    add("--data", "synthetic|DIR",
-        "random data of the published sizes, or a folder of IDX files (default: synthetic)",
-        [&options](const std::string& text) { options.data = parse_data(text); });
-    add("--seed", "N", "seed of all random numbers (default: 1)",
-        [&options](const std::string& text) { options.seed = parse_seed(text); });
-    add("--json", "FILE", "also write the report to FILE, as one JSON object",
-        [&options](const std::string& text) { options.json = parse_json(text); });
+    add_option(app, "--backend", "auto|cuda|host",
+               "what to run on; auto takes the GPU if there is one (default: auto)",
+               [&options](const std::string& text) { options.backend = parse_backend(text); });
+    add_option(app, "--schedule", "serial|overlapped|graphed|all",
+               "which schedules to run, one after another (default: all)",
+               [&options](const std::string& text) { options.schedules = parse_schedules(text); });
+    add_number(app, "--batch", options.batch, 1, largest_batch,
+               with_default("images in a batch", defaults.batch));
+    add_number(app, "--steps", options.steps, 1, largest_steps, with_default("timed steps", defaults.steps));
+    add_number(app, "--warmup", options.warmup, 0, largest_steps,
+               with_default("steps before the timed ones", defaults.warmup));
+    add_option(app, "--data", "synthetic|DIR",
+               "random data of the published sizes, or a folder of IDX files (default: synthetic)",
+               [&options](const std::string& text) { options.data = parse_data(text); });
+    add_option(app, "--seed", "N", "seed of all random numbers (default: 1)",
+               [&options](const std::string& text) { options.seed = parse_seed(text); });
+    add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");
 }
 
 std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv) {

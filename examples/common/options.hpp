@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <common/bad_input.hpp>
 #include <sluice/pipeline/schedule.hpp>
 
 namespace CLI {
@@ -38,6 +41,9 @@ struct CommonOptions {
     std::string json; ///< where to write the report; empty for nowhere
 
     [[nodiscard]] bool synthetic() const { return data == "synthetic"; }
+    /// For steps of a single stage: which ways of running them are asked for.
+    [[nodiscard]] bool one_by_one() const;
+    [[nodiscard]] bool as_graph() const;
 };
 
 /// What `--help` says about the defaults that an example chooses.
@@ -51,10 +57,36 @@ struct DefaultTexts {
 /// parsed, and a bad one throws BadInput with what was expected.
 void add_common_options(CLI::App& app, CommonOptions& options, const DefaultTexts& defaults);
 
-/// A whole number from `least` to `most`, for an example's own options.
+// For an example's own options. What they are told is checked when it is parsed, and BadInput names the option.
+
+/// An option with a value, which `assign` gets as text. `type` stands for the value in `--help`.
+void add_option(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
+                std::function<void(const std::string&)> assign);
+
+/// The name of a file that is going to be written.
+void add_written_file(CLI::App& app, const std::string& name, std::string& target, const std::string& help);
+
+/// A whole number from `least` to `most`; `target` is of an integer's type, or an optional of one.
+template <class Target>
+void add_number(CLI::App& app, const std::string& name, Target& target, std::int64_t least, std::int64_t most,
+                const std::string& help);
+
+/// A whole number from `least` to `most`.
 /// \throws BadInput, naming `option`, when `text` is anything else
 std::int64_t parse_whole_number(const std::string& option, const std::string& text, std::int64_t least,
                                 std::int64_t most);
+
+/// The value of those that `option` takes whose name is `text`.
+/// \throws BadInput, with all names, when there is none
+template <class T>
+T named(const std::string& option, const std::string& text,
+        std::initializer_list<std::pair<const char*, T>> values);
+
+/// \throws BadInput when a picture is asked for, but there are no images to show in it
+void require_data_for_picture(const CommonOptions& options, const std::string& picture);
+
+/// \throws BadInput when steps of a single stage are to run in no way but overlapped
+void require_way_of_single_stage(const CommonOptions& options);
 
 /// Parses the arguments of `main`. Empty when the program is to go on; otherwise its exit code: 0 after
 /// `--help`, printed to `out`, and 2 after a wrong option, told in one line on `err`.
@@ -81,5 +113,34 @@ BackendKind choose_backend(BackendChoice choice, const CudaProbe& probe);
 
 /// "cuda" or "host".
 std::string to_string(BackendKind backend);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+template <class Target>
+void add_number(CLI::App& app, const std::string& name, Target& target, std::int64_t least, std::int64_t most,
+                const std::string& help) {
+    add_option(app, name, "N", help, [name, least, most, &target](const std::string& text) {
+        const std::int64_t number = parse_whole_number(name, text, least, most);
+        if constexpr (requires { typename Target::value_type; }) {
+            target = static_cast<typename Target::value_type>(number);
+        } else {
+            target = static_cast<Target>(number);
+        }
+    });
+}
+
+template <class T>
+T named(const std::string& option, const std::string& text,
+        std::initializer_list<std::pair<const char*, T>> values) {
+    std::string expected;
+    for (auto value = values.begin(); value != values.end(); ++value) {
+        if (text == value->first)
+            return value->second;
+        if (value != values.begin())
+            expected += value + 1 == values.end() ? " or " : ", ";
+        expected += value->first;
+    }
+    throw BadInput(option + ": expected " + expected + ", not \"" + text + '"');
+}
 
 } // namespace examples

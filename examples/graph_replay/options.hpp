@@ -20,9 +20,6 @@ struct Options : examples::CommonOptions {
     std::size_t outputs = 1'000;
     std::vector<std::size_t> chains{10, 100, 1'000}; ///< kernels in each chain
 
-    /// Which ways of running a step are asked for.
-    [[nodiscard]] bool one_by_one() const;
-    [[nodiscard]] bool as_graph() const;
     [[nodiscard]] bool wants(const char* name) const { return part == "all" || part == name; }
 };
 

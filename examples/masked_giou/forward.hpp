@@ -2,6 +2,7 @@
 /// The published detector's forward pass.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
@@ -9,7 +10,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <common/bad_input.hpp>
 #include <common/report.hpp>
 #include <common/text.hpp>
 #include <masked_giou/results.hpp>
@@ -71,8 +71,6 @@ void run_forward(const Options& options, examples::Report& report, std::ostream&
                               .batch = static_cast<std::size_t>(options.batch.value_or(on_host ? 8 : 1024)),
                               .image_scale = 1.0f / 255.0f,
                               .seed = options.seed};
-    if (side % 16 != 0)
-        throw examples::BadInput("--side: expected a multiple of 16, not \"" + std::to_string(side) + '"');
     note_sizes(report, "forward", sizes.batch, plan);
     out << "\nforward: " << examples::counted(sizes.batch, "image") << " of " << side << "x" << side << ", "
         << examples::with_commas(side * side) << " features, " << examples::with_commas(sizes.hidden)

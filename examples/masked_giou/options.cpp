@@ -2,33 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include <common/bad_input.hpp>
-#include <common/files.hpp>
 
 namespace masked_giou {
 namespace {
-
-bool has(const Options& options, sluice::Schedule schedule) {
-    return std::find(options.schedules.begin(), options.schedules.end(), schedule) != options.schedules.end();
-}
-
-/// The value that `text` names, of those that `option` takes.
-template <class T, std::size_t N>
-T named(const std::string& option, const std::string& text,
-        const std::array<std::pair<const char*, T>, N>& names) {
-    std::string expected;
-    for (std::size_t i = 0; i < N; ++i) {
-        if (text == names[i].first)
-            return names[i].second;
-        expected += i == 0 ? "" : (i + 1 < N ? ", " : " or ");
-        expected += names[i].first;
-    }
-    throw examples::BadInput(option + ": expected " + expected + ", not \"" + text + '"');
-}
 
 void check_together(const Options& options) {
     if (options.part == "train" && options.synthetic())
@@ -37,20 +14,16 @@ void check_together(const Options& options) {
         throw examples::BadInput("--data: expected synthetic for --part " + options.part + ", not \"" +
                                  options.data + "\", since only training looks at images");
     }
-    if (!options.picture.empty() && options.synthetic()) {
-        throw examples::BadInput(
-            "--picture: expected --data DIR with it, since random data has nothing to show");
+    if (options.wants("forward") && options.side && *options.side % 16 != 0) {
+        throw examples::BadInput("--side: expected a multiple of 16, not \"" + std::to_string(*options.side) +
+                                 '"');
     }
-    if (!options.wants("train") && !options.one_by_one() && !options.as_graph()) {
-        throw examples::BadInput("--schedule: expected serial, graphed or all, since a single stage has "
-                                 "nothing to overlap with");
-    }
+    examples::require_data_for_picture(options, options.picture);
+    if (!options.wants("train"))
+        examples::require_way_of_single_stage(options);
 }
 
 } // namespace
-
-bool Options::one_by_one() const { return has(*this, sluice::Schedule::serial); }
-bool Options::as_graph() const { return has(*this, sluice::Schedule::graphed); }
 
 bool Options::wants(const char* name) const {
     if (part != "all")
@@ -70,70 +43,58 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
          .steps = "20 to 100 on a GPU, fewer on the processor; on digits 20,000, or 1,000",
          .warmup = "10, or fewer"});
 
-    const auto add = [&app](const std::string& name, const std::string& type, const std::string& help,
-                            auto assign) {
-        app.add_option_function<std::string>(name, assign, help)->type_name(type);
-    };
-    const auto add_size = [&](const std::string& name, const std::string& help, std::int64_t most,
-                              std::optional<std::size_t>& target) {
-        add(name, "N", help, [name, most, &target](const std::string& text) {
-            target = static_cast<std::size_t>(examples::parse_whole_number(name, text, 1, most));
-        });
-    };
-    add("--part", "losses|work|forward|train|all",
+    examples::add_option(
+        app, "--part", "losses|work|forward|train|all",
         "what to run; all is training with --data DIR, and the others without (default: all)",
         [&options](const std::string& text) {
-            using Name = std::pair<const char*, const char*>;
-            options.part =
-                named("--part", text,
-                      std::array{Name{"losses", "losses"}, Name{"work", "work"}, Name{"forward", "forward"},
-                                 Name{"train", "train"}, Name{"all", "all"}});
+            options.part = examples::named<const char*>("--part", text,
+                                                        {{"losses", "losses"},
+                                                         {"work", "work"},
+                                                         {"forward", "forward"},
+                                                         {"train", "train"},
+                                                         {"all", "all"}});
         });
-    add("--formula", "article|torchvision",
-        "of the losses; training follows torchvision's (default: article)",
-        [&options](const std::string& text) {
-            using Name = std::pair<const char*, Formula>;
-            options.formula = named(
-                "--formula", text,
-                std::array{Name{"article", Formula::article}, Name{"torchvision", Formula::torchvision}});
+    examples::add_option(app, "--formula", "article|torchvision",
+                         "of the losses; training follows torchvision's (default: article)",
+                         [&options](const std::string& text) {
+                             options.formula = examples::named<Formula>(
+                                 "--formula", text,
+                                 {{"article", Formula::article}, {"torchvision", Formula::torchvision}});
+                         });
+    examples::add_option(
+        app, "--predictions", "float32|bfloat16|float16",
+        "type of the losses' predictions (default: float32)", [&options](const std::string& text) {
+            options.predictions = examples::named<PredictionType>("--predictions", text,
+                                                                  {{"float32", PredictionType::float32},
+                                                                   {"bfloat16", PredictionType::bfloat16},
+                                                                   {"float16", PredictionType::float16}});
         });
-    add("--predictions", "float32|bfloat16|float16", "type of the losses' predictions (default: float32)",
-        [&options](const std::string& text) {
-            using Name = std::pair<const char*, PredictionType>;
-            options.predictions = named("--predictions", text,
-                                        std::array{Name{"float32", PredictionType::float32},
-                                                   Name{"bfloat16", PredictionType::bfloat16},
-                                                   Name{"float16", PredictionType::float16}});
-        });
-    add("--precision", "bfloat16|tf32|float32",
-        "how a GPU multiplies (default: bfloat16 for the forward pass, tf32 for training)",
-        [&options](const std::string& text) {
-            using Name = std::pair<const char*, nn::Precision>;
-            options.precision =
-                named("--precision", text,
-                      std::array{Name{"bfloat16", nn::Precision::bfloat16}, Name{"tf32", nn::Precision::tf32},
-                                 Name{"float32", nn::Precision::float32}});
-        });
-    add_size("--boxes",
-             "boxes predicted for an image, at most 256 (default: 256; fewer for work on the processor)", 256,
-             options.boxes);
-    add_size("--side", "pixels of an image's side in the forward pass (default: 256, or 64 on the processor)",
-             4096, options.side);
-    add_size("--hidden",
-             "features between the detector's linear layers (default: 16,384 in the forward pass, or 256)",
-             1 << 20, options.hidden);
-    add_size("--most-work",
-             "repetitions of the formula a box, at most (default: 4,096, or 64 on the processor)", 1 << 20,
-             options.most_work);
-    add("--workers", "N", "threads that compose and pack batches; 0: the main thread does (default: 1)",
-        [&options](const std::string& text) {
-            options.workers = static_cast<int>(examples::parse_whole_number("--workers", text, 0, 256));
-        });
-    add("--picture", "FILE", "write held-out canvases with true and found boxes, as PNG (needs --data DIR)",
-        [&options](const std::string& text) {
-            examples::require_writable_place(text);
-            options.picture = text;
-        });
+    examples::add_option(app, "--precision", "bfloat16|tf32|float32",
+                         "how a GPU multiplies (default: bfloat16 for the forward pass, tf32 for training)",
+                         [&options](const std::string& text) {
+                             options.precision =
+                                 examples::named<nn::Precision>("--precision", text,
+                                                                {{"bfloat16", nn::Precision::bfloat16},
+                                                                 {"tf32", nn::Precision::tf32},
+                                                                 {"float32", nn::Precision::float32}});
+                         });
+    examples::add_number(
+        app, "--boxes", options.boxes, 1, 256,
+        "boxes predicted for an image, at most 256 (default: 256; fewer for work on the processor)");
+    examples::add_number(
+        app, "--side", options.side, 1, 4096,
+        "pixels of an image's side in the forward pass (default: 256, or 64 on the processor)");
+    examples::add_number(
+        app, "--hidden", options.hidden, 1, 1 << 20,
+        "features between the detector's linear layers (default: 16,384 in the forward pass, or 256)");
+    examples::add_number(
+        app, "--most-work", options.most_work, 1, 1 << 20,
+        "repetitions of the formula a box, at most (default: 4,096, or 64 on the processor)");
+    examples::add_number(app, "--workers", options.workers, 0, 256,
+                         "threads that compose and pack batches; 0: the main thread does (default: 1)");
+    examples::add_written_file(
+        app, "--picture", options.picture,
+        "write held-out canvases with true and found boxes, as PNG (needs --data DIR)");
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;

@@ -32,8 +32,6 @@ struct Options : examples::CommonOptions {
     std::string picture;                    ///< where to write predictions as PNG; empty for nowhere
     int workers = 1;                        ///< threads that fill batches
 
-    [[nodiscard]] bool one_by_one() const;
-    [[nodiscard]] bool as_graph() const;
     /// `all` is every part that the data serves: training for digits, the others for random data.
     [[nodiscard]] bool wants(const char* name) const;
 };

@@ -82,5 +82,6 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --data " + scratch.path().string(), "train-images");
     program.check_refused(" --picture " + (scratch.path() / "digits.png").string(), "--data DIR");
     program.check_refused(" --load-encoder " + (scratch.path() / "none").string() + " --batch 1", "none");
+    program.check_refused(" --load-encoder ''", "--load-encoder: expected a file");
     program.check_refused(" --precision half", "tf32 or float32");
 }

@@ -168,6 +168,8 @@ TEST_CASE("masked_giou says in one line what is wrong") {
     program.check_refused(" --precision half", "bfloat16, tf32 or float32");
     program.check_refused(" --boxes 0", "--boxes");
     program.check_refused(" --boxes 257", "from 1 to 256");
+    // Before the parts that do not need it have run.
+    program.check_refused(" --side 40", "multiple of 16");
     program.check_refused(" --part forward --side 40", "multiple of 16");
     program.check_refused(" --picture " + (scratch.path() / "boxes.png").string(), "--data DIR");
     program.check_refused(" --schedule overlapped", "serial, graphed or all");

@@ -180,3 +180,39 @@ TEST_CASE("an example's own numbers are checked the same way") {
     CHECK(message_of([] { parse_whole_number("--depth", " 3", 1, 9); }) ==
           "--depth: expected a whole number from 1 to 9, not \" 3\"");
 }
+
+TEST_CASE("an example's own names are checked the same way") {
+    const auto number = [](const std::string& text) {
+        return named<int>("--number", text, {{"one", 1}, {"two", 2}, {"three", 3}});
+    };
+    CHECK(number("one") == 1);
+    CHECK(number("three") == 3);
+    CHECK(message_of([&] { number("four"); }) == "--number: expected one, two or three, not \"four\"");
+    CHECK(message_of([] {
+              named<int>("--number", "", {{"one", 1}, {"two", 2}});
+          }) == "--number: expected one or two, not \"\"");
+}
+
+TEST_CASE("a single stage runs one by one or as a graph") {
+    CommonOptions options;
+    CHECK(options.one_by_one());
+    CHECK(options.as_graph());
+    options.schedules = {sluice::Schedule::graphed};
+    CHECK_FALSE(options.one_by_one());
+    CHECK(message_of([&] { require_way_of_single_stage(options); }) == "nothing was thrown");
+    options.schedules = {sluice::Schedule::serial};
+    CHECK_FALSE(options.as_graph());
+    CHECK(message_of([&] { require_way_of_single_stage(options); }) == "nothing was thrown");
+    options.schedules = {sluice::Schedule::overlapped};
+    CHECK(message_of([&] { require_way_of_single_stage(options); }) ==
+          "--schedule: expected serial, graphed or all, since a single stage has nothing to overlap with");
+}
+
+TEST_CASE("a picture needs images to show") {
+    CommonOptions options;
+    CHECK(message_of([&] { require_data_for_picture(options, ""); }) == "nothing was thrown");
+    CHECK(message_of([&] { require_data_for_picture(options, "a.png"); }) ==
+          "--picture: expected --data DIR with it, since random data has nothing to show");
+    options.data = "digits";
+    CHECK(message_of([&] { require_data_for_picture(options, "a.png"); }) == "nothing was thrown");
+}
