@@ -175,6 +175,18 @@ TEST_CASE("reshape: there and back") {
     expect(stream, "through lengths", back, expected);
 }
 
+TEST_CASE("reshape: rows with a mask refuse a workspace with too little room") {
+    const BasicStream<B> stream;
+    Numbers<std::uint8_t> padded(stream, 1 << 22), mask(stream, 1 << 22);
+    RaggedBatch<std::uint8_t, B> out({2, 10}, stream);
+    RaggedWorkspace<B> workspace({1, 1}, stream);
+    CHECK(contains(text_of([&] {
+                       ragged::from_padded_mask(stream, out, padded.memory, 1 << 21, mask.memory, workspace);
+                   }),
+                   "too small"));
+    stream.synchronize();
+}
+
 TEST_CASE("reshape: conversions refuse what makes no sense") {
     const BasicStream<B> stream;
     const RaggedCapacity room{4, 10};

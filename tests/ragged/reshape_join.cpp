@@ -210,3 +210,22 @@ TEST_CASE("reshape: orders refuse what makes no sense") {
                    "bound 5 comes after 5"));
     stream.synchronize();
 }
+
+TEST_CASE("reshape: orders refuse a workspace with too little room") {
+    const BasicStream<B> stream;
+    const RaggedCapacity room{1 << 17, 10};
+    const RaggedBatch<Number, B> in(room, stream);
+    Numbers<std::int64_t> order(stream, room.rows), starts(stream, 2);
+    RaggedWorkspace<B> workspace({1, 1}, stream);
+    CHECK(contains(text_of([&] {
+                       ragged::order_by_length(stream, order.memory, in.view(),
+                                               ragged::LengthOrder::shortest_first, workspace);
+                   }),
+                   "too small"));
+    CHECK(contains(text_of([&] {
+                       ragged::bucket_by_length(stream, order.memory, starts.memory, in.view(), {},
+                                                workspace);
+                   }),
+                   "too small"));
+    stream.synchronize();
+}

@@ -239,6 +239,25 @@ TEST_CASE("reshape: a column goes the way of its batch") {
     expect(stream, "gather", out, {{labels[3], labels[4]}, {}, {labels[0], labels[1], labels[2]}});
 }
 
+TEST_CASE("reshape: selections refuse a workspace with too little room, and leave the result alone") {
+    const BasicStream<B> stream;
+    const RaggedCapacity room{1 << 17, 1 << 22};
+    const RaggedBatch<std::uint8_t, B> in(room, stream);
+    RaggedBatch<std::uint8_t, B> out(room, stream);
+    Numbers<std::uint8_t> keep(stream, room.values);
+    Numbers<std::int64_t> times(stream, room.rows);
+    RaggedWorkspace<B> workspace({1, 1}, stream);
+    fill_bytes(stream, out.block(), 0xee);
+    const auto is_refused = [&](auto&& call) { return contains(text_of([&] { call(); }), "too small"); };
+    CHECK(is_refused([&] { ragged::mask(stream, out, in.view(), keep.memory, workspace); }));
+    CHECK(is_refused([&] { ragged::mask_rows(stream, out, in.view(), keep.memory, workspace); }));
+    CHECK(is_refused([&] { ragged::remove_empty(stream, out, in.view(), workspace); }));
+    CHECK(is_refused([&] { ragged::repeat_each(stream, out, in.view(), times.memory, workspace); }));
+    CHECK(out.counts_and_wait(stream).rows == static_cast<std::int64_t>(0xeeeeeeeeeeeeeeee));
+    ragged::slice(stream, out, in.view(), 0, 5, workspace); // which needs next to nothing
+    expect(stream, "slice", out, Lists<std::uint8_t>{});
+}
+
 TEST_CASE("reshape: selections refuse what makes no sense") {
     const BasicStream<B> stream;
     const RaggedCapacity room{4, 10};

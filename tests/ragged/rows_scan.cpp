@@ -131,3 +131,17 @@ TEST_CASE("a result over other rows, or too small, is refused") {
     CHECK(contains(text_of([&] { ragged::softmax(stream, other, batch); }), "rows of its own"));
     CHECK(contains(text_of([&] { ragged::exclusive_sum(stream, few, batch); }), "at least 100"));
 }
+
+TEST_CASE("a workspace with too little room is refused") {
+    const BasicStream<B> stream;
+    RaggedBatch<float, B> batch({10, 100}, stream);
+    RaggedWorkspace<B> workspace({1, 1}, stream);
+    const RaggedView<float> few = batch.view();
+    // Nothing looks at the values that it says are there.
+    const RaggedView<float> many(few.values(), few.offsets(), few.counts_pointer(), 10,
+                                 std::int64_t{1} << 28);
+    CHECK(contains(text_of([&] { ragged::softmax(stream, many, many, &workspace); }), "too small"));
+    CHECK(contains(text_of([&] { ragged::exclusive_sum(stream, many, many, &workspace); }), "too small"));
+    ragged::softmax(stream, few, few, &workspace);
+    stream.synchronize();
+}

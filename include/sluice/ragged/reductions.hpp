@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include <sluice/backend/stream.hpp>
+#include <sluice/ragged/detail/long_parts.hpp>
 #include <sluice/ragged/detail/row_arguments.hpp>
 #include <sluice/ragged/detail/row_functors.hpp>
 #include <sluice/ragged/workspace.hpp>
@@ -64,7 +65,8 @@ constexpr void require_element() {
 /// Enqueues `op` for each row: the one place where a reduction meets the backend. reductions.cuh has its twin.
 template <class Op, class T>
 void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows,
-                 RaggedWorkspace<Host>*) {
+                 RaggedWorkspace<Host>* workspace) {
+    require_long_parts<typename Op::Accumulator>(workspace, rows);
     stream.enqueue([op, out, rows] {
         const std::int64_t count = rows.rows();
         for (std::int64_t r = 0; r < count; ++r) {

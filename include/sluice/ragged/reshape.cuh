@@ -129,8 +129,8 @@ struct Engine<B> {
     template <class T, class Shape>
     static void compact(Ref stream, const RaggedTarget<T>& out, const T* values, const Shape& shape,
                         const std::uint8_t* keep, std::int64_t value_capacity, RaggedScratch<B>& scratch) {
-        const std::int64_t number = (value_capacity + warp_size - 1) / warp_size;
-        auto* const starts = scratch.template take<std::int64_t>(number + 1);
+        static_assert(kept_together == warp_size);
+        const auto [number, starts] = KeptMemory::take(scratch, value_capacity);
         const KeptGroups<Shape> groups{shape, keep, number, lies_at(keep, sizeof(uint4))};
         scan(stream, starts, number, groups, SettleNothing{}, scratch);
         const KeptRows<Shape> rows{groups, starts};
@@ -153,9 +153,7 @@ struct Engine<B> {
     template <class Keys>
     static void sort_rows(Ref stream, std::int64_t* order, std::int64_t most, const Keys& keys,
                           std::int64_t* starts, RaggedScratch<B>& scratch) {
-        auto* const unsorted = scratch.template take<std::uint64_t>(most);
-        auto* const sorted = scratch.template take<std::uint64_t>(most);
-        auto* const rows = scratch.template take<std::int64_t>(most);
+        const auto [unsorted, sorted, rows] = SortMemory::take(scratch, most);
         if (most > 0) {
             // The return type of bit_width differs between standard libraries.
             const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(keys.limit())));

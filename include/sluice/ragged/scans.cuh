@@ -147,20 +147,6 @@ struct TransformTile<ExclusiveSumOf<T, U>> {
     }
 };
 
-/// What is reduced for each part of a long row.
-template <class Op>
-struct PartsOf;
-template <class T>
-struct PartsOf<SoftmaxOf<T>> {
-    using Reduction = ExponentialSumOf<T>;
-};
-template <class T, class U>
-struct PartsOf<ExclusiveSumOf<T, U>> {
-    using Reduction = SumOf<T, U>;
-};
-template <class Op>
-using PartValue = typename PartsOf<Op>::Reduction::Accumulator;
-
 template <class Op, class T>
 struct TransformRows {
     using Stored = typename Op::Stored;

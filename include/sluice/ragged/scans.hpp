@@ -57,9 +57,24 @@ struct ExclusiveSumOf {
     }
 };
 
+/// What is reduced for each part of a long row.
+template <class Op>
+struct PartsOf;
+template <class T>
+struct PartsOf<SoftmaxOf<T>> {
+    using Reduction = ExponentialSumOf<T>;
+};
+template <class T, class U>
+struct PartsOf<ExclusiveSumOf<T, U>> {
+    using Reduction = SumOf<T, U>;
+};
+template <class Op>
+using PartValue = typename PartsOf<Op>::Reduction::Accumulator;
+
 template <class Op, class T>
 void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out, RaggedView<const T> rows,
-                    RaggedWorkspace<Host>*) {
+                    RaggedWorkspace<Host>* workspace) {
+    require_long_parts<PartValue<Op>>(workspace, rows);
     stream.enqueue([op, out, rows] {
         const std::int64_t count = rows.rows();
         for (std::int64_t r = 0; r < count; ++r)

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 
+#include <sluice/ragged/detail/long_parts.hpp>
 #include <sluice/ragged/detail/row_arguments.hpp>
 #include <sluice/ragged/workspace.hpp>
 
@@ -106,7 +107,13 @@ struct SortArguments {
 /// Enqueues a sort. sort.cuh has its twin.
 template <class T>
 void sort_rows(HostStreamRef stream, const SortArguments<T>& sort, RaggedWorkspace<Host>& workspace) {
-    auto* const order = workspace.scratch().template take<std::int64_t>(sort.rows.value_capacity());
+    const std::int64_t values = sort.rows.value_capacity();
+    if (sort.rows.row_capacity() == 0 || values == 0)
+        return;
+    RaggedScratch<Host> scratch = workspace.scratch();
+    if (values > sort_capacity<T>) // what a device needs beside the positions
+        (void)take_long_parts<T>(scratch, values, sort_capacity<T>, values);
+    auto* const order = scratch.template take<std::int64_t>(values);
     stream.enqueue([sort, order] {
         const std::int64_t count = sort.rows.rows();
         for (std::int64_t r = 0; r < count; ++r) {

@@ -62,12 +62,12 @@ class RaggedWorkspace {
 public:
     using backend = B;
 
-    /// What every operation of the library needs at most, for values of up to 8 bytes.
+    /// What every operation of the library needs at most, whatever the type of the values: sorting needs most, and sorts
+    /// numbers of up to 8 bytes.
     static constexpr std::size_t default_bytes_per_value = 48;
 
-    /// For batches of that capacity, in operands and results. Values that are larger than 8 bytes need
-    /// `bytes_per_value` of four times their size and 16. Throws `Error` for a capacity below 0, or too
-    /// little memory.
+    /// For batches of that capacity, in operands and results: an operation that finds too little throws
+    /// `Error` and leaves its result alone. Throws `Error` for a capacity below 0, or too little memory.
     explicit RaggedWorkspace(RaggedCapacity capacity, std::size_t bytes_per_value = default_bytes_per_value)
         : block_(bytes_for(capacity, bytes_per_value)) {}
     /// Allocated and freed in the order of `stream`.

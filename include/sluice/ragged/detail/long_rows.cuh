@@ -6,28 +6,11 @@
 #pragma once
 
 #include <sluice/memory/copy.hpp>
+#include <sluice/ragged/detail/long_parts.hpp>
 #include <sluice/ragged/detail/row_tiles.cuh>
 #include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged::detail {
-
-struct LongPart {
-    std::int64_t row;
-    std::int64_t begin; ///< of the row
-    std::int64_t length;
-    std::int64_t part; ///< which part of the row this is, from 0 on
-};
-
-/// The list, and for each part one `Value`; null where there is no workspace.
-template <class Value>
-struct LongParts {
-    unsigned long long* count = nullptr;
-    LongPart* parts = nullptr;
-    Value* values = nullptr;
-};
-
-/// Values of a part of a row that reductions and scans share.
-inline constexpr std::int64_t part_values = 16384;
 
 __device__ inline std::int64_t parts_of(std::int64_t length, std::int64_t each) {
     return (length + each - 1) / each;
@@ -47,17 +30,11 @@ __device__ void note_long_row(const LongParts<Value>& list, std::int64_t row, st
         to[part] = {row, begin, length, part};
 }
 
-/// Parts that rows longer than `each` can have, in all.
-constexpr std::int64_t most_parts(std::int64_t values, std::int64_t each) { return 2 * (values / each) + 1; }
-
 /// An empty list in `scratch`, for rows with room for so many values.
 template <class Value>
 LongParts<Value> long_parts(CudaStreamRef stream, RaggedScratch<Cuda>& scratch, std::int64_t values,
                             std::int64_t each, std::int64_t values_of_list) {
-    LongParts<Value> list;
-    list.count = scratch.template take<unsigned long long>(std::size_t{1});
-    list.parts = scratch.template take<LongPart>(most_parts(values, each));
-    list.values = scratch.template take<Value>(values_of_list);
+    const auto list = take_long_parts<Value>(scratch, values, each, values_of_list);
     fill_bytes(stream, DeviceSpan<unsigned long long, Cuda>{list.count, 1}, 0);
     return list;
 }

@@ -24,6 +24,7 @@
 
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/span.hpp>
+#include <sluice/ragged/detail/reshaping_memory.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/view.hpp>
 #include <sluice/ragged/workspace.hpp>
@@ -187,13 +188,15 @@ struct Engine {
     /// length 0.
     template <class Lengths>
     static void sum_before(Ref stream, std::int64_t* starts, std::int64_t most, const Lengths& lengths,
-                           RaggedScratch<B>&) {
+                           RaggedScratch<B>& scratch) {
+        (void)ScanMemory::take(scratch, most + 1);
         stream.enqueue([starts, most, lengths] { (void)scan(starts, most, lengths, SettleNothing{}); });
     }
 
     /// The rows that `plan` describes.
     template <class T, class Plan>
-    static void make(Ref stream, const RaggedTarget<T>& out, const Plan& plan, RaggedScratch<B>&) {
+    static void make(Ref stream, const RaggedTarget<T>& out, const Plan& plan, RaggedScratch<B>& scratch) {
+        (void)ScanMemory::take(scratch, out.row_capacity + 1);
         auto task = [out, plan] {
             if (!scan(out.offsets, out.row_capacity, plan, Settle<T, Plan>{out, plan}))
                 return;
@@ -213,7 +216,9 @@ struct Engine {
     /// `refused()`.
     template <class T, class Shape>
     static void compact(Ref stream, const RaggedTarget<T>& out, const T* values, const Shape& shape,
-                        const std::uint8_t* keep, std::int64_t /*value_capacity*/, RaggedScratch<B>&) {
+                        const std::uint8_t* keep, std::int64_t value_capacity, RaggedScratch<B>& scratch) {
+        (void)ScanMemory::take(scratch, KeptMemory::take(scratch, value_capacity).number + 1);
+        (void)ScanMemory::take(scratch, out.row_capacity + 1);
         auto task = [out, values, shape, keep] {
             const KeptLengths<Shape> plan{shape, keep};
             if (!scan(out.offsets, out.row_capacity, plan, Settle<T, KeptLengths<Shape>>{out, plan}))
@@ -233,7 +238,9 @@ struct Engine {
     /// `keys.limit()` - 1 the place where its rows begin, and then their end.
     template <class Keys>
     static void sort_rows(Ref stream, std::int64_t* order, std::int64_t most, const Keys& keys,
-                          std::int64_t* starts, RaggedScratch<B>&) {
+                          std::int64_t* starts, RaggedScratch<B>& scratch) {
+        (void)SortMemory::take(scratch, most);
+        (void)SortMemory::take(scratch, most); // A device's sort copies them once more.
         auto task = [order, most, keys, starts] {
             const std::int64_t rows = smaller(keys.rows(), most);
             for (std::int64_t i = 0; i < most; ++i)

@@ -10,14 +10,9 @@
 #include <cub/block/block_store.cuh>
 
 #include <sluice/ragged/detail/reshaping.hpp>
+#include <sluice/ragged/detail/reshaping_memory.hpp>
 
 namespace sluice::ragged::reshaping {
-
-/// What one pass over some rows finds.
-struct Running {
-    std::int64_t sum;
-    std::int64_t longest;
-};
 
 struct Larger {
     __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return larger(a, b); }
@@ -43,15 +38,6 @@ struct TileItems {
     __device__ std::int64_t count() const { return number; }
     __device__ Running at(std::int64_t tile) const { return tiles[tile]; }
 };
-
-inline constexpr int scan_threads = 1024; // of the one block
-inline constexpr int scan_items = 4;      // a thread's, at a time
-/// Up to so many places one block is quicker than three launches.
-inline constexpr std::int64_t one_block_places = 4 * scan_threads * scan_items;
-
-inline constexpr int tile_threads = 256;
-inline constexpr int tile_items = 8;
-inline constexpr std::int64_t tile_places = tile_threads * tile_items;
 
 /// `starts[i]` = the sum of the items before i, for `places` of them; items from `items.count()` on are 0.
 /// Then `settle(sum of all, longest)`: where it says that there is no result, all places become 0. `items`
@@ -166,10 +152,8 @@ void scan(BasicStreamRef<B> stream, std::int64_t* starts, std::int64_t most, con
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return;
     }
-    const std::int64_t number = (places + tile_places - 1) / tile_places;
+    const auto [number, tiles, before_tile] = ScanMemory::take(scratch, places);
     const auto blocks = static_cast<unsigned>(number);
-    auto* const tiles = scratch.template take<Running>(number);
-    auto* const before_tile = scratch.template take<std::int64_t>(number);
     sum_tiles<<<blocks, tile_threads, 0, stream.native()>>>(rows, starts, places, tiles);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     scan_in_one_block<<<1, scan_threads, 0, stream.native()>>>(TileItems{tiles, number}, before_tile, number,

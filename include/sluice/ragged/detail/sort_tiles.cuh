@@ -10,10 +10,6 @@
 
 namespace sluice::ragged::detail {
 
-/// Values that a block sorts at a time.
-template <class T>
-inline constexpr int sort_capacity = sizeof(T) <= 4 ? 4096 : 2048;
-
 /// The parts of rows that do not fit, a chunk of `sort_capacity` each, and memory to merge them in: `list.values` holds as
 /// many values as the rows. Null where no row can be that long.
 template <class T>
