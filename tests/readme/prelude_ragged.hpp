@@ -1,0 +1,20 @@
+// What the example of a ragged batch takes for granted.
+#pragma once
+
+#include <vector>
+
+#include <sluice/sluice.hpp>
+
+namespace readme {
+
+struct Box {
+    float x1, y1, x2, y2;
+};
+
+struct Image {
+    std::vector<Box> boxes;
+};
+
+inline void areas(sluice::StreamRef, sluice::RaggedView<const Box>, sluice::DeviceSpan<float>) {}
+
+} // namespace readme
