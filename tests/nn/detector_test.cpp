@@ -1,43 +1,15 @@
-// The detector as a whole: against float64 and PyTorch, in training, as a graph, and with what does not fit.
+// The detector as a whole: against float64 and PyTorch, and with what does not fit.
 #include <algorithm>
 
 #include <common/safetensors.hpp>
-#include <nn/detector.hpp>
-#include <sluice/graph/graph_capture.hpp>
 
+#include "nn/detector_case.hpp"
 #include "nn/naive_detector.hpp"
-#include "nn/support.hpp"
-#include "support/heap_count.hpp"
 #include "support/reference.hpp"
 
 using namespace nn_test;
-using StreamRef = sluice::BasicStreamRef<B>;
 
 namespace {
-
-constexpr nn::Precision all_precisions[] = {nn::Precision::float32, nn::Precision::tf32,
-                                            nn::Precision::bfloat16};
-
-double forward_tolerance(nn::Precision precision) {
-    return precision == nn::Precision::bfloat16 ? 1e-2 : tolerance(precision);
-}
-
-/// A small detector. `fused`: of the channels that a device convolves and pools at once in bfloat16.
-nn::DetectorOptions draw(Random& random, bool fused) {
-    nn::DetectorOptions options;
-    options.channels = fused ? std::vector<std::size_t>{4, 16, 64} : std::vector<std::size_t>{3, 5};
-    const std::size_t step = std::size_t{1} << options.channels.size();
-    options.height = step * random.between(2, 4);
-    options.width = step * random.between(2, 4);
-    options.hidden = random.between(20, 40);
-    options.max_boxes = random.between(4, 9);
-    options.batch = random.between(3, 5);
-    options.image_scale = 1.0f / 64.0f;
-    options.box_scale = 4.0f;
-    options.learning_rate = 1.0f;
-    options.seed = random.seed();
-    return options;
-}
 
 naive::Images scaled_images(const std::vector<std::uint8_t>& bytes, const nn::DetectorOptions& options) {
     const std::size_t size = options.height * options.width;
@@ -45,13 +17,6 @@ naive::Images scaled_images(const std::vector<std::uint8_t>& bytes, const nn::De
     for (std::size_t i = 0; i < bytes.size(); ++i)
         images.values[i] = static_cast<double>(options.image_scale) * static_cast<double>(bytes[i]);
     return images;
-}
-
-std::vector<float> values_of(const std::vector<nn::NamedTensor>& tensors) {
-    std::vector<float> result;
-    for (const nn::NamedTensor& tensor : tensors)
-        result.insert(result.end(), tensor.values.begin(), tensor.values.end());
-    return result;
 }
 
 std::vector<float> floats(const std::vector<nn::Bfloat16>& values) {
@@ -135,13 +100,18 @@ TEST_CASE("detector: a step moves every weight against its gradient") {
                     moved.push_back(static_cast<double>(before[i].values[j]) -
                                     static_cast<double>(after[i].values[j]));
                 }
+                // The gradients of the last layer come straight from its inputs, through no pool and no ReLU.
+                const bool last = i + 2 >= before.size();
                 if (forward_tolerance(precision) <= 1e-5)
                     CHECK(relative_error(moved, expected[i]) <= 1e-5);
+                else if (last)
+                    CHECK(relative_error(moved, expected[i]) <= 5e-2);
                 all_moved.insert(all_moved.end(), moved.begin(), moved.end());
                 all_expected.insert(all_expected.end(), expected[i].begin(), expected[i].end());
             }
-            // Where factors are rounded, elements of a pool that are nearly equal change places, and with them where
-            // gradients go. A gradient that has nothing to do with the right one is off by more than 1.
+            // Where factors are rounded, elements of a pool that are nearly equal change places, and sums near 0
+            // change signs before a ReLU; whole gradients then go elsewhere, and in networks as small as these a few
+            // of them are a large part of all. One that has nothing to do with the right one is off by more than 1.
             CHECK(relative_error(all_moved, all_expected) <= 0.5);
         }
     }
@@ -196,107 +166,6 @@ TEST_CASE("detector: PyTorch's boxes") {
     }
 }
 
-namespace {
-
-struct Trained {
-    std::vector<double> losses;
-    std::vector<float> weights;
-};
-
-/// Descends half the squared distance of an image's boxes from fixed ones, in the mean of all images; eagerly or as a graph.
-Trained train(const nn::DetectorOptions& options, const std::vector<std::uint8_t>& bytes,
-              const std::vector<float>& targets, std::size_t steps, bool graphed) {
-    nn::Detector<B> detector(options);
-    const Stream stream;
-    sluice::GraphCapture<sluice::NoKey, B> forward_graph;
-    sluice::GraphCapture<sluice::NoKey, B> backward_graph;
-    const Buffer<std::uint8_t> pixels = device(bytes);
-    Buffer<float> boxes = poisoned<float>(stream, targets.size());
-    Buffer<float> gradients = poisoned<float>(stream, targets.size());
-    const auto forward = [&](StreamRef on) { detector.forward(on, pixels, boxes); };
-    const auto backward = [&](StreamRef on) { detector.backward_and_update(on, gradients); };
-    Trained result;
-    for (std::size_t step = 0; step < steps; ++step) {
-        // A graph must follow the rate.
-        detector.set_learning_rate(stream, options.learning_rate / (step % 2 == 0 ? 1.0f : 2.0f));
-        if (graphed)
-            forward_graph.run(stream.ref(), forward);
-        else
-            forward(stream.ref());
-        std::vector<float> values = host(stream, boxes);
-        double loss = 0.0;
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            const float distance = values[i] - targets[i];
-            values[i] = distance / static_cast<float>(options.batch);
-            loss += static_cast<double>(distance) * static_cast<double>(values[i]) / 2.0;
-        }
-        result.losses.push_back(loss);
-        sluice::copy_and_wait(stream.ref(), gradients, values);
-        if (graphed)
-            backward_graph.run(stream.ref(), backward);
-        else
-            backward(stream.ref());
-    }
-    result.weights = values_of(detector.weights(stream));
-    if (graphed) {
-        CHECK(forward_graph.counters().refusals + backward_graph.counters().refusals == 0);
-        CHECK(backward_graph.counters().replays + 2 >= steps);
-    }
-    return result;
-}
-
-} // namespace
-
-TEST_CASE("detector: training lowers the loss, and gives the same bits again and as a graph") {
-    NN_TEST_RANDOM(random);
-    for (const nn::Precision precision : all_precisions) {
-        CAPTURE(static_cast<int>(precision));
-        nn::DetectorOptions options = draw(random, true);
-        options.precision = precision;
-        options.hidden = 32;
-        options.image_scale = 1.0f / 255.0f;
-        options.box_scale = 1.0f;
-        options.learning_rate = 0.03f;
-        const auto bytes = random.bytes(options.batch * options.height * options.width);
-        // Alike in all images but for a little, which makes the first part of the way easy.
-        std::vector<float> targets = random.numbers(options.batch * 4 * options.max_boxes, 0.2f);
-        const auto common = random.numbers(4 * options.max_boxes);
-        for (std::size_t i = 0; i < targets.size(); ++i)
-            targets[i] += common[i % common.size()];
-        const Trained trained = train(options, bytes, targets, 80, false);
-        CHECK(trained.losses.back() < 0.5 * trained.losses.front());
-        const Trained again = train(options, bytes, targets, 80, false);
-        CHECK(again.losses == trained.losses);
-        CHECK(again.weights == trained.weights);
-        const Trained graphed = train(options, bytes, targets, 80, true);
-        CHECK(graphed.losses == trained.losses);
-        CHECK(graphed.weights == trained.weights);
-    }
-}
-
-TEST_CASE("detector: a saved and loaded one goes on with the same bits") {
-    NN_TEST_RANDOM(random);
-    for (const nn::Precision precision : all_precisions) {
-        nn::DetectorOptions options = draw(random, true);
-        options.precision = precision;
-        nn::Detector<B> one(options);
-        options.seed += 1;
-        nn::Detector<B> two(options);
-        const Stream stream;
-        const Buffer<std::uint8_t> pixels = device(random.bytes(options.batch * one.image_size()));
-        const Buffer<float> gradients = device(random.numbers(options.batch * one.predictions_size(), 0.1f));
-        Buffer<float> boxes = poisoned<float>(stream, gradients.size());
-        one.forward(stream, pixels, boxes);
-        one.backward_and_update(stream, gradients);
-        two.load(stream, one.weights(stream));
-        for (nn::Detector<B>* detector : {&one, &two}) {
-            detector->forward(stream, pixels, boxes);
-            detector->backward_and_update(stream, gradients);
-        }
-        CHECK(values_of(one.weights(stream)) == values_of(two.weights(stream)));
-    }
-}
-
 TEST_CASE("detector: boxes that begin in the middle") {
     nn::DetectorOptions options{
         .height = 8, .width = 16, .channels = {4, 6}, .hidden = 5, .max_boxes = 3, .batch = 1};
@@ -308,37 +177,6 @@ TEST_CASE("detector: boxes that begin in the middle") {
     const std::vector<float> box{0.5f, 0.25f, 1.5f, 0.75f};
     for (std::size_t i = 0; i < 12; ++i)
         CHECK(weights.back().values[i] == box[i % 4]);
-}
-
-TEST_CASE("detector: nothing is allocated or created after the first steps") {
-    NN_TEST_RANDOM(random);
-    for (const nn::Precision precision : all_precisions) {
-        nn::DetectorOptions options = draw(random, true);
-        options.precision = precision;
-        nn::Detector<B> detector(options);
-        const Stream stream;
-        const Buffer<std::uint8_t> pixels = device(random.bytes(options.batch * detector.image_size()));
-        const Buffer<float> gradients =
-            device(random.numbers(options.batch * detector.predictions_size(), 0.01f));
-        Buffer<float> boxes = poisoned<float>(stream, gradients.size());
-        const auto step = [&] {
-            detector.forward(stream, pixels, boxes);
-            detector.backward_and_update(stream, gradients);
-        };
-        for (int warmup = 0; warmup < 2; ++warmup)
-            step();
-        stream.synchronize();
-        const std::uint64_t allocations = B::counts().device_allocations.created;
-        const std::uint64_t objects = B::counts().streams.created + B::counts().events.created;
-        const sluice::test::HeapCount heap;
-        for (int round = 0; round < 3; ++round)
-            step();
-        stream.synchronize();
-        const std::uint64_t heap_allocations = heap.allocations();
-        CHECK(B::counts().device_allocations.created == allocations);
-        CHECK(B::counts().streams.created + B::counts().events.created == objects);
-        CHECK(heap_allocations == 0);
-    }
 }
 
 TEST_CASE("detector: what does not fit is refused in one sentence") {
