@@ -129,11 +129,11 @@ TEST_CASE("RaggedBatch: work on the device makes rows, or refuses with what it n
     CHECK(batch.counts_and_wait(stream) == RaggedCounts{0, 0, 0, 11});
     const std::string values = text_of([&] { batch.require_valid_and_wait(stream); });
     CHECK(contains(values, "room for 3 rows and 10 values"));
-    CHECK(contains(values, "11 were needed"));
+    CHECK(contains(values, "11 values, or rows, were needed"));
     CHECK_FALSE(text_of([&] { (void)to_lists_and_wait(stream, batch); }).empty());
 
     make({1, 1, 1, 1});
-    CHECK(contains(text_of([&] { batch.require_valid_and_wait(stream); }), "4 were needed"));
+    CHECK(contains(text_of([&] { batch.require_valid_and_wait(stream); }), "4 values, or rows, were needed"));
 
     make({1}); // and it can be used again
     CHECK(to_lists_and_wait(stream, batch) == Lists<Number>{{0}});

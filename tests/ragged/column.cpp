@@ -95,4 +95,8 @@ TEST_CASE("RaggedColumn: too little room") {
                    "room for 10 values, and the column for 9"));
     CHECK(contains(text_of([&] { (void)column.view_over(batch); }),
                    "room for 9 values and the batch whose rows it shares for 10"));
+    packer.pack(Lists<float>{std::vector<float>(10)});
+    packer.copy_to(stream, batch);
+    CHECK(contains(text_of([&] { (void)to_lists_and_wait(stream, batch, column); }),
+                   "the rows hold 10 values, and the column has room for 9"));
 }

@@ -175,6 +175,24 @@ TEST_CASE("reshape: there and back") {
     expect(stream, "through lengths", back, expected);
 }
 
+TEST_CASE("reshape: rows are cut on purpose by their prefix") {
+    const BasicStream<B> stream;
+    const RaggedCapacity room{3, 10};
+    Operand<Number> in(stream, room);
+    RaggedBatch<Number, B> cut(room, stream);
+    Numbers<Number> padded(stream, 6);
+    Numbers<std::int64_t> refused(stream, 1);
+    RaggedWorkspace<B> workspace(room, stream);
+    in.load(stream, {{1, 2, 3, 4}, {}, {5}});
+    ragged::to_padded(stream, padded.memory, in.view(), 2, 9u, refused.memory);
+    CHECK(refused.read(stream) == std::vector<std::int64_t>{4});
+    CHECK(padded.read(stream) == std::vector<Number>(6, 9));
+    ragged::prefix(stream, cut, in.view(), 2, workspace);
+    ragged::to_padded(stream, padded.memory, cut.view(), 2, 9u, refused.memory);
+    CHECK(refused.read(stream) == std::vector<std::int64_t>{0});
+    CHECK(padded.read(stream) == std::vector<Number>{1, 2, 9, 9, 5, 9});
+}
+
 TEST_CASE("reshape: rows with a mask refuse a workspace with too little room") {
     const BasicStream<B> stream;
     Numbers<std::uint8_t> padded(stream, 1 << 22), mask(stream, 1 << 22);

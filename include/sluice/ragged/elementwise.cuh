@@ -8,17 +8,19 @@
 
 namespace sluice::ragged {
 
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows);
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows, detail::RaggedValues<Cuda> Other>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
+          detail::RaggedValues<Cuda> Other>
 void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Other& other);
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows, detail::DeviceMemory<Cuda> Dense>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
+          detail::DeviceMemory<Cuda> Dense>
 void apply_by_row(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Dense& dense);
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows,
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
           detail::DeviceMemory<Cuda> Padded>
 void apply_padded(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
                   std::int64_t width, DeviceSpan<std::int64_t, Cuda> refused = {});
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void generate(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows);
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -142,25 +144,27 @@ void fill_rows(CudaStreamRef stream, const F& f, U* out, RaggedView<const T> row
 
 } // namespace detail
 
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows) {
     detail::apply_into(stream, f, out, detail::input_view(rows));
 }
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows, detail::RaggedValues<Cuda> Other>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
+          detail::RaggedValues<Cuda> Other>
 void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Other& other) {
     detail::apply_into(stream, f, out, detail::input_view(rows), other);
 }
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows, detail::DeviceMemory<Cuda> Dense>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
+          detail::DeviceMemory<Cuda> Dense>
 void apply_by_row(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Dense& dense) {
     detail::apply_by_row_into(stream, f, out, detail::input_view(rows), dense);
 }
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows,
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
           detail::DeviceMemory<Cuda> Padded>
 void apply_padded(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
                   std::int64_t width, DeviceSpan<std::int64_t, Cuda> refused) {
     detail::apply_padded_into(stream, f, out, detail::input_view(rows), padded, width, refused);
 }
-template <class F, detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void generate(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows) {
     detail::generate_into(stream, f, out, detail::input_view(rows));
 }

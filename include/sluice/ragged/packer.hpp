@@ -148,7 +148,7 @@ public:
 
     /// Gives `batch` the rows held, in the order of `stream`, with one copy. It is as long as what is held,
     /// or, while the stream is being captured, the whole block: replays bring over whatever the block holds
-    /// when they come to it, so the packer must outlive them, stay where it is, and keep its capacity. Throws
+    /// when they come to it, so packer and batch must outlive them, and the packer keep its capacity. Throws
     /// `Error` when the capacities differ.
     void copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& batch) const;
 

@@ -7,17 +7,17 @@
 
 namespace sluice::ragged {
 
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void mean(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void max(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void min(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void argmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -107,30 +107,30 @@ void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, R
 
 } // namespace detail
 
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into_sums<detail::SumOf>(stream, "sum", out, detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void mean(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into_sums<detail::MeanOf>(stream, "mean", out, detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void max(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
         stream, "max", out, detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void min(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
         stream, "min", out, detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void argmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(stream, "argmax", out,
                                                                     detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Cuda> Out, detail::RaggedInput Rows>
+template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(stream, "logsumexp", out,
                                                                        detail::input_view(rows), workspace);

@@ -7,9 +7,9 @@
 
 namespace sluice::ragged {
 
-template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void softmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows,
                    RaggedWorkspace<Cuda>* workspace = nullptr);
 
@@ -257,11 +257,11 @@ void transform_rows(CudaStreamRef stream, const Op& op, typename Op::Stored* out
 
 } // namespace detail
 
-template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void softmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::softmax_into(stream, out, detail::input_view(rows), workspace);
 }
-template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
     detail::exclusive_sum_into(stream, out, detail::input_view(rows), workspace);
 }

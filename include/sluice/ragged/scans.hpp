@@ -18,11 +18,11 @@ namespace sluice::ragged {
 
 /// `out` = exp(value - m) / Σ exp(value - m) in each row, with m the row's greatest value. A row that holds a NaN or
 /// +infinity, or nothing but -infinity, becomes NaN in part or whole. Values and `out` are both float or both double.
-template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
 void softmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
 
 /// `out` = the sum of the values before this one in its row, 0 for the first, in the type of `out`'s elements.
-template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
 void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows,
                    RaggedWorkspace<Host>* workspace = nullptr);
 
@@ -96,11 +96,11 @@ void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows, Works
 
 } // namespace detail
 
-template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
 void softmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
     detail::softmax_into(stream, out, detail::input_view(rows), workspace);
 }
-template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
 void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
     detail::exclusive_sum_into(stream, out, detail::input_view(rows), workspace);
 }

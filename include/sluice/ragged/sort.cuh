@@ -13,10 +13,10 @@
 
 namespace sluice::ragged {
 
-template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void sort(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>& workspace,
           Order order = Order::ascending);
-template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RowsOn<Cuda> Rows>
 void sort_with_positions(CudaStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
                          RaggedWorkspace<Cuda>& workspace, Order order = Order::ascending);
 
@@ -62,11 +62,11 @@ void sort_rows(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorkspa
 
 } // namespace detail
 
-template <detail::RaggedValues<Cuda> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
 void sort(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>& workspace, Order order) {
     detail::sort_into(stream, out, nullptr, detail::input_view(rows), workspace, order);
 }
-template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RaggedInput Rows>
+template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RowsOn<Cuda> Rows>
 void sort_with_positions(CudaStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
                          RaggedWorkspace<Cuda>& workspace, Order order) {
     const auto view = detail::input_view(rows);

@@ -24,13 +24,13 @@ enum class Order { ascending, descending };
 
 /// `out` = the values of each row in order. Throws `Error` when `out` or the workspace is too small, or `out` is
 /// `rows` itself.
-template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
 void sort(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>& workspace,
           Order order = Order::ascending);
 
 /// The same, and where each value was in its row, from 0 on, into `positions`, which is like `out` but of
 /// `std::int64_t`.
-template <detail::RaggedValues<Host> Out, detail::RaggedValues<Host> Positions, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RaggedValues<Host> Positions, detail::RowsOn<Host> Rows>
 void sort_with_positions(HostStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
                          RaggedWorkspace<Host>& workspace, Order order = Order::ascending);
 
@@ -151,11 +151,11 @@ std::int64_t* positions_for(Positions& positions, RaggedView<const T> rows) {
 
 } // namespace detail
 
-template <detail::RaggedValues<Host> Out, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
 void sort(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>& workspace, Order order) {
     detail::sort_into(stream, out, nullptr, detail::input_view(rows), workspace, order);
 }
-template <detail::RaggedValues<Host> Out, detail::RaggedValues<Host> Positions, detail::RaggedInput Rows>
+template <detail::RaggedValues<Host> Out, detail::RaggedValues<Host> Positions, detail::RowsOn<Host> Rows>
 void sort_with_positions(HostStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
                          RaggedWorkspace<Host>& workspace, Order order) {
     const auto view = detail::input_view(rows);

@@ -62,8 +62,8 @@ class RaggedWorkspace {
 public:
     using backend = B;
 
-    /// What every operation of the library needs at most, whatever the type of the values: sorting needs most, and sorts
-    /// numbers of up to 8 bytes.
+    /// What every operation of the library needs at most, whatever the type of the values: sorting needs most,
+    /// and sorts numbers of up to 8 bytes.
     static constexpr std::size_t default_bytes_per_value = 48;
 
     /// For batches of that capacity, in operands and results: an operation that finds too little throws

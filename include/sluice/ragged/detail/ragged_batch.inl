@@ -72,7 +72,7 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
     const std::string room = detail::ragged_amount(capacity_.rows, capacity_.values);
     if (held.refused != 0) {
         throw Error("a ragged batch with room for " + room +
-                    " holds no result: " + std::to_string(held.refused) + " were needed");
+                    " holds no result: " + std::to_string(held.refused) + " values, or rows, were needed");
     }
     if (held.rows < 0 || held.rows > capacity_.rows || held.values < 0 || held.values > capacity_.values) {
         throw Error("a ragged batch with room for " + room + " says that it holds " +

@@ -86,8 +86,13 @@ auto* elements_for_values(const char* operation, const char* what, R& range, Rag
     }
 }
 
+/// Rows that work of the backend `B` may read: a batch of its memory, or a view, which does not say whose it is.
+template <class R, class B>
+concept RowsOn = RaggedInput<R> &&
+    (is_view<std::remove_cvref_t<R>> || std::is_same_v<typename std::remove_cvref_t<R>::backend, B>);
+
 /// What may stand for values over the rows of an input.
 template <class R, class B>
-concept RaggedValues = RaggedInput<R> || DeviceMemory<R, B>;
+concept RaggedValues = RowsOn<R, B> || DeviceMemory<R, B>;
 
 } // namespace sluice::ragged::detail
