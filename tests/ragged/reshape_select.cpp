@@ -42,7 +42,7 @@ struct Selections {
             const std::uint32_t density = random.below(5);
             std::vector<std::uint8_t> values(count);
             for (std::uint8_t& value : values)
-                value = random.below(4) < density ? static_cast<std::uint8_t>(1u << random.below(8)) : 0;
+                value = random.below(4) < density ? static_cast<std::uint8_t>(1u << random.below(8)) : std::uint8_t{0};
             return values;
         };
         keep.load(stream, bytes(keep.memory.size()));
