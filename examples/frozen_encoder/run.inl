@@ -1,15 +1,14 @@
 // The body of run.hpp, for the files that make it for one backend each.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
 #include <iomanip>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include <common/bad_input.hpp>
+#include <common/training.hpp>
 #include <frozen_encoder/evaluate.hpp>
 #include <frozen_encoder/pretrain.hpp>
 #include <frozen_encoder/run.hpp>
@@ -52,19 +51,6 @@ inline std::vector<nn::NamedTensor> scaled(std::vector<nn::NamedTensor> tensors,
             value *= gain;
     }
     return tensors;
-}
-
-/// All that a run leaves behind: its losses, then its weights.
-inline std::vector<float> results_of(const Training& training, const std::vector<nn::NamedTensor>& weights) {
-    std::vector<float> results = training.losses;
-    for (const nn::NamedTensor& tensor : weights) {
-        results.insert(results.end(), tensor.values.begin(), tensor.values.end());
-    }
-    return results;
-}
-
-inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 } // namespace detail
@@ -118,25 +104,13 @@ examples::Report run(const Options& options, std::ostream& out) {
     nn::Decoder<B> decoder = detail::make_decoder<B>(plan, options);
     const std::vector<nn::NamedTensor> first_weights =
         detail::scaled(decoder.weights(stream), plan.first_weight_gain);
-    std::optional<std::vector<float>> serial_results;
+    examples::TrainingRuns runs;
     for (const sluice::Schedule schedule : options.schedules) {
         decoder.load(stream, first_weights);
-        const Training training = train(workload, encoder, decoder, schedule, options.workers);
-        std::vector<float> results = detail::results_of(training, decoder.weights(stream));
-
-        examples::RunResult& run = report.runs.emplace_back();
-        run.schedule = to_string(schedule);
-        run.steps_per_second = static_cast<double>(plan.steps) / training.seconds;
-        run.step_microseconds = 1e6 * training.seconds / static_cast<double>(plan.steps);
-        run.loss_first = training.losses.front();
-        run.loss_last = training.losses.back();
-        if (serial_results)
-            run.identical_to_serial = detail::same_bits(*serial_results, results);
-        if (schedule == sluice::Schedule::serial) {
-            run.identical_to_serial = true;
-            serial_results = std::move(results);
-        }
+        const examples::Training training = train(workload, encoder, decoder, schedule, options.workers);
+        runs.add(schedule, training, plan.steps, decoder.weights(stream));
     }
+    report.runs = runs.runs();
     examples::print_table(report, out);
 
     if (digits) {

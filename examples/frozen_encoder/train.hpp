@@ -2,26 +2,18 @@
 /// The experiment's heart: a frozen encoder and a trained decoder as the stages of a pipeline.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include <common/progress.hpp>
+#include <common/training.hpp>
 #include <frozen_encoder/workload.hpp>
 #include <nn/decoder.hpp>
 #include <nn/encoder.hpp>
 #include <sluice/sluice.hpp>
 
 namespace frozen_encoder {
-
-/// What training under one schedule gave.
-struct Training {
-    std::vector<float> losses; ///< one a step, warm-up included
-    double seconds = 0;        ///< of the timed steps
-};
 
 /// A batch on the host. The learning rate is a part of it: what changes from step to step travels as data, in memory
 /// that stays where it is, so that a step that is captured once serves for all of them.
@@ -48,14 +40,14 @@ struct Features {
 
 /// Trains `decoder` from its present weights on the workload's batches, in order.
 template <sluice::Backend B>
-Training train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>& decoder,
-               sluice::Schedule schedule, int workers) {
+examples::Training train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>& decoder,
+                         sluice::Schedule schedule, int workers) {
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const Plan& plan = workload.plan();
     const std::size_t steps = plan.warmup + plan.steps;
 
-    Training training;
+    examples::Training training;
     training.losses.reserve(steps);
     sluice::Readback<float, B> losses{
         1, [&](std::size_t, std::span<const float> loss) { training.losses.push_back(loss[0]); }};
@@ -88,18 +80,7 @@ Training train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>
         },
         sluice::SourceOptions<B>{.workers = workers, .slots = workers + 3, .batches = steps}};
 
-    examples::Progress progress(to_string(schedule), static_cast<std::int64_t>(steps));
-    auto start = std::chrono::steady_clock::now();
-    for (auto& batch : source) {
-        if (batch.index() == plan.warmup) {
-            pipeline.finish();
-            start = std::chrono::steady_clock::now();
-        }
-        pipeline.submit(batch);
-        progress.update(static_cast<std::int64_t>(batch.index() + 1));
-    }
-    pipeline.finish();
-    training.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
     losses.finish();
     return training;
 }

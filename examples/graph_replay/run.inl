@@ -1,13 +1,12 @@
 // The body of run.hpp, for the files that make it for one backend each.
 #pragma once
 
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <ostream>
 #include <string>
-#include <vector>
 
+#include <common/bits.hpp>
 #include <common/text.hpp>
 #include <graph_replay/chain.hpp>
 #include <graph_replay/learning_rate.hpp>
@@ -19,10 +18,6 @@
 
 namespace graph_replay {
 namespace detail {
-
-inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 inline examples::RunResult run_result(const char* schedule, const std::string& part,
                                       const Measured& measured) {
@@ -67,7 +62,7 @@ void compare(Part&& part, const Options& options, const Plan& plan, examples::Re
         row.replays = static_cast<std::size_t>(graphed.counters.replays);
         row.refusal = graphed.refusal;
         if (eager)
-            row.same_bits = same_bits(eager->results, graphed.results);
+            row.same_bits = examples::same_bits(eager->results, graphed.results);
         examples::RunResult& run = report.runs.emplace_back(run_result("graphed", row.part, graphed));
         run.identical_to_serial = row.same_bits;
         add_graph_values(graphed, run);

@@ -2,17 +2,18 @@
 /// Training under each schedule, and what came of it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
-#include <cstring>
 #include <iomanip>
-#include <optional>
 #include <ostream>
-#include <string>
+#include <span>
 #include <type_traits>
 #include <vector>
 
 #include <common/picture.hpp>
 #include <common/report.hpp>
+#include <common/training.hpp>
 #include <masked_giou/evaluate.hpp>
 #include <masked_giou/train.hpp>
 
@@ -45,18 +46,6 @@ inline std::vector<nn::NamedTensor> first_weights(std::vector<nn::NamedTensor> t
                   last_bias.values.begin() + static_cast<std::ptrdiff_t>(4 * box));
     }
     return tensors;
-}
-
-/// All that a run leaves behind: its losses, then its weights.
-inline std::vector<float> results_of(const Training& training, const std::vector<nn::NamedTensor>& weights) {
-    std::vector<float> results = training.losses;
-    for (const nn::NamedTensor& tensor : weights)
-        results.insert(results.end(), tensor.values.begin(), tensor.values.end());
-    return results;
-}
-
-inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 /// The mean loss of the first or the last steps, since a single batch's says little.
@@ -93,33 +82,21 @@ void run_train(const Options& options, examples::Report& report, std::ostream& o
     sluice::BasicStream<B> stream;
     const std::vector<nn::NamedTensor> first = first_weights(detector.weights(stream), sizes);
 
-    std::vector<examples::RunResult> runs;
-    std::optional<std::vector<float>> serial_results;
+    examples::TrainingRuns runs;
     for (const sluice::Schedule schedule : options.schedules) {
         detector.load(stream, first);
-        const Training training = train(workload, detector, schedule, options.workers);
-        std::vector<float> results = results_of(training, detector.weights(stream));
-
+        const examples::Training training = train(workload, detector, schedule, options.workers);
         const std::span<const float> losses = training.losses;
         const std::size_t some = std::min<std::size_t>(losses.size(), 20);
-        examples::RunResult& run = runs.emplace_back();
-        run.schedule = to_string(schedule);
-        run.steps_per_second = static_cast<double>(plan.steps) / training.seconds;
-        run.step_microseconds = 1e6 * training.seconds / static_cast<double>(plan.steps);
+        examples::RunResult& run = runs.add(schedule, training, plan.steps, detector.weights(stream));
         run.loss_first = mean_loss(losses.first(some));
         run.loss_last = mean_loss(losses.last(some));
         run.extra.emplace_back("part", "train");
-        if (serial_results)
-            run.identical_to_serial = same_bits(*serial_results, results);
-        if (schedule == sluice::Schedule::serial) {
-            run.identical_to_serial = true;
-            serial_results = std::move(results);
-        }
     }
     examples::Report table = report;
-    table.runs = runs;
+    table.runs = runs.runs();
     examples::print_table(table, out);
-    report.runs.insert(report.runs.end(), runs.begin(), runs.end());
+    report.runs.insert(report.runs.end(), table.runs.begin(), table.runs.end());
 
     const Evaluation evaluation = evaluate(workload, detector);
     report.mean_iou = evaluation.iou.mean();

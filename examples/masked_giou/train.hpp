@@ -3,14 +3,12 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include <common/progress.hpp>
+#include <common/training.hpp>
 #include <masked_giou/workload.hpp>
 #include <nn/boxes/losses.hpp>
 #include <nn/detector.hpp>
@@ -18,12 +16,6 @@
 #include <sluice/sluice.hpp>
 
 namespace masked_giou {
-
-/// What training under one schedule gave.
-struct Training {
-    std::vector<float> losses; ///< one a step, warm-up included
-    double seconds = 0;        ///< of the timed steps
-};
 
 /// Rows and values of a batch, at most.
 inline sluice::RaggedCapacity capacity_of(const DetectionWorkload& workload) {
@@ -68,15 +60,15 @@ struct DeviceBatch {
 
 /// Trains `detector` from its present weights on the workload's batches, in order.
 template <sluice::Backend B>
-Training train(const DetectionWorkload& workload, nn::Detector<B>& detector, sluice::Schedule schedule,
-               int workers) {
+examples::Training train(const DetectionWorkload& workload, nn::Detector<B>& detector,
+                         sluice::Schedule schedule, int workers) {
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const TrainingPlan& plan = workload.plan();
     const std::size_t width = detector.options().max_boxes;
     const std::size_t steps = plan.warmup + plan.steps;
 
-    Training training;
+    examples::Training training;
     training.losses.reserve(steps);
     sluice::Readback<float, B> losses{
         1, [&](std::size_t, std::span<const float> loss) { training.losses.push_back(loss[0]); }};
@@ -115,18 +107,7 @@ Training train(const DetectionWorkload& workload, nn::Detector<B>& detector, slu
         [&](std::size_t index, HostBatch<B>& out) { out.fill(workload, index); },
         sluice::SourceOptions<B>{.workers = workers, .slots = workers + 3, .batches = steps}};
 
-    examples::Progress progress(to_string(schedule), static_cast<std::int64_t>(steps));
-    auto start = std::chrono::steady_clock::now();
-    for (auto& batch : source) {
-        if (batch.index() == plan.warmup) {
-            pipeline.finish();
-            start = std::chrono::steady_clock::now();
-        }
-        pipeline.submit(batch);
-        progress.update(static_cast<std::int64_t>(batch.index() + 1));
-    }
-    pipeline.finish();
-    training.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
     losses.finish();
     return training;
 }

@@ -1,0 +1,75 @@
+/// \file
+/// What the trainings of the examples share: their loop, and the comparison of their runs.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <common/training.hpp>
+
+using namespace examples;
+
+namespace {
+
+struct Tensor {
+    std::vector<float> values;
+};
+
+struct Batch {
+    std::size_t number;
+    [[nodiscard]] std::size_t index() const { return number; }
+};
+
+/// Writes down what it is told.
+struct Pipeline {
+    std::string calls;
+    void submit(const Batch& batch) { calls += std::to_string(batch.index()); }
+    void finish() { calls += "f"; }
+};
+
+std::string calls_with(std::size_t warmup, std::size_t steps) {
+    std::vector<Batch> source;
+    for (std::size_t i = 0; i < warmup + steps; ++i)
+        source.push_back({i});
+    Pipeline pipeline;
+    CHECK(run_batches(source, pipeline, "", warmup, steps) >= 0.0);
+    return pipeline.calls;
+}
+
+} // namespace
+
+TEST_CASE("bits are the same for the same NaN, and not for zeros of two signs") {
+    CHECK(same_bits({}, {}));
+    CHECK(same_bits({1.0f, std::nanf("")}, {1.0f, std::nanf("")}));
+    CHECK_FALSE(same_bits({0.0f}, {-0.0f}));
+    CHECK_FALSE(same_bits({1.0f}, {1.0f, 1.0f}));
+    CHECK_FALSE(same_bits({1.0f}, {std::nextafter(1.0f, 2.0f)}));
+}
+
+TEST_CASE("the clock starts when the warm-up is done") {
+    CHECK(calls_with(2, 3) == "01f234f");
+    CHECK(calls_with(0, 1) == "f0f");
+}
+
+TEST_CASE("runs are compared with the serial one, losses and weights") {
+    const Training training{{4.0f, 3.0f, 2.0f}, 0.5};
+    const std::vector<Tensor> weights{{{1.0f}}, {{2.0f, 3.0f}}};
+    TrainingRuns runs;
+    CHECK_FALSE(runs.add(sluice::Schedule::graphed, training, 2, weights).identical_to_serial);
+    const RunResult serial = runs.add(sluice::Schedule::serial, training, 2, weights);
+    CHECK(serial.schedule == "serial");
+    CHECK(serial.steps_per_second == 4.0);
+    CHECK(serial.step_microseconds == 250'000.0);
+    CHECK(serial.loss_first == 4.0);
+    CHECK(serial.loss_last == 2.0);
+    CHECK(serial.identical_to_serial == true);
+    CHECK(runs.add(sluice::Schedule::overlapped, {training.losses, 0.25}, 2, weights).identical_to_serial ==
+          true);
+    const Training other{{4.0f, 3.5f, 2.0f}, 0.5};
+    CHECK(runs.add(sluice::Schedule::overlapped, other, 2, weights).identical_to_serial == false);
+    const std::vector<Tensor> others{{{1.0f}}, {{2.0f, 3.5f}}};
+    CHECK(runs.add(sluice::Schedule::graphed, training, 2, others).identical_to_serial == false);
+    CHECK(runs.runs().size() == 5);
+}
