@@ -42,7 +42,8 @@ struct Selections {
             const std::uint32_t density = random.below(5);
             std::vector<std::uint8_t> values(count);
             for (std::uint8_t& value : values)
-                value = random.below(4) < density ? static_cast<std::uint8_t>(1u << random.below(8)) : std::uint8_t{0};
+                value = random.below(4) < density ? static_cast<std::uint8_t>(1u << random.below(8))
+                                                  : std::uint8_t{0};
             return values;
         };
         keep.load(stream, bytes(keep.memory.size()));
@@ -267,10 +268,11 @@ TEST_CASE("reshape: selections refuse what makes no sense") {
     Numbers<std::int64_t> three(stream, 3);
     const RaggedView<const Number> view = in.view();
     const auto text = [&](auto&& call) { return text_of([&] { call(); }); };
-    CHECK(contains(text([&] { ragged::slice(stream, out, view, -1, 2, workspace); }), "from -1 up to 2"));
+    CHECK(contains(text([&] { ragged::slice(stream, out, view, -1, 2, workspace); }),
+                   "ragged::slice: from -1 up to 2"));
     CHECK(
         contains(text([&] { ragged::slice_within(stream, out, view, 3, 2, workspace); }), "from 3 up to 2"));
-    CHECK(contains(text([&] { ragged::prefix(stream, out, view, -2, workspace); }), "prefix: -2"));
+    CHECK(contains(text([&] { ragged::prefix(stream, out, view, -2, workspace); }), "ragged::prefix: -2"));
     CHECK(contains(text([&] { ragged::repeat(stream, out, view, -3, workspace); }), "repeat: -3"));
     CHECK(contains(text([&] { ragged::reorder(stream, out, view, three.memory, workspace); }),
                    "expected at least 4"));

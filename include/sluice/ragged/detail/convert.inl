@@ -106,7 +106,7 @@ struct FullRows {
 
 inline void require_width(const char* what, std::int64_t width) {
     if (width < 1) {
-        throw Error(std::string(what) + ": a width of " + std::to_string(width) +
+        throw Error("ragged::" + std::string(what) + ": a width of " + std::to_string(width) +
                     " was given, expected at least 1");
     }
 }
@@ -115,14 +115,15 @@ inline void require_width(const char* what, std::int64_t width) {
 inline void require_table(const char* what, std::size_t size, std::int64_t rows, std::int64_t width) {
     const auto columns = static_cast<std::size_t>(width);
     if (size % columns != 0 || size / columns != static_cast<std::size_t>(rows)) {
-        throw Error(std::string(what) + ": " + std::to_string(size) + " elements were given, expected " +
-                    std::to_string(rows) + " rows of " + std::to_string(width));
+        throw Error("ragged::" + std::string(what) + ": " + std::to_string(size) +
+                    " elements were given, expected " + std::to_string(rows) + " rows of " +
+                    std::to_string(width));
     }
 }
 
 inline void require_rows(const char* what, std::int64_t given, std::int64_t room) {
     if (given > room) {
-        throw Error(std::string(what) + ": " + std::to_string(given) +
+        throw Error("ragged::" + std::string(what) + ": " + std::to_string(given) +
                     " rows were given, and there is room for " + std::to_string(room));
     }
 }
@@ -202,7 +203,7 @@ void from_padded_mask(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& 
     reshaping::require_width("from_padded_mask", width);
     const auto size = static_cast<std::int64_t>(padded.size());
     if (size % width != 0) {
-        throw Error("from_padded_mask: " + std::to_string(size) +
+        throw Error("ragged::from_padded_mask: " + std::to_string(size) +
                     " values were given, expected a multiple of the width " + std::to_string(width));
     }
     reshaping::require_same("from_padded_mask: the mask", mask.size(), size);

@@ -107,7 +107,7 @@ template <class Plan, class T, Backend B>
 void join(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
           std::span<const RaggedView<const T>> parts, RaggedWorkspace<B>& workspace) {
     if (parts.empty() || parts.size() > most_parts) {
-        throw Error(std::string(what) + ": " + std::to_string(parts.size()) +
+        throw Error("ragged::" + std::string(what) + ": " + std::to_string(parts.size()) +
                     " batches were given, expected 1 to " + std::to_string(most_parts));
     }
     const RaggedTarget<T> target = out.target();

@@ -63,7 +63,7 @@ void bucket_by_length(const S& stream,
     using B = reshaping::BackendOf<S>;
     reshaping::require_elements("bucket_by_length: the order", order.size(), in.row_capacity());
     if (bounds.size() > most_bucket_bounds) {
-        throw Error("bucket_by_length: " + std::to_string(bounds.size()) +
+        throw Error("ragged::bucket_by_length: " + std::to_string(bounds.size()) +
                     " bounds were given, expected at most " + std::to_string(most_bucket_bounds));
     }
     const auto number = static_cast<std::int64_t>(bounds.size());
@@ -71,7 +71,7 @@ void bucket_by_length(const S& stream,
     reshaping::BucketKeys keys{in.offsets(), in.counts_pointer(), {}, static_cast<int>(number)};
     for (std::size_t b = 0; b < bounds.size(); ++b) {
         if (b > 0 && bounds[b] <= bounds[b - 1]) {
-            throw Error("bucket_by_length: bound " + std::to_string(bounds[b]) + " comes after " +
+            throw Error("ragged::bucket_by_length: bound " + std::to_string(bounds[b]) + " comes after " +
                         std::to_string(bounds[b - 1]) + ", expected bounds that increase");
         }
         keys.bounds[b] = bounds[b];

@@ -210,9 +210,10 @@ template <detail::Integers Mask>
 void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask) {
     clear();
     const auto real = std::span(mask);
-    if (width < 1)
+    if (width < 1) {
         throw Error("RaggedPacker::pack_masked: rows have a width of " + std::to_string(width) +
                     "; expected 1 or more");
+    }
     if (real.size() != padded.size()) {
         throw Error("RaggedPacker::pack_masked: the mask holds " + std::to_string(real.size()) +
                     " elements and the padded array " + std::to_string(padded.size()) +

@@ -299,7 +299,7 @@ private:
 template <class T, class U>
 void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedView<U>& in) {
     if (out.counts == in.counts_pointer()) {
-        throw Error(std::string(what) +
+        throw Error("ragged::" + std::string(what) +
                     ": the result and an operand are the same batch; expected another batch for the result");
     }
 }
@@ -307,14 +307,14 @@ void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedVie
 /// Throws `Error` unless there are as many elements as needed.
 inline void require_elements(const char* what, std::size_t given, std::int64_t needed) {
     if (given < static_cast<std::size_t>(needed)) {
-        throw Error(std::string(what) + ": " + std::to_string(given) +
+        throw Error("ragged::" + std::string(what) + ": " + std::to_string(given) +
                     " elements were given, expected at least " + std::to_string(needed));
     }
 }
 inline void require_same(const char* what, std::size_t given, std::int64_t expected) {
     if (given != static_cast<std::size_t>(expected)) {
-        throw Error(std::string(what) + ": " + std::to_string(given) + " elements were given, expected " +
-                    std::to_string(expected));
+        throw Error("ragged::" + std::string(what) + ": " + std::to_string(given) +
+                    " elements were given, expected " + std::to_string(expected));
     }
 }
 

@@ -139,14 +139,16 @@ void repeat_by(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& ou
 
 inline void require_range(const char* what, std::int64_t first, std::int64_t last) {
     if (first < 0 || last < first) {
-        throw Error(std::string(what) + ": from " + std::to_string(first) + " up to " + std::to_string(last) +
+        throw Error("ragged::" + std::string(what) + ": from " + std::to_string(first) + " up to " +
+                    std::to_string(last) +
                     " was asked for, expected 0 or more, and no end before the beginning");
     }
 }
 
 inline void require_not_negative(const char* what, std::int64_t given) {
     if (given < 0)
-        throw Error(std::string(what) + ": " + std::to_string(given) + " was given, expected 0 or more");
+        throw Error("ragged::" + std::string(what) + ": " + std::to_string(given) +
+                    " was given, expected 0 or more");
 }
 
 template <class T, Backend B, class Plan>
