@@ -74,6 +74,26 @@ TEST_CASE("masked_giou gets the same mean from all six variants, launched and re
     }
 }
 
+TEST_CASE("masked_giou gets 0 from a batch without boxes") {
+    const Outcome outcome = program.run(" --part losses --batch 1 --boxes 1 --steps 1 --warmup 0 --seed 1");
+    INFO(outcome.errors);
+    REQUIRE(outcome.code == 0);
+    REQUIRE(outcome.report.at("losses_boxes") == 0);
+    const std::vector<nlohmann::json> losses = runs_of(outcome.report, "losses");
+    REQUIRE(losses.size() == 2 * 2 * 6);
+    for (const nlohmann::json& loss : losses) {
+        INFO(loss.at("variant"), ", ", loss.at("pass"), ", ", loss.at("schedule"));
+        CHECK(loss.at("loss_first") == 0.0);
+        CHECK(loss.at("identical_to_serial") == true);
+    }
+    // Nothing to copy row by row is nothing to capture, and said so.
+    const std::vector<nlohmann::json> copies = runs_of(outcome.report, "copies");
+    REQUIRE(copies.size() == 2 * 3);
+    CHECK(copies[1].at("variant") == "separate");
+    CHECK(copies[1].at("copies") == 0);
+    CHECK(copies[1].at("refusals") == 1);
+}
+
 TEST_CASE("masked_giou copies targets separately, padded and packed") {
     const Outcome outcome = program.run(brief + " --part losses");
     INFO(outcome.errors);
