@@ -57,7 +57,8 @@ struct DefaultTexts {
 /// parsed, and a bad one throws BadInput with what was expected.
 void add_common_options(CLI::App& app, CommonOptions& options, const DefaultTexts& defaults);
 
-// For an example's own options. What they are told is checked when it is parsed, and BadInput names the option.
+// For an example's own options. What they are told is checked when it is parsed, and BadInput names the
+// option.
 
 /// An option with a value, which `assign` gets as text. `type` stands for the value in `--help`.
 void add_option(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,

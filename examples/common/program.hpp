@@ -13,8 +13,8 @@
 
 namespace examples {
 
-/// The whole of an experiment's `main`: reads the options, runs on the backend that they ask for, and writes the report
-/// where they say. Returns the exit code, as `run_main` does.
+/// The whole of an experiment's `main`: reads the options, runs on the backend that they ask for, and writes
+/// the report where they say. Returns the exit code, as `run_main` does.
 ///
 /// \param parse `std::optional<int> parse(int, char**, Options&)`; an exit code when the program is to end at once
 /// \param run   callable as `run.template operator()<B>(const Options&, std::ostream&)`, which returns the report

@@ -23,8 +23,8 @@ struct Training {
     double seconds = 0;        ///< of the timed steps
 };
 
-/// Submits all batches of `source` to `pipeline`, `warmup` of them and then `steps` timed ones, and waits until they
-/// are done. Shows how far it is under `title`. Returns the seconds that the timed ones took.
+/// Submits all batches of `source` to `pipeline`, `warmup` of them and then `steps` timed ones, and waits
+/// until they are done. Shows how far it is under `title`. Returns the seconds that the timed ones took.
 template <class Source, class Pipeline>
 double run_batches(Source& source, Pipeline& pipeline, const std::string& title, std::size_t warmup,
                    std::size_t steps) {
@@ -46,9 +46,9 @@ double run_batches(Source& source, Pipeline& pipeline, const std::string& title,
 /// The report's runs of one training under several schedules, each from the same first weights.
 class TrainingRuns {
 public:
-    /// Adds the run of `steps` timed steps under `schedule`, which left `weights` (tensors with `values`) behind. Its
-    /// losses and weights are compared with those of the serial run, if that one came before. First and last loss are
-    /// those of single steps.
+    /// Adds the run of `steps` timed steps under `schedule`, which left `weights` (tensors with `values`)
+    /// behind. Its losses and weights are compared with those of the serial run, if that one came before.
+    /// First and last loss are those of single steps.
     template <class Tensors>
     RunResult& add(sluice::Schedule schedule, const Training& training, std::size_t steps,
                    const Tensors& weights) {

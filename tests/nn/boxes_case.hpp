@@ -1,5 +1,5 @@
-// What the tests of the box losses share: boxes and rows of random lengths, and the formulas once more, in plain loops in
-// float64.
+// What the tests of the box losses share: boxes and rows of random lengths, and the formulas once more, in
+// plain loops in float64.
 #pragma once
 
 #include <algorithm>
@@ -137,8 +137,8 @@ struct BoxCase {
     }
 };
 
-/// A box with edges at whole numbers plus `fraction` from 0 to 59, with sides of at least 4. All types hold a half
-/// exactly there.
+/// A box with edges at whole numbers plus `fraction` from 0 to 59, with sides of at least 4. All types hold a
+/// half exactly there.
 template <class T>
 nn::Box<T> random_box(Random& random, float fraction) {
     const auto edge = [&](std::size_t least, std::size_t most) {
@@ -150,8 +150,8 @@ nn::Box<T> random_box(Random& random, float fraction) {
                                         y1 + static_cast<float>(random.between(4, 9))});
 }
 
-/// Predictions lie between the targets' edges, so that no two edges meet. Half of them overlap their target, or
-/// all: the article's formula is steep for the others, and its gradient more than a `Half` holds.
+/// Predictions lie between the targets' edges, so that no two edges meet. Half of them overlap their target,
+/// or all: the article's formula is steep for the others, and its gradient more than a `Half` holds.
 template <class P, class U>
 BoxCase<P, U> random_case(Random& random, std::size_t rows, std::size_t width, bool all_overlap = false) {
     BoxCase<P, U> result;
@@ -219,8 +219,8 @@ Found found_by(const Stream& stream, const BoxCase<P, U>& boxes, float scale, co
     return {value, numbers_of(host(stream, gradient))};
 }
 
-/// Calls `check(name, found, tolerance)` for all six variants, each with mean and gradient. The tolerance is larger
-/// for the padded one, whose steps hand rounded numbers to each other.
+/// Calls `check(name, found, tolerance)` for all six variants, each with mean and gradient. The tolerance is
+/// larger for the padded one, whose steps hand rounded numbers to each other.
 template <class G, class Formula, class P, class U, class Check>
 void for_all_variants(const Stream& stream, Formula formula, const BoxCase<P, U>& boxes, float scale,
                       const Check& check) {

@@ -1,4 +1,5 @@
-// What the tests of the detector share: small ones of random sizes, 16-bit numbers, and what is asked of results.
+// What the tests of the detector share: small ones of random sizes, 16-bit numbers, and what is asked of
+// results.
 #pragma once
 
 #include <cstddef>

@@ -109,9 +109,10 @@ TEST_CASE("detector: a step moves every weight against its gradient") {
                 all_moved.insert(all_moved.end(), moved.begin(), moved.end());
                 all_expected.insert(all_expected.end(), expected[i].begin(), expected[i].end());
             }
-            // Where factors are rounded, elements of a pool that are nearly equal change places, and sums near 0
-            // change signs before a ReLU; whole gradients then go elsewhere, and in networks as small as these a few
-            // of them are a large part of all. One that has nothing to do with the right one is off by more than 1.
+            // Where factors are rounded, elements of a pool that are nearly equal change places, and sums
+            // near 0 change signs before a ReLU; whole gradients then go elsewhere, and in networks as small
+            // as these a few of them are a large part of all. One that has nothing to do with the right one
+            // is off by more than 1.
             CHECK(relative_error(all_moved, all_expected) <= 0.5);
         }
     }

@@ -1,4 +1,5 @@
-// The detector in training: what it learns, the same bits again, as a graph and from saved weights, at no cost.
+// The detector in training: what it learns, the same bits again, as a graph and from saved weights, at no
+// cost.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,8 +19,8 @@ struct Trained {
     std::vector<float> weights;
 };
 
-/// Descends half the squared distance of an image's boxes from fixed ones, in the mean of all images; eagerly or as
-/// a graph.
+/// Descends half the squared distance of an image's boxes from fixed ones, in the mean of all images; eagerly
+/// or as a graph.
 Trained train(const nn::DetectorOptions& options, const std::vector<std::uint8_t>& bytes,
               const std::vector<float>& targets, std::size_t steps, bool graphed) {
     nn::Detector<B> detector(options);

@@ -8,7 +8,8 @@
 
 namespace nn_test {
 
-/// Checks that `step()`, which works on `stream`, allocates nothing and makes no stream or event after two runs.
+/// Checks that `step()`, which works on `stream`, allocates nothing and makes no stream or event after two
+/// runs.
 template <class Step>
 void check_steady(const Stream& stream, const Step& step) {
     for (int warmup = 0; warmup < 2; ++warmup)
