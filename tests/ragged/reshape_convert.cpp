@@ -89,7 +89,8 @@ struct FromPadded {
         std::vector<std::uint8_t> kept(values.size());
         const std::uint32_t density = random.below(5);
         for (std::uint8_t& keep : kept)
-            keep = random.below(4) < density ? static_cast<std::uint8_t>(1u << random.below(8)) : std::uint8_t{0};
+            keep = random.below(4) < density ? static_cast<std::uint8_t>(1u << random.below(8))
+                                             : std::uint8_t{0};
         mask.load(stream, kept);
     }
     void poison(Ref stream) {
