@@ -33,9 +33,11 @@ public:
     void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
                  Matrix<float, B> out, bool relu) const;
 
-    /// The gradient of `in` from that of `out`.
+    /// The gradient of `in` from that of `out`. With `relu_output`, which is then `in` itself, the output of a ReLU:
+    /// the gradient of what went into that, in one pass.
     void input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                        Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient) const;
+                        Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
+                        sluice::DeviceSpan<const float, B> relu_output = {}) const;
 
     /// One step of gradient descent: `W -= rate * in^T * out_gradient` as one product, and the same for the bias,
     /// with the rate of `factors` (see `descent_factors`). `scratch` holds at least
@@ -117,9 +119,11 @@ void Layer<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& prod
 
 template <sluice::Backend B>
 void Layer<B>::input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                              Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient) const {
+                              Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
+                              sluice::DeviceSpan<const float, B> relu_output) const {
     products.multiply(stream, out_gradient.with_columns(shape_.columns()), weights(),
-                      in_gradient.with_columns(shape_.rows()), {.transpose_b = true});
+                      in_gradient.with_columns(shape_.rows()),
+                      {.transpose_b = true, .relu_output = relu_output});
 }
 
 template <sluice::Backend B>
@@ -127,8 +131,10 @@ void Layer<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& produ
                       Matrix<const float, B> in, Matrix<const float, B> out_gradient,
                       sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch) {
     products.multiply(stream, in.with_columns(shape_.rows()), out_gradient.with_columns(shape_.columns()),
-                      weights(), {.transpose_a = true, .device_factors = factors});
-    update_bias(stream, out_gradient.with_columns(shape_.outputs()), bias_, factors, scratch);
+                      weights(),
+                      {.transpose_a = true,
+                       .device_factors = factors,
+                       .bias_step = {.bias = bias_, .outputs = shape_.outputs(), .scratch = scratch}});
 }
 
 template <sluice::Backend B>

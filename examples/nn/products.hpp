@@ -21,6 +21,27 @@ enum class Precision {
     bfloat16,
 };
 
+/// Whether the way to compute a product on a device is chosen by rule or by trial. On the processor there is one way.
+enum class Algorithms {
+    /// By its lengths alone: the same bits in any run on the same kind of machine.
+    heuristic,
+    /// The fastest of several, timed when a shape comes first, once for all objects of a process and device: the
+    /// same bits in any object of the process, but not of another run, which may choose otherwise.
+    measured,
+};
+
+/// A bias that takes the same step of gradient descent as the weights that a product updates: with `b` the gradient of
+/// a layer's output, `bias[i] += alpha * (sum of b[r, c] over all r, and all c that are i modulo outputs)`.
+template <sluice::Backend B>
+struct BiasStep {
+    /// A multiple of `outputs` elements, of which those that are equal modulo `outputs` are equal before and after.
+    sluice::DeviceSpan<float, B> bias = {};
+    /// Divides the columns of `b`.
+    std::size_t outputs = 0;
+    /// At least `sum_scratch` elements of `b`'s size in rows of `outputs`.
+    sluice::DeviceSpan<double, B> scratch = {};
+};
+
 /// What a product does besides multiplying: `out = alpha * op(a) * op(b) + beta * out`, then `bias`, then ReLU.
 template <sluice::Backend B>
 struct ProductOptions {
@@ -35,20 +56,26 @@ struct ProductOptions {
     sluice::DeviceSpan<const float, B> bias = {};
     /// Replaces negative results by 0. Needs a bias.
     bool relu = false;
+    /// The output of a ReLU, as long as `out`, or empty for none: where it is not positive, the result is 0. Makes a
+    /// product the gradient of what went into the ReLU. Needs `beta` 0, known beforehand, and no bias.
+    sluice::DeviceSpan<const float, B> relu_output = {};
+    /// A step for a bias beside that of the weights; without elements for none. Needs `device_factors` and
+    /// `transpose_a`, and `b` not transposed.
+    BiasStep<B> bias_step = {};
     /// Above 1: `a`, `b` and `out` are each so many matrices of equal size, one below the other, which are multiplied
-    /// pair by pair. Such products have no bias.
+    /// pair by pair. Such products have no bias, no ReLU and no step for a bias.
     std::size_t parts = 1;
 };
 
-/// Multiplies matrices in stream order. The same shapes and values give the same bits, on any stream and in any run
-/// on the same kind of machine.
+/// Multiplies matrices in stream order. The same shapes and values give the same bits, on any stream and, unless
+/// algorithms are measured (see Algorithms), in any run on the same kind of machine.
 ///
 /// Matrices of Bfloat16 are multiplied too, into float32 or, rounded once the sum is complete (and a second time with
 /// a bias), into Bfloat16.
 ///
 /// An object is driven by one thread, and by one stream at a time: it may hold workspace that its products share.
 /// Objects are independent of each other. What it needs for a shape is made when the shape comes first; after
-/// that nothing is allocated and nothing waits.
+/// that nothing is allocated and nothing waits. Work that forks to a second stream needs a second object there.
 template <sluice::Backend B>
 class MatrixProducts;
 
@@ -56,7 +83,8 @@ class MatrixProducts;
 template <>
 class MatrixProducts<sluice::Host> {
 public:
-    explicit MatrixProducts(Precision precision = Precision::float32);
+    explicit MatrixProducts(Precision precision = Precision::float32,
+                            Algorithms algorithms = Algorithms::heuristic);
 
     /// `out [m, n] = alpha * op(a) [m, k] * op(b) [k, n] + beta * out`, where `op` transposes or not. With `beta` 0,
     /// `out` is written without being read. Throws `sluice::Error` when the shapes do not fit or a matrix is empty.
@@ -78,7 +106,8 @@ template <>
 class MatrixProducts<sluice::Cuda> {
 public:
     /// Throws `sluice::Error`.
-    explicit MatrixProducts(Precision precision = Precision::float32);
+    explicit MatrixProducts(Precision precision = Precision::float32,
+                            Algorithms algorithms = Algorithms::heuristic);
     MatrixProducts(MatrixProducts&&) noexcept;
     MatrixProducts& operator=(MatrixProducts&&) noexcept;
     ~MatrixProducts();
@@ -166,6 +195,26 @@ ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>
     if (options.relu && options.bias.empty()) [[unlikely]] {
         throw sluice::Error(
             "matrix product: ReLU was asked for without a bias; it is offered together with one");
+    }
+    constexpr bool float32 = std::is_same_v<T, float> && std::is_same_v<Out, float>;
+    if (!options.relu_output.empty() &&
+        (!float32 || parts != 1 || options.relu_output.size() != out.size() || options.beta != 0.0f ||
+         !options.device_factors.empty() || !options.bias.empty())) [[unlikely]] {
+        throw sluice::Error("matrix product: the gradient of a ReLU of " +
+                            std::to_string(options.relu_output.size()) + " elements, in " +
+                            std::to_string(parts) + " parts and with beta = " + std::to_string(options.beta) +
+                            "; expected " + std::to_string(out.size()) +
+                            " elements of float32, one part, beta = 0 known beforehand and no bias");
+    }
+    const BiasStep<B>& step = options.bias_step;
+    if (!step.bias.empty() && (!float32 || parts != 1 || options.device_factors.empty() ||
+                               !options.transpose_a || options.transpose_b || step.outputs == 0 ||
+                               n % step.outputs != 0 || step.bias.size() % step.outputs != 0)) [[unlikely]] {
+        throw sluice::Error(
+            "matrix product: a step for a bias of " + std::to_string(step.bias.size()) + " elements, " +
+            std::to_string(step.outputs) + " of them different, beside " + std::to_string(n) +
+            " columns; expected whole multiples, matrices of float32 in one part of which the "
+            "first is transposed, and factors in device memory");
     }
     return {m, n, k};
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <nn/operators/elementwise.hpp>
+#include <nn/operators/sums.hpp>
 #include <sluice/memory/buffer.hpp>
 
 namespace nn {
@@ -124,7 +125,7 @@ struct Plan {
 /// One handle, one workspace, and a plan for each shape seen.
 class MatrixProducts<sluice::Cuda>::Plans {
 public:
-    explicit Plans(Precision precision)
+    explicit Plans(Precision precision, Algorithms)
         : precision_(precision), handle_(make_handle()), workspace_(workspace_bytes) {}
 
     cublasLtHandle_t handle() const { return handle_.get(); }
@@ -223,8 +224,8 @@ private:
     std::map<Key, Plan> plans_;
 };
 
-MatrixProducts<sluice::Cuda>::MatrixProducts(Precision precision)
-    : plans_(std::make_unique<Plans>(precision)) {}
+MatrixProducts<sluice::Cuda>::MatrixProducts(Precision precision, Algorithms algorithms)
+    : plans_(std::make_unique<Plans>(precision, algorithms)) {}
 MatrixProducts<sluice::Cuda>::MatrixProducts(MatrixProducts&&) noexcept = default;
 MatrixProducts<sluice::Cuda>& MatrixProducts<sluice::Cuda>::operator=(MatrixProducts&&) noexcept = default;
 MatrixProducts<sluice::Cuda>::~MatrixProducts() = default;
@@ -266,6 +267,13 @@ void MatrixProducts<sluice::Cuda>::multiply_any(sluice::CudaStreamRef stream,
                                    Plans::workspace_bytes, stream.native()));
     if (bias != nullptr && !plan.fused)
         add_bias(stream, out, options.bias, options.relu);
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
+        if (!options.relu_output.empty())
+            relu_gradient(stream, options.relu_output, out.span());
+        if (const auto& step = options.bias_step; !step.bias.empty())
+            update_bias(stream, b.with_columns(step.outputs), step.bias, options.device_factors,
+                        step.scratch);
+    }
 }
 
 void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,

@@ -10,6 +10,9 @@
 #include <cblas.h>
 #endif
 
+#include <nn/operators/elementwise.hpp>
+#include <nn/operators/sums.hpp>
+
 namespace nn {
 namespace {
 
@@ -107,7 +110,7 @@ private:
 
 } // namespace
 
-MatrixProducts<sluice::Host>::MatrixProducts(Precision) {
+MatrixProducts<sluice::Host>::MatrixProducts(Precision, Algorithms) {
 #if defined(SLUICE_EXAMPLES_HAVE_OPENBLAS)
     // A host stream is a thread of its own, and a product's bits must not depend on how many threads shared it.
     static std::once_flag once;
@@ -140,6 +143,13 @@ void multiply_any(sluice::HostStreamRef stream, const Matrix<const T, sluice::Ho
                                       options.parts};
     static_assert(sizeof(product) <= sluice::host::Task::inline_bytes);
     stream.enqueue(product);
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
+        if (!options.relu_output.empty())
+            relu_gradient(stream, options.relu_output, out.span());
+        if (const auto& step = options.bias_step; !step.bias.empty())
+            update_bias(stream, b.with_columns(step.outputs), step.bias, options.device_factors,
+                        step.scratch);
+    }
 }
 
 } // namespace
