@@ -10,7 +10,8 @@ the article's GIoU over the real boxes, in microseconds:
 - The copies of images and targets to the device: separate ones, padded ones, and one packed block.
 - The forward pass of the detector in bfloat16, eager and compiled.
 
-A variant that fails is left out of the table, with the reason. `--quick` leaves out what takes long.
+A variant that fails is left out of the table, with the reason. `--quick` leaves out what takes long; `--only NAME` all but
+some lines.
 
     python3 bench/pytorch/giou.py --json giou.json
 """
@@ -200,13 +201,15 @@ class Meter:
 class Table:
     """Prints lines as they come, and keeps them."""
 
-    def __init__(self, meter: Meter, started: float, limit: float) -> None:
-        self.meter, self.started, self.limit = meter, started, limit
+    def __init__(self, meter: Meter, started: float, limit: float, only: Optional[str]) -> None:
+        self.meter, self.started, self.limit, self.only = meter, started, limit, only
         self.runs: list[dict] = []
         self.skipped: list[dict] = []
         print(f"{'us a step':34} {'waiting':>12} {'back to back':>12} {'as a graph':>12}", flush=True)
 
     def line(self, name: str, make: Callable[[], Work], graph: bool = True) -> None:
+        if self.only is not None and self.only not in name:
+            return
         if time.perf_counter() - self.started > self.limit:
             self.leave_out(name, "the time is up")
             return
@@ -382,6 +385,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="for each figure, about")
     parser.add_argument("--limit", type=float, default=115, help="seconds after which no further line is begun")
     parser.add_argument("--part", choices=("all", "losses", "copies", "detector"), default="all")
+    parser.add_argument("--only", metavar="NAME", help="lines whose name contains NAME, such as 'padding, compiled: '")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
     arguments = parser.parse_args()
@@ -391,7 +395,7 @@ def main() -> None:
     torch.backends.cudnn.benchmark = True
     batch = Batch(arguments.batch, arguments.boxes)
     check(batch)
-    table = Table(Meter(arguments.seconds), started, arguments.limit)
+    table = Table(Meter(arguments.seconds), started, arguments.limit, arguments.only)
     if arguments.part in ("all", "losses"):
         measure_losses(table, batch, arguments.quick)
     if arguments.part in ("all", "copies"):
