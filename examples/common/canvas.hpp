@@ -38,4 +38,8 @@ void require_usable(const IdxSplit& split, std::size_t height, std::size_t width
 /// Fills `image` with dark noise.
 void draw_noise(sluice::CountedRandom random, std::span<std::uint8_t> image);
 
+/// Number `sample` of an order in which each of `count` things comes once a lap: k ↦ (offset + stride·k) mod count, with
+/// an offset and a stride of the lap's own, which has no divisor in common with the count.
+std::size_t shuffled(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::size_t count);
+
 } // namespace examples::canvas

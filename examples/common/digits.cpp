@@ -45,6 +45,16 @@ void draw_noise(sluice::CountedRandom random, std::span<std::uint8_t> image) {
     }
 }
 
+std::size_t shuffled(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::size_t count) {
+    const std::uint64_t lap = sample / count;
+    sluice::CountedRandom random{sluice::RandomKey{seed, epoch, lap, order_operation}};
+    const std::uint64_t offset = below(random, count);
+    std::uint64_t stride = 1 + below(random, count);
+    while (std::gcd(stride, static_cast<std::uint64_t>(count)) != 1)
+        ++stride;
+    return static_cast<std::size_t>((offset + stride * (sample % count)) % count);
+}
+
 } // namespace canvas
 
 namespace {
@@ -115,18 +125,6 @@ void draw_digit(const Canvas& canvas, const IdxSplit& split, std::size_t index, 
                 canvas.labels[place] = split.labels.values[index];
         }
     }
-}
-
-/// Number `sample` of an order in which each of `count` digits comes once: k ↦ (offset + stride·k) mod count,
-/// with a stride that has no divisor in common with the count.
-std::size_t shuffled(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::size_t count) {
-    const std::uint64_t lap = sample / count;
-    CountedRandom random{RandomKey{seed, epoch, lap, order_operation}};
-    const std::uint64_t offset = below(random, count);
-    std::uint64_t stride = 1 + below(random, count);
-    while (std::gcd(stride, static_cast<std::uint64_t>(count)) != 1)
-        ++stride;
-    return static_cast<std::size_t>((offset + stride * (sample % count)) % count);
 }
 
 } // namespace

@@ -23,11 +23,17 @@ struct Training {
     double seconds = 0;        ///< of the timed steps
 };
 
+/// What `run_batches` does before a batch unless it is told otherwise.
+struct NothingBefore {
+    void operator()(std::size_t /*index*/) const {}
+};
+
 /// Submits all batches of `source` to `pipeline`, `warmup` of them and then `steps` timed ones, and waits
-/// until they are done. Shows how far it is under `title`. Returns the seconds that the timed ones took.
-template <class Source, class Pipeline>
+/// until they are done. Shows how far it is under `title`. `before(index)` is called before each batch is
+/// submitted. Returns the seconds that the timed ones took.
+template <class Source, class Pipeline, class Before = NothingBefore>
 double run_batches(Source& source, Pipeline& pipeline, const std::string& title, std::size_t warmup,
-                   std::size_t steps) {
+                   std::size_t steps, Before before = {}) {
     using Clock = std::chrono::steady_clock;
     Progress progress(title, static_cast<std::int64_t>(warmup + steps));
     auto start = Clock::now();
@@ -36,6 +42,7 @@ double run_batches(Source& source, Pipeline& pipeline, const std::string& title,
             pipeline.finish();
             start = Clock::now();
         }
+        before(batch.index());
         pipeline.submit(batch);
         progress.update(static_cast<std::int64_t>(batch.index() + 1));
     }

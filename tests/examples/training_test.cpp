@@ -53,6 +53,14 @@ TEST_CASE("the clock starts when the warm-up is done") {
     CHECK(calls_with(0, 1) == "f0f");
 }
 
+TEST_CASE("what is to come before a batch comes when the clock runs, and before it is submitted") {
+    std::vector<Batch> source{{0}, {1}, {2}};
+    Pipeline pipeline;
+    const auto before = [&](std::size_t index) { pipeline.calls += "b" + std::to_string(index); };
+    CHECK(run_batches(source, pipeline, "", 1, 2, before) >= 0.0);
+    CHECK(pipeline.calls == "b00fb11b22f");
+}
+
 TEST_CASE("runs are compared with the serial one, losses and weights") {
     const Training training{{4.0f, 3.0f, 2.0f}, 0.5};
     const std::vector<Tensor> weights{{{1.0f}}, {{2.0f, 3.0f}}};
