@@ -223,7 +223,7 @@ struct ImageSource {
     Strides strides;
 
     SLUICE_HOST_DEVICE Pixel<Channels> operator()(int y, int x) const {
-        const std::int64_t at = y * strides.row + x * strides.column;
+        const int at = y * strides.row + x * strides.column;
         Pixel<Channels> pixel;
         for (int c = 0; c < Channels; ++c)
             pixel.value[c] = load_pixel(first[at + c * strides.channel]);

@@ -19,7 +19,7 @@ enum class Layout {
     interleaved, ///< [N, H, W, C]
 };
 
-/// The extents of one image. Height and width are at most 2^20.
+/// The extents of one image, which holds fewer than 2^31 numbers; height and width are at most 2^20.
 struct ImageShape {
     int channels = 0;
     int height = 0;
@@ -70,9 +70,9 @@ namespace detail {
 /// The number at channel c, row y and column x is `data[c * channel + y * row + x * column]`.
 struct Strides {
     std::int64_t image;
-    std::int64_t channel;
-    std::int64_t row;
-    std::int64_t column;
+    int channel;
+    int row;
+    int column;
 };
 
 SLUICE_HOST_DEVICE constexpr Strides strides(ImageShape shape, Layout layout);
@@ -96,11 +96,11 @@ SLUICE_HOST_DEVICE T store_pixel(float value);
 namespace detail {
 
 SLUICE_HOST_DEVICE constexpr Strides strides(ImageShape shape, Layout layout) {
-    const std::int64_t channels = shape.channels;
-    const std::int64_t pixels = static_cast<std::int64_t>(shape.height) * shape.width;
+    const int pixels = shape.height * shape.width;
+    const std::int64_t image = static_cast<std::int64_t>(shape.channels) * pixels;
     if (layout == Layout::planar)
-        return {channels * pixels, pixels, shape.width, 1};
-    return {channels * pixels, 1, channels * shape.width, channels};
+        return {image, pixels, shape.width, 1};
+    return {image, 1, shape.channels * shape.width, shape.channels};
 }
 
 inline std::string text_of(ImageShape shape) {
@@ -114,6 +114,11 @@ inline void require_image(const char* what, ImageShape shape) {
         shape.height > most || shape.width > most) {
         throw sluice::Error(std::string(what) + " of " + text_of(shape) +
                             " pixels; channels, height and width must be 1 to " + std::to_string(most));
+    }
+    if (static_cast<std::int64_t>(shape.height) * shape.width >
+        std::numeric_limits<int>::max() / shape.channels) {
+        throw sluice::Error(std::string(what) + " of " + text_of(shape) +
+                            " pixels; one image must hold fewer than 2^31 numbers");
     }
 }
 

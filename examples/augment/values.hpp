@@ -40,19 +40,19 @@ public:
     struct Prepared {
         float mean[most_channels];
         float factor[most_channels]; ///< 1 / deviation
-        int channels;
     };
     /// Throws `sluice::Error` unless the channels are as many as the means, or the mean is one for all.
     ImageShape output_shape(ImageShape in) const;
     SLUICE_HOST_DEVICE ImageShape shape_after(ImageShape in) const { return in; }
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters&, ImageShape) const { return prepared_; }
     SLUICE_HOST_DEVICE static float value(const Prepared& p, float value, int channel) {
-        const int c = p.channels == 1 ? 0 : channel;
+        const int c = channel % most_channels; // one mean for all is there for each
         return (value - p.mean[c]) * p.factor[c];
     }
 
 private:
     Prepared prepared_{};
+    int channels_;
 };
 
 /// Multiplies by the sample's brightness.
@@ -91,27 +91,28 @@ struct Contrast {
 
 // ---------------------------------------------------------------------------------------------------------------
 
-inline Normalize::Normalize(std::span<const float> mean, std::span<const float> deviation) {
+inline Normalize::Normalize(std::span<const float> mean, std::span<const float> deviation)
+    : channels_(static_cast<int>(mean.size())) {
     if (mean.size() != deviation.size() || mean.empty() || mean.size() > most_channels) {
         throw sluice::Error("a normalisation with " + std::to_string(mean.size()) + " means and " +
                             std::to_string(deviation.size()) +
                             " standard deviations was asked for; expected as many of both, 1 to 4");
     }
-    prepared_.channels = static_cast<int>(mean.size());
-    for (std::size_t c = 0; c < mean.size(); ++c) {
+    for (std::size_t i = 0; i < most_channels; ++i) {
+        const std::size_t c = i % mean.size();
         if (!std::isfinite(mean[c]) || !std::isfinite(deviation[c]) || deviation[c] == 0.0f) {
             throw sluice::Error("a normalisation with mean " + std::to_string(mean[c]) +
                                 " and standard deviation " + std::to_string(deviation[c]) +
                                 " was asked for; both must be finite, the deviation not 0");
         }
-        prepared_.mean[c] = mean[c];
-        prepared_.factor[c] = 1.0f / deviation[c];
+        prepared_.mean[i] = mean[c];
+        prepared_.factor[i] = 1.0f / deviation[c];
     }
 }
 
 inline ImageShape Normalize::output_shape(ImageShape in) const {
-    if (prepared_.channels != 1 && prepared_.channels != in.channels) {
-        throw sluice::Error("a normalisation for " + std::to_string(prepared_.channels) +
+    if (channels_ != 1 && channels_ != in.channels) {
+        throw sluice::Error("a normalisation for " + std::to_string(channels_) +
                             " channels was given images of " + std::to_string(in.channels));
     }
     return in;

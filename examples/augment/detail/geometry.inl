@@ -78,8 +78,9 @@ template <class Prepared>
 SLUICE_HOST_DEVICE Turned turned_back(const Prepared& p, int y, int x) {
     const float from_y = sum(static_cast<float>(y), -p.centre_y);
     const float from_x = sum(static_cast<float>(x), -p.centre_x);
-    return {sum(sum(product(p.sine, from_x), product(p.cosine, from_y)), p.centre_y),
-            sum(sum(product(p.cosine, from_x), -product(p.sine, from_y)), p.centre_x)};
+    // What depends on x alone comes first: a loop over y computes it once.
+    return {sum(sum(product(p.sine, from_x), p.centre_y), product(p.cosine, from_y)),
+            sum(sum(product(p.cosine, from_x), p.centre_x), -product(p.sine, from_y))};
 }
 
 SLUICE_HOST_DEVICE inline bool inside(int y, int x, int height, int width) {

@@ -1,0 +1,131 @@
+// Bodies of apply.cuh: which kernel, and how large.
+#pragma once
+
+#include <algorithm>
+
+#include <augment/detail/tiles.cuh>
+
+namespace augment {
+
+namespace detail {
+
+/// Shared memory that a block may take: more than that would leave room for one block on a multiprocessor.
+inline constexpr int most_shared_bytes = 112 * 1024;
+
+inline int divided_up(int a, int b) { return (a + b - 1) / b; }
+
+template <class C>
+constexpr bool begins_with_resized_crop() {
+    if constexpr (C::size < 2) {
+        return false;
+    } else {
+        return std::is_same_v<typename C::template Op<0>, Crop> &&
+               std::is_same_v<typename C::template Op<1>, Resize>;
+    }
+}
+
+template <Staging staging, int Channels, class C, class In, class Out>
+void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
+    constexpr bool blurred = C::blur < C::size;
+    const int width = arguments.out_shape.width;
+    const int height = arguments.out_shape.height;
+    arguments.columns = std::min(divided_up(width, 32) * 32, most_columns);
+    arguments.whole = width <= arguments.columns;
+    arguments.tile = arguments.columns;
+    const int groups = block_threads / arguments.columns;
+    int bytes = staging == Staging::none ? 0 : arguments.staged.bytes();
+    if constexpr (blurred) {
+        constexpr int margin = tile_margin<C>();
+        static_assert(2 * margin < most_columns / 2, "augment::Blur: the size is too large for a tile");
+        if (!arguments.whole)
+            arguments.tile = arguments.columns - 2 * margin;
+        bytes += groups * Channels * rows_at_once * (arguments.columns + 2 * margin) * 4;
+    }
+    arguments.by_fours = arguments.out_strides.column == 1 && arguments.out_strides.row % 4 == 0 &&
+                         arguments.out_strides.channel % 4 == 0 && arguments.tile % 4 == 0 &&
+                         reinterpret_cast<std::uintptr_t>(arguments.out) % (4 * sizeof(Out)) == 0;
+    // Long strips save the rows that neighbours evaluate both; short ones let all multiprocessors take part.
+    const int tiles = divided_up(width, arguments.tile) * (arguments.in_shape.channels / Channels);
+    arguments.strip = 64;
+    while (arguments.strip > 16 &&
+           static_cast<std::int64_t>(images) * tiles * divided_up(height, arguments.strip * groups) < 256)
+        arguments.strip /= 2;
+    const dim3 grid(static_cast<unsigned>(images),
+                    static_cast<unsigned>(divided_up(height, arguments.strip * groups)),
+                    static_cast<unsigned>(tiles));
+    if (grid.y > 65535u || grid.z > 65535u) {
+        throw sluice::Error("images of " + text_of(arguments.out_shape) +
+                            " are larger than one launch takes on a device");
+    }
+    const auto kernel = [] {
+        if constexpr (blurred) {
+            return &blurred_kernel<staging, Channels, C, In, Out>;
+        } else {
+            return &pixels_kernel<staging, Channels, C, In, Out>;
+        }
+    }();
+    if (bytes > 48 * 1024) {
+        SLUICE_CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    }
+    kernel<<<grid, block_threads, static_cast<std::size_t>(bytes), stream.native()>>>(arguments);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+/// Whether all weights of a plain resize from `in` to `out` are eighths: those of row i are (i + 1/2) in / out - 1/2.
+inline bool weights_are_eighths(int in, int out) { return 4 * static_cast<std::int64_t>(in) % out == 0; }
+
+template <class C, class In, class Out>
+void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
+    const ImageShape in = arguments.in_shape;
+    if (in.channels != 3)
+        return launch_tiles<Staging::none, 1>(stream, arguments, images);
+    if constexpr (begins_with_resized_crop<C>() && std::is_same_v<In, std::uint8_t>) {
+        const ImageShape crop = arguments.chain.template shape_before<1>(in);
+        const ImageShape resized = arguments.chain.template shape_before<2>(in);
+        const bool plain = !arguments.chain.template op<1>().antialias ||
+                           (crop.height <= resized.height && crop.width <= resized.width);
+        const std::int64_t staged_bytes =
+            4 * static_cast<std::int64_t>(crop.height) * staged_pitch(crop.width) +
+            8 * (static_cast<std::int64_t>(resized.height) + resized.width);
+        if (plain && crop.height > 1 && crop.width > 1 && staged_bytes <= 80 * 1024) {
+            arguments.staged = {crop.height, crop.width, staged_pitch(crop.width), resized.height,
+                                resized.width};
+            const auto total = arguments.in_strides.image * images;
+            arguments.by_words = arguments.in_strides.column == 1 && total % 4 == 0 &&
+                                 reinterpret_cast<std::uintptr_t>(arguments.in) % 4 == 0;
+            if (weights_are_eighths(crop.height, resized.height) &&
+                weights_are_eighths(crop.width, resized.width))
+                return launch_tiles<Staging::exact, 3>(stream, arguments, images);
+            return launch_tiles<Staging::weighted, 3>(stream, arguments, images);
+        }
+    }
+    launch_tiles<Staging::none, 3>(stream, arguments, images);
+}
+
+} // namespace detail
+
+template <class... Ops, class In, class Out>
+void apply(sluice::CudaStreamRef stream, const Chain<Ops...>& chain, Images<In, sluice::Cuda> in,
+           std::type_identity_t<ParameterSource<sluice::Cuda>> parameters, Images<Out, sluice::Cuda> out) {
+    detail::require_fit(chain, in, parameters, out);
+    detail::TileArguments<Chain<Ops...>, std::remove_const_t<In>, Out> arguments{
+        chain,
+        parameters,
+        in.data(),
+        out.data(),
+        in.shape(),
+        out.shape(),
+        detail::strides(in.shape(), in.layout()),
+        detail::strides(out.shape(), out.layout()),
+        {},
+        0,
+        0,
+        0,
+        false,
+        false,
+        false};
+    detail::launch(stream, arguments, in.count());
+}
+
+} // namespace augment

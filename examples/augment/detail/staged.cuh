@@ -1,0 +1,155 @@
+/// \file
+/// The usual beginning of a chain, a crop of 3-channel byte images that is then resized, from shared memory.
+///
+/// The crop is brought there once a block, a pixel's three bytes in one word; what a resized row or column lies between is
+/// looked up in two tables. Where all weights are eighths, as when a size is doubled, a pixel's four neighbours and their
+/// weights fit one word each, and a channel is one integer product of both, exactly what floats would give.
+#pragma once
+
+#include <augment/chain.hpp>
+
+namespace augment::detail {
+
+/// How the first operators of a chain are evaluated.
+enum class Staging {
+    none,     ///< as all others
+    weighted, ///< from shared memory
+    exact,    ///< from shared memory, all weights being eighths
+};
+
+/// A row's or column's entry: where its first neighbour is, and the weights.
+struct StagedTap {
+    unsigned offset; ///< in bytes
+    unsigned
+        weight; ///< exact: eighths, the first in bits 0 … 7, the second in bits 8 … (columns) or 16 … (rows)
+};
+
+/// Extents of what a block keeps in shared memory: words of pixels, then a table for the rows and one for the columns.
+struct StagedLayout {
+    int height; ///< of the crop
+    int width;
+    int pitch; ///< words a row
+    int out_height;
+    int out_width;
+
+    __host__ __device__ int words() const { return height * pitch; }
+    __host__ __device__ int bytes() const {
+        return 4 * words() + static_cast<int>(sizeof(StagedTap)) * (out_height + out_width);
+    }
+};
+
+/// 16 more than a multiple of 32, so that neighbouring rows, which a turned line of pixels crosses, are in other banks.
+inline int staged_pitch(int width) { return (width + 15) / 32 * 32 + 16; }
+
+/// The resized crop. A functor of coordinates, as ImageAfter.
+template <Staging staging>
+struct StagedImage {
+    const char* words;
+    const StagedTap* rows;
+    const StagedTap* columns;
+    unsigned pitch_bytes;
+
+    __device__ Pixel<3> operator()(int y, int x) const {
+        const StagedTap row = rows[y];
+        const StagedTap column = columns[x];
+        const char* first = words + (row.offset + column.offset);
+        const unsigned a = word(first);
+        const unsigned b = word(first + 4);
+        const unsigned c = word(first + pitch_bytes);
+        const unsigned d = word(first + pitch_bytes + 4);
+        if constexpr (staging == Staging::exact) {
+            const unsigned weights = row.weight * column.weight; // no product is above 64
+            const unsigned ab = __byte_perm(a, b, 0x5140);
+            const unsigned cd = __byte_perm(c, d, 0x5140);
+            const unsigned ab_third = __byte_perm(a, b, 0x0062);
+            const unsigned cd_third = __byte_perm(c, d, 0x0062);
+            return {exact(__byte_perm(ab, cd, 0x5410), weights), exact(__byte_perm(ab, cd, 0x7632), weights),
+                    exact(__byte_perm(ab_third, cd_third, 0x5410), weights)};
+        } else {
+            const float down = __uint_as_float(row.weight);
+            const float right = __uint_as_float(column.weight);
+            return {mixed<0x7440>(a, b, c, d, down, right), mixed<0x7441>(a, b, c, d, down, right),
+                    mixed<0x7442>(a, b, c, d, down, right)};
+        }
+    }
+
+private:
+    static __device__ unsigned word(const char* at) { return *reinterpret_cast<const unsigned*>(at); }
+
+    /// Sums of bytes times eighths of eighths. 0x4B000000 is 2^23 as a float, whose last bits count ones.
+    static __device__ float exact(unsigned bytes, unsigned weights) {
+        const unsigned total = __dp4a(bytes, weights, 0x4B000000u);
+        return fmaf(__uint_as_float(total), 1.0f / 64.0f, -131072.0f);
+    }
+
+    /// 2^23 and a byte of `pixel`.
+    template <unsigned selector>
+    static __device__ float shifted(unsigned pixel) {
+        return __uint_as_float(__byte_perm(pixel, 0x4B000000u, selector));
+    }
+    template <unsigned selector>
+    static __device__ float mixed(unsigned a, unsigned b, unsigned c, unsigned d, float down, float right) {
+        const float first = shifted<selector>(a);
+        const float third = shifted<selector>(c);
+        const float above = fmaf(right, shifted<selector>(b) - first, first - 8388608.0f);
+        const float below = fmaf(right, shifted<selector>(d) - third, third - 8388608.0f);
+        return fmaf(down, below - above, above);
+    }
+};
+
+/// Where row or column `i` of the result lies between two of the crop, which has at least two.
+template <Staging staging>
+__device__ StagedTap staged_tap(int i, float scale, int size, int step, unsigned shift) {
+    const Taps taps = resize_taps(i, scale, size);
+    const int first = least(taps.first, size - 2);
+    const float weight = taps.first == first ? taps.weight : 1.0f;
+    StagedTap result;
+    result.offset = static_cast<unsigned>(first * step * 4);
+    if constexpr (staging == Staging::exact) {
+        const auto second = static_cast<unsigned>(weight * 8.0f);
+        result.weight = (8u - second) | (second << shift);
+    } else {
+        result.weight = __float_as_uint(weight);
+    }
+    return result;
+}
+
+/// Brings a crop to shared memory; `first` is its first pixel. Rows are shared out among warps.
+__device__ inline void stage_pixels(unsigned* words, const StagedLayout& layout, const std::uint8_t* first,
+                                    const Strides& strides, bool by_words) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warps = static_cast<int>(blockDim.x) / 32;
+    for (int y = warp; y < layout.height; y += warps) {
+        unsigned* to = words + y * layout.pitch;
+        if (!by_words) {
+            for (int x = lane; x < layout.width; x += 32) {
+                const std::uint8_t* pixel = first + y * strides.row + x * strides.column;
+                to[x] = pixel[0] | (static_cast<unsigned>(pixel[strides.channel]) << 8) |
+                        (static_cast<unsigned>(pixel[2 * strides.channel]) << 16);
+            }
+            continue;
+        }
+        for (int quad = lane; 4 * quad < layout.width; quad += 32) {
+            unsigned channel[3];
+#pragma unroll
+            for (int c = 0; c < 3; ++c) {
+                const std::uintptr_t row = reinterpret_cast<std::uintptr_t>(first) +
+                                           static_cast<std::uintptr_t>(c * strides.channel + y * strides.row);
+                const std::uintptr_t last = (row + static_cast<std::uintptr_t>(layout.width - 1)) / 4;
+                const std::uintptr_t at = row / 4 + static_cast<std::uintptr_t>(quad);
+                const unsigned low = __ldg(reinterpret_cast<const unsigned*>(4 * at));
+                const unsigned high =
+                    __ldg(reinterpret_cast<const unsigned*>(4 * (at < last ? at + 1 : last)));
+                channel[c] = __funnelshift_r(low, high, static_cast<unsigned>(row % 4) * 8);
+            }
+            const unsigned low = __byte_perm(channel[0], channel[1], 0x5140);
+            const unsigned high = __byte_perm(channel[0], channel[1], 0x7362);
+            *reinterpret_cast<uint4*>(to + 4 * quad) =
+                uint4{__byte_perm(low, channel[2], 0x4410), __byte_perm(low, channel[2], 0x4532),
+                      __byte_perm(high, channel[2], 0x4610), __byte_perm(high, channel[2], 0x4732)};
+        }
+    }
+}
+
+} // namespace augment::detail

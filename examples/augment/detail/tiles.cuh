@@ -1,0 +1,304 @@
+/// \file
+/// The kernels that evaluate a chain.
+///
+/// A block works on one image. Its threads form groups, each as wide as a tile of columns; a group takes a strip of rows. A
+/// thread walks down its column: it evaluates what comes before the blur, once for all channels, and adds each value to the
+/// sums that it belongs to, which are in registers. A finished sum, blurred along the column, goes to shared memory; every
+/// few rows the group blurs along the rows from there, finishes the values, and stores four at a time.
+///
+/// The order in which a value's terms are added does not depend on tiles, strips or the batch.
+#pragma once
+
+#include <augment/detail/staged.cuh>
+
+namespace augment::detail {
+
+inline constexpr int block_threads = 512;
+inline constexpr int most_columns = 256;
+inline constexpr int rows_at_once = 4; ///< between two meetings of a group
+
+template <class C, class In, class Out>
+struct TileArguments {
+    C chain;
+    ParameterSource<sluice::Cuda> parameters;
+    const In* in;
+    Out* out;
+    ImageShape in_shape;
+    ImageShape out_shape;
+    Strides in_strides;
+    Strides out_strides;
+    StagedLayout staged;
+    int columns;   ///< threads of a group
+    int strip;     ///< rows of a group
+    int tile;      ///< columns of the result that a group makes
+    bool whole;    ///< a tile is as wide as the image
+    bool by_words; ///< the input may be read in words of four bytes
+    bool by_fours; ///< the result may be written four numbers at a time
+};
+
+/// How many columns beside a tile are kept on each side: as many as the blur needs, in units of four.
+template <class C>
+SLUICE_HOST_DEVICE constexpr int tile_margin() {
+    return (C::template Op<C::blur>::half + 3) / 4 * 4;
+}
+
+template <class T>
+struct alignas(4 * sizeof(T)) Four {
+    T value[4];
+};
+
+__device__ inline void meet(int group, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(group), "r"(threads) : "memory");
+}
+
+/// What the threads of a block share, beside dynamic memory.
+template <class C>
+struct SharedSample {
+    SampleParameters parameters;
+    typename C::Prepared prepared;
+};
+
+/// Draws or reads the block's parameters, and stages its crop where there is staging. Begins and ends with all threads.
+template <Staging staging, class C, class In, class Out>
+__device__ void prepare_block(const TileArguments<C, In, Out>& arguments, int image, SharedSample<C>& sample,
+                              char* staged) {
+    if (threadIdx.x == 0)
+        sample.parameters = arguments.parameters[image];
+    __syncthreads();
+    if (threadIdx.x == blockDim.x - 1)
+        arguments.chain.prepare(sample.parameters, arguments.in_shape, sample.prepared);
+    if constexpr (staging != Staging::none) {
+        const auto crop = arguments.chain.template op<0>().prepare(sample.parameters, arguments.in_shape);
+        const ImageShape cropped{3, arguments.staged.height, arguments.staged.width};
+        const auto resize = arguments.chain.template op<1>().prepare(sample.parameters, cropped);
+        auto* rows = reinterpret_cast<StagedTap*>(staged + 4 * arguments.staged.words());
+        for (int i = static_cast<int>(threadIdx.x);
+             i < arguments.staged.out_height + arguments.staged.out_width;
+             i += static_cast<int>(blockDim.x)) {
+            const int x = i - arguments.staged.out_height;
+            rows[i] = x < 0
+                          ? staged_tap<staging>(i, resize.scale_y, cropped.height, arguments.staged.pitch, 16)
+                          : staged_tap<staging>(x, resize.scale_x, cropped.width, 1, 8);
+        }
+        const Strides& strides = arguments.in_strides;
+        stage_pixels(reinterpret_cast<unsigned*>(staged), arguments.staged,
+                     arguments.in + image * strides.image + crop.top * strides.row +
+                         crop.left * strides.column,
+                     strides, arguments.by_words);
+    }
+    __syncthreads();
+}
+
+/// The image before the chain's blur, or all of the chain, as a functor of coordinates.
+template <Staging staging, int Channels, class C, class In, class Out, class Work>
+__device__ void with_image(const TileArguments<C, In, Out>& arguments, const typename C::Prepared& prepared,
+                           int image, int first_channel, const char* staged, const Work& work) {
+    if constexpr (staging != Staging::none) {
+        const auto* rows = reinterpret_cast<const StagedTap*>(staged + 4 * arguments.staged.words());
+        const StagedImage<staging> source{staged, rows, rows + arguments.staged.out_height,
+                                          static_cast<unsigned>(arguments.staged.pitch) * 4};
+        work(ImageAfter<C, C::blur, Channels, StagedImage<staging>, 2>{prepared, source, first_channel});
+    } else {
+        const Strides& strides = arguments.in_strides;
+        const ImageSource<In, Channels> source{
+            arguments.in + image * strides.image + first_channel * strides.channel, strides};
+        work(ImageAfter<C, C::blur, Channels, ImageSource<In, Channels>>{prepared, source, first_channel});
+    }
+}
+
+/// Without a blur: a thread computes the pixels of a column of its strip.
+template <Staging staging, int Channels, class C, class In, class Out>
+__global__ void __launch_bounds__(block_threads)
+    pixels_kernel(const __grid_constant__ TileArguments<C, In, Out> arguments) {
+    extern __shared__ __align__(16) char dynamic[];
+    __shared__ __align__(alignof(SharedSample<C>)) char sample_bytes[sizeof(SharedSample<C>)];
+    auto& sample = *reinterpret_cast<SharedSample<C>*>(sample_bytes);
+    const int image = static_cast<int>(blockIdx.x);
+    const int groups = block_threads / arguments.columns;
+    const int group = static_cast<int>(threadIdx.x) / arguments.columns;
+    const int tiles = (arguments.out_shape.width + arguments.tile - 1) / arguments.tile;
+    const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / tiles;
+    const int x = static_cast<int>(blockIdx.z) % tiles * arguments.tile + static_cast<int>(threadIdx.x) -
+                  group * arguments.columns;
+    prepare_block<staging>(arguments, image, sample, dynamic);
+    if (group >= groups || x >= arguments.out_shape.width)
+        return;
+    const typename C::Prepared prepared = sample.prepared;
+    with_image<staging, Channels>(
+        arguments, prepared, image, first_channel, dynamic, [&](const auto& pixels) {
+            const int begin = (static_cast<int>(blockIdx.y) * groups + group) * arguments.strip;
+            const int end = least(begin + arguments.strip, arguments.out_shape.height);
+            const Strides& strides = arguments.out_strides;
+            Out* out = arguments.out + image * strides.image + first_channel * strides.channel;
+            for (int y = begin; y < end; ++y) {
+                const Pixel<Channels> pixel = pixels(y, x);
+                for (int c = 0; c < Channels; ++c) {
+                    out[y * strides.row + x * strides.column + c * strides.channel] =
+                        store_pixel<Out>(pixel.value[c]);
+                }
+            }
+        });
+}
+
+/// Sums along a column that are under way: those of the rows from `half` above the next value to `half` - 1 below it.
+template <int Channels, int half>
+struct ColumnSums {
+    float sum[static_cast<std::size_t>(Channels)][half > 0 ? static_cast<std::size_t>(2 * half) : 1] = {};
+
+    /// Adds a value to all, and takes out the one that is complete.
+    template <class Weights>
+    __device__ Pixel<Channels> add(const Pixel<Channels>& pixel, const Weights& weight) {
+        Pixel<Channels> complete;
+#pragma unroll
+        for (int c = 0; c < Channels; ++c) {
+            const float value = pixel.value[c];
+            if constexpr (half == 0) {
+                complete.value[c] = weight[0] * value;
+            } else {
+                complete.value[c] = fmaf(weight[half], value, sum[c][0]);
+#pragma unroll
+                for (int k = 0; k + 1 < 2 * half; ++k)
+                    sum[c][k] =
+                        fmaf(weight[half > k + 1 ? half - k - 1 : k + 1 - half], value, sum[c][k + 1]);
+                sum[c][2 * half - 1] = weight[half] * value;
+            }
+        }
+        return complete;
+    }
+};
+
+/// Blurs along a row from shared memory: four neighbours from `row`, which begins `margin` before the first of them.
+template <int half, int margin, class Weights>
+__device__ void blur_four(const float* row, const Weights& weight, float (&result)[4]) {
+    float value[static_cast<std::size_t>(2 * margin + 4)];
+#pragma unroll
+    for (int i = 0; i < 2 * margin + 4; i += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(row + i);
+        value[i] = four.x;
+        value[i + 1] = four.y;
+        value[i + 2] = four.z;
+        value[i + 3] = four.w;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        result[i] = weight[0] * value[margin + i];
+#pragma unroll
+        for (int k = 1; k <= half; ++k)
+            result[i] = fmaf(weight[k], value[margin + i - k] + value[margin + i + k], result[i]);
+    }
+}
+
+template <Staging staging, int Channels, class C, class In, class Out>
+__global__ void __launch_bounds__(block_threads, 2)
+    blurred_kernel(const __grid_constant__ TileArguments<C, In, Out> arguments) {
+    constexpr int half = C::template Op<C::blur>::half;
+    constexpr int margin = tile_margin<C>();
+    extern __shared__ __align__(16) char dynamic[];
+    __shared__ __align__(alignof(SharedSample<C>)) char sample_bytes[sizeof(SharedSample<C>)];
+    auto& sample = *reinterpret_cast<SharedSample<C>*>(sample_bytes);
+    const int columns = arguments.columns;
+    const int groups = block_threads / columns;
+    const int group = static_cast<int>(threadIdx.x) / columns;
+    const int thread = static_cast<int>(threadIdx.x) - group * columns;
+    const int height = arguments.out_shape.height;
+    const int width = arguments.out_shape.width;
+    const int image = static_cast<int>(blockIdx.x);
+    const int tiles = (width + arguments.tile - 1) / arguments.tile;
+    const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / tiles;
+    const int left = static_cast<int>(blockIdx.z) % tiles * arguments.tile;
+    const int pitch = columns + (arguments.whole ? 2 * margin : 0);
+
+    prepare_block<staging>(arguments, image, sample, dynamic);
+    const int begin = (static_cast<int>(blockIdx.y) * groups + group) * arguments.strip;
+    if (group >= groups || begin >= height)
+        return; // all of a group
+    const int end = least(begin + arguments.strip, height);
+    const typename C::Prepared prepared = sample.prepared;
+    const auto& weight = element<C::blur>(prepared).weight;
+    float* const rows =
+        reinterpret_cast<float*>(dynamic + (staging == Staging::none ? 0 : arguments.staged.bytes())) +
+        group * Channels * rows_at_once * pitch;
+
+    // The column that a thread evaluates, its place in shared memory, and a second place beyond the image's edge, where
+    // the reflection of a column is; -1 for none.
+    const int unreflected = arguments.whole ? thread : left - margin + thread;
+    const bool evaluates =
+        arguments.whole ? thread < width : unreflected >= -half && unreflected < width + half;
+    const int x = evaluates ? reflected(unreflected, width) : 0;
+    const int place = arguments.whole ? margin + thread : thread;
+    int mirrored = -1;
+    int mirrored_again = -1; // the reflections at both edges may meet in a narrow image
+    if (arguments.whole && evaluates) {
+        if (x >= 1 && x <= half)
+            mirrored = margin - x;
+        if (x <= width - 2 && x >= width - 1 - half)
+            mirrored_again = margin + 2 * (width - 1) - x;
+    }
+
+    // Four columns of each fourth row are a thread's to finish.
+    const int quads = columns / 4;
+    const int own_row = thread / quads;
+    const int own_quad = thread - own_row * quads;
+    const int out_x = left + 4 * own_quad;
+    const int out_columns = least(4, least(left + arguments.tile, width) - out_x);
+    const Strides& strides = arguments.out_strides;
+    Out* const out = arguments.out + image * strides.image + first_channel * strides.channel;
+
+    with_image<staging, Channels>(
+        arguments, prepared, image, first_channel, dynamic, [&](const auto& pixels) {
+            ColumnSums<Channels, half> sums;
+            if (evaluates) {
+#pragma unroll 2
+                for (int y = begin - half; y < begin + half; ++y)
+                    (void)sums.add(pixels(reflected(y, height), x), weight);
+            }
+            for (int y = begin; y < end; y += rows_at_once) {
+                if (evaluates) {
+#pragma unroll
+                    for (int r = 0; r < rows_at_once; ++r) {
+                        // Beyond the image's last row the sums are not stored; the row is only one that exists.
+                        const int row = reflected(least(y + r + half, height - 1 + half), height);
+                        const Pixel<Channels> complete = sums.add(pixels(row, x), weight);
+#pragma unroll
+                        for (int c = 0; c < Channels; ++c) {
+                            float* to = rows + (c * rows_at_once + r) * pitch;
+                            to[place] = complete.value[c];
+                            if (mirrored >= 0)
+                                to[mirrored] = complete.value[c];
+                            if (mirrored_again >= 0)
+                                to[mirrored_again] = complete.value[c];
+                        }
+                    }
+                }
+                meet(group, columns);
+                const int out_y = y + own_row;
+                if (out_y < end && out_columns > 0) {
+#pragma unroll
+                    for (int c = 0; c < Channels; ++c) {
+                        float result[4];
+                        blur_four<half, margin>(rows + (c * rows_at_once + own_row) * pitch + 4 * own_quad,
+                                                weight, result);
+                        Four<Out> finished_four;
+#pragma unroll
+                        for (int i = 0; i < 4; ++i) {
+                            finished_four.value[i] = store_pixel<Out>(
+                                finished<C, C::blur + 1>(prepared, result[i], first_channel + c));
+                        }
+                        Out* to = out + out_y * strides.row + out_x * strides.column + c * strides.channel;
+                        if (arguments.by_fours) {
+                            *reinterpret_cast<Four<Out>*>(to) = finished_four;
+                        } else {
+#pragma unroll
+                            for (int i = 0; i < 4; ++i) {
+                                if (i < out_columns)
+                                    to[i * strides.column] = finished_four.value[i];
+                            }
+                        }
+                    }
+                }
+                meet(group, columns);
+            }
+        });
+}
+
+} // namespace augment::detail
