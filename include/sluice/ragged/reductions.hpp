@@ -6,9 +6,9 @@
 /// beyond the rows stay as they are. Nothing waits, nothing is allocated, and how many rows there are is read where
 /// the work runs, so that a captured graph serves any batch that fits.
 ///
-/// These functions enqueue on Host streams; those of reductions.cuh on CUDA streams. There, a row that does not
-/// fit into shared memory is one block's, unless a `workspace` is given, with room for as much as `rows`: then rows
-/// of more than 16,384 values are shared among all blocks, for two further launches. One that is too small is an
+/// These functions enqueue on Host streams; those of reductions.cuh on CUDA streams. There, a row of more
+/// than 1,024 values is one block's, unless a `workspace` is given, with room for as much as `rows`: then rows of
+/// more than 16,384 values are shared among all blocks, for two further launches. One that is too small is an
 /// `Error`, on Host streams as well. The order in which a row is added up depends on its length alone (and on
 /// whether there is a workspace): the same row gives the same bits in every batch and run.
 #pragma once

@@ -81,21 +81,42 @@ struct TransformTile<ExclusiveSumOf<T, U>> {
 
     template <int Lanes>
     __device__ void visit(int, int begin, int length) const {
-        const int lane = static_cast<int>(threadIdx.x) % Lanes;
         U before = U(0);
-        for (int base = 0; base < length; base += Lanes) {
-            const int i = begin + base + lane;
-            const bool mine = base + lane < length;
-            const U value = mine ? values[spread(i)] : U(0);
-            if constexpr (Lanes == 1) {
+        if constexpr (Lanes == 1) {
+            for (int i = begin; i < begin + length; ++i) {
+                const U value = values[spread(i)];
                 values[spread(i)] = before;
                 before = plus(before, value);
-            } else {
-                const U sum = inclusive_sum_of_lanes<Lanes>(value);
-                const U exclusive = from_lane_before<Lanes>(sum, 1);
-                if (mine)
-                    values[spread(i)] = lane > 0 ? plus(before, exclusive) : before;
-                before = plus(before, from_lane<Lanes>(sum, Lanes - 1));
+            }
+            return;
+        }
+        // Each lane adds up neighbours.
+        const int lane = static_cast<int>(threadIdx.x) % Lanes;
+        const int each = (length + Lanes - 1) / Lanes;
+        int i = begin + (lane * each < length ? lane * each : length);
+        const int end = begin + ((lane + 1) * each < length ? (lane + 1) * each : length);
+        U own = U(0);
+#pragma unroll 8
+        for (int k = i; k < end; ++k)
+            own = plus(own, values[spread(k)]);
+        const U sum = inclusive_sum_of_lanes<Lanes>(own);
+        const U of_lanes_before = from_lane_before<Lanes>(sum, 1);
+        if (lane > 0)
+            before = of_lanes_before;
+        constexpr int batch = 4; // reads at once
+        for (; i < end; i += batch) {
+            U held[batch];
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (i + k < end)
+                    held[k] = values[spread(i + k)];
+            }
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (i + k < end) {
+                    values[spread(i + k)] = before;
+                    before = plus(before, held[k]);
+                }
             }
         }
     }

@@ -110,8 +110,9 @@ struct ArgmaxOf {
     using Accumulator = Place<T>;
     using Result = std::int64_t;
     SLUICE_HOST_DEVICE Place<T> init() const { return {T{}, -1}; }
+    // Values come in order, so that of equal ones the first stays.
     SLUICE_HOST_DEVICE Place<T> take(Place<T> best, T value, std::int64_t position) const {
-        return merge(best, {value, position});
+        return best.position < 0 || beats<true>(value, best.value) ? Place<T>{value, position} : best;
     }
     // Of equal values the first, whichever comes in first.
     SLUICE_HOST_DEVICE Place<T> merge(Place<T> a, Place<T> b) const {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <sluice/backend/stream.hpp>
 #include <sluice/ragged/detail/lanes.cuh>
@@ -20,8 +21,8 @@
 
 namespace sluice::ragged::detail {
 
-/// Rows of a tile, at most.
-inline constexpr int tile_rows = 512;
+/// Rows of a tile, at most: with the end of the last one there are two offsets a thread.
+inline constexpr int tile_rows = 511;
 /// Rows and values that a block is started for, at least.
 inline constexpr std::int64_t smallest_share = 512;
 /// Blocks that a multiprocessor runs at a time (which the kernels' registers and shared memory allow), and how many
@@ -45,9 +46,33 @@ inline constexpr int spread_size = Values + Values / 32 + 1;
 inline constexpr int longest_of_thread = 24;
 inline constexpr int longest_of_group = 256;
 
+/// Rows `first` up to, and without, `last`.
+struct RowRange {
+    std::int64_t first;
+    std::int64_t last;
+};
+
 struct TileMemory {
     std::int64_t offsets[tile_rows + 1];
-    std::int64_t range[2];
+    RowRange range;
+    int fitting[block_warps];      ///< rows that a warp found to fit
+    unsigned lengths[block_warps]; ///< and bit by bit, which lengths they have
+    /// Which rows a group's lanes are to work on, from 0 up, and which a warp, from the end down, in any order.
+    std::uint16_t longer[tile_rows];
+    int of_groups;
+    int of_warps;
+
+    /// Whether there may be a row of `shortest` to `longest` values among the tile's.
+    __device__ bool has(int shortest, int longest) const {
+        unsigned all = 0;
+#pragma unroll
+        for (int warp = 0; warp < block_warps; ++warp)
+            all |= lengths[warp];
+        return (all >> length_class(shortest) &
+                ((2u << (length_class(longest) - length_class(shortest))) - 1u)) != 0;
+    }
+    /// 0 for lengths up to 1, and then one more for each doubling.
+    __device__ static int length_class(int length) { return length <= 1 ? 0 : 32 - __clz(length - 1); }
 };
 
 /// The first of `first` … `last` for which `holds(i)`, which is false up to somewhere, and then true, for `last` at
@@ -71,9 +96,9 @@ __device__ std::int64_t first_that(std::int64_t first, std::int64_t last, Holds 
     return first;
 }
 
-/// The rows of the calling block into `memory.range`.
+/// The rows of the calling block into `range`, in shared memory.
 template <class T>
-__device__ void find_share(const RaggedView<T>& view, TileMemory& memory) {
+__device__ void find_share(const RaggedView<T>& view, RowRange& range) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     if (warp < 2) {
         const std::int64_t rows = view.rows();
@@ -87,38 +112,108 @@ __device__ void find_share(const RaggedView<T>& view, TileMemory& memory) {
         const std::int64_t row =
             first_that(0, rows, [&](std::int64_t r) { return r + view.offset(r) >= target; });
         if (threadIdx.x % 32 == 0)
-            memory.range[warp] = row;
+            (warp == 0 ? range.first : range.last) = row;
     }
     __syncthreads();
 }
 
+/// A thread's share of the offsets of `count` rows from `first` on.
+struct OffsetsAhead {
+    static constexpr int each = (tile_rows + 1) / block_threads;
+    std::int64_t held[each];
+
+    template <class T>
+    __device__ void load(const RaggedView<T>& view, std::int64_t first, int count) {
+#pragma unroll
+        for (int k = 0; k < each; ++k) {
+            const int i = static_cast<int>(threadIdx.x) + k * block_threads;
+            if (i <= count)
+                held[k] = view.offset(first + i);
+        }
+    }
+    __device__ void store(TileMemory& memory, int count) const {
+#pragma unroll
+        for (int k = 0; k < each; ++k) {
+            const int i = static_cast<int>(threadIdx.x) + k * block_threads;
+            if (i <= count)
+                memory.offsets[i] = held[k];
+        }
+    }
+};
+
+/// How many of a tile's `candidates` fit together, the same for all threads; a barrier is in it.
+template <int Capacity>
+__device__ int count_fitting(TileMemory& memory, int candidates) {
+    const std::int64_t begin = memory.offsets[0];
+    int fitting = 0;
+    unsigned lengths = 0;
+#pragma unroll
+    for (int base = 0; base < tile_rows; base += block_threads) {
+        const int i = base + static_cast<int>(threadIdx.x);
+        bool fits = false;
+        if (i < candidates) {
+            const std::int64_t end = memory.offsets[i + 1];
+            fits = end - begin <= Capacity;
+            if (fits) {
+                const auto length = static_cast<int>(end - memory.offsets[i]);
+                lengths |= 1u << TileMemory::length_class(length);
+                if (length > longest_of_group) {
+                    memory.longer[tile_rows - 1 - atomicAdd(&memory.of_warps, 1)] =
+                        static_cast<std::uint16_t>(i);
+                } else if (length > longest_of_thread) {
+                    memory.longer[atomicAdd(&memory.of_groups, 1)] = static_cast<std::uint16_t>(i);
+                }
+            }
+        }
+        fitting += __popc(__ballot_sync(0xffffffffu, fits));
+    }
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2)
+        lengths |= from_lane_xor<32>(lengths, distance);
+    if (threadIdx.x % 32 == 0) {
+        memory.fitting[threadIdx.x / 32] = fitting;
+        memory.lengths[threadIdx.x / 32] = lengths;
+    }
+    __syncthreads();
+    int count = 0;
+#pragma unroll
+    for (int warp = 0; warp < block_warps; ++warp)
+        count += memory.fitting[warp];
+    return count;
+}
+
 /// Calls `work.tile(first, count, begin, size)` for tiles of `count` rows from `first` on, whose `size` values start
 /// at `begin`, and `work.long_row(row, begin, length)` for rows longer than `Capacity`. All threads are called
-/// together, and a barrier is between two calls. `memory.offsets` holds a tile's offsets.
+/// together, and a barrier is between two calls. `memory.offsets` holds a tile's offsets; those of the next tile are
+/// on their way during a call.
 template <int Capacity, class T, class Work>
 __device__ void for_row_tiles(const RaggedView<T>& view, TileMemory& memory, Work& work) {
-    find_share(view, memory);
-    std::int64_t first = memory.range[0];
-    const std::int64_t last = memory.range[1];
+    find_share(view, memory.range);
+    std::int64_t first = memory.range.first;
+    const std::int64_t last = memory.range.last;
+    const auto candidates_from = [last](std::int64_t row) {
+        return last - row < tile_rows ? static_cast<int>(last - row) : tile_rows;
+    };
+    OffsetsAhead ahead;
+    if (first < last)
+        ahead.load(view, first, candidates_from(first));
     while (first < last) {
-        const int candidates = last - first < tile_rows ? static_cast<int>(last - first) : tile_rows;
+        const int candidates = candidates_from(first);
         __syncthreads(); // nobody reads the tile before any more
-        for (int i = static_cast<int>(threadIdx.x); i <= candidates; i += block_threads)
-            memory.offsets[i] = view.offset(first + i);
+        ahead.store(memory, candidates);
+        if (threadIdx.x == 0)
+            memory.of_groups = memory.of_warps = 0;
         __syncthreads();
+        const int count = count_fitting<Capacity>(memory, candidates);
+        const std::int64_t row = first;
+        first += count > 0 ? count : 1;
+        if (first < last)
+            ahead.load(view, first, candidates_from(first));
         const std::int64_t begin = memory.offsets[0];
-        int count = 0; // of rows that fit together
-#pragma unroll
-        for (int base = 0; base < tile_rows; base += block_threads) {
-            const int i = base + static_cast<int>(threadIdx.x);
-            count += __syncthreads_count(i < candidates && memory.offsets[i + 1] - begin <= Capacity);
-        }
         if (count == 0) {
-            work.long_row(first, begin, memory.offsets[1] - begin);
-            first += 1;
+            work.long_row(row, begin, memory.offsets[1] - begin);
         } else {
-            work.tile(first, count, begin, static_cast<int>(memory.offsets[count] - begin));
-            first += count;
+            work.tile(row, count, begin, static_cast<int>(memory.offsets[count] - begin));
         }
     }
 }
@@ -141,56 +236,71 @@ __device__ void for_rows_of_tile(const TileMemory& memory, int count, int shorte
 /// a barrier before it.
 template <class Visitor>
 __device__ void for_rows_by_length(const TileMemory& memory, int count, Visitor visitor) {
-    const std::int64_t base = memory.offsets[0];
-    bool medium = false;
-    bool large = false;
-    for (int row = static_cast<int>(threadIdx.x); row < count; row += block_threads) {
-        const auto length = static_cast<int>(memory.offsets[row + 1] - base - (memory.offsets[row] - base));
-        medium = medium || (length > longest_of_thread && length <= longest_of_group);
-        large = large || length > longest_of_group;
-    }
-    const bool any_medium = __syncthreads_or(medium) != 0;
-    const bool any_large = __syncthreads_or(large) != 0;
+    __syncthreads();
     for_rows_of_tile<1>(memory, count, 0, longest_of_thread, [&](int row, int begin, int length) {
         visitor.template visit<1>(row, begin, length);
     });
-    if (any_medium) {
-        for_rows_of_tile<8>(
-            memory, count, longest_of_thread + 1, longest_of_group,
-            [&](int row, int begin, int length) { visitor.template visit<8>(row, begin, length); });
-    }
-    if (any_large) {
-        for_rows_of_tile<32>(
-            memory, count, longest_of_group + 1, 1 << 30,
-            [&](int row, int begin, int length) { visitor.template visit<32>(row, begin, length); });
+    const auto visit = [&](int row, auto lanes) {
+        const auto begin = static_cast<int>(memory.offsets[row] - memory.offsets[0]);
+        const auto length = static_cast<int>(memory.offsets[row + 1] - memory.offsets[row]);
+        visitor.template visit<decltype(lanes)::value>(row, begin, length);
+    };
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int i = thread / 8; i < memory.of_groups; i += block_threads / 8)
+        visit(memory.longer[i], std::integral_constant<int, 8>{});
+    for (int i = thread / 32; i < memory.of_warps; i += block_warps)
+        visit(memory.longer[tile_rows - 1 - i], std::integral_constant<int, 32>{});
+}
+
+/// How far apart values of a thread are in shared memory that are a block's threads apart in the tile.
+inline constexpr int spread_stride = block_threads + block_threads / 32;
+static_assert(block_threads % 32 == 0);
+inline constexpr int staged_at_once = 8;
+
+/// Calls `move(k, i, place)` for a thread's share of `count` values, where value `i` is at `place` of shared memory, and
+/// then `settle(k, i, place)`: `staged_at_once` of the former first, numbered by `k`, so that as many loads are under way.
+template <class Move, class Settle>
+__device__ void for_staged(int count, const Move& move, const Settle& settle) {
+    constexpr int batch = staged_at_once;
+    for (int base = static_cast<int>(threadIdx.x); base < count; base += batch * block_threads) {
+        const int place = spread(base);
+        if (base + (batch - 1) * block_threads < count) { // nearly always, and with less to compute
+#pragma unroll
+            for (int k = 0; k < batch; ++k)
+                move(k, base + k * block_threads, place + k * spread_stride);
+#pragma unroll
+            for (int k = 0; k < batch; ++k)
+                settle(k, base + k * block_threads, place + k * spread_stride);
+        } else {
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (base + k * block_threads < count)
+                    move(k, base + k * block_threads, place + k * spread_stride);
+            }
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (base + k * block_threads < count)
+                    settle(k, base + k * block_threads, place + k * spread_stride);
+            }
+        }
     }
 }
 
 /// Brings `count` values to shared memory, where value i is at `spread(i)`.
 template <class Stored, class T>
 __device__ void stage(Stored* to, const T* from, int count) {
-    constexpr int batch = 8; // loads under way at once
-    for (int base = static_cast<int>(threadIdx.x); base < count; base += batch * block_threads) {
-        Stored held[batch];
-#pragma unroll
-        for (int k = 0; k < batch; ++k) {
-            const int i = base + k * block_threads;
-            if (i < count)
-                held[k] = static_cast<Stored>(from[i]);
-        }
-#pragma unroll
-        for (int k = 0; k < batch; ++k) {
-            const int i = base + k * block_threads;
-            if (i < count)
-                to[spread(i)] = held[k];
-        }
-    }
+    Stored held[staged_at_once];
+    for_staged(
+        count, [&](int k, int i, int) { held[k] = static_cast<Stored>(from[i]); },
+        [&](int k, int, int place) { to[place] = held[k]; });
 }
 /// Brings them back.
 template <class Stored>
 __device__ void unstage(Stored* to, const Stored* from, int count) {
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += block_threads)
-        to[i] = from[spread(i)];
+    Stored held[staged_at_once];
+    for_staged(
+        count, [&](int k, int, int place) { held[k] = from[place]; },
+        [&](int k, int i, int) { to[i] = held[k]; });
 }
 
 /// One thread's share in the reduction of `length` values, the first of which is at position `first` of its row.

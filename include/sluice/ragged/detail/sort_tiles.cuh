@@ -6,6 +6,7 @@
 #include <cub/warp/warp_merge_sort.cuh>
 
 #include <sluice/ragged/detail/long_rows.cuh>
+#include <sluice/ragged/detail/sort_own.cuh>
 #include <sluice/ragged/sort.hpp>
 
 namespace sluice::ragged::detail {
@@ -153,6 +154,50 @@ struct SortRows {
         });
     }
 
+    // Rows of at most `Most` values, each by one thread, without positions.
+    template <int Most>
+    __device__ void sort_by_threads(int count, int shortest) const {
+        using Key = typename ExactKey<T>::Key;
+        const ExactKey<T> exact{static_cast<Key>(sort.key.descending ? ~Key(0) : Key(0))};
+        for_rows_of_tile<1>(memory, count, shortest, Most, [&](int, int begin, int length) {
+            Key keys[Most];
+            bool negative_zero = false;
+#pragma unroll
+            for (int k = 0; k < Most; ++k) {
+                keys[k] = static_cast<Key>(~Key(0)); // last, whatever the values
+                if (k < length) {
+                    const T value = staged[spread(begin + k)];
+                    keys[k] = exact(value);
+                    negative_zero = negative_zero || ExactKey<T>::is_negative_zero(value);
+                }
+            }
+            sort_own(keys);
+            // Zeros of both signs are equal: theirs are in the order that they came in.
+            unsigned signs = 0;
+            if (negative_zero) {
+                unsigned zeros = 0;
+                for (int k = 0; k < length; ++k) {
+                    const T value = staged[spread(begin + k)];
+                    if (value == T(0))
+                        signs |= (ExactKey<T>::is_negative_zero(value) ? 1u : 0u) << zeros++;
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < Most; ++k) {
+                if (k < length) {
+                    T value = exact.value(keys[k]);
+                    if constexpr (std::is_floating_point_v<T>) {
+                        if (negative_zero && value == T(0)) {
+                            value = (signs & 1u) != 0 ? -T(0) : T(0);
+                            signs >>= 1;
+                        }
+                    }
+                    staged[spread(begin + k)] = value;
+                }
+            }
+        });
+    }
+
     template <int Items>
     __device__ void sort_long(typename BlockSort<T, Items>::TempStorage& by_block, int count, int shortest,
                               int longest, std::int64_t begin_of_tile) const {
@@ -173,34 +218,40 @@ struct SortRows {
         };
     }
 
-    __device__ bool any(int count, int shortest, int longest) const {
-        bool found = false;
-        for (int row = static_cast<int>(threadIdx.x); row < count; row += block_threads) {
-            const std::int64_t length = memory.offsets[row + 1] - memory.offsets[row];
-            found = found || (length >= shortest && length <= longest);
-        }
-        return __syncthreads_or(found) != 0;
-    }
-
     __device__ void tile(std::int64_t, int count, std::int64_t begin_of_tile, int size) const {
         constexpr int items = sort_capacity<T> / block_threads;
         stage(staged, sort.rows.values() + begin_of_tile, size);
         __syncthreads();
-        sort_short<8>(count, 1, begin_of_tile);
-        if (any(count, 9, 16))
-            sort_short<16>(count, 9, begin_of_tile);
-        if (any(count, 17, 32))
-            sort_short<32>(count, 17, begin_of_tile);
-        if (any(count, 33, 256)) {
+        if constexpr (Positions) {
+            sort_short<8>(count, 1, begin_of_tile);
+            if (memory.has(9, 16))
+                sort_short<16>(count, 9, begin_of_tile);
+            if (memory.has(17, 32))
+                sort_short<32>(count, 17, begin_of_tile);
+        } else {
+            if (memory.has(9, 16)) {
+                sort_by_threads<16>(count, 2);
+            } else {
+                sort_by_threads<8>(count, 2);
+            }
+            if (memory.has(17, 32)) {
+                if constexpr (sizeof(T) <= 4) {
+                    sort_by_threads<32>(count, 17);
+                } else { // a thread has not so many registers
+                    sort_short<32>(count, 17, begin_of_tile);
+                }
+            }
+        }
+        if (memory.has(33, 256)) {
             const int warp = static_cast<int>(threadIdx.x) / 32;
             for_rows_of_tile<32>(memory, count, 33, 256, [&](int, int begin, int length) {
                 sort_staged<8>(SortByWarp<T>{sorting.warp[warp], {sort.key}}, staged, begin, length,
                                static_cast<int>(threadIdx.x % 32), note(begin_of_tile + begin));
             });
         }
-        if (any(count, 257, 1024))
+        if (memory.has(257, 1024))
             sort_long<4>(sorting.few, count, 257, 1024, begin_of_tile);
-        if (any(count, 1025, sort_capacity<T>))
+        if (memory.has(1025, sort_capacity<T>))
             sort_long<items>(sorting.many, count, 1025, sort_capacity<T>, begin_of_tile);
         __syncthreads();
         unstage(sort.out + begin_of_tile, staged, size);
