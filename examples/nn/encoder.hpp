@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <nn/layer.hpp>
 #include <nn/operators/pixels.hpp>
+#include <nn/operators/thin_encoder.hpp>
 #include <nn/pixel_order.hpp>
+#include <sluice/backend/event.hpp>
 
 namespace nn {
 
@@ -29,6 +34,9 @@ struct EncoderOptions {
 };
 
 /// A 1×1 convolution, then 2×2 convolutions of stride 2; a ReLU after each but the last.
+///
+/// On a device, in TF32, the first three layers are one kernel if their channels are `thin_channels` and more layers
+/// follow (see operators/thin_encoder.hpp). Updates run on a stream of the encoder's own beside what follows them.
 ///
 /// Features are a matrix [N h w, C], a row for each place of the last and smallest map, in raster order, images one
 /// after another, channels last. An object is driven by one thread, and by one stream at a time; two objects are
@@ -55,8 +63,8 @@ public:
     void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
                  sluice::DeviceSpan<float, B> features);
 
-    /// One step of gradient descent from the features' gradient, for the images of the latest `forward`, with the
-    /// learning rate of the one element of `rate`. Throws `sluice::Error` unless the encoder is trainable and has
+    /// One step of gradient descent from the features' gradient, for the images of the latest `forward`, which are read
+    /// again, with the learning rate of the one element of `rate`. Throws `sluice::Error` unless the encoder is trainable and has
     /// gone forward.
     void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features_gradient,
                   sluice::DeviceSpan<const float, B> rate);
@@ -72,24 +80,46 @@ public:
 private:
     static constexpr std::uint16_t random_operation = 0xE001;
 
+    /// The stream of updates. Its products need workspace of their own.
+    struct Updates {
+        explicit Updates(Precision precision) : products(precision) {}
+
+        sluice::BasicStream<B> stream;
+        MatrixProducts<B> products;
+        sluice::BasicEvent<B> ready; // what an update needs
+        sluice::BasicEvent<B> done;
+    };
+
     std::size_t rows_of(std::size_t images, std::size_t level) const;
     std::size_t channels_of(std::size_t level) const;
     Matrix<float, B> map(std::size_t level);
+    bool offers_thin_layers() const;
+    /// The first level whose map is kept: before it are what the thin layers' kernels keep on chip.
+    std::size_t first_map() const { return !thin_ ? 0 : options_.trainable ? 2 : 3; }
     template <class T>
     void forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
                      sluice::DeviceSpan<float, B> features);
+    template <class T>
+    void forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
+    void backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient);
 
     EncoderOptions options_;
     PixelOrder order_;
     sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
     MatrixProducts<B> products_;
     std::vector<Layer<B>> layers_;
+    bool thin_;
     // The inputs of the layers: each in a buffer of its own when they are wanted again, otherwise in two by turns.
     std::vector<sluice::DeviceBuffer<float, B>> maps_;
-    sluice::DeviceBuffer<float, B> gradients_[2];
+    std::size_t images_ = 0; // in the latest forward
+    // Only in an encoder that is trained:
+    std::vector<sluice::DeviceBuffer<float, B>> gradients_; // of the maps
     sluice::DeviceBuffer<double, B> scratch_;
-    sluice::DeviceBuffer<float, B> factors_; // of the latest backward
-    std::size_t images_ = 0;                 // in the latest forward
+    sluice::DeviceBuffer<float, B> thin_scratch_;
+    sluice::DeviceBuffer<float, B> factors_;          // of the latest backward
+    sluice::DeviceSpan<const std::uint8_t, B> bytes_; // the images of the latest forward: either these,
+    sluice::DeviceSpan<const float, B> numbers_;      // or these
+    std::unique_ptr<Updates> updates_;
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -111,7 +141,8 @@ inline EncoderOptions checked(const EncoderOptions& options) {
 template <sluice::Backend B>
 Encoder<B>::Encoder(const EncoderOptions& options)
     : options_(detail::checked(options)), order_(options.height, options.width, options.channels.size() - 1),
-      raster_of_row_(to_device<B>(order_.raster_of_row())), products_(options.precision) {
+      raster_of_row_(to_device<B>(order_.raster_of_row())), products_(options.precision),
+      thin_(offers_thin_layers()) {
     const std::size_t layers = options_.channels.size();
     layers_.reserve(layers);
     std::vector<std::size_t> sizes(options_.trainable ? layers : std::min<std::size_t>(layers, 2));
@@ -120,8 +151,10 @@ Encoder<B>::Encoder(const EncoderOptions& options)
         layers_.emplace_back(
             LayerShape::convolution(channels_of(level), options_.channels[level], level == 0 ? 1 : 2),
             layer_key(options_.seed, random_operation, level));
-        std::size_t& size = sizes[level % sizes.size()];
-        size = std::max(size, rows_of(options_.batch, level) * channels_of(level));
+        if (level >= first_map()) {
+            std::size_t& size = sizes[level % sizes.size()];
+            size = std::max(size, rows_of(options_.batch, level) * channels_of(level));
+        }
         const std::size_t out = rows_of(options_.batch, level + 1) * options_.channels[level];
         scratch = std::max(scratch, layers_[level].scratch_size(out));
     }
@@ -129,15 +162,24 @@ Encoder<B>::Encoder(const EncoderOptions& options)
         maps_.emplace_back(size);
     if (!options_.trainable)
         return;
+    // Nobody asks for the gradient of the images.
+    for (std::size_t level = 0; level < layers; ++level)
+        gradients_.emplace_back(level == 0 ? 0 : maps_[level].size());
     scratch_ = sluice::DeviceBuffer<double, B>(scratch);
     factors_ = sluice::DeviceBuffer<float, B>(2);
-    for (std::size_t turn = 0; turn < 2; ++turn) {
-        // The gradient of a map: of every one but the images', which nobody asks for.
-        std::size_t size = 0;
-        for (std::size_t level = 1 + turn; level < layers; level += 2)
-            size = std::max(size, maps_[level].size());
-        gradients_[turn] = sluice::DeviceBuffer<float, B>(size);
+    updates_ = std::make_unique<Updates>(options_.precision);
+    if constexpr (has_thin_encoder<B>) {
+        if (thin_)
+            thin_scratch_ = sluice::DeviceBuffer<float, B>(thin_backward_scratch());
     }
+}
+
+template <sluice::Backend B>
+bool Encoder<B>::offers_thin_layers() const {
+    const std::vector<std::size_t>& channels = options_.channels;
+    return has_thin_encoder<B> && options_.precision == Precision::tf32 && channels.size() > 3 &&
+           options_.image_channels == thin_channels[0] &&
+           std::equal(channels.begin(), channels.begin() + 3, thin_channels + 1);
 }
 
 /// Level 0 is the images, level i the input of layer i. The first layer keeps the size, the others quarter it.
@@ -164,12 +206,37 @@ void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
     const std::size_t count = images_in("encoder", images.size(), image_size(), options_.batch);
     require_size("encoder: elements of the features", features.size(), count * features_size());
     images_ = count;
-    rows_from_images(stream, images, raster_of_row_, options_.image_scale, map(0));
-    for (std::size_t level = 0; level + 1 < layers_.size(); ++level) {
-        layers_[level].forward(stream, products_, map(level), map(level + 1), true);
+    if constexpr (std::is_same_v<T, float>) {
+        numbers_ = images;
+        bytes_ = {};
+    } else {
+        bytes_ = images;
+        numbers_ = {};
     }
+    std::size_t level = 0;
+    if (thin_) {
+        forward_thin(stream, images);
+        level = 3;
+    } else {
+        rows_from_images(stream, images, raster_of_row_, options_.image_scale, map(0));
+    }
+    for (; level + 1 < layers_.size(); ++level)
+        layers_[level].forward(stream, products_, map(level), map(level + 1), true);
     const Matrix<float, B> last{features, count * feature_pixels(), options_.channels.back()};
     layers_.back().forward(stream, products_, map(layers_.size() - 1), last, false);
+}
+
+template <sluice::Backend B>
+template <class T>
+void Encoder<B>::forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images) {
+    if constexpr (has_thin_encoder<B>) {
+        const ThinLayer layers[3] = {{std::as_const(layers_[0]).weights(), layers_[0].bias()},
+                                     {std::as_const(layers_[1]).weights(), layers_[1].bias()},
+                                     {std::as_const(layers_[2]).weights(), layers_[2].bias()}};
+        const auto kept = options_.trainable ? map(2).span() : sluice::DeviceSpan<float, B>{};
+        thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,
+                     map(3));
+    }
 }
 
 template <sluice::Backend B>
@@ -196,18 +263,43 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
     descent_factors(stream, rate, factors_);
     Matrix<const float, B> out{features_gradient, images_ * feature_pixels(), options_.channels.back()};
     for (std::size_t level = layers_.size(); level-- > 0;) {
-        const Matrix<const float, B> in = map(level);
-        if (level == 0) {
-            layers_[0].update(stream, products_, in, out, factors_, scratch_);
+        if (thin_ && level == 1) {
+            backward_thin(stream, out);
             break;
         }
-        const Matrix<float, B> gradient{gradients_[(level - 1) % 2].span().first(in.size()), in.rows(),
-                                        in.columns()};
+        const Matrix<const float, B> in = map(level);
+        const Matrix<float, B> gradient{gradients_[level].span().first(level == 0 ? 0 : in.size()),
+                                        level == 0 ? 0 : in.rows(), in.columns()};
         // With the weights that went forward, and so before their update.
-        layers_[level].input_gradient(stream, products_, out, gradient);
-        layers_[level].update(stream, products_, in, out, factors_, scratch_);
-        relu_gradient(stream, in.span(), gradient.span());
+        if (level > 0) {
+            // The thin layers' kernel applies its ReLU itself.
+            const bool thin_next = thin_ && level == 2;
+            layers_[level].input_gradient(stream, products_, out, gradient,
+                                          thin_next ? sluice::DeviceSpan<const float, B>{} : in.span());
+        }
+        updates_->ready.record(stream);
+        updates_->stream.wait(updates_->ready);
+        layers_[level].update(updates_->stream, updates_->products, in, out, factors_, scratch_);
         out = gradient;
+    }
+    updates_->done.record(updates_->stream);
+    stream.wait(updates_->done);
+}
+
+template <sluice::Backend B>
+void Encoder<B>::backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient) {
+    if constexpr (has_thin_encoder<B>) {
+        const ThinUpdate layers[2] = {{layers_[0].weights(), layers_[0].bias()},
+                                      {layers_[1].weights(), layers_[1].bias()}};
+        const auto enqueue = [&](auto images) {
+            thin_backward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
+                          map(2).span(), gradient, factors_, thin_scratch_);
+        };
+        if (!bytes_.empty()) {
+            enqueue(bytes_);
+        } else {
+            enqueue(numbers_);
+        }
     }
 }
 

@@ -32,12 +32,38 @@ __device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// The nearest TF32 number (10 bits of mantissa), as a float32's bits.
+__device__ inline std::uint32_t to_tf32(float value) {
+    std::uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return bits;
+}
+
+/// `sums [16, 8] += a [16, 8] * b [8, 8]` of a warp, in TF32 with float32 sums. `load_matrices` loads `a`, of which
+/// a row of eight 16-bit elements is four numbers, if its matrices are rows 0 … 7 and 8 … 15 of columns 0 … 3, then the
+/// same of columns 4 … 7.
+__device__ inline void multiply_add_tf32(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                         std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 /// Begins to copy 16 bytes to shared memory; zeros, and nothing is read, unless `inside`.
 __device__ inline void copy_16_bytes(std::uint32_t to, const void* from, bool inside) {
     const std::uint32_t bytes = inside ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
                  : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes)
+                 : "memory");
+}
+
+/// The same for what is certainly there.
+__device__ inline void copy_16_bytes(std::uint32_t to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"(to), "l"(__cvta_generic_to_global(from))
                  : "memory");
 }
 

@@ -1,0 +1,224 @@
+#include <algorithm>
+
+#include <nn/operators/thin_kernels.cuh>
+#include <nn/operators/thin_launch.hpp>
+
+namespace nn {
+namespace {
+
+using namespace detail;
+
+constexpr int forward_threads = 256;
+
+struct ForwardWeights {
+    const float* weights[3];
+    const float* bias[3];
+    float scale;
+};
+
+using FirstWeights = PackedWeights<16, 32>;
+using SecondWeights = PackedWeights<32, 64>;
+
+/// A thread's four columns of a pair of products, of row g or g + 8.
+__device__ inline float4 columns_of(const float (&even)[4], const float (&odd)[4], int half) {
+    return make_float4(even[2 * half], even[2 * half + 1], odd[2 * half], odd[2 * half + 1]);
+}
+
+__device__ inline void relu(float (&sums)[4]) {
+#pragma unroll
+    for (float& sum : sums)
+        sum = greater_of(sum, 0.0f);
+}
+
+/// A thread's results of a product as operand of the next.
+__device__ inline void operand_of(const float (&sums)[4], std::uint32_t (&operand)[4]) {
+    operand[0] = to_tf32(sums[0]);
+    operand[1] = to_tf32(sums[2]);
+    operand[2] = to_tf32(sums[1]);
+    operand[3] = to_tf32(sums[3]);
+}
+
+/// Every warp takes 16 rows of the last map at a time, each a block of 4×4 pixels of an image.
+template <class Pixel, bool keep_first>
+__global__ void __launch_bounds__(forward_threads, 2)
+    thin_forward_kernel(ThinImages<Pixel> images, ForwardWeights layers, float* first, float* second,
+                        unsigned rows) {
+    __shared__ uint4 weights1[FirstWeights::size];
+    __shared__ uint4 weights2[SecondWeights::size];
+    __shared__ float4 bias1[8];
+    __shared__ float4 bias2[16];
+    const int thread = static_cast<int>(threadIdx.x);
+    FirstWeights::pack(weights1, layers.weights[1], thread, forward_threads);
+    SecondWeights::pack(weights2, layers.weights[2], thread, forward_threads);
+    if (thread < 32)
+        reinterpret_cast<float*>(bias1)[thread] = layers.bias[1][thread];
+    if (thread < 64)
+        reinterpret_cast<float*>(bias2)[thread] = layers.bias[2][thread];
+
+    const int lane = thread % 32;
+    const int g = lane / 4;
+    const int t = lane % 4;
+    // The 1×1 convolution: a step of four channels, of which an image has three.
+    std::uint32_t weights0[2];
+    float bias0[2][2];
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+        weights0[n] = t < 3 ? to_tf32(layers.scale * layers.weights[0][t * 16 + channel_of(n, g)]) : 0u;
+        bias0[n][0] = layers.bias[0][channel_of(n, 2 * t)];
+        bias0[n][1] = layers.bias[0][channel_of(n, 2 * t + 1)];
+    }
+    __syncthreads();
+
+    const unsigned warps = gridDim.x * (forward_threads / 32);
+    for (unsigned tile = blockIdx.x * (forward_threads / 32) + threadIdx.x / 32; tile * 16 < rows;
+         tile += warps) {
+        const unsigned row[2] = {tile * 16 + g, tile * 16 + g + 8};
+        const Pixel* block[2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            block[half] = images.at(16 * min(row[half], rows - 1), min(t, 2));
+        float sums2[8][4];
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair) {
+            const float4 bias = bias2[pair * 4 + t];
+            sums2[2 * pair][0] = sums2[2 * pair][2] = bias.x;
+            sums2[2 * pair][1] = sums2[2 * pair][3] = bias.y;
+            sums2[2 * pair + 1][0] = sums2[2 * pair + 1][2] = bias.z;
+            sums2[2 * pair + 1][1] = sums2[2 * pair + 1][3] = bias.w;
+        }
+#pragma unroll 1
+        for (int by = 0; by < 2; ++by) {
+            std::uint32_t pixels[2][2][4]; // of row g or g + 8; line; column
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+#pragma unroll
+                for (int line = 0; line < 2; ++line) {
+                    const float4 four = images.four(block[half] + (2 * by + line) * images.width);
+                    // The fourth channel has no weights, but nothing times infinity would be something.
+                    pixels[half][line][0] = t < 3 ? to_tf32(four.x) : 0u;
+                    pixels[half][line][1] = t < 3 ? to_tf32(four.y) : 0u;
+                    pixels[half][line][2] = t < 3 ? to_tf32(four.z) : 0u;
+                    pixels[half][line][3] = t < 3 ? to_tf32(four.w) : 0u;
+                }
+            }
+#pragma unroll 1
+            for (int bx = 0; bx < 2; ++bx) {
+                const int j = 2 * by + bx;
+                float sums1[4][4];
+#pragma unroll
+                for (int pair = 0; pair < 2; ++pair) {
+                    const float4 bias = bias1[pair * 4 + t];
+                    sums1[2 * pair][0] = sums1[2 * pair][2] = bias.x;
+                    sums1[2 * pair][1] = sums1[2 * pair][3] = bias.y;
+                    sums1[2 * pair + 1][0] = sums1[2 * pair + 1][2] = bias.z;
+                    sums1[2 * pair + 1][1] = sums1[2 * pair + 1][3] = bias.w;
+                }
+#pragma unroll
+                for (int pixel = 0; pixel < 4; ++pixel) {
+#pragma unroll
+                    for (int n = 0; n < 2; ++n) {
+                        float sums0[4] = {bias0[n][0], bias0[n][1], bias0[n][0], bias0[n][1]};
+                        const int line = pixel / 2;
+                        const int column = pixel % 2;
+                        multiply_add_tf32(
+                            sums0, bx == 0 ? pixels[0][line][column] : pixels[0][line][2 + column],
+                            bx == 0 ? pixels[1][line][column] : pixels[1][line][2 + column], weights0[n]);
+                        relu(sums0);
+                        std::uint32_t operand[4];
+                        operand_of(sums0, operand);
+#pragma unroll
+                        for (int pair = 0; pair < 2; ++pair) {
+                            const uint4 b = weights1[FirstWeights::index(2 * pixel + n, pair, lane)];
+                            multiply_add_tf32(sums1[2 * pair], operand, b.x, b.y);
+                            multiply_add_tf32(sums1[2 * pair + 1], operand, b.z, b.w);
+                        }
+                    }
+                }
+#pragma unroll
+                for (int n = 0; n < 4; ++n)
+                    relu(sums1[n]);
+                if constexpr (keep_first) {
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        if (row[half] >= rows)
+                            continue;
+                        float4* const to = reinterpret_cast<float4*>(first) +
+                                           (static_cast<std::size_t>(row[half]) * 4 + j) * 8 + t;
+#pragma unroll
+                        for (int pair = 0; pair < 2; ++pair)
+                            to[4 * pair] = columns_of(sums1[2 * pair], sums1[2 * pair + 1], half);
+                    }
+                }
+#pragma unroll
+                for (int n = 0; n < 4; ++n) {
+                    std::uint32_t operand[4];
+                    operand_of(sums1[n], operand);
+#pragma unroll
+                    for (int pair = 0; pair < 4; ++pair) {
+                        const uint4 b = weights2[SecondWeights::index(4 * j + n, pair, lane)];
+                        multiply_add_tf32(sums2[2 * pair], operand, b.x, b.y);
+                        multiply_add_tf32(sums2[2 * pair + 1], operand, b.z, b.w);
+                    }
+                }
+            }
+        }
+#pragma unroll
+        for (int n = 0; n < 8; ++n)
+            relu(sums2[n]);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            if (row[half] >= rows)
+                continue;
+            float4* const to =
+                reinterpret_cast<float4*>(second) + static_cast<std::size_t>(row[half]) * 16 + t;
+#pragma unroll
+            for (int pair = 0; pair < 4; ++pair)
+                to[4 * pair] = columns_of(sums2[2 * pair], sums2[2 * pair + 1], half);
+        }
+    }
+}
+
+template <class Pixel>
+void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
+                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                    float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
+                    Matrix<float, sluice::Cuda> second) {
+    const std::size_t pixels = checked_thin_pixels<Pixel>("thin_forward", images, raster_of_row, width);
+    const std::size_t rows = pixels / 16;
+    for (std::size_t i = 0; i < 3; ++i)
+        check_thin_layer("thin_forward", i, layers[i]);
+    require_size("thin_forward: elements of the last map", second.size(), rows * 64);
+    if (!first.empty())
+        require_size("thin_forward: elements of the map before it", first.size(), rows * 4 * 32);
+    ForwardWeights weights{};
+    for (int i = 0; i < 3; ++i) {
+        weights.weights[i] = layers[i].weights.data();
+        weights.bias[i] = layers[i].bias.data();
+    }
+    weights.scale = scale;
+    const auto kernel = first.empty() ? thin_forward_kernel<Pixel, false> : thin_forward_kernel<Pixel, true>;
+    const std::size_t tiles = (rows + 15) / 16;
+    constexpr std::size_t warps = forward_threads / 32;
+    const std::size_t blocks = std::min<std::size_t>((tiles + warps - 1) / warps, 2 * multiprocessors());
+    kernel<<<static_cast<unsigned>(blocks), forward_threads, 0, stream.native()>>>(
+        ThinImages<Pixel>(images.data(), raster_of_row, width), weights, first.data(), second.data(),
+        static_cast<unsigned>(rows));
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+} // namespace
+
+void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
+                  Matrix<float, sluice::Cuda> second) {
+    launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
+}
+void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
+                  Matrix<float, sluice::Cuda> second) {
+    launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
+}
+
+} // namespace nn

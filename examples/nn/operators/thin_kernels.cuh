@@ -1,0 +1,107 @@
+/// \file
+/// What the kernels behind thin_encoder.hpp share: products in TF32, and how their operands are dealt to threads.
+///
+/// A warp's product is 16 rows by 8 columns. A thread, lane 4 g + t, ends up with columns 2 t and 2 t + 1 of rows g and
+/// g + 8, and takes the elements t and t + 4 of those rows for each step of 8 of the sum. Sums may be taken in any
+/// order, so element t of a step is what the thread holds as column 2 t of the layer before, and t + 4 as 2 t + 1: what
+/// comes out of one product goes into the next without leaving the registers. The four rows that a 2×2 convolution joins
+/// are rows of four products, whose row r is row 4 r + j of the map.
+#pragma once
+
+#include <cstdint>
+
+#include <nn/operators/matrix_units.cuh>
+#include <sluice/memory/span.hpp>
+
+namespace nn::detail {
+
+/// ReLU, rounded.
+__device__ inline std::uint32_t tf32_relu(float value) { return to_tf32(greater_of(value, 0.0f)); }
+
+/// `sums [16, 8] += a [16, 4] * b [4, 8]`.
+__device__ inline void multiply_add_tf32(float (&sums)[4], std::uint32_t a0, std::uint32_t a1,
+                                         std::uint32_t b) {
+    asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a0), "r"(a1), "r"(b));
+}
+
+/// Begins to copy 4 bytes to shared memory.
+__device__ inline void copy_4_bytes(std::uint32_t to, const void* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :
+                 : "r"(to), "l"(__cvta_generic_to_global(from))
+                 : "memory");
+}
+
+/// The channel of column `column` of product `tile`, such that a thread's columns of two neighbouring products are four
+/// channels that lie side by side in memory.
+__device__ constexpr int channel_of(int tile, int column) {
+    return 16 * (tile / 2) + 4 * (column / 2) + 2 * (tile % 2) + column % 2;
+}
+
+/// Weights [4 Inputs, Outputs] of a 2×2 convolution in the order in which a warp takes them: for each step of 8 and
+/// each pair of products, each lane's two elements of either.
+template <int Inputs, int Outputs>
+struct PackedWeights {
+    static constexpr int steps = 4 * Inputs / 8;
+    static constexpr int pairs = Outputs / 16;
+    static constexpr int size = steps * pairs * 32; // in uint4
+
+    static __device__ int index(int step, int pair, int lane) { return (step * pairs + pair) * 32 + lane; }
+
+    /// Fills `packed` with a block of `threads` threads.
+    static __device__ void pack(uint4* packed, const float* weights, int thread, int threads) {
+        for (int i = thread; i < size; i += threads) {
+            const int g = i % 32 / 4;
+            const int t = i % 4;
+            const int pair = i / 32 % pairs;
+            const int step = i / 32 / pairs;
+            const int row = step / (Inputs / 8) * Inputs + channel_of(step % (Inputs / 8), 2 * t);
+            // Rows of columns 2 t and 2 t + 1 are neighbours.
+            const float* const from = weights + row * Outputs + channel_of(2 * pair, g);
+            packed[i] = make_uint4(to_tf32(from[0]), to_tf32(from[Outputs]), to_tf32(from[2]),
+                                   to_tf32(from[Outputs + 2]));
+        }
+    }
+};
+
+/// Four pixels of a line.
+__device__ inline float4 four_pixels(const float* line, bool aligned) {
+    if (aligned)
+        return *reinterpret_cast<const float4*>(line);
+    return make_float4(line[0], line[1], line[2], line[3]);
+}
+__device__ inline float4 four_pixels(const std::uint8_t* line, bool aligned) {
+    if (!aligned)
+        return make_float4(line[0], line[1], line[2], line[3]);
+    const uchar4 bytes = *reinterpret_cast<const uchar4*>(line);
+    return make_float4(bytes.x, bytes.y, bytes.z, bytes.w);
+}
+
+/// The images, as the kernels take them.
+template <class Pixel>
+struct ThinImages {
+    const Pixel* pixels;
+    const std::int32_t* raster_of_row;
+    unsigned width;
+    unsigned size; // pixels of an image
+    bool aligned;  // whether four pixels of a line can be read at once
+
+    ThinImages(const Pixel* pixels_, sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row_,
+               std::size_t width_)
+        : pixels(pixels_), raster_of_row(raster_of_row_.data()), width(static_cast<unsigned>(width_)),
+          size(static_cast<unsigned>(raster_of_row_.size())),
+          aligned(reinterpret_cast<std::uintptr_t>(pixels_) % (4 * sizeof(Pixel)) == 0) {}
+
+    /// Where channel `channel` of the pixel begins that is number `number` of all the images'.
+    __device__ const Pixel* at(unsigned number, unsigned channel) const {
+        const unsigned image = number / size;
+        const int place = raster_of_row[number - image * size];
+        return pixels + (static_cast<std::size_t>(image) * 3 + channel) * size + place;
+    }
+    __device__ float4 four(const Pixel* line) const { return four_pixels(line, aligned); }
+};
+
+} // namespace nn::detail
