@@ -3,8 +3,11 @@
 
 #include "ragged/rows_case.hpp"
 
+namespace ragged_rows_reduce {
+
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::rows_case;
 
 namespace {
 
@@ -204,10 +207,65 @@ TEST_CASE("NaN and infinities are not hidden") {
     }
 }
 
+namespace {
+
+// Sums and maxima of rows whose values, and nothing beyond them, are `T`s from any place in memory on.
+template <class T>
+void check_places_in_memory() {
+    const BasicStream<B> stream;
+    for (std::int64_t place = 0; place < static_cast<std::int64_t>(16 / sizeof(T)); ++place) {
+        CAPTURE(place);
+        CountedRandom random(RandomKey{.seed = 8, .sample = static_cast<std::uint64_t>(place)});
+        Lists<T> rows;
+        std::vector<T> memory(static_cast<std::size_t>(place), T(100));
+        for (std::size_t r = 0; r < 200; ++r) {
+            rows.emplace_back(random.below(26));
+            for (T& value : rows.back()) {
+                value = static_cast<T>(random.below(50));
+                memory.push_back(value);
+            }
+        }
+        const auto values = static_cast<std::int64_t>(memory.size()) - place;
+        Operand<T> shape(stream, {200, values});
+        shape.load(stream, rows);
+        DeviceBuffer<T, B> exactly(memory.size(), stream);
+        copy_and_wait(stream, exactly, memory);
+        const RaggedView<const T> view =
+            std::as_const(shape.batch).view().over(static_cast<const T*>(exactly.data()) + place);
+        Result<std::int64_t> sums(stream, 200);
+        Result<T> maxima(stream, 200);
+        sums.poison(stream);
+        maxima.poison(stream);
+        ragged::sum(stream, sums.memory, view);
+        ragged::max(stream, maxima.memory, view);
+        const auto got_sums = sums.read(stream);
+        const auto got_maxima = maxima.read(stream);
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            std::int64_t sum = 0;
+            T greatest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                              : std::numeric_limits<T>::lowest();
+            for (const T value : rows[r]) {
+                sum += static_cast<std::int64_t>(value);
+                greatest = std::max(greatest, value);
+            }
+            CHECK(got_sums[r] == sum);
+            CHECK(got_maxima[r] == greatest);
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("values may start anywhere in memory") {
+    check_places_in_memory<float>();
+    check_places_in_memory<double>();
+    check_places_in_memory<std::uint8_t>();
+}
+
 TEST_CASE("a row's sum has the same bits in every batch and every run") {
     const BasicStream<B> stream;
     Lists<float> chosen;
-    for (const std::size_t length : {3u, 24u, 25u, 200u, 256u, 257u, 5000u, 7000u, 17000u}) {
+    for (const std::size_t length : {3u, 24u, 25u, 200u, 256u, 257u, 1024u, 1025u, 7000u, 17000u}) {
         CountedRandom random(RandomKey{.seed = 5, .sample = length});
         chosen.emplace_back();
         for (std::size_t i = 0; i < length; ++i)
@@ -268,3 +326,5 @@ TEST_CASE("a workspace with too little room is refused") {
     ragged::sum(stream, out, few, &workspace);
     stream.synchronize();
 }
+
+} // namespace ragged_rows_reduce
