@@ -230,9 +230,9 @@ template <sluice::Backend B>
 template <class T>
 void Encoder<B>::forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images) {
     if constexpr (has_thin_encoder<B>) {
-        const ThinLayer layers[3] = {{std::as_const(layers_[0]).weights(), layers_[0].bias()},
-                                     {std::as_const(layers_[1]).weights(), layers_[1].bias()},
-                                     {std::as_const(layers_[2]).weights(), layers_[2].bias()}};
+        const ThinLayer<B> layers[3] = {{std::as_const(layers_[0]).weights(), layers_[0].bias()},
+                                        {std::as_const(layers_[1]).weights(), layers_[1].bias()},
+                                        {std::as_const(layers_[2]).weights(), layers_[2].bias()}};
         const auto kept = options_.trainable ? map(2).span() : sluice::DeviceSpan<float, B>{};
         thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,
                      map(3));
@@ -289,8 +289,8 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
 template <sluice::Backend B>
 void Encoder<B>::backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient) {
     if constexpr (has_thin_encoder<B>) {
-        const ThinUpdate layers[2] = {{layers_[0].weights(), layers_[0].bias()},
-                                      {layers_[1].weights(), layers_[1].bias()}};
+        const ThinUpdate<B> layers[2] = {{layers_[0].weights(), layers_[0].bias()},
+                                         {layers_[1].weights(), layers_[1].bias()}};
         const auto enqueue = [&](auto images) {
             thin_backward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
                           map(2).span(), gradient, factors_, thin_scratch_);

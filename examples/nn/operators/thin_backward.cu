@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(update_slices* update_places)
 template <class Pixel>
 void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                      sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                     float scale, const ThinUpdate (&layers)[2],
+                     float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
                      sluice::DeviceSpan<const float, sluice::Cuda> map,
                      Matrix<const float, sluice::Cuda> gradient,
                      sluice::DeviceSpan<const float, sluice::Cuda> factors,
@@ -328,7 +328,7 @@ std::size_t thin_backward_scratch() { return backward_blocks * multiprocessors()
 
 void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const ThinUpdate (&layers)[2],
+                   float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
                    sluice::DeviceSpan<const float, sluice::Cuda> map,
                    Matrix<const float, sluice::Cuda> gradient,
                    sluice::DeviceSpan<const float, sluice::Cuda> factors,
@@ -337,7 +337,7 @@ void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::u
 }
 void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const ThinUpdate (&layers)[2],
+                   float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
                    sluice::DeviceSpan<const float, sluice::Cuda> map,
                    Matrix<const float, sluice::Cuda> gradient,
                    sluice::DeviceSpan<const float, sluice::Cuda> factors,

@@ -25,50 +25,52 @@ inline constexpr std::size_t thin_channels[] = {3, 16, 32, 64};
 template <sluice::Backend B>
 inline constexpr bool has_thin_encoder = false;
 
-#if SLUICE_HAS_CUDA
-template <>
-inline constexpr bool has_thin_encoder<sluice::Cuda> = true;
-
 /// A layer's weights (see LayerShape) and its bias.
+template <sluice::Backend B>
 struct ThinLayer {
-    Matrix<const float, sluice::Cuda> weights;
-    sluice::DeviceSpan<const float, sluice::Cuda> bias;
+    Matrix<const float, B> weights;
+    sluice::DeviceSpan<const float, B> bias;
 };
 
 /// The same, to be changed.
+template <sluice::Backend B>
 struct ThinUpdate {
-    Matrix<float, sluice::Cuda> weights;
-    sluice::DeviceSpan<float, sluice::Cuda> bias;
+    Matrix<float, B> weights;
+    sluice::DeviceSpan<float, B> bias;
 };
+
+/// The elements of scratch memory that `thin_backward` needs on the current device.
+std::size_t thin_backward_scratch();
+
+#if SLUICE_HAS_CUDA
+template <>
+inline constexpr bool has_thin_encoder<sluice::Cuda> = true;
 
 /// From images, whose numbers are multiplied with `scale`, to `second` [N H W / 16, 64], which is the output of the last
 /// of the three `layers`; and, unless it is empty, to `first` [N H W / 4, 32], the output of the second. Both sides of
 /// an image are multiples of 4. Throws `sluice::Error` when a size does not fit.
 void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
-                  Matrix<float, sluice::Cuda> second);
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second);
 void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
-                  Matrix<float, sluice::Cuda> second);
-
-/// The elements of scratch memory that `thin_backward` needs on the current device.
-std::size_t thin_backward_scratch();
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second);
 
 /// One step of gradient descent for the first two layers, with the rate of `factors` (see `descent_factors`), from the
 /// gradient [N H W / 4, 32] of the second one's output `first`, after its ReLU. Squares of 8×8 pixels follow one another
 /// in the order of pixels. Throws `sluice::Error` when a size does not fit.
 void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const ThinUpdate (&layers)[2],
+                   float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
                    sluice::DeviceSpan<const float, sluice::Cuda> first,
                    Matrix<const float, sluice::Cuda> first_gradient,
                    sluice::DeviceSpan<const float, sluice::Cuda> factors,
                    sluice::DeviceSpan<float, sluice::Cuda> scratch);
 void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const ThinUpdate (&layers)[2],
+                   float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
                    sluice::DeviceSpan<const float, sluice::Cuda> first,
                    Matrix<const float, sluice::Cuda> first_gradient,
                    sluice::DeviceSpan<const float, sluice::Cuda> factors,

@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(forward_threads, 2)
 template <class Pixel>
 void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                     sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                    float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
-                    Matrix<float, sluice::Cuda> second) {
+                    float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                    sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
     const std::size_t pixels = checked_thin_pixels<Pixel>("thin_forward", images, raster_of_row, width);
     const std::size_t rows = pixels / 16;
     for (std::size_t i = 0; i < 3; ++i)
@@ -210,14 +210,14 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
 
 void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
-                  Matrix<float, sluice::Cuda> second) {
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
     launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
 }
 void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer (&layers)[3], sluice::DeviceSpan<float, sluice::Cuda> first,
-                  Matrix<float, sluice::Cuda> second) {
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
     launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
 }
 

@@ -37,7 +37,7 @@ std::size_t checked_thin_pixels(const char* what, sluice::DeviceSpan<const Pixel
 }
 
 /// Throws `sluice::Error` unless layer `index` has the channels that the kernels are written for.
-inline void check_thin_layer(const char* what, std::size_t index, const ThinLayer& layer) {
+inline void check_thin_layer(const char* what, std::size_t index, const ThinLayer<sluice::Cuda>& layer) {
     const std::size_t inputs = thin_channels[index];
     const std::size_t outputs = thin_channels[index + 1];
     const std::size_t rows = index == 0 ? inputs : 4 * inputs;
