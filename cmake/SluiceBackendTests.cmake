@@ -1,18 +1,25 @@
-# sluice_add_backend_tests(NAME SOURCES file... [HOST_SOURCES file...] [GPU_SOURCES file...] [TIMEOUT seconds])
+# sluice_add_backend_tests(NAME [SOURCES file...] [HOST_SOURCES file...] [GPU_SOURCES file...] [SUPPORT file...]
+#                          [LIBRARIES target...] [GPU_LIBRARIES target...] [TIMEOUT seconds] [EACH])
 #
 # Tests whose logic is the same on every backend: SOURCES are built twice, as NAME for the Host backend and as
 # NAME.gpu for Cuda. tests/support/backend.hpp names the one that is meant. HOST_SOURCES and GPU_SOURCES go into
-# one of the two programs only.
+# one of the two programs only. The rest is as for sluice_add_test.
 
 function(sluice_add_backend_tests name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;HOST_SOURCES;GPU_SOURCES")
-    set(timeout "")
-    if(arg_TIMEOUT)
-        set(timeout TIMEOUT ${arg_TIMEOUT})
+    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH" "TIMEOUT"
+                          "SOURCES;HOST_SOURCES;GPU_SOURCES;SUPPORT;LIBRARIES;GPU_LIBRARIES")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "sluice_add_backend_tests(${name}): '${arg_UNPARSED_ARGUMENTS}' belongs to no argument")
+    endif()
+    set(common SUPPORT ${arg_SUPPORT} TIMEOUT ${arg_TIMEOUT})
+    if(arg_EACH)
+        list(APPEND common EACH)
     endif()
     string(REPLACE "." "_" target "test_${name}_gpu")
-    sluice_add_test(${name} SOURCES ${arg_SOURCES} ${arg_HOST_SOURCES} LABELS host ${timeout})
-    sluice_add_test(${name}.gpu SOURCES ${arg_SOURCES} ${arg_GPU_SOURCES} LABELS gpu ${timeout})
+    sluice_add_test(${name} SOURCES ${arg_SOURCES} ${arg_HOST_SOURCES} LABELS host LIBRARIES ${arg_LIBRARIES}
+                    ${common})
+    sluice_add_test(${name}.gpu SOURCES ${arg_SOURCES} ${arg_GPU_SOURCES} LABELS gpu LIBRARIES ${arg_LIBRARIES}
+                    ${arg_GPU_LIBRARIES} ${common})
     if(TARGET ${target}) # it is not there without CUDA
         target_compile_definitions(${target} PRIVATE SLUICE_TEST_CUDA=1)
     endif()

@@ -1,16 +1,26 @@
-# sluice_add_test(NAME SOURCES file... [LABELS host|gpu] [LIBRARIES target...] [TIMEOUT seconds])
+# sluice_add_test(NAME SOURCES file... [SUPPORT file...] [LABELS host|gpu] [LIBRARIES target...] [TIMEOUT seconds]
+#                 [EACH])
 #
-# One doctest program, run by CTest as one test. A `gpu` test is skipped, visibly, where there is no device,
-# and where sluice is built without CUDA, its sources are left out and the skip is all that is left of it.
+# One doctest program, NAME. CTest runs it as one test, or, with EACH, once for each of SOURCES, so that a test that
+# hangs is named: ends.cpp, ends_test.cpp or ends_gpu.cu in pipeline gives pipeline.ends, in pipeline.gpu gives
+# pipeline.ends.gpu.
+# SUPPORT are files without test cases.
+# A `gpu` test is skipped, visibly, where there is no device, and where sluice is built without CUDA, its sources
+# are left out and the skip is all that is left of it. `.cu` sources are left out of `host` tests without CUDA.
 # Tests find the files of tests/data in SLUICE_TEST_DATA_DIR.
-# `.cu` sources are left out of `host` tests without CUDA.
+#
+# Several .cpp files are compiled as one, which takes less than half the time: most of it goes into headers and
+# inline functions that all of them use. So what a test file defines is in a namespace of its own, folder_file.
 
 set(SLUICE_SKIP_CODE 77)
+set(SLUICE_TEST_FILES_AT_ONCE 8 CACHE STRING "How many files of a test program are compiled as one")
+mark_as_advanced(SLUICE_TEST_FILES_AT_ONCE)
 
 function(sluice_add_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LABELS;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH" "TIMEOUT" "SOURCES;SUPPORT;LABELS;LIBRARIES")
     if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "sluice_add_test(${name}): expected SOURCES, then LABELS, LIBRARIES or TIMEOUT")
+        message(FATAL_ERROR "sluice_add_test(${name}): expected SOURCES, then any of SUPPORT, LABELS, LIBRARIES, "
+                            "TIMEOUT and EACH")
     endif()
     if(NOT arg_LABELS)
         set(arg_LABELS host)
@@ -22,28 +32,61 @@ function(sluice_add_test name)
         set(arg_TIMEOUT 300)
     endif()
 
+    set(tests ${name})
+    set("filter_${name}" "")
+    if(arg_EACH)
+        sluice_tests_of_files(${name} tests ${arg_SOURCES})
+    endif()
+
     if(arg_LABELS STREQUAL "gpu" AND NOT SLUICE_HAS_CUDA)
-        add_test(NAME ${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: built without CUDA")
-        set_tests_properties(${name} PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "skipped: built without CUDA")
+        foreach(test IN LISTS tests)
+            add_test(NAME ${test} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: built without CUDA")
+        endforeach()
+        set_tests_properties(${tests} PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "skipped: built without CUDA")
         return()
     endif()
 
+    set(sources ${arg_SOURCES} ${arg_SUPPORT})
     if(NOT SLUICE_HAS_CUDA)
-        list(FILTER arg_SOURCES EXCLUDE REGEX "\\.cu$")
+        list(FILTER sources EXCLUDE REGEX "\\.cu$")
     endif()
     string(REPLACE "." "_" target "test_${name}")
-    add_executable(${target} ${arg_SOURCES})
+    add_executable(${target} ${sources})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(
         ${target} PRIVATE sluice_test_main_${arg_LABELS} ${arg_LIBRARIES} sluice::sluice doctest::doctest
                           sluice_warnings)
     target_compile_definitions(${target} PRIVATE "SLUICE_TEST_DATA_DIR=\"${PROJECT_SOURCE_DIR}/tests/data\"")
-    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE
+                                                                                  "${SLUICE_TEST_FILES_AT_ONCE}")
+    list(FILTER sources INCLUDE REGEX "\\.cu$") # which CMake before 3.31 leaves out anyway
+    set_source_files_properties(${sources} ${arg_SUPPORT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-    # Not the target's name, so that a launcher can come first.
-    add_test(NAME ${name} COMMAND ${SLUICE_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
-    set_tests_properties(${name} PROPERTIES LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+    foreach(test IN LISTS tests)
+        # Not the target's name, so that a launcher can come first.
+        add_test(NAME ${test} COMMAND ${SLUICE_TEST_LAUNCHER} $<TARGET_FILE:${target}> ${filter_${test}})
+    endforeach()
+    set_tests_properties(${tests} PROPERTIES LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} FAIL_REGULAR_EXPRESSION
+                                                                                          "test cases: +0 ")
     if(arg_LABELS STREQUAL "gpu")
-        set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE ${SLUICE_SKIP_CODE} RESOURCE_LOCK gpu)
+        set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE ${SLUICE_SKIP_CODE} RESOURCE_LOCK gpu)
     endif()
+endfunction()
+
+# Sets `out` to the tests that files of the program `name` give, and filter_<test> to what runs only that one's files.
+function(sluice_tests_of_files name out)
+    set(end "")
+    if(name MATCHES "^(.+)\\.gpu$")
+        set(name "${CMAKE_MATCH_1}")
+        set(end ".gpu")
+    endif()
+    set(tests "")
+    foreach(source IN LISTS ARGN)
+        cmake_path(GET source STEM file)
+        string(REGEX REPLACE "_(test|gpu)$" "" file "${file}")
+        list(APPEND tests "${name}.${file}${end}")
+        set("filter_${name}.${file}${end}" "--source-file=*/${file}.c*,*/${file}_test.c*,*/${file}_gpu.c*" PARENT_SCOPE)
+    endforeach()
+    list(REMOVE_DUPLICATES tests)
+    set(${out} ${tests} PARENT_SCOPE)
 endfunction()

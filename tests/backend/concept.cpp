@@ -3,6 +3,8 @@
 
 #include <sluice/memory/copy.hpp>
 
+namespace backend_concept {
+
 using namespace sluice;
 
 namespace {
@@ -46,3 +48,5 @@ TEST_CASE("the owners work over a backend of the user's") {
     for (const int value : seen)
         CHECK(value == 3);
 }
+
+} // namespace backend_concept

@@ -9,6 +9,8 @@
 
 #if SLUICE_HAS_CUDA
 
+namespace backend_cuda_error {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -68,3 +70,5 @@ TEST_CASE("a machine without devices has none, and says so") {
 }
 
 #endif
+
+} // namespace backend_cuda_error

@@ -9,6 +9,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace backend_device_guard {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -46,3 +48,5 @@ TEST_CASE_TEMPLATE("a device that is not there is refused", B, TestBackend) {
         CHECK(B::current_device() == before);
     }
 }
+
+} // namespace backend_device_guard

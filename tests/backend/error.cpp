@@ -7,6 +7,8 @@
 
 #include <sluice/backend/error.hpp>
 
+namespace backend_error {
+
 using namespace sluice;
 
 static_assert(std::is_base_of_v<std::runtime_error, Error>);
@@ -51,3 +53,5 @@ TEST_CASE("an error is caught as what it derives from") {
         CHECK(error.what() == std::string("a sentence"));
     }
 }
+
+} // namespace backend_error

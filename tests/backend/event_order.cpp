@@ -4,6 +4,8 @@
 #include "support/backend.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_event_order {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -154,3 +156,5 @@ TEST_CASE_TEMPLATE("a stream may wait for its own event", B, TestBackend) {
     CHECK(eventually([&] { return stream.done(); }));
     CHECK(ran);
 }
+
+} // namespace backend_event_order

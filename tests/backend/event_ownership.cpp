@@ -8,6 +8,8 @@
 #include "support/alive.hpp"
 #include "support/backend.hpp"
 
+namespace backend_event_ownership {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -85,3 +87,5 @@ TEST_CASE_TEMPLATE("recording and waiting create nothing", B, TestBackend) {
     reader.synchronize();
     CHECK(B::counts().events.created == created);
 }
+
+} // namespace backend_event_ownership

@@ -8,6 +8,8 @@
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_event_timing {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -109,3 +111,5 @@ TEST_CASE_TEMPLATE("an event that was never recorded has no time", B, TestBacken
 #endif
     }
 }
+
+} // namespace backend_event_timing

@@ -6,6 +6,8 @@
 
 #include "support/error_text.hpp"
 
+namespace backend_gpu_devices {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -38,3 +40,5 @@ TEST_CASE("a stream's device is known on a machine with one device too") {
     const CudaStream stream;
     CHECK(stream.device() == Cuda::current_device());
 }
+
+} // namespace backend_gpu_devices

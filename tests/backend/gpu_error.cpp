@@ -9,6 +9,8 @@
 #include "support/alive.hpp"
 #include "support/error_text.hpp"
 
+namespace backend_gpu_error {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -51,3 +53,5 @@ TEST_CASE("asking for something unfinished is not an error") {
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     Cuda::check_launches();
 }
+
+} // namespace backend_gpu_error

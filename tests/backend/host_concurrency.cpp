@@ -7,6 +7,8 @@
 #include "support/latch.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_host_concurrency {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -44,3 +46,5 @@ TEST_CASE("a stream that is held up does not hold up others") {
     CHECK_FALSE(held.done());
     CHECK_FALSE(latch.timed_out());
 }
+
+} // namespace backend_host_concurrency

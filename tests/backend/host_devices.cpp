@@ -12,6 +12,8 @@
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
 
+namespace backend_host_devices {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -83,3 +85,5 @@ TEST_CASE("events are recorded on streams of their own device, and waited for on
     here.synchronize();
     CHECK(event.done());
 }
+
+} // namespace backend_host_devices

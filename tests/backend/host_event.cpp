@@ -5,6 +5,8 @@
 
 #include "support/on_stream.hpp"
 
+namespace backend_host_event {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -81,3 +83,5 @@ TEST_CASE("an event's memory lives as long as the tasks that refer to it") {
     reader.synchronize();
     CHECK_FALSE(latch.timed_out());
 }
+
+} // namespace backend_host_event

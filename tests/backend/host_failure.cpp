@@ -8,6 +8,8 @@
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_host_failure {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -161,3 +163,5 @@ TEST_CASE("a failed stream can be destroyed") {
     fail(stream, "broken");
     stream.enqueue([] {});
 }
+
+} // namespace backend_host_failure

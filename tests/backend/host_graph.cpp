@@ -17,6 +17,8 @@
 #include "support/heap_count.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_host_graph {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -435,3 +437,5 @@ TEST_CASE("device memory that a graph names is known, and known to be gone") {
     Host::free_device(memory);
     CHECK_FALSE(Host::is_device_memory(memory + 4));
 }
+
+} // namespace backend_host_graph

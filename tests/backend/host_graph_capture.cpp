@@ -14,6 +14,8 @@
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_host_graph_capture {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -600,3 +602,5 @@ TEST_CASE("a condition without a value or with bodies that it cannot have is ref
     check_invalidates(stream, add(&word, ConditionKind::select, 0), "capture_condition");
     check_invalidates(stream, add(nullptr, ConditionKind::select, 1), "capture_condition");
 }
+
+} // namespace backend_host_graph_capture

@@ -7,6 +7,8 @@
 
 #include "support/on_stream.hpp"
 
+namespace backend_host_queue {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -98,3 +100,5 @@ TEST_CASE("synchronizing waits for what is enqueued by then") {
     other.synchronize();
     CHECK(reached);
 }
+
+} // namespace backend_host_queue

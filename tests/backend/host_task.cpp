@@ -10,6 +10,8 @@
 
 #include "support/heap_count.hpp"
 
+namespace backend_host_task {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -111,3 +113,5 @@ TEST_CASE("a function is a task") {
     stream.synchronize();
     CHECK(calls == 1);
 }
+
+} // namespace backend_host_task

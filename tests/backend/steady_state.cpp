@@ -9,6 +9,8 @@
 #include "support/backend.hpp"
 #include "support/heap_count.hpp"
 
+namespace backend_steady_state {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -60,3 +62,5 @@ TEST_CASE("enqueueing small tasks allocates nothing") {
     CHECK(sum == 4000);
 }
 #endif
+
+} // namespace backend_steady_state

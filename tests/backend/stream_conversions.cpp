@@ -6,6 +6,8 @@
 
 #include <sluice/backend/stream.hpp>
 
+namespace backend_stream_conversions {
+
 using namespace sluice;
 
 namespace {
@@ -87,3 +89,5 @@ TEST_CASE("a Host stream reference is the handle that it was made from") {
     CHECK(native == stream.native());
     CHECK(HostStreamRef{native} == stream.ref());
 }
+
+} // namespace backend_stream_conversions

@@ -7,6 +7,8 @@
 
 #include "support/backend.hpp"
 
+namespace backend_stream_options {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -49,3 +51,5 @@ TEST_CASE("the Host backend keeps the options as they were given") {
 }
 
 #endif
+
+} // namespace backend_stream_options

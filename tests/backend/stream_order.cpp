@@ -7,6 +7,8 @@
 #include "support/backend.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_stream_order {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -59,3 +61,5 @@ TEST_CASE_TEMPLATE("an owner and references to it are one stream", B, TestBacken
     copy.synchronize();
     CHECK(stream.done());
 }
+
+} // namespace backend_stream_order

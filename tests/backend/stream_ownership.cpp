@@ -8,6 +8,8 @@
 #include "support/backend.hpp"
 #include "support/on_stream.hpp"
 
+namespace backend_stream_ownership {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -116,3 +118,5 @@ TEST_CASE_TEMPLATE("a reference destroys nothing", B, TestBackend) {
     CHECK(alive_now<B>() == before);
     stream.synchronize();
 }
+
+} // namespace backend_stream_ownership

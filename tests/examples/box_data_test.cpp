@@ -9,6 +9,8 @@
 #include <masked_giou/box_data.hpp>
 #include <nn/boxes/giou.hpp>
 
+namespace examples_box_data {
+
 using namespace masked_giou;
 
 namespace {
@@ -95,3 +97,5 @@ TEST_CASE("predictions lie near the true boxes, one for each place") {
     }
     CHECK(moved);
 }
+
+} // namespace examples_box_data

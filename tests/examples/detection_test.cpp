@@ -15,6 +15,8 @@
 
 #include "support/heap_count.hpp"
 
+namespace examples_detection {
+
 using namespace examples;
 
 namespace {
@@ -251,3 +253,5 @@ TEST_CASE("intersection over union of a found and a true box") {
     CHECK(mean.count() == 2);
     CHECK(mean.mean() == doctest::Approx(0.625));
 }
+
+} // namespace examples_detection

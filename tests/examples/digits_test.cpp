@@ -12,6 +12,8 @@
 
 #include "support/heap_count.hpp"
 
+namespace examples_digits {
+
 using namespace examples;
 
 namespace {
@@ -326,3 +328,5 @@ TEST_CASE("a canvas refuses what contradicts itself") {
     CHECK_THROWS_AS(compose(split, {528, 16, 16, 12, 0.5f}, 3 * 528 * 16, 528 * 16), std::invalid_argument);
     CHECK_THROWS_AS(compose({}, good, 3072, 1024), std::invalid_argument);
 }
+
+} // namespace examples_digits

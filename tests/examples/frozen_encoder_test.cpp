@@ -8,6 +8,8 @@
 
 #include "program.hpp"
 
+namespace examples_frozen_encoder {
+
 using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
@@ -85,3 +87,5 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --load-encoder ''", "--load-encoder: expected a file");
     program.check_refused(" --precision half", "tf32 or float32");
 }
+
+} // namespace examples_frozen_encoder

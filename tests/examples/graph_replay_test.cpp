@@ -9,6 +9,8 @@
 
 #include "program.hpp"
 
+namespace examples_graph_replay {
+
 using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
@@ -71,3 +73,5 @@ TEST_CASE("graph_replay says in one line what is wrong") {
     program.check_refused(" --data " + scratch.path().string(), "expected synthetic");
     program.check_refused(" --graphs", "--graphs");
 }
+
+} // namespace examples_graph_replay

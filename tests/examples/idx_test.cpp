@@ -6,6 +6,8 @@
 
 #include "scratch.hpp"
 
+namespace examples_idx {
+
 using namespace examples;
 using sluice_test::Bytes;
 using sluice_test::message_of;
@@ -236,3 +238,5 @@ TEST_CASE("a digit set with a fault") {
               "an IDX file of images (magic number 0x00000803)");
     }
 }
+
+} // namespace examples_idx

@@ -10,6 +10,8 @@
 
 #include "program.hpp"
 
+namespace examples_masked_giou {
+
 using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
@@ -195,3 +197,5 @@ TEST_CASE("masked_giou says in one line what is wrong") {
     program.check_refused(" --schedule overlapped", "serial, graphed or all");
     program.check_refused(" --data " + scratch.path().string(), "train-images");
 }
+
+} // namespace examples_masked_giou

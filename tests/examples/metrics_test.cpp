@@ -5,6 +5,8 @@
 
 #include <common/segmentation_metrics.hpp>
 
+namespace examples_metrics {
+
 using namespace examples;
 
 namespace {
@@ -62,3 +64,5 @@ TEST_CASE("metrics refuse what they cannot count") {
     CHECK_THROWS_AS(ConfusionMatrix{0}, std::invalid_argument);
     CHECK_THROWS_AS(ConfusionMatrix{257}, std::invalid_argument);
 }
+
+} // namespace examples_metrics

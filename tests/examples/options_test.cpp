@@ -9,6 +9,8 @@
 
 #include "scratch.hpp"
 
+namespace examples_options {
+
 using namespace examples;
 using sluice_test::message_of;
 using sluice_test::ScratchFolder;
@@ -216,3 +218,5 @@ TEST_CASE("a picture needs images to show") {
     options.data = "digits";
     CHECK(message_of([&] { require_data_for_picture(options, "a.png"); }) == "nothing was thrown");
 }
+
+} // namespace examples_options

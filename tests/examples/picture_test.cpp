@@ -9,6 +9,8 @@
 
 #include "scratch.hpp"
 
+namespace examples_picture {
+
 using namespace examples;
 using sluice_test::Bytes;
 using sluice_test::message_of;
@@ -99,3 +101,5 @@ TEST_CASE("a picture that cannot be written leaves nothing behind") {
           "/dev/full: cannot be written: No space left on device");
     CHECK(folder.files() == 0);
 }
+
+} // namespace examples_picture

@@ -8,6 +8,8 @@
 
 #include "scratch.hpp"
 
+namespace examples_ppm {
+
 using namespace examples;
 using sluice_test::Bytes;
 using sluice_test::message_of;
@@ -106,3 +108,5 @@ TEST_CASE("the photographs of the repository are read") {
     // The temple's first pixel, sky above it, is bluer than it is red.
     CHECK(images[0].planes[2 * 256 * 256] > images[0].planes[0]);
 }
+
+} // namespace examples_ppm

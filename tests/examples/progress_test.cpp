@@ -5,6 +5,8 @@
 #include <common/progress.hpp>
 #include <common/text.hpp>
 
+namespace examples_progress {
+
 using namespace examples;
 
 TEST_CASE("progress is drawn, not on every call, and erased") {
@@ -38,3 +40,5 @@ TEST_CASE("numbers and lines as people read them") {
     CHECK(counted(1500, "image") == "1,500 images");
     CHECK(on_one_line("a\r\n\nb\n") == "a b");
 }
+
+} // namespace examples_progress

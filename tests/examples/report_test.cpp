@@ -9,6 +9,8 @@
 
 #include "scratch.hpp"
 
+namespace examples_report {
+
 using namespace examples;
 using sluice_test::contents;
 using sluice_test::message_of;
@@ -142,3 +144,5 @@ TEST_CASE("without a serial run the table does not compare") {
     CHECK(out.str() == "schedule    steps/s  speed-up  first loss  last loss  same bits as serial\n"
                        "overlapped    150.0         -         2.5       1.25                    -\n");
 }
+
+} // namespace examples_report

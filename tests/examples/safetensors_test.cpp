@@ -9,6 +9,8 @@
 
 #include "scratch.hpp"
 
+namespace examples_safetensors {
+
 using namespace examples;
 using sluice_test::Bytes;
 using sluice_test::message_of;
@@ -186,3 +188,5 @@ TEST_CASE("the reference tensors are read") {
         CHECK(loss < 100.0);
     }
 }
+
+} // namespace examples_safetensors

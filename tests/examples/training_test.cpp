@@ -9,6 +9,8 @@
 
 #include <common/training.hpp>
 
+namespace examples_training {
+
 using namespace examples;
 
 namespace {
@@ -81,3 +83,5 @@ TEST_CASE("runs are compared with the serial one, losses and weights") {
     CHECK(runs.add(sluice::Schedule::graphed, training, 2, others).identical_to_serial == false);
     CHECK(runs.runs().size() == 5);
 }
+
+} // namespace examples_training

@@ -18,6 +18,8 @@
 #include "support/latch.hpp"
 #include "support/on_stream.hpp"
 
+namespace graph_builder {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -273,3 +275,5 @@ TEST_CASE("tasks are the Host backend's kernels, and fail their stream by throwi
     Host::clear_failure(stream.native());
 }
 #endif
+
+} // namespace graph_builder

@@ -14,6 +14,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace graph_control_flow {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -318,3 +320,5 @@ TEST_CASE("a condition serves the streams of its own device") {
     CHECK(contains(text_of([&] { (void)condition.setter(stream); }), "belongs to device 0"));
     CHECK(contains(text_of([&] { while_nonzero(stream, condition, [](Ref) {}); }), "belongs to device 0"));
 }
+
+} // namespace graph_control_flow

@@ -13,6 +13,8 @@
 #include "support/latch.hpp"
 #include "support/on_stream.hpp"
 
+namespace graph_device_scalar {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -135,3 +137,5 @@ TEST_CASE("a scalar refuses what makes no sense") {
     CHECK(contains(text_of([&] { scalar.set(stream, 1); }), "moved from"));
     CHECK(contains(text_of([&] { (void)scalar.value_and_wait(stream); }), "moved from"));
 }
+
+} // namespace graph_device_scalar

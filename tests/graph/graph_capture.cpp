@@ -17,6 +17,8 @@
 #include "support/heap_count.hpp"
 #include "support/stream_ops.hpp"
 
+namespace graph_graph_capture {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -441,3 +443,5 @@ TEST_CASE("GraphCapture: keys that never come again are not captured for ever") 
     CHECK(graphs.settled());
     CHECK(steps.values() == Steps::expected(21));
 }
+
+} // namespace graph_graph_capture

@@ -14,6 +14,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace memory_buffer {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -140,3 +142,5 @@ TEST_CASE_TEMPLATE("a count that no memory can hold is refused before anything i
     CHECK(alive_now<B>().device_allocations == before.device_allocations);
     CHECK(alive_now<B>().pinned_allocations == before.pinned_allocations);
 }
+
+} // namespace memory_buffer

@@ -12,6 +12,8 @@
 #include "support/on_stream.hpp"
 #include "support/random_values.hpp"
 
+namespace memory_copy {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -146,3 +148,5 @@ TEST_CASE_TEMPLATE("lengths that differ are refused, and nothing is copied", B, 
     stream.synchronize();
     CHECK(back[0] == 0);
 }
+
+} // namespace memory_copy

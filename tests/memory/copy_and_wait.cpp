@@ -10,6 +10,8 @@
 #include "support/backend.hpp"
 #include "support/random_values.hpp"
 
+namespace memory_copy_and_wait {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -81,3 +83,5 @@ TEST_CASE_TEMPLATE("it comes after what the stream holds already", B, TestBacken
         CHECK(seen == std::vector<unsigned char>(1 << 20, value));
     }
 }
+
+} // namespace memory_copy_and_wait

@@ -9,6 +9,8 @@
 #include "support/backend.hpp"
 #include "support/on_stream.hpp"
 
+namespace memory_fill_bytes {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -40,3 +42,5 @@ TEST_CASE_TEMPLATE("a fill is made when the stream gets there", B, TestBackend) 
     stream.synchronize();
     CHECK(seen[0] == 0x02020202);
 }
+
+} // namespace memory_fill_bytes

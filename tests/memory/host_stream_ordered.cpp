@@ -10,6 +10,8 @@
 #include "support/alive.hpp"
 #include "support/on_stream.hpp"
 
+namespace memory_host_stream_ordered {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -72,3 +74,5 @@ TEST_CASE("memory is not freed while its stream holds work that may use it") {
     stream.synchronize();
     CHECK(alive_now<Host>() == before);
 }
+
+} // namespace memory_host_stream_ordered

@@ -10,6 +10,8 @@
 #include "support/error_text.hpp"
 #include "support/random_values.hpp"
 
+namespace memory_out_of_memory {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -57,3 +59,5 @@ TEST_CASE_TEMPLATE("out of memory is an error with a number, and nothing else ch
     const DeviceBuffer<char, B> more(1000);
     CHECK(more.size() == 1000);
 }
+
+} // namespace memory_out_of_memory

@@ -10,6 +10,8 @@
 
 #include "support/error_text.hpp"
 
+namespace memory_span {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -159,3 +161,5 @@ TEST_CASE("a pinned span is read and written like an array") {
     CHECK(plain.data() == memory.data());
     CHECK(plain.size() == 4);
 }
+
+} // namespace memory_span

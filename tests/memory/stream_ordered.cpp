@@ -12,6 +12,8 @@
 #include "support/on_stream.hpp"
 #include "support/random_values.hpp"
 
+namespace memory_stream_ordered {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -75,3 +77,5 @@ TEST_CASE_TEMPLATE("a buffer stays with its stream when it is moved", B, TestBac
     }
     CHECK(alive_now<B>() == before);
 }
+
+} // namespace memory_stream_ordered

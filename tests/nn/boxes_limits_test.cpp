@@ -3,6 +3,8 @@
 
 #include "nn/boxes_case.hpp"
 
+namespace nn_boxes_limits {
+
 using namespace nn_test;
 
 namespace {
@@ -261,3 +263,5 @@ TEST_CASE("boxes: what does not fit is refused in one sentence") {
           }) == "giou_mean: boxes that there is room for in the targets: 11 were given, expected 12");
     stream.synchronize();
 }
+
+} // namespace nn_boxes_limits

@@ -4,6 +4,8 @@
 #include "nn/boxes_case.hpp"
 #include "support/reference.hpp"
 
+namespace nn_boxes_reference {
+
 using namespace nn_test;
 
 namespace {
@@ -96,3 +98,5 @@ TEST_CASE("reference: the mean over ragged boxes and its gradient, by every vari
                                 CHECK(relative_error(found.gradient, gradient) <= allowed);
                             });
 }
+
+} // namespace nn_boxes_reference

@@ -10,6 +10,8 @@
 #include "nn/detector_case.hpp"
 #include "nn/naive_detector.hpp"
 
+namespace nn_detector_operators {
+
 using namespace nn_test;
 using nn::Bfloat16;
 
@@ -281,3 +283,5 @@ TEST_CASE_TEMPLATE("detector operators: convolution and pool of the channels tha
     check_layer<T, T>(random, {side(16), side(16), 64}, 64, 2, random.between(1, 2));
     check_layer<T, T>(random, {side(16), side(16), 64}, 256, 1, 1);
 }
+
+} // namespace nn_detector_operators

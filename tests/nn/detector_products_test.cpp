@@ -5,6 +5,8 @@
 
 #include "nn/detector_case.hpp"
 
+namespace nn_detector_products {
+
 using namespace nn_test;
 using nn::Bfloat16;
 
@@ -95,3 +97,5 @@ TEST_CASE("detector operators: parts that do not fit are refused") {
                                 {.bias = a.span().first(3), .parts = 2});
           }).find("no bias with several parts") != std::string::npos);
 }
+
+} // namespace nn_detector_products

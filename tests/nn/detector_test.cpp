@@ -7,6 +7,8 @@
 #include "nn/naive_detector.hpp"
 #include "support/reference.hpp"
 
+namespace nn_detector {
+
 using namespace nn_test;
 
 namespace {
@@ -212,3 +214,5 @@ TEST_CASE("detector: what does not fit is refused in one sentence") {
           "detector: elements of the predictions' gradient: 24 were given, expected 12");
     stream.synchronize();
 }
+
+} // namespace nn_detector

@@ -9,6 +9,8 @@
 #include "nn/detector_case.hpp"
 #include "nn/steady.hpp"
 
+namespace nn_detector_training {
+
 using namespace nn_test;
 using StreamRef = sluice::BasicStreamRef<B>;
 
@@ -131,3 +133,5 @@ TEST_CASE("detector: nothing is allocated or created after the first steps") {
         });
     }
 }
+
+} // namespace nn_detector_training

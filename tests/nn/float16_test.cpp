@@ -5,6 +5,8 @@
 
 #include "nn/support.hpp"
 
+namespace nn_float16 {
+
 namespace {
 
 /// The value of `bits`, with so many bits of exponent and of fraction.
@@ -63,3 +65,5 @@ TEST_CASE("16-bit types: what is too large becomes an infinity") {
     CHECK(nn::Half(-1e30f).bits() == 0xFC00);
     CHECK(nn::Bfloat16(std::numeric_limits<float>::max()).bits() == 0x7F80);
 }
+
+} // namespace nn_float16

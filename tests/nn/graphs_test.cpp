@@ -5,6 +5,8 @@
 
 #include "nn/support.hpp"
 
+namespace nn_graphs {
+
 using namespace nn_test;
 using StreamRef = sluice::BasicStreamRef<B>;
 
@@ -97,3 +99,5 @@ TEST_CASE("graphs: a learning rate cannot be set while a step is captured") {
         [&] { sluice::capture(stream, [&](StreamRef on) { decoder.set_learning_rate(on, 0.1f); }); });
     CHECK(error.find("bake") != std::string::npos);
 }
+
+} // namespace nn_graphs

@@ -2,6 +2,8 @@
 
 #include "nn/support.hpp"
 
+namespace nn_layer_shape {
+
 using nn::LayerShape;
 
 TEST_CASE("layer shape: weights go to a matrix and back unchanged") {
@@ -60,3 +62,5 @@ TEST_CASE("layer shape: wrong numbers are refused") {
     CHECK(nn_test::error_of([&] { LayerShape::convolution(1, 3, 2).matrix_from_torch(weight); }) ==
           "elements of a layer's weight: 5 were given, expected 12");
 }
+
+} // namespace nn_layer_shape

@@ -6,6 +6,8 @@
 #include "nn/naive.hpp"
 #include "nn/support.hpp"
 
+namespace nn_layers {
+
 using namespace nn_test;
 using naive::doubles;
 
@@ -217,3 +219,5 @@ TEST_CASE("layers: weights that are missing or of another shape are refused, and
     layer.save(stream, "4", after);
     CHECK(after[0].values == before[0].values);
 }
+
+} // namespace nn_layers

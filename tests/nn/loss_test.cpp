@@ -6,6 +6,8 @@
 
 #include "nn/support.hpp"
 
+namespace nn_loss {
+
 using namespace nn_test;
 
 namespace {
@@ -145,3 +147,5 @@ TEST_CASE("loss: sizes that do not fit are refused in one sentence") {
               nn::predict_classes(stream.ref(), matrix(wide, 2, 257), {}, labels.span().first(2));
           }) == "predict_classes: 257 classes do not fit a byte; expected at most 256");
 }
+
+} // namespace nn_loss

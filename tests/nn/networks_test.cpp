@@ -8,6 +8,8 @@
 #include "nn/steady.hpp"
 #include "nn/support.hpp"
 
+namespace nn_networks {
+
 using namespace nn_test;
 
 namespace {
@@ -281,3 +283,5 @@ TEST_CASE("networks: sizes and options that do not fit are refused in one senten
               decoder.step(stream, features, images.span().first(192), features.span().first(2), loss);
           }) == "decoder: elements of the learning rate: 2 were given, expected 1");
 }
+
+} // namespace nn_networks

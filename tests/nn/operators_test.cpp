@@ -6,6 +6,8 @@
 #include "nn/naive.hpp"
 #include "nn/support.hpp"
 
+namespace nn_operators {
+
 using namespace nn_test;
 
 TEST_CASE("operators: bias and ReLU") {
@@ -199,3 +201,5 @@ TEST_CASE("operators: the mean, and what it refuses") {
     CHECK(error_of([&] { nn::mean(stream.ref(), Buffer<float>(200), result, Buffer<double>(1)); }) ==
           "mean: scratch memory of 1 elements was given, expected at least 2");
 }
+
+} // namespace nn_operators

@@ -5,6 +5,8 @@
 
 #include "nn/support.hpp"
 
+namespace nn_pixel_order {
+
 TEST_CASE("pixel order: every pixel has one row, and the tables are inverse to each other") {
     NN_TEST_RANDOM(random);
     const std::size_t levels = random.between(0, 4);
@@ -73,3 +75,5 @@ TEST_CASE("pixel order: sizes that cannot be halved are refused in one sentence"
           "2^2");
     CHECK(nn_test::error_of([] { nn::PixelOrder(0, 4, 1); }).find("is empty") != std::string::npos);
 }
+
+} // namespace nn_pixel_order

@@ -1,5 +1,7 @@
 #include "nn/support.hpp"
 
+namespace nn_products {
+
 using namespace nn_test;
 
 namespace {
@@ -237,3 +239,5 @@ TEST_CASE("products: shapes that do not fit are refused in one sentence") {
     CHECK(error_of([&] { matrix(a, 3, 2).with_columns(4); }) ==
           "a matrix of 6 elements cannot be split into rows of 4");
 }
+
+} // namespace nn_products

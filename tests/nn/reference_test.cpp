@@ -8,6 +8,8 @@
 #include "nn/support.hpp"
 #include "support/reference.hpp"
 
+namespace nn_reference {
+
 using namespace nn_test;
 
 namespace {
@@ -162,3 +164,5 @@ void check(const std::string& prefix, Outcome (*run)(nn::Precision)) {
 TEST_CASE("reference: frozen encoder and decoder") { check("encoder_decoder/", train_decoder); }
 
 TEST_CASE("reference: classifier") { check("classifier/", train_classifier); }
+
+} // namespace nn_reference

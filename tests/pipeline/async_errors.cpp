@@ -10,6 +10,8 @@
 #include "pipeline/chain.hpp"
 #include "pipeline/thrown.hpp"
 
+namespace pipeline_async_errors {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -263,3 +265,5 @@ TEST_CASE(
         CHECK(done == 6);
     }
 }
+
+} // namespace pipeline_async_errors

@@ -8,6 +8,8 @@
 
 #include <sluice/sluice.hpp>
 
+namespace pipeline_callables {
+
 using namespace sluice;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("Callables: slots are made in the order of the rings, by the construct
     pipeline.finish();
     CHECK(made == Log{"cell 0", "cell 1", "cell 2", "text 0", "text 1", "text 2"});
 }
+
+} // namespace pipeline_callables

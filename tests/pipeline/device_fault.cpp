@@ -5,6 +5,8 @@
 #include "pipeline/chain.hpp"
 #include "support/alive.hpp"
 
+namespace pipeline_device_fault {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -65,3 +67,5 @@ TEST_CASE("Contract 5: an illegal address is reported, reset says that the devic
     }
     CHECK(alive_now<B>() == before);
 }
+
+} // namespace pipeline_device_fault

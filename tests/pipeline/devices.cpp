@@ -9,6 +9,8 @@
 
 #include "pipeline/chain.hpp"
 
+namespace pipeline_devices {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -161,3 +163,5 @@ TEST_CASE("Contract 10: a lent stream of another device is refused in a sentence
         CHECK(chain.results(batches) == chain_results(3, words, batches_from(0, batches)));
     }
 }
+
+} // namespace pipeline_devices

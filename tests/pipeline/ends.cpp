@@ -4,6 +4,8 @@
 #include "pipeline/chain.hpp"
 #include "support/delayed_backend.hpp"
 
+namespace pipeline_ends {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -189,3 +191,5 @@ TEST_CASE("Contract 4: less than one slot is refused in a sentence") {
         CHECK(text_of(make) == "a pipeline needs at least 1 slot between two stages, got 0");
     }
 }
+
+} // namespace pipeline_ends

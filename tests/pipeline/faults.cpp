@@ -11,6 +11,8 @@
 #include "support/delayed_backend.hpp"
 #include "support/faulty_backend.hpp"
 
+namespace pipeline_faults {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -225,3 +227,5 @@ TEST_CASE("Contract 5: every call from the k-th on fails: an Error, nothing leak
     CHECK(with_inputs == alive_now<B>());
     CHECK(before.streams == alive_now<B>().streams);
 }
+
+} // namespace pipeline_faults

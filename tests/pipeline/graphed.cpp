@@ -6,6 +6,8 @@
 #include "pipeline/chain.hpp"
 #include "support/delayed_backend.hpp"
 
+namespace pipeline_graphed {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -18,7 +20,7 @@ constexpr std::size_t words = 40;
 constexpr std::size_t distinct = 3; // Batches that differ, of which the others are repetitions.
 
 struct Memories : test::CapturableStages<B> {
-    Memories() : test::CapturableStages<B>(::words) {}
+    Memories() : test::CapturableStages<B>(pipeline_graphed::words) {}
 };
 
 std::vector<std::size_t> repeating(std::size_t count) { return test::repeating(count, distinct); }
@@ -218,3 +220,5 @@ TEST_CASE("graphed: one slot and a stage that opts out do not go together") {
     };
     CHECK(text_of(make).find("at least 2 slots") != std::string::npos);
 }
+
+} // namespace pipeline_graphed

@@ -6,6 +6,8 @@
 #include "pipeline/chain.hpp"
 #include "support/alive.hpp"
 
+namespace pipeline_launch_errors {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -85,3 +87,5 @@ TEST_CASE("Contract 5: slots that do not fit into memory are refused, and nothin
     CHECK(alive_now<B>() == before);
     Cuda::check_launches(); // and no error is left behind
 }
+
+} // namespace pipeline_launch_errors

@@ -7,6 +7,8 @@
 #include "support/delayed_backend.hpp"
 #include "support/gate.hpp"
 
+namespace pipeline_lent_streams {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -240,3 +242,5 @@ TEST_CASE("Streams that the pipeline makes have the priority that the stage asks
     CHECK(pipeline.stream(0).priority() == priority);
     CHECK(pipeline.stream(1).priority() == 0);
 }
+
+} // namespace pipeline_lent_streams

@@ -9,6 +9,8 @@
 #include <sluice/pipeline/nvtx.hpp>
 #include <sluice/sluice.hpp>
 
+namespace pipeline_ranges {
+
 using namespace sluice;
 
 namespace {
@@ -75,3 +77,5 @@ TEST_CASE("including nvtx.hpp makes NVTX listen") {
     run(2, 99);
 }
 #endif
+
+} // namespace pipeline_ranges

@@ -11,6 +11,8 @@
 #include "support/faulty_backend.hpp"
 #include "support/gate.hpp"
 
+namespace pipeline_readback {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -301,3 +303,5 @@ TEST_CASE("Contract 5: after a fault of the work that was read back, reset makes
     CHECK(notes.values == numbers(5));
 }
 #endif
+
+} // namespace pipeline_readback

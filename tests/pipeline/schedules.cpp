@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+namespace pipeline_schedules {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -81,3 +83,5 @@ TEST_CASE("Contract 3: verify_schedules agrees where the schedules do") {
     CHECK(verdict.identical);
     CHECK(verdict.difference.empty());
 }
+
+} // namespace pipeline_schedules

@@ -12,6 +12,8 @@
 #include "support/delayed_backend.hpp"
 #include "support/gate.hpp"
 
+namespace pipeline_slots {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -211,3 +213,5 @@ TEST_CASE("Contract 1: a ring of less than one slot is refused") {
         CHECK(contains_all(text, {"at least 1 slot", "got " + std::to_string(count)}));
     }
 }
+
+} // namespace pipeline_slots

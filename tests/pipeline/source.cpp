@@ -16,6 +16,8 @@
 #include "support/backend.hpp"
 #include "support/latch.hpp"
 
+namespace pipeline_source {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -352,3 +354,5 @@ TEST_CASE("Source: what the makers throw is passed on; negative numbers are refu
               Source{make_number, fill_number, Options{.slots = -2}};
           }) == "a source needs at least 1 slot (0: two more than workers), got -2");
 }
+
+} // namespace pipeline_source

@@ -8,6 +8,8 @@
 #include "support/gate.hpp"
 #include "support/latch.hpp"
 
+namespace pipeline_source_slots {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -229,3 +231,5 @@ TEST_CASE("Contract 8: counted random batches are the same for any workers, slot
         }
     });
 }
+
+} // namespace pipeline_source_slots

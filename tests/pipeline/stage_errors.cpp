@@ -6,6 +6,8 @@
 #include "pipeline/chain.hpp"
 #include "pipeline/thrown.hpp"
 
+namespace pipeline_stage_errors {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -208,3 +210,5 @@ TEST_CASE("Contract 5: a source whose batch a stage refused goes on with the nex
         source.rewind();
     }
 }
+
+} // namespace pipeline_stage_errors

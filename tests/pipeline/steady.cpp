@@ -10,6 +10,8 @@
 #include "support/gate.hpp"
 #include "support/heap_count.hpp"
 
+namespace pipeline_steady {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -249,3 +251,5 @@ TEST_CASE("Contract 2: neither submit nor flush waits for the work of any stage"
         }
     });
 }
+
+} // namespace pipeline_steady

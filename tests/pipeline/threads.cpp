@@ -8,6 +8,8 @@
 #include "pipeline/capturable.hpp"
 #include "pipeline/chain.hpp"
 
+namespace pipeline_threads {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -170,3 +172,5 @@ TEST_CASE("Contract 9: one thread after another may drive a pipeline") {
     std::thread([&] { pipeline.finish(); }).join();
     CHECK(chain.results(8) == chain_results(3, words, batches_from(0, 8)));
 }
+
+} // namespace pipeline_threads

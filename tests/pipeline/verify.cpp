@@ -12,6 +12,8 @@
 #include "support/gate.hpp"
 #include "support/stream_ops.hpp"
 
+namespace pipeline_verify {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -123,3 +125,5 @@ TEST_CASE("Contract 3: schedules have names") {
     CHECK(std::string(to_string(Schedule::overlapped)) == "overlapped");
     CHECK(std::string(to_string(Schedule::graphed)) == "graphed");
 }
+
+} // namespace pipeline_verify

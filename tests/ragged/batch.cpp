@@ -16,6 +16,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace ragged_batch {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -236,3 +238,5 @@ TEST_CASE("RaggedWorkspace: hands out aligned pieces that do not overlap, up to 
     auto next = workspace.scratch();
     CHECK(next.take<char>(std::size_t{1}) == first);
 }
+
+} // namespace ragged_batch

@@ -16,6 +16,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace ragged_buckets {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -140,3 +142,5 @@ TEST_CASE("RaggedBuckets: growing batches move to the next graph and come back w
     CHECK(graphs.counters().refusals == 0);
     CHECK(graphs.counters().instantiations == settled);
 }
+
+} // namespace ragged_buckets

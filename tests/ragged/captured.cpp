@@ -15,6 +15,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace ragged_captured {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -217,3 +219,5 @@ TEST_CASE("ragged batches in a graph: rows made on the device, and refused there
     CHECK(replay({20, 0, 0, 0}) == std::vector<Number>{190, 0, 0, 0});
     made.require_valid_and_wait(stream);
 }
+
+} // namespace ragged_captured

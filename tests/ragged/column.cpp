@@ -12,6 +12,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace ragged_column {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -100,3 +102,5 @@ TEST_CASE("RaggedColumn: too little room") {
     CHECK(contains(text_of([&] { (void)to_lists_and_wait(stream, batch, column); }),
                    "the rows hold 10 values, and the column has room for 9"));
 }
+
+} // namespace ragged_column

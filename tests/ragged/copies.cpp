@@ -19,6 +19,8 @@
 #include "support/heap_count.hpp"
 #include "support/hooked_backend.hpp"
 
+namespace ragged_copies {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -216,3 +218,5 @@ TEST_CASE("RaggedPacker: marked while the stream is being captured") {
     B::destroy_graph(B::end_capture(stream.native()));
     CHECK(contains(text, "RaggedPacker::mark_in_use"));
 }
+
+} // namespace ragged_copies

@@ -1,4 +1,4 @@
-// Sizes beyond 2^31 are computed in 64 bits. Nothing of that size is allocated here; large_gpu.cu does that.
+// Sizes beyond 2^31 are computed in 64 bits. Nothing of that size is allocated here; large.cu does that.
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -12,6 +12,8 @@
 #include <sluice/ragged/workspace.hpp>
 
 #include "support/error_text.hpp"
+
+namespace ragged_large {
 
 using namespace sluice;
 using namespace sluice::test;
@@ -76,3 +78,5 @@ TEST_CASE("offsets beyond 2^31 are checked as they are") {
         text_of([&] { (void)detail::require_offsets("rows", all, 5 * billion - (std::int64_t{1} << 32)); }),
         "end at 5000000000"));
 }
+
+} // namespace ragged_large

@@ -13,6 +13,8 @@
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
 
+namespace ragged_packer {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -201,3 +203,5 @@ TEST_CASE("RaggedPacker: an eager copy is as long as what is held") {
         CHECK(changed == 0);
     }
 }
+
+} // namespace ragged_packer

@@ -12,6 +12,8 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
+namespace ragged_packer_refusals {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -154,3 +156,5 @@ TEST_CASE("RaggedPacker: other capacities, other rows") {
     CHECK(contains(room, "1000 rows and 1000 values takes"));
     CHECK(packer.capacity() == RaggedCapacity{10, 20});
 }
+
+} // namespace ragged_packer_refusals

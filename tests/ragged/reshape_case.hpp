@@ -22,7 +22,7 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 
-namespace sluice::test {
+namespace sluice::test::reshape_case {
 
 using B = TestBackend;
 using Ref = BasicStreamRef<B>;
@@ -158,4 +158,4 @@ inline const std::vector<RaggedCapacity>& rooms() {
 }
 inline constexpr RaggedCapacity many_rows{40000, 90000};
 
-} // namespace sluice::test
+} // namespace sluice::test::reshape_case

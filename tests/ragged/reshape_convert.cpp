@@ -1,8 +1,11 @@
 // Ragged to padded and back, row ids and lengths.
 #include "ragged/reshape_case.hpp"
 
+namespace ragged_reshape_convert {
+
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::reshape_case;
 
 namespace {
 
@@ -94,8 +97,8 @@ struct FromPadded {
         mask.load(stream, kept);
     }
     void poison(Ref stream) {
-        test::poison(stream, by_length);
-        test::poison(stream, by_mask);
+        reshape_case::poison(stream, by_length);
+        reshape_case::poison(stream, by_mask);
     }
     void enqueue(Ref stream) {
         ragged::from_padded(stream, by_length, padded.memory, width, lengths.memory, workspace);
@@ -243,3 +246,5 @@ TEST_CASE("reshape: conversions refuse what makes no sense") {
         "room for 4"));
     stream.synchronize();
 }
+
+} // namespace ragged_reshape_convert

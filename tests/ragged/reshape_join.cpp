@@ -3,8 +3,11 @@
 
 #include "ragged/reshape_case.hpp"
 
+namespace ragged_reshape_join {
+
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::reshape_case;
 
 namespace {
 
@@ -26,7 +29,7 @@ struct Joins {
     }
     void poison(Ref stream) {
         for (RaggedBatch<T, B>& batch : out)
-            test::poison(stream, batch);
+            reshape_case::poison(stream, batch);
     }
     void enqueue(Ref stream) {
         std::vector<RaggedView<const T>> views;
@@ -80,7 +83,7 @@ struct Orders {
     void poison(Ref stream) {
         for (Numbers<std::int64_t>* numbers : {&shortest, &longest, &buckets, &starts})
             fill_bytes(stream, numbers->memory, 0xee);
-        test::poison(stream, ordered);
+        reshape_case::poison(stream, ordered);
     }
     void enqueue(Ref stream) {
         ragged::order_by_length(stream, shortest.memory, in.view(), ragged::LengthOrder::shortest_first,
@@ -229,3 +232,5 @@ TEST_CASE("reshape: orders refuse a workspace with too little room") {
                    "too small"));
     stream.synchronize();
 }
+
+} // namespace ragged_reshape_join

@@ -3,6 +3,7 @@
 
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::reshape_case;
 
 TEST_CASE("reshape: more than 2^31 values") {
     using Byte = std::uint8_t;

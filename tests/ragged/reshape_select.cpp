@@ -1,8 +1,11 @@
 // Some of a batch's rows or values.
 #include "ragged/reshape_case.hpp"
 
+namespace ragged_reshape_select {
+
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::reshape_case;
 
 namespace {
 
@@ -51,7 +54,7 @@ struct Selections {
     }
     void poison(Ref stream) {
         for (RaggedBatch<T, B>& batch : out)
-            test::poison(stream, batch);
+            reshape_case::poison(stream, batch);
     }
     void enqueue(Ref stream) {
         ragged::slice(stream, out[0], in.view(), first, last, workspace);
@@ -288,3 +291,5 @@ TEST_CASE("reshape: selections refuse what makes no sense") {
     CHECK(contains(text([&] { ragged::remove_empty(stream, in, view, workspace); }), "are the same batch"));
     stream.synchronize();
 }
+
+} // namespace ragged_reshape_select

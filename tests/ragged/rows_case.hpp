@@ -23,7 +23,7 @@
 #include "support/error_text.hpp"
 #include "support/random_values.hpp"
 
-namespace sluice::test {
+namespace sluice::test::rows_case {
 
 using B = TestBackend;
 using Ref = BasicStreamRef<B>;
@@ -163,4 +163,4 @@ void drive(std::uint64_t samples) {
     }
 }
 
-} // namespace sluice::test
+} // namespace sluice::test::rows_case

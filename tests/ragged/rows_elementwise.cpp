@@ -3,8 +3,11 @@
 
 #include "ragged/rows_case.hpp"
 
+namespace ragged_rows_elementwise {
+
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::rows_case;
 
 namespace {
 
@@ -128,3 +131,5 @@ TEST_CASE("operands with too little room are refused") {
     CHECK(contains(text_of([&] { ragged::apply_padded(stream, Difference{}, out, batch, out, -1); }),
                    "width is -1"));
 }
+
+} // namespace ragged_rows_elementwise

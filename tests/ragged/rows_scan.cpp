@@ -3,8 +3,11 @@
 
 #include "ragged/rows_case.hpp"
 
+namespace ragged_rows_scan {
+
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::rows_case;
 
 namespace {
 
@@ -145,3 +148,5 @@ TEST_CASE("a workspace with too little room is refused") {
     ragged::softmax(stream, few, few, &workspace);
     stream.synchronize();
 }
+
+} // namespace ragged_rows_scan

@@ -4,8 +4,11 @@
 
 #include "ragged/rows_case.hpp"
 
+namespace ragged_rows_sort {
+
 using namespace sluice;
 using namespace sluice::test;
+using namespace sluice::test::rows_case;
 
 namespace {
 
@@ -133,3 +136,5 @@ TEST_CASE("sorting in place, or with too small a workspace, is refused") {
     CHECK(contains(text_of([&] { ragged::sort(stream, batch, batch, workspace); }), "other memory"));
     CHECK(contains(text_of([&] { ragged::sort(stream, large_out, large, none); }), "too small"));
 }
+
+} // namespace ragged_rows_sort

@@ -9,6 +9,8 @@
 
 #include <sluice/random/philox.hpp>
 
+namespace random_counted_random {
+
 using namespace sluice;
 
 namespace {
@@ -125,3 +127,5 @@ TEST_CASE("a key holds 2^18 numbers, and never reaches into another operation's"
         (void)random.next_u32();
     CHECK(random.next_u32() == first); // they repeat
 }
+
+} // namespace random_counted_random

@@ -10,6 +10,8 @@
 
 #include <sluice/random/philox.hpp>
 
+namespace random_distribution {
+
 using namespace sluice;
 
 namespace {
@@ -114,3 +116,5 @@ TEST_CASE("each bit is set half the time, whatever samples and operations it is 
     for (const int count : set)
         CHECK(std::abs(count - keys / 2) < 6 * deviation);
 }
+
+} // namespace random_distribution

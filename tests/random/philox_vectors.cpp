@@ -8,6 +8,8 @@
 
 #include <sluice/random/philox.hpp>
 
+namespace random_philox_vectors {
+
 using namespace sluice;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("a second implementation agrees on counters and keys at random") {
         REQUIRE(ours == philox_again(counter, (static_cast<std::uint64_t>(high) << 32) | low));
     }
 }
+
+} // namespace random_philox_vectors
