@@ -1,0 +1,92 @@
+"""Draws steps per second against the batch size for each way to augment what a classifier trains on: ours and PyTorch's.
+
+    gpu_augment --sweep --json ours.json
+    python3 bench/pytorch/augment.py --part training --batch 8 16 32 64 128 256 --json pytorch.json
+    python3 bench/plot_augment.py ours.json pytorch.json docs/results/augment_training.svg
+
+Takes any number of reports; where two hold the same figure, the later one counts. Needs matplotlib.
+"""
+
+import json
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+# Colours that most colour-blind readers can tell apart, and markers besides: PyTorch's are hollow.
+OURS = {
+    ("cpu", "overlapped"): ("on the processor, in the loader's workers", "#cc6677", "o"),
+    ("device", "serial"): ("on the GPU, in the training's stream", "#dd8833", "s"),
+    ("device", "overlapped"): ("on the GPU, in a stream of its own", "#332288", "^"),
+    ("device", "graphed"): ("the same, a graph a step", "#44aa99", "D"),
+    ("none", "graphed"): ("not at all: training alone, as a graph", "#777777", "x"),
+}
+PYTORCH = {
+    "workers": ("cpu", "overlapped"),
+    "serial": ("device", "serial"),
+    "two-streams": ("device", "overlapped"),
+}
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path}: {error}")
+
+
+def lines_of(reports):
+    """{(framework, way): {batch: steps per second}}."""
+    lines = {}
+    for report in reports:
+        for run in report.get("runs", []):
+            if "framework" in report:
+                way = PYTORCH.get(run["variant"]) if run["part"] == "training" else None
+                key = ("PyTorch", way)
+            else:
+                way = (run["augment"], run["schedule"]) if run.get("part") == "train" else None
+                key = ("sluice", way)
+            if way in OURS:
+                lines.setdefault(key, {})[run["batch"]] = run["steps_per_second"]
+    return lines
+
+
+def draw(lines, device, path):
+    # Text stays text, and nothing in the file changes from one drawing of the same data to the next.
+    plt.rcParams["svg.fonttype"] = "none"
+    plt.rcParams["svg.hashsalt"] = "augment"
+    figure, axis = plt.subplots(figsize=(7.6, 5.4))
+    for framework, style, face in (("sluice", "-", None), ("PyTorch", "--", "white")):
+        for way, (label, colour, marker) in OURS.items():
+            points = sorted(lines.get((framework, way), {}).items())
+            if points:
+                axis.plot(*zip(*points), style, label=f"{framework}: {label}", color=colour, marker=marker,
+                          markersize=5, markerfacecolor=face or colour, linewidth=1.5)
+    batches = sorted({batch for points in lines.values() for batch in points})
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xticks(batches, [str(batch) for batch in batches])
+    axis.set_xlabel("images of 3×256×256 a batch")
+    axis.set_ylabel("steps a second")
+    axis.set_title(f"Where to augment? {device}", fontsize=11)
+    axis.grid(True, which="major", alpha=0.3)
+    axis.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
+    figure.tight_layout()
+    figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def main():
+    if len(sys.argv) < 3 or not sys.argv[-1].endswith(".svg"):
+        sys.exit("usage: plot_augment.py REPORT.json ... CHART.svg")
+    reports = [read(path) for path in sys.argv[1:-1]]
+    lines = lines_of(reports)
+    if not lines:
+        sys.exit(f"{sys.argv[1]}: expected trainings of `gpu_augment` or of bench/pytorch/augment.py, found none")
+    draw(lines, reports[0].get("device", ""), sys.argv[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+#include <gpu_augment/chains.hpp>
+
+#include <augment/apply.hpp>
+
+namespace gpu_augment {
+namespace {
+
+// Of the digits' canvases, all channels together.
+constexpr float mean = 40.0f;
+constexpr float deviation = 55.0f;
+
+ChosenChain choose_published(augment::ImageShape shape) {
+    augment::PublishedOptions options;
+    options.height = shape.height;
+    options.width = shape.width;
+    options.crop_height = (shape.height + 1) / 2;
+    options.crop_width = (shape.width + 1) / 2;
+    return {augment::published_chain(options), augment::published_ranges(shape, options)};
+}
+
+ChosenChain choose_digits(augment::ImageShape shape) {
+    const int height = shape.height * 7 / 8;
+    const int width = shape.width * 7 / 8;
+    augment::ParameterRanges ranges;
+    ranges.angle_degrees = {-12.0f, 12.0f};
+    ranges.sigma = {0.1f, 0.8f};
+    ranges.contrast = {0.75f, 1.25f};
+    return {DigitChain{augment::Crop{height, width}, augment::Resize{shape.height, shape.width},
+                       augment::Rotate<augment::Bilinear>{}, augment::Blur<3>{}, augment::Contrast{mean},
+                       augment::Normalize{mean, deviation}},
+            augment::with_crop(ranges, shape, height, width)};
+}
+
+ChosenChain choose(ChainName name, augment::ImageShape shape) {
+    switch (name) {
+    case ChainName::digits:
+        return choose_digits(shape);
+    case ChainName::plain_digits:
+        return {PlainDigitChain{augment::Normalize{mean, deviation}}, {}};
+    case ChainName::published:
+        break;
+    }
+    return choose_published(shape);
+}
+
+} // namespace
+
+ChosenChain choose_chain(ChainName name, std::size_t height, std::size_t width) {
+    const augment::ImageShape shape{3, static_cast<int>(height), static_cast<int>(width)};
+    ChosenChain chosen = choose(name, shape);
+    std::visit([&](const auto& chain) { (void)chain.output_shape(shape); }, chosen.chain);
+    return chosen;
+}
+
+template <sluice::Backend B, class Chain>
+void apply_digits(sluice::BasicStreamRef<B> stream, const Chain& chain,
+                  augment::Images<const std::uint8_t, B> in, const augment::ParameterSource<B>& parameters,
+                  augment::Images<float, B> out) {
+    augment::apply(stream, chain, in, parameters, out);
+}
+
+template <class Chain>
+void apply_digits_here(const Chain& chain, augment::Images<const std::uint8_t, sluice::Host> in,
+                       const augment::ParameterSource<sluice::Host>& parameters,
+                       augment::Images<float, sluice::Host> out) {
+    augment::apply_here(chain, in, parameters, out);
+}
+
+using In = augment::Images<const std::uint8_t, sluice::Host>;
+using Parameters = augment::ParameterSource<sluice::Host>;
+using Out = augment::Images<float, sluice::Host>;
+template void apply_digits(sluice::HostStreamRef, const DigitChain&, In, const Parameters&, Out);
+template void apply_digits(sluice::HostStreamRef, const PlainDigitChain&, In, const Parameters&, Out);
+template void apply_digits_here(const DigitChain&, In, const Parameters&, Out);
+template void apply_digits_here(const PlainDigitChain&, In, const Parameters&, Out);
+
+} // namespace gpu_augment

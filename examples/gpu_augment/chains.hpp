@@ -1,0 +1,48 @@
+/// \file
+/// What is done to the images: the published chain for random ones and photographs, a gentler one for digits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include <augment/chain.hpp>
+#include <augment/published.hpp>
+#include <sluice/sluice.hpp>
+
+namespace gpu_augment {
+
+enum class ChainName : std::uint8_t {
+    published,    ///< crop, enlarge, turn, blur, normalise
+    digits,       ///< the same, so little that every digit can still be told
+    plain_digits, ///< digits as they are, in the same range of numbers
+};
+
+using DigitChain = augment::Chain<augment::Crop, augment::Resize, augment::Rotate<augment::Bilinear>,
+                                  augment::Blur<3>, augment::Contrast, augment::Normalize>;
+using PlainDigitChain = augment::Chain<augment::Normalize>;
+
+/// A chain, and what is drawn for its samples.
+struct ChosenChain {
+    std::variant<augment::PublishedChain, DigitChain, PlainDigitChain> chain;
+    augment::ParameterRanges ranges;
+};
+
+/// The chain for images of three planes of this size, which stay of this size. Throws `sluice::Error` for images that are
+/// too small for it.
+ChosenChain choose_chain(ChainName name, std::size_t height, std::size_t width);
+
+/// `augment::apply`, compiled for both backends: the chains for digits are composed here, from operators that the
+/// library offers.
+template <sluice::Backend B, class Chain>
+void apply_digits(sluice::BasicStreamRef<B> stream, const Chain& chain,
+                  augment::Images<const std::uint8_t, B> in, const augment::ParameterSource<B>& parameters,
+                  augment::Images<float, B> out);
+
+/// `augment::apply_here`.
+template <class Chain>
+void apply_digits_here(const Chain& chain, augment::Images<const std::uint8_t, sluice::Host> in,
+                       const augment::ParameterSource<sluice::Host>& parameters,
+                       augment::Images<float, sluice::Host> out);
+
+} // namespace gpu_augment

@@ -1,0 +1,99 @@
+#include <gpu_augment/options.hpp>
+
+#include <CLI/CLI.hpp>
+#include <bit>
+
+#include <common/bad_input.hpp>
+
+namespace gpu_augment {
+namespace {
+
+void check_together(const Options& options) {
+    if (!options.synthetic() && options.sweep)
+        throw examples::BadInput("--sweep: expected no --data DIR with it, since it is about random images");
+    if (!options.synthetic() && options.side)
+        throw examples::BadInput(
+            "--side: expected no --data DIR with it, since digits have a side of their own");
+    if (options.sweep && options.batch && *options.batch < smallest_of_sweep) {
+        throw examples::BadInput("--sweep: expected a --batch of at least " +
+                                 std::to_string(smallest_of_sweep) + " to end with, not \"" +
+                                 std::to_string(*options.batch) + '"');
+    }
+    if (options.side && !std::has_single_bit(*options.side)) {
+        throw examples::BadInput("--side: expected a power of two, not \"" + std::to_string(*options.side) +
+                                 '"');
+    }
+}
+
+} // namespace
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+    CLI::App app{
+        "Trains a classifier on images that are augmented, each in its own way: on the processor by "
+        "the loader's workers, on the GPU in the training's stream (serial), in a stream of its own "
+        "(overlapped), and as graphs. Tells what each costs, beside training and augmentation alone. "
+        "With --data DIR it learns to name handwritten digits, with and without augmentation."};
+    examples::add_common_options(app, options,
+                                 {.batch = "32; 64 on digits; 4 on the processor",
+                                  .steps = "300; on digits 3,000; on random images on the processor 5",
+                                  .warmup = "enough for each slot to have been captured"});
+    examples::add_option(
+        app, "--augment", "none|cpu|device|all",
+        "where images are augmented; none is training alone (default: all; on digits none and device)",
+        [&options](const std::string& text) {
+            using Places = std::vector<Place>;
+            options.places = examples::named<Places>("--augment", text,
+                                                     {{"none", Places{Place::none}},
+                                                      {"cpu", Places{Place::cpu}},
+                                                      {"device", Places{Place::device}},
+                                                      {"all", {Place::none, Place::cpu, Place::device}}});
+        });
+    examples::add_option(app, "--precision", "tf32|float32", "how a GPU multiplies (default: tf32)",
+                         [&options](const std::string& text) {
+                             options.precision = examples::named<nn::Precision>(
+                                 "--precision", text,
+                                 {{"tf32", nn::Precision::tf32}, {"float32", nn::Precision::float32}});
+                         });
+    examples::add_number(app, "--side", options.side, 16, 256,
+                         "pixels of a random image's side, a power of two (default: 256)");
+    examples::add_number(app, "--workers", options.workers, 0, 256,
+                         "threads that fill batches; 0: the main thread does (default: 8 to augment on the "
+                         "processor, 4 otherwise, and no more than there are cores)");
+    app.add_flag(
+        "--sweep", options.sweep,
+        "run batches of 8, 16, 32 … up to --batch, one size after another (default of --batch: 256)");
+    examples::add_written_file(
+        app, "--contact-sheet", options.contact_sheet,
+        "instead of training, write photographs before and after augmentation, as PNG");
+    examples::add_option(app, "--photographs", "DIR",
+                         "a folder of binary PPM files for --contact-sheet (default: " + options.photographs +
+                             ')',
+                         [&options](const std::string& text) { options.photographs = text; });
+
+    if (const auto code = examples::parse_or_exit_code(app, argc, argv))
+        return code;
+    if (options.places.empty()) {
+        options.places = {Place::none, Place::device};
+        if (options.synthetic())
+            options.places.insert(options.places.begin() + 1, Place::cpu);
+    }
+    // What digits are for is accuracy, which is the same under every schedule.
+    if (!options.synthetic() && app.count("--schedule") == 0)
+        options.schedules = {sluice::Schedule::overlapped};
+    check_together(options);
+    return std::nullopt;
+}
+
+std::string to_string(Place place) {
+    switch (place) {
+    case Place::cpu:
+        return "cpu";
+    case Place::device:
+        return "device";
+    case Place::none:
+        break;
+    }
+    return "none";
+}
+
+} // namespace gpu_augment

@@ -1,0 +1,230 @@
+// The body of run.hpp, for the files that make it for one backend each.
+#pragma once
+
+#include <algorithm>
+#include <iomanip>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <common/text.hpp>
+#include <gpu_augment/alone.hpp>
+#include <gpu_augment/contact_sheet.hpp>
+#include <gpu_augment/evaluate.hpp>
+#include <gpu_augment/results.hpp>
+#include <gpu_augment/run.hpp>
+#include <gpu_augment/train.hpp>
+
+namespace gpu_augment {
+namespace detail {
+
+/// Threads that fill batches where the options do not say.
+inline int workers_for(const Options& options, Place place) {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    return options.workers.value_or(std::min(cores, place == Place::cpu ? 8 : 4));
+}
+
+template <sluice::Backend B>
+Amount amount_for(const Options& options, int batch) {
+    constexpr bool on_host = std::is_same_v<B, sluice::Host>;
+    const int steps = options.synthetic() ? (on_host ? 5 : 300) : 3000;
+    int warmup = 0;
+    for (const Place place : options.places)
+        warmup = std::max(warmup, steps_until_captured(workers_for(options, place)));
+    if (on_host && options.synthetic())
+        warmup = 2; // the processor is as slow in a graph as it is without
+    return {.batch = static_cast<std::size_t>(batch),
+            .steps = static_cast<std::size_t>(options.steps.value_or(steps)),
+            .warmup = static_cast<std::size_t>(options.warmup.value_or(warmup))};
+}
+
+/// The batch sizes to run.
+template <sluice::Backend B>
+std::vector<int> batches_for(const Options& options) {
+    constexpr bool on_host = std::is_same_v<B, sluice::Host>;
+    if (!options.sweep)
+        return {options.batch.value_or(options.synthetic() ? (on_host ? 4 : 32) : 64)};
+    std::vector<int> batches;
+    for (int batch = smallest_of_sweep; batch <= options.batch.value_or(256); batch *= 2)
+        batches.push_back(batch);
+    return batches;
+}
+
+inline std::unique_ptr<Workload> make_workload(const Options& options, const Amount& amount) {
+    if (options.synthetic())
+        return std::make_unique<SyntheticWorkload>(options, amount);
+    return std::make_unique<DigitWorkload>(options, amount);
+}
+
+/// One batch size: all trainings, from the same first weights, and the parts of a step by themselves.
+template <sluice::Backend B>
+class Experiment {
+public:
+    Experiment(const Options& options, const Amount& amount, examples::Report& report, std::ostream& out)
+        : options_(options), report_(report), out_(out), workload_(make_workload(options, amount)),
+          encoder_({.height = plan().height,
+                    .width = plan().width,
+                    .channels = plan().channels,
+                    .batch = amount.batch,
+                    .trainable = true,
+                    .precision = options.precision,
+                    .seed = options.seed}),
+          classifier_(
+              encoder_,
+              {.classes = plan().classes, .learning_rate = plan().learning_rate, .seed = options.seed}),
+          first_weights_(classifier_.weights(stream_)) {}
+
+    void run() {
+        for (const Place place : options_.places)
+            train_with(place);
+        if (options_.synthetic())
+            time_parts();
+    }
+
+private:
+    const Plan& plan() const { return workload_->plan(); }
+    ChainName chain_of(Place place) const {
+        if (options_.synthetic())
+            return ChainName::published;
+        return place == Place::none ? ChainName::plain_digits : ChainName::digits;
+    }
+
+    BatchAugmentation augmentation_of(ChainName name) const {
+        return BatchAugmentation(name, plan().height, plan().width, options_.seed);
+    }
+
+    examples::Training train(Place place, sluice::Schedule schedule, int workers) {
+        if (place == Place::cpu) {
+            const BatchAugmentation augmentation = augmentation_of(chain_of(place));
+            return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers);
+        }
+        const BatchAugmentation augmentation = augmentation_of(chain_of(place));
+        if (place == Place::device || !options_.synthetic())
+            return train_augmenting_on_device(*workload_, augmentation, classifier_, schedule, workers);
+        ReadyBatch<B> ready(plan());
+        {
+            LoadedBatch<B> loaded(plan());
+            RawBatch<B> raw(plan());
+            workload_->fill(0, loaded.view());
+            copy(stream_.ref(), raw.images, loaded.images);
+            copy(stream_.ref(), raw.samples, loaded.samples);
+            copy(stream_.ref(), ready.labels, loaded.labels);
+            augmentation.run(stream_.ref(), raw.images, raw.samples, ready.images);
+            stream_.synchronize();
+        }
+        return train_alone<B>(plan(), ready, classifier_, schedule);
+    }
+
+    void train_with(Place place) {
+        const int workers = workers_for(options_, place);
+        examples::TrainingRuns runs;
+        for (const sluice::Schedule schedule : options_.schedules) {
+            classifier_.load(stream_, first_weights_);
+            const examples::Training training = train(place, schedule, workers);
+            const std::vector<nn::NamedTensor> weights = classifier_.weights(stream_);
+            examples::RunResult& run = runs.add(schedule, training, plan().amount.steps, weights);
+            run.extra = {{"part", "train"}, {"augment", to_string(place)}};
+            note_batch(run);
+            run.extra.emplace_back("workers", std::int64_t{workers});
+            run.extra.emplace_back("results", name_of_results(training, weights));
+            if (const auto* digits = dynamic_cast<const DigitWorkload*>(workload_.get())) {
+                const BatchAugmentation plain = augmentation_of(ChainName::plain_digits);
+                accuracy_ = held_out_accuracy(*digits, plain, classifier_);
+                run.extra.emplace_back("held_out_accuracy", accuracy_);
+            }
+        }
+        examples::Report table = report_;
+        table.runs = runs.runs();
+        out_ << '\n' << headline(place, workers) << '\n';
+        examples::print_table(table, out_);
+        if (!options_.synthetic()) {
+            out_ << "names " << std::fixed << std::setprecision(1) << 100 * accuracy_
+                 << " % of the held-out digits" << std::endl;
+        }
+        report_.runs.insert(report_.runs.end(), table.runs.begin(), table.runs.end());
+    }
+
+    std::string headline(Place place, int workers) const {
+        switch (place) {
+        case Place::cpu:
+            return "augmented on the processor, by " +
+                   examples::counted(static_cast<unsigned>(workers), "worker");
+        case Place::device:
+            return "augmented on the device";
+        case Place::none:
+            break;
+        }
+        return options_.synthetic() ? "training alone, on one batch that is there" : "not augmented";
+    }
+
+    void time_parts() {
+        out_ << '\n';
+        const auto note = [&](const char* part, Place place, double seconds) {
+            examples::RunResult run = part_alone(part, to_string(place), plan().amount.steps, seconds);
+            note_batch(run);
+            out_ << part << " alone, " << to_string(place) << ": " << std::fixed << std::setprecision(1)
+                 << run.step_microseconds << " us a batch" << std::endl;
+            report_.runs.push_back(std::move(run));
+        };
+        for (const Place place : options_.places) {
+            if (place == Place::device) {
+                const BatchAugmentation augmentation = augmentation_of(ChainName::published);
+                note("copy", place, seconds_of_copying<B>(*workload_));
+                note("augment", place, seconds_of_augmenting<B>(*workload_, augmentation));
+            } else if (place == Place::cpu) {
+                const BatchAugmentation augmentation = augmentation_of(ChainName::published);
+                note("augment", place,
+                     seconds_of_workers<B>(*workload_, augmentation, workers_for(options_, place)));
+            }
+        }
+    }
+
+    void note_batch(examples::RunResult& run) const {
+        run.extra.emplace_back("batch", static_cast<std::int64_t>(plan().amount.batch));
+    }
+
+    const Options& options_;
+    examples::Report& report_;
+    std::ostream& out_;
+    sluice::BasicStream<B> stream_;
+    std::unique_ptr<Workload> workload_;
+    nn::Encoder<B> encoder_;
+    nn::Classifier<B> classifier_;
+    std::vector<nn::NamedTensor> first_weights_;
+    double accuracy_ = 0;
+};
+
+} // namespace detail
+
+template <sluice::Backend B>
+examples::Report run(const Options& options, std::ostream& out) {
+    examples::Report report;
+    report.experiment = "gpu_augment";
+    report.backend = B::name;
+    report.device = B::device_name(B::current_device());
+    report.data = options.data;
+    out << "gpu_augment on " << report.backend << ": " << report.device << std::endl;
+    if (!options.contact_sheet.empty()) {
+        draw_contact_sheet<B>(options);
+        out << "photographs, and behind each what augmentation makes of it: " << options.contact_sheet
+            << std::endl;
+        return report;
+    }
+    for (const int batch : detail::batches_for<B>(options)) {
+        const Amount amount = detail::amount_for<B>(options, batch);
+        report.batch = batch;
+        report.steps = static_cast<std::int64_t>(amount.steps);
+        detail::Experiment<B> experiment(options, amount, report, out);
+        out << '\n'
+            << batch << " images a batch, " << amount.steps << " steps after " << amount.warmup
+            << " of warm-up, data: " << options.data << std::endl;
+        experiment.run();
+    }
+    return report;
+}
+
+} // namespace gpu_augment

@@ -1,0 +1,175 @@
+/// \file
+/// The experiment's heart: a classifier that trains on images which are augmented in one place or another.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <common/training.hpp>
+#include <gpu_augment/augmentation.hpp>
+#include <gpu_augment/batches.hpp>
+#include <nn/classifier.hpp>
+#include <sluice/sluice.hpp>
+
+namespace gpu_augment {
+
+/// Slots of a source: an even number, so that the pairs of its slots and a pipeline's are as few as its slots.
+inline int source_slots(int workers) { return (workers + 4) / 2 * 2; }
+
+/// Steps after which each pair of slots has been captured.
+inline int steps_until_captured(int workers) { return source_slots(workers) + 6; }
+
+/// What trainings share: the stages that come last, the losses on their way back, and the loop.
+template <sluice::Backend B>
+class Trainer {
+public:
+    using StreamRef = sluice::BasicStreamRef<B>;
+    using Loss = sluice::DeviceBuffer<float, B>;
+
+    Trainer(const Plan& plan, nn::Classifier<B>& classifier) : plan_(plan), classifier_(classifier) {
+        training_.losses.reserve(plan.steps());
+    }
+
+    /// What trains on a batch.
+    auto train_stage() {
+        return sluice::Stage{"train", [this](StreamRef stream, ReadyBatch<B>& in, Loss& loss) {
+                                 classifier_.step(stream, std::as_const(in.images).span(), in.labels, loss);
+                             }};
+    }
+    /// Handing losses over is the host's work as much as the device's, and so is never captured.
+    auto report_stage() {
+        return sluice::Stage{"report", [this](StreamRef stream, Loss& loss) { losses_.push(stream, loss); },
+                             sluice::StageOptions<B>{.graphed = false}};
+    }
+
+    template <class Source, class Pipeline>
+    examples::Training run(Source& source, Pipeline& pipeline, const std::string& title) {
+        training_.seconds =
+            examples::run_batches(source, pipeline, title, plan_.amount.warmup, plan_.amount.steps,
+                                  [&](std::size_t step) { set_rate(pipeline, step); });
+        losses_.finish();
+        return std::move(training_);
+    }
+
+private:
+    // A replay reads the rate where it finds it, so none may be under way when it falls.
+    template <class Pipeline>
+    void set_rate(Pipeline& pipeline, std::size_t step) {
+        if (step > 0 && plan_.rate_at(step) == plan_.rate_at(step - 1))
+            return;
+        pipeline.finish();
+        const sluice::BasicStream<B> stream;
+        classifier_.set_learning_rate(stream, plan_.rate_at(step));
+        stream.synchronize();
+    }
+
+    const Plan& plan_;
+    nn::Classifier<B>& classifier_;
+    examples::Training training_;
+    sluice::Readback<float, B> losses_{
+        1, [this](std::size_t, std::span<const float> loss) { training_.losses.push_back(loss[0]); }};
+};
+
+/// Trains on batches that are copied to the device as bytes and augmented there. Serially, all of it is in one
+/// stream; otherwise batch N+2 is copied and batch N+1 augmented while batch N trains.
+template <sluice::Backend B>
+examples::Training train_augmenting_on_device(const Workload& workload, const BatchAugmentation& augmentation,
+                                              nn::Classifier<B>& classifier, sluice::Schedule schedule,
+                                              int workers) {
+    using StreamRef = sluice::BasicStreamRef<B>;
+    using Loss = typename Trainer<B>::Loss;
+    const Plan& plan = workload.plan();
+    Trainer<B> trainer(plan, classifier);
+
+    sluice::Stage copy_in{"copy", [](StreamRef stream, const LoadedBatch<B>& in, RawBatch<B>& out) {
+                              copy(stream, out.images, in.images);
+                              copy(stream, out.labels, in.labels);
+                              copy(stream, out.samples, in.samples);
+                          }};
+    sluice::Stage augment{"augment", [&](StreamRef stream, RawBatch<B>& in, ReadyBatch<B>& out) {
+                              augmentation.run(stream, in.images, in.samples, out.images);
+                              copy(stream, out.labels, in.labels);
+                          }};
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
+                              sluice::Slots{[&](int) { return RawBatch<B>(plan); },
+                                            [&](int) { return ReadyBatch<B>(plan); },
+                                            [](int) { return Loss(1); }},
+                              {.schedule = schedule}};
+    sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
+                          [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
+                          sluice::SourceOptions<B>{
+                              .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+    return trainer.run(source, pipeline, std::string("device, ") + to_string(schedule));
+}
+
+/// What a worker loads into, before it augments into the batch.
+struct AugmentingWorker {
+    std::vector<std::uint8_t> images;
+    std::vector<augment::SampleId> samples;
+
+    explicit AugmentingWorker(const Plan& plan)
+        : images(plan.amount.batch * plan.image_bytes()), samples(plan.amount.batch) {}
+
+    template <sluice::Backend B>
+    void fill(const Workload& workload, const BatchAugmentation& augmentation, std::size_t index,
+              AugmentedBatch<B>& out) {
+        workload.fill(index, {images, {out.labels.data(), out.labels.size()}, samples});
+        augmentation.run_here(images, samples, {out.images.data(), out.images.size()});
+    }
+};
+
+/// Trains on batches that the source's workers augment, and that are copied to the device as numbers of four bytes.
+template <sluice::Backend B>
+examples::Training
+train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& augmentation,
+                            nn::Classifier<B>& classifier, sluice::Schedule schedule, int workers) {
+    using StreamRef = sluice::BasicStreamRef<B>;
+    using Loss = typename Trainer<B>::Loss;
+    const Plan& plan = workload.plan();
+    Trainer<B> trainer(plan, classifier);
+
+    sluice::Stage copy_in{"copy", [](StreamRef stream, const AugmentedBatch<B>& in, ReadyBatch<B>& out) {
+                              copy(stream, out.images, in.images);
+                              copy(stream, out.labels, in.labels);
+                          }};
+    sluice::Pipeline pipeline{
+        sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
+        sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, [](int) { return Loss(1); }},
+        {.schedule = schedule}};
+    sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
+                          [&](int) { return AugmentingWorker(plan); },
+                          [&](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
+                              worker.fill(workload, augmentation, index, out);
+                          },
+                          sluice::SourceOptions<B>{
+                              .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+    return trainer.run(source, pipeline, std::string("cpu, ") + to_string(schedule));
+}
+
+/// Trains on one batch, which lies ready on the device, over and over: what a training could do at best.
+template <sluice::Backend B>
+examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Classifier<B>& classifier,
+                               sluice::Schedule schedule) {
+    using StreamRef = sluice::BasicStreamRef<B>;
+    using Loss = typename Trainer<B>::Loss;
+    struct Nothing {};
+    Trainer<B> trainer(plan, classifier);
+
+    sluice::Stage train{"train", [&](StreamRef stream, const Nothing& /*in*/, Loss& loss) {
+                            classifier.step(stream, std::as_const(ready.images).span(), ready.labels, loss);
+                        }};
+    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
+                              sluice::Slots{[](int) { return Loss(1); }},
+                              {.schedule = schedule}};
+    // Gives nothing but the turn, as many as may be under way elsewhere.
+    sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
+                          sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};
+    return trainer.run(source, pipeline, std::string("none, ") + to_string(schedule));
+}
+
+} // namespace gpu_augment
