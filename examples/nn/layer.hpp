@@ -29,15 +29,16 @@ public:
 
     const LayerShape& shape() const noexcept { return shape_; }
 
-    /// `out = in * W + bias`, then ReLU if asked for.
+    /// `out = in * W + bias`, then ReLU if asked for. `settled` says, here and below, that what is directly ahead in
+    /// the stream does not write this layer's weights; a device then fetches them while it ends.
     void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
-                 Matrix<float, B> out, bool relu) const;
+                 Matrix<float, B> out, bool relu, bool settled = false) const;
 
     /// The gradient of `in` from that of `out`. With `relu_output`, which is then `in` itself, the output of a ReLU:
     /// the gradient of what went into that, in one pass.
     void input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                         Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
-                        sluice::DeviceSpan<const float, B> relu_output = {}) const;
+                        sluice::DeviceSpan<const float, B> relu_output = {}, bool settled = false) const;
 
     /// One step of gradient descent: `W -= rate * in^T * out_gradient` as one product, and the same for the bias,
     /// with the rate of `factors` (see `descent_factors`). `scratch` holds at least
@@ -112,18 +113,18 @@ Layer<B>::Layer(const LayerShape& shape, const sluice::RandomKey& key)
 
 template <sluice::Backend B>
 void Layer<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                       Matrix<const float, B> in, Matrix<float, B> out, bool relu) const {
+                       Matrix<const float, B> in, Matrix<float, B> out, bool relu, bool settled) const {
     products.multiply(stream, in.with_columns(shape_.rows()), weights(), out.with_columns(shape_.columns()),
-                      {.bias = bias_, .relu = relu});
+                      {.bias = bias_, .relu = relu, .b_settled = settled});
 }
 
 template <sluice::Backend B>
 void Layer<B>::input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                               Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
-                              sluice::DeviceSpan<const float, B> relu_output) const {
+                              sluice::DeviceSpan<const float, B> relu_output, bool settled) const {
     products.multiply(stream, out_gradient.with_columns(shape_.columns()), weights(),
                       in_gradient.with_columns(shape_.rows()),
-                      {.transpose_b = true, .relu_output = relu_output});
+                      {.transpose_b = true, .relu_output = relu_output, .b_settled = settled});
 }
 
 template <sluice::Backend B>

@@ -62,6 +62,9 @@ struct ProductOptions {
     /// A step for a bias beside that of the weights; without elements for none. Needs `device_factors` and
     /// `transpose_a`, and `b` not transposed.
     BiasStep<B> bias_step = {};
+    /// Whether `b` was written before what the stream holds directly ahead of this product, if in the stream at all:
+    /// reading it may then begin before that has ended. What is ahead further is always done with by then.
+    bool b_settled = false;
     /// Above 1: `a`, `b` and `out` are each so many matrices of equal size, one below the other, which are multiplied
     /// pair by pair. Such products have no bias, no ReLU and no step for a bias.
     std::size_t parts = 1;

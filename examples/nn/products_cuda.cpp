@@ -1,123 +1,108 @@
 #include <nn/products.hpp>
 
-#include <cublasLt.h>
-
-#include <algorithm>
-#include <bit>
-#include <compare>
-#include <cstdint>
+#include <array>
 #include <map>
-#include <type_traits>
-#include <utility>
+#include <mutex>
 
+#include <nn/device.hpp>
 #include <nn/operators/elementwise.hpp>
 #include <nn/operators/sums.hpp>
+#include <nn/products_lt.hpp>
 #include <sluice/memory/buffer.hpp>
 
 namespace nn {
 namespace {
 
-void check_cublas(cublasStatus_t status, const char* call, int line) {
-    if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]] {
-        throw sluice::Error(call, cublasLtGetStatusName(status), cublasLtGetStatusString(status), __FILE__,
-                            line);
-    }
-}
-#define NN_CUBLAS_CHECK(...) check_cublas((__VA_ARGS__), #__VA_ARGS__, __LINE__)
-
-/// Owns one of cuBLASLt's descriptors.
-template <class Native, cublasStatus_t (*Destroy)(Native)>
-class Descriptor {
-public:
-    explicit Descriptor(Native native = nullptr) noexcept : native_(native) {}
-    Descriptor(Descriptor&& other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(native_, other.native_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (native_ != nullptr)
-            (void)Destroy(native_);
-    }
-    Native get() const noexcept { return native_; }
-
-private:
-    Native native_;
-};
-using Handle = Descriptor<cublasLtHandle_t, cublasLtDestroy>;
-using Operation = Descriptor<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Descriptor<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Descriptor<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-
-Handle make_handle() {
-    cublasLtHandle_t native = nullptr;
-    NN_CUBLAS_CHECK(cublasLtCreate(&native));
-    return Handle{native};
-}
-
-/// What cuBLASLt calls our elements.
+using namespace detail;
+using Cuda = sluice::Cuda;
+using StreamRef = sluice::CudaStreamRef;
 template <class T>
-inline constexpr cudaDataType_t type_of = std::is_same_v<T, Bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
-
-/// A row-major matrix [rows, columns] is, to cuBLASLt, a column-major one [columns, rows]. Several parts follow one
-/// another.
-Layout make_layout(cudaDataType_t type, std::size_t parts, std::size_t rows, std::size_t columns) {
-    cublasLtMatrixLayout_t native = nullptr;
-    NN_CUBLAS_CHECK(
-        cublasLtMatrixLayoutCreate(&native, type, columns, rows, static_cast<std::int64_t>(columns)));
-    Layout layout{native};
-    if (parts > 1) {
-        const auto count = static_cast<std::int32_t>(parts);
-        const auto stride = static_cast<std::int64_t>(rows * columns);
-        NN_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(native, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                                         sizeof(count)));
-        NN_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(native, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                         &stride, sizeof(stride)));
-    }
-    return layout;
-}
-
-template <class T>
-void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    NN_CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof(value)));
-}
-
-template <class T>
-void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
-    NN_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof(value)));
-}
-
-/// The greatest power of two up to 256 that divides an address: what an algorithm may assume of it.
-std::uint32_t alignment_of(const void* address) {
-    return std::uint32_t{1} << std::min(std::countr_zero(reinterpret_cast<std::uintptr_t>(address)), 8);
-}
-
-/// Everything that the choice of an algorithm depends on.
-struct Key {
-    ProductShape shape;
-    std::size_t parts;
-    cudaDataType_t factors;
-    cudaDataType_t result;
-    bool transpose_a;
-    bool transpose_b;
-    bool accumulate;
-    bool device_factors;
-    cublasLtEpilogue_t epilogue;
-    std::uint32_t alignment_a;
-    std::uint32_t alignment_b;
-    std::uint32_t alignment_out;
-
-    auto operator<=>(const Key&) const = default;
-};
+using Buffer = sluice::DeviceBuffer<T, Cuda>;
 
 struct Plan {
-    Operation operation;
-    Layout a;
-    Layout b;
-    Layout out;
-    cublasLtMatmulAlgo_t algorithm{};
-    /// Whether cuBLASLt adds the bias; otherwise our own kernel does, afterwards.
-    bool fused = false;
+    ProductChoice choice;
+    LtPlan lt;
+};
+
+/// An event that takes the time.
+class TimingEvent {
+public:
+    TimingEvent() { SLUICE_CUDA_CHECK(cudaEventCreate(&native_)); }
+    TimingEvent(TimingEvent&&) = delete;
+    ~TimingEvent() { (void)cudaEventDestroy(native_); }
+
+    void record(StreamRef stream) { SLUICE_CUDA_CHECK(cudaEventRecord(native_, stream.native())); }
+    float milliseconds_since(const TimingEvent& begin) const {
+        float result = 0.0f;
+        SLUICE_CUDA_CHECK(cudaEventElapsedTime(&result, begin.native_, native_));
+        return result;
+    }
+
+private:
+    cudaEvent_t native_ = nullptr;
+};
+
+/// Lets this thread allocate while another one captures.
+class BesideCaptures {
+public:
+    BesideCaptures() { SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+    BesideCaptures(BesideCaptures&&) = delete;
+    ~BesideCaptures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// The median time of `work(stream)` when nothing that it reads is in the cache.
+template <class Work>
+float cold_milliseconds(StreamRef stream, Buffer<unsigned char>& flush, const Work& work) {
+    TimingEvent begin;
+    TimingEvent end;
+    std::array<float, 5> times{};
+    work(stream);
+    for (float& time : times) {
+        sluice::fill_bytes(stream, flush, 0);
+        begin.record(stream);
+        work(stream);
+        end.record(stream);
+        stream.synchronize();
+        time = end.milliseconds_since(begin);
+    }
+    std::nth_element(times.begin(), times.begin() + 2, times.end());
+    return times[2];
+}
+
+/// The fastest of `choices`, each run by `run(stream, plan)`. Those that fail are passed over.
+template <class Run>
+ProductChoice fastest(const ProductKey& key, const std::vector<ProductChoice>& choices, const Run& run) {
+    const sluice::CudaStream stream;
+    Buffer<unsigned char> flush(std::size_t{128} << 20);
+    const ProductChoice* best = &choices.front();
+    float least = std::numeric_limits<float>::max();
+    for (const ProductChoice& choice : choices) {
+        Plan plan{choice, lt_plan(key, choice)};
+        try {
+            const float time = cold_milliseconds(stream.ref(), flush, [&](StreamRef on) { run(on, plan); });
+            if (time < least) {
+                least = time;
+                best = &choice;
+            }
+        } catch (const sluice::Error&) {
+            stream.synchronize();
+        }
+    }
+    return *best;
+}
+
+/// What was measured in this process, so that all objects of a device compute alike.
+struct MeasuredChoices {
+    std::mutex mutex;
+    std::map<std::pair<int, ProductKey>, ProductChoice> choices;
+
+    static MeasuredChoices& instance() {
+        static MeasuredChoices shared;
+        return shared;
+    }
 };
 
 } // namespace
@@ -125,103 +110,121 @@ struct Plan {
 /// One handle, one workspace, and a plan for each shape seen.
 class MatrixProducts<sluice::Cuda>::Plans {
 public:
-    explicit Plans(Precision precision, Algorithms)
-        : precision_(precision), handle_(make_handle()), workspace_(workspace_bytes) {}
+    Plans(Precision precision, Algorithms algorithms)
+        : precision_(precision), algorithms_(algorithms), handle_(make_handle()),
+          workspace_(product_workspace_bytes), tickets_(Tf32Workspace::tickets_count) {
+        SLUICE_CUDA_CHECK(cudaGetDevice(&device_));
+        on_own_stream<Cuda>([&](StreamRef stream) { sluice::fill_bytes(stream, tickets_, 0); });
+    }
 
-    cublasLtHandle_t handle() const { return handle_.get(); }
-    void* workspace() { return workspace_.data(); }
+    Precision precision() const { return precision_; }
 
-    /// The plan for `key`, made when it is asked for first. `bias` serves as an example.
-    Plan& plan(const Key& key, const float* bias) {
+    /// The plan for `key`, made when it is asked for first. `try_out(use)` calls `use(run)` with what runs a plan on
+    /// memory of its own.
+    template <class TryOut>
+    Plan& plan(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
         const auto found = plans_.find(key);
         if (found != plans_.end())
             return found->second;
-        return plans_.emplace(key, make(key, bias)).first->second;
+        const ProductChoice choice = algorithms_ == Algorithms::heuristic
+                                         ? product_choices(handle_, key, 1).front()
+                                         : measured(key, stream, try_out);
+        return plans_.emplace(key, Plan{choice, lt_plan(key, choice)}).first->second;
     }
 
-    // What cuBLAS takes by default on Hopper.
-    static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-
-private:
-    /// The first that cuBLASLt offers of: as asked; with the bias apart; the same two in full float32.
-    Plan make(const Key& key, const float* bias) const {
-        Key apart = key;
-        apart.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-        const cublasComputeType_t asked = key.factors != CUDA_R_32F           ? CUBLAS_COMPUTE_32F
-                                          : precision_ == Precision::tf32     ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                          : precision_ == Precision::bfloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF
-                                                                              : CUBLAS_COMPUTE_32F;
-        for (const cublasComputeType_t compute : {asked, CUBLAS_COMPUTE_32F}) {
-            for (const Key& choice : {key, apart}) {
-                Plan plan = describe(choice, compute, bias);
-                plan.fused = choice.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
-                if (choose_algorithm(choice, plan))
-                    return plan;
+    /// Enqueues a product as planned, with all that goes with it.
+    template <class T, class Out>
+    void run(StreamRef stream, Plan& plan, const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b,
+             const Matrix<Out, Cuda>& out, const ProductOptions<Cuda>& options) {
+        if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
+            if (plan.choice.cut) {
+                run_ours(stream, *plan.choice.cut, a, b, out, options);
+                return;
             }
         }
-        throw sluice::Error(
-            "cuBLASLt offers no algorithm for a product of m = " + std::to_string(key.shape.m) +
-            ", n = " + std::to_string(key.shape.n) + ", k = " + std::to_string(key.shape.k));
-    }
-
-    /// Row-major `out = a b` is column-major `out^T = b^T a^T`: the operands change places, nothing is moved, and
-    /// cuBLASLt's bias, one element for each of its rows, is one for each of our columns.
-    static Plan describe(const Key& key, cublasComputeType_t compute, const float* bias) {
-        const auto [m, n, k] = key.shape;
-        Plan plan;
-        const auto layout = [&](cudaDataType_t type, std::size_t rows, std::size_t columns, bool transposed) {
-            return make_layout(type, key.parts, transposed ? columns : rows, transposed ? rows : columns);
-        };
-        plan.a = layout(key.factors, m, k, key.transpose_a);
-        plan.b = layout(key.factors, k, n, key.transpose_b);
-        plan.out = layout(key.result, m, n, false);
-        cublasLtMatmulDesc_t native = nullptr;
-        NN_CUBLAS_CHECK(cublasLtMatmulDescCreate(&native, compute, CUDA_R_32F));
-        plan.operation = Operation{native};
-        set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-        set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-        set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
-        if (key.device_factors)
-            set(plan.operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
-        if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
-            set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+        const bool on_device = !options.device_factors.empty();
+        const float* const alpha = on_device ? options.device_factors.data() : &options.alpha;
+        const float* const beta = on_device ? options.device_factors.data() + 1 : &options.beta;
+        const float* const bias = options.bias.data();
+        if (plan.choice.fused)
+            set(plan.lt.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+        NN_CUBLAS_CHECK(cublasLtMatmul(
+            handle_.get(), plan.lt.operation.get(), alpha, b.data(), plan.lt.b.get(), a.data(),
+            plan.lt.a.get(), beta, out.data(), plan.lt.out.get(), out.data(), plan.lt.out.get(),
+            &plan.choice.algorithm, workspace_.data(), product_workspace_bytes, stream.native()));
+        if (bias != nullptr && !plan.choice.fused)
+            add_bias(stream, out, options.bias, options.relu);
+        if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
+            if (!options.relu_output.empty())
+                relu_gradient(stream, options.relu_output, out.span());
+            if (const auto& step = options.bias_step; !step.bias.empty())
+                update_bias(stream, b.with_columns(step.outputs), step.bias, options.device_factors,
+                            step.scratch);
         }
-        return plan;
     }
 
-    bool choose_algorithm(const Key& key, Plan& plan) const {
-        cublasLtMatmulPreference_t native = nullptr;
-        NN_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&native));
-        const Preference preference{native};
-        set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-        set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.alignment_b);
-        set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignment_a);
-        set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignment_out);
-        set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.alignment_out);
-        // Parts of a sum that is split over k are added up from the workspace, in order, and in float32.
-        const std::uint32_t reductions = key.result == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
-                                                                        CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE
-                                                                  : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-        set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
-
-        cublasLtMatmulHeuristicResult_t result{};
-        int count = 0;
-        const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-            handle_.get(), plan.operation.get(), plan.b.get(), plan.a.get(), plan.out.get(), plan.out.get(),
-            preference.get(), 1, &result, &count);
-        if (status == CUBLAS_STATUS_NOT_SUPPORTED)
-            return false;
-        NN_CUBLAS_CHECK(status);
-        if (count == 0 || result.state != CUBLAS_STATUS_SUCCESS)
-            return false;
-        plan.algorithm = result.algo;
-        return true;
+private:
+    void run_ours(StreamRef stream, const Tf32Cut& cut, const Matrix<const float, Cuda>& a,
+                  const Matrix<const float, Cuda>& b, const Matrix<float, Cuda>& out,
+                  const ProductOptions<Cuda>& options) {
+        const auto length = [](std::size_t value) { return static_cast<unsigned>(value); };
+        const Tf32Product product{.form = options.transpose_a   ? ProductForm::weight_gradient
+                                          : options.transpose_b ? ProductForm::data_gradient
+                                                                : ProductForm::forward,
+                                  .m = length(out.rows()),
+                                  .n = length(out.columns()),
+                                  .k = length(options.transpose_a ? a.rows() : a.columns()),
+                                  .a = a.data(),
+                                  .b = b.data(),
+                                  .b_settled = options.b_settled,
+                                  .out = out.data(),
+                                  .bias = options.bias.data(),
+                                  .relu = options.relu,
+                                  .relu_output = options.relu_output.data(),
+                                  .alpha = options.alpha,
+                                  .beta = options.beta,
+                                  .device_factors = options.device_factors.data(),
+                                  .step_bias = options.bias_step.bias.data(),
+                                  .step_size = length(options.bias_step.bias.size()),
+                                  .step_outputs = length(options.bias_step.outputs)};
+        multiply_tf32(stream, product, cut,
+                      {.partial_sums = reinterpret_cast<float*>(workspace_.data()),
+                       .partial_sums_count = product_workspace_bytes / sizeof(float),
+                       .tickets = tickets_.data()});
     }
+
+    /// What the process measured, or measures now; in a capture, where nothing can be tried, what the rule says, which
+    /// then holds for the process.
+    template <class TryOut>
+    ProductChoice measured(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
+        MeasuredChoices& shared = MeasuredChoices::instance();
+        const std::lock_guard lock(shared.mutex);
+        const std::pair<int, ProductKey> name{device_, key};
+        if (const auto found = shared.choices.find(name); found != shared.choices.end())
+            return found->second;
+        const bool capturing = Cuda::is_capturing(stream.native());
+        const std::vector<ProductChoice> choices =
+            product_choices(handle_, key, capturing ? 1 : most_choices);
+        ProductChoice choice = choices.front();
+        if (choices.size() > 1) {
+            const BesideCaptures beside;
+            // The workspace is this object's, and its stream may be at work in it.
+            stream.synchronize();
+            try_out([&](const auto& run) { choice = fastest(key, choices, run); });
+        }
+        shared.choices.emplace(name, choice);
+        return choice;
+    }
+
+    static constexpr int most_choices = 32;
 
     Precision precision_;
+    Algorithms algorithms_;
+    int device_ = 0;
     Handle handle_;
-    sluice::DeviceBuffer<unsigned char, sluice::Cuda> workspace_;
-    std::map<Key, Plan> plans_;
+    Buffer<unsigned char> workspace_;
+    Buffer<unsigned> tickets_;
+    std::map<ProductKey, Plan> plans_;
 };
 
 MatrixProducts<sluice::Cuda>::MatrixProducts(Precision precision, Algorithms algorithms)
@@ -230,70 +233,100 @@ MatrixProducts<sluice::Cuda>::MatrixProducts(MatrixProducts&&) noexcept = defaul
 MatrixProducts<sluice::Cuda>& MatrixProducts<sluice::Cuda>::operator=(MatrixProducts&&) noexcept = default;
 MatrixProducts<sluice::Cuda>::~MatrixProducts() = default;
 
+namespace {
+
+/// Memory to try a product on.
 template <class T, class Out>
-void MatrixProducts<sluice::Cuda>::multiply_any(sluice::CudaStreamRef stream,
-                                                const Matrix<const T, sluice::Cuda>& a,
-                                                const Matrix<const T, sluice::Cuda>& b,
-                                                const Matrix<Out, sluice::Cuda>& out,
-                                                const ProductOptions<sluice::Cuda>& options) {
-    const ProductShape shape = checked_shape(a, b, out, options);
-    const float* const bias = options.bias.data();
-    // A bias of float32 goes with a result of float32 only.
-    const bool fusible = bias != nullptr && std::is_same_v<Out, float>;
-    const cublasLtEpilogue_t epilogue = !fusible       ? CUBLASLT_EPILOGUE_DEFAULT
-                                        : options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                                       : CUBLASLT_EPILOGUE_BIAS;
-    const bool on_device = !options.device_factors.empty();
-    const float* const alpha = on_device ? options.device_factors.data() : &options.alpha;
-    const float* const beta = on_device ? options.device_factors.data() + 1 : &options.beta;
-    const Key key{.shape = shape,
-                  .parts = options.parts,
-                  .factors = type_of<T>,
-                  .result = type_of<Out>,
-                  .transpose_a = options.transpose_a,
-                  .transpose_b = options.transpose_b,
-                  .accumulate = on_device || options.beta != 0.0f,
-                  .device_factors = on_device,
-                  .epilogue = epilogue,
-                  .alignment_a = alignment_of(a.data()),
-                  .alignment_b = alignment_of(b.data()),
-                  .alignment_out = alignment_of(out.data())};
-    Plan& plan = plans_->plan(key, bias);
-    if (plan.fused)
-        set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    NN_CUBLAS_CHECK(cublasLtMatmul(plans_->handle(), plan.operation.get(), alpha, b.data(), plan.b.get(),
-                                   a.data(), plan.a.get(), beta, out.data(), plan.out.get(), out.data(),
-                                   plan.out.get(), &plan.algorithm, plans_->workspace(),
-                                   Plans::workspace_bytes, stream.native()));
-    if (bias != nullptr && !plan.fused)
-        add_bias(stream, out, options.bias, options.relu);
-    if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
-        if (!options.relu_output.empty())
-            relu_gradient(stream, options.relu_output, out.span());
-        if (const auto& step = options.bias_step; !step.bias.empty())
-            update_bias(stream, b.with_columns(step.outputs), step.bias, options.device_factors,
-                        step.scratch);
+class Scratch {
+public:
+    Scratch(const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
+            const ProductOptions<Cuda>& like)
+        : a_(a.size()), b_(b.size()), out_(out.size()), bias_(like.bias.size()), factors_(2),
+          relu_output_(like.relu_output.size()), step_bias_(like.bias_step.bias.size()),
+          step_scratch_(like.bias_step.scratch.size()), options_(like) {
+        on_own_stream<Cuda>([&](StreamRef stream) {
+            // Any numbers that are no NaN.
+            fill(stream, a_, b_, out_, bias_, factors_, relu_output_, step_bias_, step_scratch_);
+        });
+        options_.bias = bias_;
+        if (!like.device_factors.empty())
+            options_.device_factors = factors_;
+        options_.relu_output = relu_output_;
+        options_.bias_step.bias = step_bias_;
+        options_.bias_step.scratch = step_scratch_;
     }
+
+    Matrix<const T, Cuda> like_a(const Matrix<const T, Cuda>& a) const { return {a_, a.rows(), a.columns()}; }
+    Matrix<const T, Cuda> like_b(const Matrix<const T, Cuda>& b) const { return {b_, b.rows(), b.columns()}; }
+    Matrix<Out, Cuda> like_out(const Matrix<Out, Cuda>& out) { return {out_, out.rows(), out.columns()}; }
+    const ProductOptions<Cuda>& options() const { return options_; }
+
+private:
+    template <class... Buffers>
+    static void fill(StreamRef stream, Buffers&... buffers) {
+        (sluice::fill_bytes(stream, buffers, 0x3B), ...);
+    }
+
+    Buffer<T> a_;
+    Buffer<T> b_;
+    Buffer<Out> out_;
+    Buffer<float> bias_;
+    Buffer<float> factors_;
+    Buffer<float> relu_output_;
+    Buffer<float> step_bias_;
+    Buffer<double> step_scratch_;
+    ProductOptions<Cuda> options_;
+};
+
+} // namespace
+
+template <class T, class Out>
+void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<const T, Cuda>& a,
+                                                const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
+                                                const ProductOptions<Cuda>& options) {
+    const ProductShape shape = checked_shape(a, b, out, options);
+    // A bias of float32 goes with a result of float32 only.
+    const bool fusible = !options.bias.empty() && std::is_same_v<Out, float>;
+    const ProductKey key{.precision = plans_->precision(),
+                         .shape = shape,
+                         .parts = options.parts,
+                         .factors = type_of<T>,
+                         .result = type_of<Out>,
+                         .transpose_a = options.transpose_a,
+                         .transpose_b = options.transpose_b,
+                         .accumulate = !options.device_factors.empty() || options.beta != 0.0f,
+                         .device_factors = !options.device_factors.empty(),
+                         .epilogue = !fusible       ? CUBLASLT_EPILOGUE_DEFAULT
+                                     : options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                    : CUBLASLT_EPILOGUE_BIAS,
+                         .relu_output = !options.relu_output.empty(),
+                         .step_outputs = options.bias_step.bias.empty() ? 0 : options.bias_step.outputs,
+                         .alignment_a = alignment_of(a.data()),
+                         .alignment_b = alignment_of(b.data()),
+                         .alignment_out = alignment_of(out.data())};
+    Plan& plan = plans_->plan(key, stream, [&](const auto& use) {
+        Scratch<T, Out> scratch(a, b, out, options);
+        use([&](StreamRef on, Plan& tried) {
+            plans_->run(on, tried, scratch.like_a(a), scratch.like_b(b), scratch.like_out(out),
+                        scratch.options());
+        });
+    });
+    plans_->run(stream, plan, a, b, out, options);
 }
 
-void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
-                                            Matrix<const float, sluice::Cuda> b,
-                                            Matrix<float, sluice::Cuda> out,
-                                            const ProductOptions<sluice::Cuda>& options) {
+void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const float, Cuda> a,
+                                            Matrix<const float, Cuda> b, Matrix<float, Cuda> out,
+                                            const ProductOptions<Cuda>& options) {
     multiply_any<float, float>(stream, a, b, out, options);
 }
-void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream,
-                                            Matrix<const Bfloat16, sluice::Cuda> a,
-                                            Matrix<const Bfloat16, sluice::Cuda> b,
-                                            Matrix<float, sluice::Cuda> out,
-                                            const ProductOptions<sluice::Cuda>& options) {
+void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
+                                            Matrix<const Bfloat16, Cuda> b, Matrix<float, Cuda> out,
+                                            const ProductOptions<Cuda>& options) {
     multiply_any<Bfloat16, float>(stream, a, b, out, options);
 }
-void MatrixProducts<sluice::Cuda>::multiply(sluice::CudaStreamRef stream,
-                                            Matrix<const Bfloat16, sluice::Cuda> a,
-                                            Matrix<const Bfloat16, sluice::Cuda> b,
-                                            Matrix<Bfloat16, sluice::Cuda> out,
-                                            const ProductOptions<sluice::Cuda>& options) {
+void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
+                                            Matrix<const Bfloat16, Cuda> b, Matrix<Bfloat16, Cuda> out,
+                                            const ProductOptions<Cuda>& options) {
     multiply_any<Bfloat16, Bfloat16>(stream, a, b, out, options);
 }
 

@@ -1,0 +1,186 @@
+#include <nn/products_tf32.cuh>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace nn::detail {
+namespace {
+
+using namespace tf32;
+
+unsigned divided(unsigned a, unsigned b) { return (a + b - 1) / b; }
+
+bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
+
+unsigned tiles_of(const Tf32Product& product, const Tf32Cut& cut) {
+    return divided(product.n, columns) * divided(product.m, cut.shared_sum ? cut.rows : warps * cut.rows);
+}
+
+template <class... Parameters>
+void launch_kernel(sluice::CudaStreamRef stream, void (*kernel)(Parameters...), dim3 grid, unsigned block,
+                   std::size_t shared_bytes, unsigned cluster,
+                   std::type_identity_t<Parameters>... parameters) {
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim.x = cluster;
+    attributes[1].val.clusterDim.y = 1;
+    attributes[1].val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = dim3(block);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream.native();
+    config.attrs = attributes;
+    config.numAttrs = cluster > 1 ? 2 : 1;
+    SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, parameters...));
+}
+
+template <class V>
+void launch(sluice::CudaStreamRef stream, const Arguments& arguments, const Tf32Cut& cut) {
+    // Once for each device would do; it costs less than to find out which one this is.
+    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(product_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(V::shared_bytes)));
+    launch_kernel(stream, product_kernel<V>, dim3(arguments.tiles * cut.cluster, cut.splits), threads,
+                  V::shared_bytes, cut.cluster, arguments);
+}
+
+void launch_update(sluice::CudaStreamRef stream, const Arguments& arguments, unsigned rows) {
+    const Tf32Product& product = arguments.product;
+    if (product.k > 32 || rows > most_update_rows) {
+        throw sluice::Error(
+            "matrix product: an update without a shared sum has at most 32 steps and 256 rows, not " +
+            std::to_string(product.k) + " and " + std::to_string(rows));
+    }
+    const dim3 grid(divided(product.n, 4 * update_threads), divided(product.m, rows));
+    const auto kernel = product.k <= 8    ? update_kernel<8>
+                        : product.k <= 16 ? update_kernel<16>
+                                          : update_kernel<32>;
+    launch_kernel(stream, kernel, grid, update_threads, 0, 1, arguments, rows);
+}
+
+template <ProductForm form>
+void launch_form(sluice::CudaStreamRef stream, const Arguments& arguments, const Tf32Cut& cut) {
+    constexpr bool update = form == ProductForm::weight_gradient;
+    if (cut.shared_sum && cut.rows == 64)
+        return launch<Variant<form, 64, 16, 3, true>>(stream, arguments, cut);
+    if (cut.shared_sum && cut.rows == 32)
+        return launch<Variant<form, 32, 16, 4, true>>(stream, arguments, cut);
+    if constexpr (update) {
+        if (!cut.shared_sum)
+            return launch_update(stream, arguments, cut.rows);
+    } else {
+        if (!cut.shared_sum && cut.rows == 32)
+            return launch<Variant<form, 32, 16, 3, false>>(stream, arguments, cut);
+        if (cut.shared_sum && cut.rows == 16)
+            return launch<Variant<form, 16, 32, 3, true>>(stream, arguments, cut);
+        if (cut.shared_sum && cut.rows == 8)
+            return launch<Variant<form, 8, 32, 3, true>>(stream, arguments, cut);
+        if (!cut.shared_sum && cut.rows == 64)
+            return launch<Variant<form, 64, 16, 3, false>>(stream, arguments, cut);
+    }
+    throw sluice::Error("matrix product: there is no kernel for " + std::to_string(cut.rows) +
+                        " rows in a warp with this form");
+}
+
+} // namespace
+
+bool tf32_available() {
+    // Asked of the code, since that of an older architecture runs on a newer one, and does nothing.
+    cudaFuncAttributes attributes = {};
+    const cudaError_t status =
+        cudaFuncGetAttributes(&attributes, product_kernel<Variant<ProductForm::forward, 8, 32, 3, true>>);
+    if (status != cudaSuccess)
+        (void)cudaGetLastError();
+    return status == cudaSuccess && attributes.ptxVersion >= 90;
+}
+
+bool tf32_fits(const Tf32Product& product) {
+    const bool weight_gradient = product.form == ProductForm::weight_gradient;
+    const bool data_gradient = product.form == ProductForm::data_gradient;
+    // What runs along the rows of a, of b and of out.
+    const unsigned along_a = weight_gradient ? product.m : product.k;
+    const unsigned along_b = data_gradient ? product.k : product.n;
+    return along_a % 4 == 0 && along_b % 4 == 0 && product.n % 4 == 0 && aligned(product.a) &&
+           aligned(product.b) && aligned(product.out) && aligned(product.bias) &&
+           aligned(product.relu_output);
+}
+
+std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigned k) {
+    const bool update = form == ProductForm::weight_gradient;
+    std::vector<Tf32Cut> cuts;
+    // As many blocks as there are multiprocessors, or twice that, and steps for all of their warps.
+    const auto add_shared = [&](unsigned rows, unsigned blocks) {
+        const unsigned tiles = divided(n, columns) * divided(m, rows);
+        const unsigned steps = divided(k, rows < 32 ? 32 : 16) / warps;
+        Tf32Cut cut{.rows = rows, .shared_sum = true, .cluster = 1, .splits = 1};
+        while (cut.cluster < 8 && 2 * cut.cluster * tiles <= blocks && 2 * cut.cluster <= steps)
+            cut.cluster *= 2;
+        while (cut.cluster == 8 && 2 * cut.splits * 8 * tiles <= blocks && 2 * cut.splits * 8 <= steps)
+            cut.splits *= 2;
+        if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end())
+            cuts.push_back(cut);
+    };
+    const auto add_own = [&](unsigned rows) { cuts.push_back({.rows = rows, .shared_sum = false}); };
+    const unsigned rows = update ? (m <= 32 ? 32 : 64) : m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
+    const bool few_steps = k <= (update ? 32u : form == ProductForm::forward ? 128u : 64u);
+    if (few_steps && update) {
+        for (const unsigned of_block : {64u, 128u, 256u, 32u})
+            add_own(of_block);
+    } else if (few_steps) {
+        add_own(64);
+    }
+    if (m > 32 && m <= 128)
+        add_shared(32, 132);
+    add_shared(rows, 132);
+    add_shared(rows, 264);
+    if (m > 32 && (update || m <= 512)) {
+        add_shared(32, 132);
+        add_shared(32, 264);
+    }
+    if (!few_steps && !update && k <= 256)
+        add_own(64);
+    return cuts;
+}
+
+bool tf32_is_faster(ProductForm, unsigned m, unsigned n, unsigned k) { return m >= 1 && n >= 1 && k >= 1; }
+
+std::size_t tf32_partial_sums(const Tf32Product& product, const Tf32Cut& cut) {
+    // The sums of the columns, then those of each split.
+    const std::size_t of_columns = std::size_t{divided(product.n, columns)} * columns;
+    const std::size_t tile = (cut.rows + 1) * columns;
+    return of_columns + (cut.splits > 1 ? cut.splits * tiles_of(product, cut) * tile : 0);
+}
+
+void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Product& product, const Tf32Cut& cut,
+                   const Tf32Workspace& workspace) {
+    const unsigned tiles = tiles_of(product, cut);
+    const bool sized = cut.cluster == 1 || cut.cluster == 2 || cut.cluster == 4 || cut.cluster == 8;
+    if (!sized || cut.splits == 0 || (!cut.shared_sum && (cut.cluster != 1 || cut.splits != 1)) ||
+        (cut.splits > 1 && std::size_t{tiles} * cut.cluster >= Tf32Workspace::tickets_count) ||
+        tf32_partial_sums(product, cut) > workspace.partial_sums_count) [[unlikely]] {
+        throw sluice::Error("matrix product: a cut into clusters of " + std::to_string(cut.cluster) +
+                            " blocks and " + std::to_string(cut.splits) +
+                            " splits is none, or has no workspace of that size");
+    }
+    const unsigned column_tiles = divided(product.n, columns);
+    const Arguments arguments{.product = product,
+                              .column_tiles = column_tiles,
+                              .tiles = tiles,
+                              .partial_sums = workspace.partial_sums + std::size_t{column_tiles} * columns,
+                              .column_sums = workspace.partial_sums,
+                              .tickets = workspace.tickets};
+    switch (product.form) {
+    case ProductForm::forward:
+        return launch_form<ProductForm::forward>(stream, arguments, cut);
+    case ProductForm::data_gradient:
+        return launch_form<ProductForm::data_gradient>(stream, arguments, cut);
+    case ProductForm::weight_gradient:
+        return launch_form<ProductForm::weight_gradient>(stream, arguments, cut);
+    }
+}
+
+} // namespace nn::detail

@@ -1,0 +1,87 @@
+/// \file
+/// Products of float32 matrices in TF32 by a kernel of our own, for what cuBLASLt is far from the memory's speed at:
+/// weights that are read, or updated, for a few rows; and layers so small that their latency is what counts.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <sluice/backend/stream.hpp>
+
+namespace nn::detail {
+
+/// Which factor is stored transposed: the three products of a layer.
+enum class ProductForm {
+    forward,         ///< out [m, n] = a [m, k] b [k, n]
+    data_gradient,   ///< b is stored as [n, k]
+    weight_gradient, ///< a is stored as [k, m]
+};
+
+/// `out = alpha * op(a) * op(b) + beta * out`, and what goes with it. See ProductOptions for what each means; null
+/// pointers leave a part out.
+struct Tf32Product {
+    ProductForm form = ProductForm::forward;
+    unsigned m = 0;
+    unsigned n = 0;
+    unsigned k = 0;
+    const float* a = nullptr;
+    const float* b = nullptr;
+    bool b_settled = false;
+    float* out = nullptr;
+    const float* bias = nullptr;
+    bool relu = false;
+    const float* relu_output = nullptr;
+    float alpha = 1.0f;
+    float beta = 0.0f;
+    const float* device_factors = nullptr; ///< in place of `alpha` and `beta`
+    float* step_bias = nullptr;
+    unsigned step_size = 0;
+    unsigned step_outputs = 0;
+};
+
+/// How a product is cut up.
+struct Tf32Cut {
+    /// Rows of `out` that a warp computes, 8, 16, 32 or 64; 64 columns go with them. For a weight gradient that does
+    /// not share its sums, the rows of a block, at most 256.
+    unsigned rows = 64;
+    /// Whether the four warps of a block share a sum, each with its part of k, or each have rows of their own. A
+    /// weight gradient that does not share its sums is for at most 32 steps of k, and in float32.
+    bool shared_sum = true;
+    /// Blocks that share a sum over shared memory: 1, 2, 4 or 8. 1 unless `shared_sum`.
+    unsigned cluster = 1;
+    /// Clusters that share a sum over `partial_sums`. 1 unless `shared_sum`.
+    unsigned splits = 1;
+
+    bool operator==(const Tf32Cut&) const = default;
+};
+
+/// Whether the current device has what the kernel is made of, which came with compute capability 9.0.
+bool tf32_available();
+
+/// Whether the kernel takes a product at all: lengths of rows that are multiples of 4, addresses of 16 bytes.
+bool tf32_fits(const Tf32Product& product);
+
+/// Cuts worth trying for a product of such lengths, the best by rule first.
+std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigned k);
+
+/// Whether the first of them is faster, by rule, than the first that cuBLASLt offers.
+bool tf32_is_faster(ProductForm form, unsigned m, unsigned n, unsigned k);
+
+/// Memory that the kernel works in, shared by the products of one stream.
+struct Tf32Workspace {
+    static constexpr std::size_t tickets_count = 8192;
+    float* partial_sums = nullptr;      ///< `tf32_partial_sums` elements at least
+    std::size_t partial_sums_count = 0; ///< how many there are
+    unsigned* tickets = nullptr;        ///< `tickets_count` zeros, which the kernel leaves as it finds them
+};
+
+/// The elements of `partial_sums` that a product needs.
+std::size_t tf32_partial_sums(const Tf32Product& product, const Tf32Cut& cut);
+
+/// Enqueues the product. It may begin before what is ahead of it in the stream has ended, but reads and writes
+/// nothing until then. Sums in an order that the lengths and the cut decide. Throws `sluice::Error` for a cut that is
+/// none.
+void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Product& product, const Tf32Cut& cut,
+                   const Tf32Workspace& workspace);
+
+} // namespace nn::detail
