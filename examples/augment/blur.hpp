@@ -30,7 +30,8 @@ namespace detail {
 /// Where row or column `i` of a reflected image comes from; -size < i < 2 size - 1.
 SLUICE_HOST_DEVICE inline int reflected(int i, int size) {
     i = i < 0 ? -i : i;
-    return i < size ? i : 2 * (size - 1) - i;
+    const int other = 2 * (size - 1) - i;
+    return i < other ? i : other;
 }
 
 } // namespace detail

@@ -38,8 +38,8 @@ public:
 
     static constexpr OperatorKind kind = OperatorKind::value;
     struct Prepared {
-        float mean[most_channels];
         float factor[most_channels]; ///< 1 / deviation
+        float offset[most_channels]; ///< -mean / deviation
     };
     /// Throws `sluice::Error` unless the channels are as many as the means, or the mean is one for all.
     ImageShape output_shape(ImageShape in) const;
@@ -47,7 +47,7 @@ public:
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters&, ImageShape) const { return prepared_; }
     SLUICE_HOST_DEVICE static float value(const Prepared& p, float value, int channel) {
         const int c = channel % most_channels; // one mean for all is there for each
-        return (value - p.mean[c]) * p.factor[c];
+        return value * p.factor[c] + p.offset[c];
     }
 
 private:
@@ -105,8 +105,8 @@ inline Normalize::Normalize(std::span<const float> mean, std::span<const float> 
                                 " and standard deviation " + std::to_string(deviation[c]) +
                                 " was asked for; both must be finite, the deviation not 0");
         }
-        prepared_.mean[i] = mean[c];
         prepared_.factor[i] = 1.0f / deviation[c];
+        prepared_.offset[i] = -mean[c] / deviation[c];
     }
 }
 

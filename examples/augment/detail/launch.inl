@@ -9,8 +9,8 @@ namespace augment {
 
 namespace detail {
 
-/// Shared memory that a block may take: more than that would leave room for one block on a multiprocessor.
-inline constexpr int most_shared_bytes = 112 * 1024;
+/// What a crop may take of a block's shared memory, for two blocks on a multiprocessor, or at least one.
+inline constexpr int most_staged_bytes = 184 * 1024;
 
 inline int divided_up(int a, int b) { return (a + b - 1) / b; }
 
@@ -39,14 +39,14 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
         static_assert(2 * margin < most_columns / 2, "augment::Blur: the size is too large for a tile");
         if (!arguments.whole)
             arguments.tile = arguments.columns - 2 * margin;
-        bytes += groups * Channels * rows_at_once * (arguments.columns + 2 * margin) * 4;
+        bytes += groups * RowsLayout<Channels>::words(arguments.columns + 2 * margin) * 4;
     }
     arguments.by_fours = arguments.out_strides.column == 1 && arguments.out_strides.row % 4 == 0 &&
                          arguments.out_strides.channel % 4 == 0 && arguments.tile % 4 == 0 &&
                          reinterpret_cast<std::uintptr_t>(arguments.out) % (4 * sizeof(Out)) == 0;
     // Long strips save the rows that neighbours evaluate both; short ones let all multiprocessors take part.
     const int tiles = divided_up(width, arguments.tile) * (arguments.in_shape.channels / Channels);
-    arguments.strip = 64;
+    arguments.strip = std::min(divided_up(height, 4 * groups) * 4, 128);
     while (arguments.strip > 16 &&
            static_cast<std::int64_t>(images) * tiles * divided_up(height, arguments.strip * groups) < 256)
         arguments.strip /= 2;
@@ -88,11 +88,11 @@ void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, 
         const std::int64_t staged_bytes =
             4 * static_cast<std::int64_t>(crop.height) * staged_pitch(crop.width) +
             8 * (static_cast<std::int64_t>(resized.height) + resized.width);
-        if (plain && crop.height > 1 && crop.width > 1 && staged_bytes <= 80 * 1024) {
+        if (plain && crop.height > 1 && crop.width > 1 && staged_bytes <= most_staged_bytes) {
             arguments.staged = {crop.height, crop.width, staged_pitch(crop.width), resized.height,
                                 resized.width};
-            const auto total = arguments.in_strides.image * images;
-            arguments.by_words = arguments.in_strides.column == 1 && total % 4 == 0 &&
+            const Strides& strides = arguments.in_strides;
+            arguments.by_words = strides.column == 1 && strides.row % 4 == 0 && strides.channel % 4 == 0 &&
                                  reinterpret_cast<std::uintptr_t>(arguments.in) % 4 == 0;
             if (weights_are_eighths(crop.height, resized.height) &&
                 weights_are_eighths(crop.width, resized.width))

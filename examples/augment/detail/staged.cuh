@@ -18,8 +18,8 @@ enum class Staging {
 };
 
 /// A row's or column's entry: where its first neighbour is, and the weights.
-struct StagedTap {
-    unsigned offset; ///< in bytes
+struct alignas(8) StagedTap {
+    unsigned offset; ///< in bytes; of a column, from the beginning of shared memory
     unsigned
         weight; ///< exact: eighths, the first in bits 0 … 7, the second in bits 8 … (columns) or 16 … (rows)
 };
@@ -33,30 +33,38 @@ struct StagedLayout {
     int out_width;
 
     __host__ __device__ int words() const { return height * pitch; }
+    /// A multiple of 16.
     __host__ __device__ int bytes() const {
-        return 4 * words() + static_cast<int>(sizeof(StagedTap)) * (out_height + out_width);
+        return (4 * words() + static_cast<int>(sizeof(StagedTap)) * (out_height + out_width) + 15) / 16 * 16;
     }
 };
 
 /// 16 more than a multiple of 32, so that neighbouring rows, which a turned line of pixels crosses, are in other banks.
 inline int staged_pitch(int width) { return (width + 15) / 32 * 32 + 16; }
 
-/// The resized crop. A functor of coordinates, as ImageAfter.
+__device__ inline unsigned shared_address(const void* shared) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+
+/// The resized crop. A functor of coordinates, as ImageAfter. Made after the block has met behind the staging.
 template <Staging staging>
-struct StagedImage {
-    const char* words;
-    const StagedTap* rows;
-    const StagedTap* columns;
-    unsigned pitch_bytes;
+class StagedImage {
+public:
+    __device__ StagedImage(const char* staged, const StagedLayout& layout)
+        : rows_(kept(shared_address(staged) + 4 * static_cast<unsigned>(layout.words()))),
+          columns_(kept(rows_ +
+                        static_cast<unsigned>(sizeof(StagedTap)) * static_cast<unsigned>(layout.out_height))),
+          pitch_(kept(4 * static_cast<unsigned>(layout.pitch))) {}
 
     __device__ Pixel<3> operator()(int y, int x) const {
-        const StagedTap row = rows[y];
-        const StagedTap column = columns[x];
-        const char* first = words + (row.offset + column.offset);
-        const unsigned a = word(first);
-        const unsigned b = word(first + 4);
-        const unsigned c = word(first + pitch_bytes);
-        const unsigned d = word(first + pitch_bytes + 4);
+        const StagedTap row = tap(rows_ + static_cast<unsigned>(y) * 8);
+        const StagedTap column = tap(columns_ + static_cast<unsigned>(x) * 8);
+        const unsigned above = row.offset + column.offset;
+        const unsigned below = above + pitch_;
+        const unsigned a = word(above);
+        const unsigned b = word(above + 4);
+        const unsigned c = word(below);
+        const unsigned d = word(below + 4);
         if constexpr (staging == Staging::exact) {
             const unsigned weights = row.weight * column.weight; // no product is above 64
             const unsigned ab = __byte_perm(a, b, 0x5140);
@@ -74,7 +82,22 @@ struct StagedImage {
     }
 
 private:
-    static __device__ unsigned word(const char* at) { return *reinterpret_cast<const unsigned*>(at); }
+    /// Keeps a value in a register, where compilers would rather compute it anew for each pixel; and what follows from
+    /// being read before.
+    static __device__ unsigned kept(unsigned value) {
+        asm volatile("" : "+r"(value)::"memory");
+        return value;
+    }
+    static __device__ StagedTap tap(unsigned at) {
+        StagedTap result;
+        asm("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(result.offset), "=r"(result.weight) : "r"(at));
+        return result;
+    }
+    static __device__ unsigned word(unsigned at) {
+        unsigned result;
+        asm("ld.shared.u32 %0, [%1];" : "=r"(result) : "r"(at));
+        return result;
+    }
 
     /// Sums of bytes times eighths of eighths. 0x4B000000 is 2^23 as a float, whose last bits count ones.
     static __device__ float exact(unsigned bytes, unsigned weights) {
@@ -95,16 +118,20 @@ private:
         const float below = fmaf(right, shifted<selector>(d) - third, third - 8388608.0f);
         return fmaf(down, below - above, above);
     }
+
+    unsigned rows_; // addresses in shared memory
+    unsigned columns_;
+    unsigned pitch_;
 };
 
 /// Where row or column `i` of the result lies between two of the crop, which has at least two.
 template <Staging staging>
-__device__ StagedTap staged_tap(int i, float scale, int size, int step, unsigned shift) {
+__device__ StagedTap staged_tap(int i, float scale, int size, int step, unsigned begin, unsigned shift) {
     const Taps taps = resize_taps(i, scale, size);
     const int first = least(taps.first, size - 2);
     const float weight = taps.first == first ? taps.weight : 1.0f;
     StagedTap result;
-    result.offset = static_cast<unsigned>(first * step * 4);
+    result.offset = begin + static_cast<unsigned>(first * step * 4);
     if constexpr (staging == Staging::exact) {
         const auto second = static_cast<unsigned>(weight * 8.0f);
         result.weight = (8u - second) | (second << shift);
@@ -114,40 +141,52 @@ __device__ StagedTap staged_tap(int i, float scale, int size, int step, unsigned
     return result;
 }
 
-/// Brings a crop to shared memory; `first` is its first pixel. Rows are shared out among warps.
+/// Brings a crop to shared memory; `first` is its first pixel. Rows are shared out among warps. With `by_words`, rows and
+/// channels are multiples of four bytes apart, and so is the end of what may be read.
 __device__ inline void stage_pixels(unsigned* words, const StagedLayout& layout, const std::uint8_t* first,
                                     const Strides& strides, bool by_words) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warps = static_cast<int>(blockDim.x) / 32;
-    for (int y = warp; y < layout.height; y += warps) {
-        unsigned* to = words + y * layout.pitch;
-        if (!by_words) {
+    if (!by_words) {
+        for (int y = warp; y < layout.height; y += warps) {
             for (int x = lane; x < layout.width; x += 32) {
                 const std::uint8_t* pixel = first + y * strides.row + x * strides.column;
-                to[x] = pixel[0] | (static_cast<unsigned>(pixel[strides.channel]) << 8) |
-                        (static_cast<unsigned>(pixel[2 * strides.channel]) << 16);
+                words[y * layout.pitch + x] = pixel[0] |
+                                              (static_cast<unsigned>(pixel[strides.channel]) << 8) |
+                                              (static_cast<unsigned>(pixel[2 * strides.channel]) << 16);
             }
-            continue;
         }
-        for (int quad = lane; 4 * quad < layout.width; quad += 32) {
+        return;
+    }
+    // The crop may begin within a word: four pixels are in two neighbouring ones, of which the second is read only where
+    // it holds some of the crop.
+    const unsigned begin = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(first) % 4);
+    for (int quad = lane; 4 * quad < layout.width; quad += 32) {
+        const bool both = static_cast<int>(begin) + least(3, layout.width - 1 - 4 * quad) >= 4;
+        const unsigned* from[3];
+#pragma unroll
+        for (int c = 0; c < 3; ++c) {
+            from[c] = reinterpret_cast<const unsigned*>(first - begin + 4 * quad + c * strides.channel +
+                                                        warp * strides.row);
+        }
+        unsigned* to = words + warp * layout.pitch + 4 * quad;
+#pragma unroll 4
+        for (int y = warp; y < layout.height; y += warps) {
             unsigned channel[3];
 #pragma unroll
             for (int c = 0; c < 3; ++c) {
-                const std::uintptr_t row = reinterpret_cast<std::uintptr_t>(first) +
-                                           static_cast<std::uintptr_t>(c * strides.channel + y * strides.row);
-                const std::uintptr_t last = (row + static_cast<std::uintptr_t>(layout.width - 1)) / 4;
-                const std::uintptr_t at = row / 4 + static_cast<std::uintptr_t>(quad);
-                const unsigned low = __ldg(reinterpret_cast<const unsigned*>(4 * at));
-                const unsigned high =
-                    __ldg(reinterpret_cast<const unsigned*>(4 * (at < last ? at + 1 : last)));
-                channel[c] = __funnelshift_r(low, high, static_cast<unsigned>(row % 4) * 8);
+                const unsigned low = __ldg(from[c]);
+                const unsigned high = both ? __ldg(from[c] + 1) : 0;
+                channel[c] = __funnelshift_r(low, high, 8 * begin);
+                from[c] += warps * strides.row / 4;
             }
             const unsigned low = __byte_perm(channel[0], channel[1], 0x5140);
             const unsigned high = __byte_perm(channel[0], channel[1], 0x7362);
-            *reinterpret_cast<uint4*>(to + 4 * quad) =
+            *reinterpret_cast<uint4*>(to) =
                 uint4{__byte_perm(low, channel[2], 0x4410), __byte_perm(low, channel[2], 0x4532),
                       __byte_perm(high, channel[2], 0x4610), __byte_perm(high, channel[2], 0x4732)};
+            to += warps * layout.pitch;
         }
     }
 }

@@ -42,6 +42,20 @@ SLUICE_HOST_DEVICE constexpr int tile_margin() {
     return (C::template Op<C::blur>::half + 3) / 4 * 4;
 }
 
+/// Rows wait in shared memory four columns at a time: those of all rows and channels, then four words that keep the next
+/// ones in other banks. So all that differs between rows and channels is a constant.
+template <int Channels>
+struct RowsLayout {
+    static constexpr int stride =
+        4 * (Channels * rows_at_once + 1); ///< words from four columns to the next four
+
+    __host__ __device__ static constexpr int words(int columns) { return columns / 4 * stride; }
+    __device__ static int place(int column) { return column / 4 * stride + column % 4; }
+    __device__ static constexpr int offset(int channel, int row) {
+        return 4 * (channel * rows_at_once + row);
+    }
+};
+
 template <class T>
 struct alignas(4 * sizeof(T)) Four {
     T value[4];
@@ -76,9 +90,9 @@ __device__ void prepare_block(const TileArguments<C, In, Out>& arguments, int im
              i < arguments.staged.out_height + arguments.staged.out_width;
              i += static_cast<int>(blockDim.x)) {
             const int x = i - arguments.staged.out_height;
-            rows[i] = x < 0
-                          ? staged_tap<staging>(i, resize.scale_y, cropped.height, arguments.staged.pitch, 16)
-                          : staged_tap<staging>(x, resize.scale_x, cropped.width, 1, 8);
+            rows[i] =
+                x < 0 ? staged_tap<staging>(i, resize.scale_y, cropped.height, arguments.staged.pitch, 0, 16)
+                      : staged_tap<staging>(x, resize.scale_x, cropped.width, 1, shared_address(staged), 8);
         }
         const Strides& strides = arguments.in_strides;
         stage_pixels(reinterpret_cast<unsigned*>(staged), arguments.staged,
@@ -94,9 +108,7 @@ template <Staging staging, int Channels, class C, class In, class Out, class Wor
 __device__ void with_image(const TileArguments<C, In, Out>& arguments, const typename C::Prepared& prepared,
                            int image, int first_channel, const char* staged, const Work& work) {
     if constexpr (staging != Staging::none) {
-        const auto* rows = reinterpret_cast<const StagedTap*>(staged + 4 * arguments.staged.words());
-        const StagedImage<staging> source{staged, rows, rows + arguments.staged.out_height,
-                                          static_cast<unsigned>(arguments.staged.pitch) * 4};
+        const StagedImage<staging> source(staged, arguments.staged);
         work(ImageAfter<C, C::blur, Channels, StagedImage<staging>, 2>{prepared, source, first_channel});
     } else {
         const Strides& strides = arguments.in_strides;
@@ -167,13 +179,13 @@ struct ColumnSums {
     }
 };
 
-/// Blurs along a row from shared memory: four neighbours from `row`, which begins `margin` before the first of them.
-template <int half, int margin, class Weights>
+/// Blurs along a row from shared memory: four columns, of which `row` has those that begin `margin` before them.
+template <int half, int margin, int stride, class Weights>
 __device__ void blur_four(const float* row, const Weights& weight, float (&result)[4]) {
     float value[static_cast<std::size_t>(2 * margin + 4)];
 #pragma unroll
     for (int i = 0; i < 2 * margin + 4; i += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(row + i);
+        const float4 four = *reinterpret_cast<const float4*>(row + i / 4 * stride);
         value[i] = four.x;
         value[i + 1] = four.y;
         value[i + 2] = four.z;
@@ -186,6 +198,13 @@ __device__ void blur_four(const float* row, const Weights& weight, float (&resul
         for (int k = 1; k <= half; ++k)
             result[i] = fmaf(weight[k], value[margin + i - k] + value[margin + i + k], result[i]);
     }
+}
+
+template <int Channels>
+__device__ void copy_column(float* to, const float* from) {
+#pragma unroll
+    for (int i = 0; i < Channels * rows_at_once; ++i)
+        to[4 * i] = from[4 * i];
 }
 
 template <Staging staging, int Channels, class C, class In, class Out>
@@ -206,7 +225,6 @@ __global__ void __launch_bounds__(block_threads, 2)
     const int tiles = (width + arguments.tile - 1) / arguments.tile;
     const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / tiles;
     const int left = static_cast<int>(blockIdx.z) % tiles * arguments.tile;
-    const int pitch = columns + (arguments.whole ? 2 * margin : 0);
 
     prepare_block<staging>(arguments, image, sample, dynamic);
     const int begin = (static_cast<int>(blockIdx.y) * groups + group) * arguments.strip;
@@ -215,25 +233,20 @@ __global__ void __launch_bounds__(block_threads, 2)
     const int end = least(begin + arguments.strip, height);
     const typename C::Prepared prepared = sample.prepared;
     const auto& weight = element<C::blur>(prepared).weight;
+    using Layout = RowsLayout<Channels>;
     float* const rows =
         reinterpret_cast<float*>(dynamic + (staging == Staging::none ? 0 : arguments.staged.bytes())) +
-        group * Channels * rows_at_once * pitch;
+        group * Layout::words(columns + 2 * margin);
 
-    // The column that a thread evaluates, its place in shared memory, and a second place beyond the image's edge, where
-    // the reflection of a column is; -1 for none.
+    // The column that a thread evaluates, its place in shared memory, and the places beyond the image's edges where
+    // the reflections of a column are.
     const int unreflected = arguments.whole ? thread : left - margin + thread;
     const bool evaluates =
         arguments.whole ? thread < width : unreflected >= -half && unreflected < width + half;
     const int x = evaluates ? reflected(unreflected, width) : 0;
-    const int place = arguments.whole ? margin + thread : thread;
-    int mirrored = -1;
-    int mirrored_again = -1; // the reflections at both edges may meet in a narrow image
-    if (arguments.whole && evaluates) {
-        if (x >= 1 && x <= half)
-            mirrored = margin - x;
-        if (x <= width - 2 && x >= width - 1 - half)
-            mirrored_again = margin + 2 * (width - 1) - x;
-    }
+    float* const place = rows + Layout::place(arguments.whole ? margin + thread : thread);
+    const bool mirrored_left = arguments.whole && evaluates && x >= 1 && x <= half;
+    const bool mirrored_right = arguments.whole && evaluates && x <= width - 2 && x >= width - 1 - half;
 
     // Four columns of each fourth row are a thread's to finish.
     const int quads = columns / 4;
@@ -241,8 +254,10 @@ __global__ void __launch_bounds__(block_threads, 2)
     const int own_quad = thread - own_row * quads;
     const int out_x = left + 4 * own_quad;
     const int out_columns = least(4, least(left + arguments.tile, width) - out_x);
+    const float* const own_rows = rows + own_quad * Layout::stride + Layout::offset(0, own_row);
     const Strides& strides = arguments.out_strides;
-    Out* const out = arguments.out + image * strides.image + first_channel * strides.channel;
+    Out* out = arguments.out + image * strides.image + first_channel * strides.channel +
+               (begin + own_row) * strides.row + out_x * strides.column;
 
     with_image<staging, Channels>(
         arguments, prepared, image, first_channel, dynamic, [&](const auto& pixels) {
@@ -260,42 +275,39 @@ __global__ void __launch_bounds__(block_threads, 2)
                         const int row = reflected(least(y + r + half, height - 1 + half), height);
                         const Pixel<Channels> complete = sums.add(pixels(row, x), weight);
 #pragma unroll
-                        for (int c = 0; c < Channels; ++c) {
-                            float* to = rows + (c * rows_at_once + r) * pitch;
-                            to[place] = complete.value[c];
-                            if (mirrored >= 0)
-                                to[mirrored] = complete.value[c];
-                            if (mirrored_again >= 0)
-                                to[mirrored_again] = complete.value[c];
-                        }
+                        for (int c = 0; c < Channels; ++c)
+                            place[Layout::offset(c, r)] = complete.value[c];
                     }
                 }
+                if (mirrored_left)
+                    copy_column<Channels>(rows + Layout::place(margin - x), place);
+                if (mirrored_right) // both, in a narrow image
+                    copy_column<Channels>(rows + Layout::place(margin + 2 * (width - 1) - x), place);
                 meet(group, columns);
-                const int out_y = y + own_row;
-                if (out_y < end && out_columns > 0) {
+                if (y + own_row < end && out_columns > 0) {
 #pragma unroll
                     for (int c = 0; c < Channels; ++c) {
                         float result[4];
-                        blur_four<half, margin>(rows + (c * rows_at_once + own_row) * pitch + 4 * own_quad,
-                                                weight, result);
-                        Four<Out> finished_four;
+                        blur_four<half, margin, Layout::stride>(own_rows + Layout::offset(c, 0), weight,
+                                                                result);
+                        Four<Out> four;
 #pragma unroll
-                        for (int i = 0; i < 4; ++i) {
-                            finished_four.value[i] = store_pixel<Out>(
+                        for (int i = 0; i < 4; ++i)
+                            four.value[i] = store_pixel<Out>(
                                 finished<C, C::blur + 1>(prepared, result[i], first_channel + c));
-                        }
-                        Out* to = out + out_y * strides.row + out_x * strides.column + c * strides.channel;
+                        Out* const to = out + c * strides.channel;
                         if (arguments.by_fours) {
-                            *reinterpret_cast<Four<Out>*>(to) = finished_four;
+                            *reinterpret_cast<Four<Out>*>(to) = four;
                         } else {
 #pragma unroll
                             for (int i = 0; i < 4; ++i) {
                                 if (i < out_columns)
-                                    to[i * strides.column] = finished_four.value[i];
+                                    to[i * strides.column] = four.value[i];
                             }
                         }
                     }
                 }
+                out += rows_at_once * strides.row;
                 meet(group, columns);
             }
         });

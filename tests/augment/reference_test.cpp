@@ -1,0 +1,127 @@
+// Every operator against PyTorch's and torchvision's results: names, shapes and values come from the reference file.
+#include <string>
+
+#include <common/safetensors.hpp>
+
+#include "augment/support.hpp"
+#include "support/reference.hpp"
+
+namespace augment_reference {
+
+using namespace augment;
+using namespace augment_test;
+
+namespace {
+
+const examples::Tensor& tensor(const std::string& name) {
+    static const examples::Safetensors file = examples::read_safetensors(sluice_test::reference_path());
+    return file.at("augment/" + name);
+}
+
+ImageShape shape_of(const examples::Tensor& t) {
+    return {static_cast<int>(t.shape.at(1)), static_cast<int>(t.shape.at(2)),
+            static_cast<int>(t.shape.at(3))};
+}
+
+std::vector<Image> images_of(const std::string& name) {
+    return unpacked(tensor(name).as<float>(), shape_of(tensor(name)), Layout::planar);
+}
+
+std::vector<SampleParameters> parameters() {
+    const auto top = tensor("top").as<double>();
+    const auto left = tensor("left").as<double>();
+    const auto angle = tensor("angle_degrees").as<float>();
+    const auto sigma = tensor("sigma").as<float>();
+    std::vector<SampleParameters> result(top.size());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        result[i] = {.top = static_cast<int>(top[i]),
+                     .left = static_cast<int>(left[i]),
+                     .angle_degrees = angle[i],
+                     .sigma = sigma[i]};
+    }
+    return result;
+}
+
+struct Difference {
+    double relative; ///< of all pixels that are not near a tie
+    double left_out; ///< the fraction near a tie
+};
+
+Difference compare(const std::vector<Image>& actual, const std::string& name, bool ties) {
+    const std::vector<Image> expected = images_of(name);
+    const auto own = parameters();
+    REQUIRE(actual.size() == expected.size());
+    double error = 0.0;
+    double norm = 0.0;
+    std::size_t left_out = 0;
+    std::size_t all = 0;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        const ImageShape s = expected[i].shape;
+        REQUIRE(actual[i].shape == s);
+        for (int c = 0; c < s.channels; ++c) {
+            for (int y = 0; y < s.height; ++y) {
+                for (int x = 0; x < s.width; ++x) {
+                    ++all;
+                    if (ties && near_tie(s, static_cast<double>(own[i].angle_degrees), y, x)) {
+                        ++left_out;
+                        continue;
+                    }
+                    const double difference = actual[i].at(c, y, x) - expected[i].at(c, y, x);
+                    error += difference * difference;
+                    norm += expected[i].at(c, y, x) * expected[i].at(c, y, x);
+                }
+            }
+        }
+    }
+    return {std::sqrt(error / norm), static_cast<double>(left_out) / static_cast<double>(all)};
+}
+
+void check(const std::vector<Image>& actual, const std::string& name, bool ties = false) {
+    CAPTURE(name);
+    const Difference found = compare(actual, name, ties);
+    CHECK(found.relative <= 1e-5);
+    CHECK(found.left_out <= 1e-3);
+}
+
+Normalize normalize() {
+    const auto mean = tensor("mean").as<float>();
+    const auto deviation = tensor("std").as<float>();
+    return {mean, deviation};
+}
+
+} // namespace
+
+TEST_CASE("reference: each operator of its own") {
+    const auto images = images_of("image");
+    const auto own = parameters();
+    const ImageShape cropped = shape_of(tensor("crop"));
+    const ImageShape up = shape_of(tensor("resize_up"));
+    const ImageShape down = shape_of(tensor("resize_down_antialias"));
+    check(run<std::uint8_t, float>(Chain{Crop{cropped.height, cropped.width}}, images, own), "crop");
+    check(run<std::uint8_t, float>(Chain{RoiAlignCrop{cropped.height, cropped.width}}, images, own),
+          "crop_roi_align");
+    check(run<float, float>(Chain{Resize{up.height, up.width}}, images_of("crop"), own), "resize_up");
+    check(run<std::uint8_t, float>(Chain{Resize{down.height, down.width}}, images, own),
+          "resize_down_antialias");
+    check(run<std::uint8_t, float>(Chain{Resize{down.height, down.width, false}}, images, own),
+          "resize_down_plain");
+    check(run<float, float>(Chain{Rotate<Nearest>{}}, images_of("resize_up"), own), "rotate", true);
+    check(run<float, float>(Chain{Rotate<Bilinear>{7.0f}}, images_of("resize_up"), own),
+          "rotate_bilinear_fill7");
+    check(run<float, float>(Chain{Blur<7>{}}, images_of("rotate"), own), "blur");
+    check(run<float, float>(Chain{normalize()}, images_of("blur"), own), "normalize");
+}
+
+TEST_CASE("reference: the published chain, fused") {
+    const ImageShape cropped = shape_of(tensor("crop"));
+    const ImageShape up = shape_of(tensor("resize_up"));
+    const PublishedChain chain{Crop{cropped.height, cropped.width}, Resize{up.height, up.width},
+                               Rotate<Nearest>{}, Blur<7>{}, normalize()};
+    const auto actual = run<std::uint8_t, float>(chain, images_of("image"), parameters());
+    // No pixel of this file's is in doubt, or else blurred ones around it would be.
+    CHECK(compare(images_of("rotate"), "rotate", true).left_out <= 1e-3);
+    check(actual, "normalize");
+    check(run<float, float>(chain, images_of("image"), parameters()), "normalize");
+}
+
+} // namespace augment_reference
