@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <nn/boxes/few_boxes.cuh>
 #include <nn/boxes/kernels.cuh>
 
 #include "support/cuda_twins.cuh"
@@ -34,18 +35,29 @@ public:
                                                                .rows_per_tile = nn::detail::rows_at_once};
         void* addresses[] = {&arguments};
         cudaKernelNodeParams kernel{};
-        kernel.func =
-            backward
-                ? reinterpret_cast<void*>(&nn::detail::rows_kernel<nn::ArticleGiou, true, P, std::uint8_t, P>)
-                : reinterpret_cast<void*>(
-                      &nn::detail::rows_kernel<nn::ArticleGiou, false, P, std::uint8_t, P>);
-        kernel.gridDim = dim3(bench::giou_rows / nn::detail::rows_at_once);
-        kernel.blockDim = dim3(nn::detail::loss_threads);
         kernel.kernelParams = addresses;
+        const bool cluster = !backward && nn::detail::has_few_boxes_kernel();
+        if (cluster) {
+            kernel.func =
+                reinterpret_cast<void*>(&nn::detail::few_boxes_kernel<nn::ArticleGiou, P, std::uint8_t, P>);
+            kernel.gridDim = dim3(nn::detail::few_blocks);
+            kernel.blockDim = dim3(nn::detail::few_threads);
+        } else {
+            kernel.func = backward ? rows_kernel<true>() : rows_kernel<false>();
+            kernel.gridDim = dim3(bench::giou_rows / nn::detail::rows_at_once);
+            kernel.blockDim = dim3(nn::detail::loss_threads);
+        }
         cudaGraph_t graph = nullptr;
         cudaGraphNode_t node = nullptr;
         CHECK(cudaGraphCreate(&graph, 0));
         CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &kernel));
+        if (cluster) {
+            cudaLaunchAttributeValue size{};
+            size.clusterDim.x = nn::detail::few_blocks;
+            size.clusterDim.y = 1;
+            size.clusterDim.z = 1;
+            CHECK(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeClusterDimension, &size));
+        }
         CHECK(cudaGraphInstantiate(&executable_, graph, 0));
         CHECK(cudaGraphDestroy(graph));
         CHECK(cudaGraphUpload(executable_, stream_));
@@ -62,6 +74,12 @@ public:
     void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
+    template <bool backward>
+    static void* rows_kernel() {
+        return reinterpret_cast<void*>(
+            &nn::detail::rows_kernel<nn::ArticleGiou, backward, P, std::uint8_t, P>);
+    }
+
     GiouData<P, Cuda> data_;
     cudaStream_t stream_ = bench::make_stream();
     cudaGraphExec_t executable_ = nullptr;

@@ -52,8 +52,10 @@ public:
     using StreamRef = sluice::BasicStreamRef<B>;
 
     GiouData()
-        : targets_(room), predictions_(boxes), padded_(boxes), mask_(boxes), packed_(boxes),
-          packed_gradient_(boxes), gradient_(boxes), mean_(1), steps_(boxes), scratch_(giou_rows) {
+        : targets_(room), predictions_(boxes), padded_(boxes), mask_(boxes),
+          packed_(static_cast<std::size_t>(room.values)),
+          packed_gradient_(static_cast<std::size_t>(room.values)), gradient_(boxes), mean_(1), steps_(boxes),
+          scratch_(giou_rows) {
         sluice::RaggedPacker<Target, B> packer(room);
         std::vector<nn::Box<P>> predictions(boxes);
         std::vector<Target> padded(boxes, Target{});
@@ -116,7 +118,8 @@ public:
 
 private:
     static constexpr std::size_t boxes = giou_rows * giou_width;
-    static constexpr sluice::RaggedCapacity room{giou_rows, boxes};
+    /// The bucket of the boxes that there are.
+    static constexpr sluice::RaggedCapacity room{giou_rows, 2 * giou_rows};
 
     sluice::RaggedBatch<Target, B> targets_;
     sluice::DeviceBuffer<nn::Box<P>, B> predictions_;

@@ -219,8 +219,9 @@ Found found_by(const Stream& stream, const BoxCase<P, U>& boxes, float scale, co
     return {value, numbers_of(host(stream, gradient))};
 }
 
-/// Calls `check(name, found, tolerance)` for all six variants, each with mean and gradient. The tolerance is
-/// larger for the padded one, whose steps hand rounded numbers to each other.
+/// Calls `check(name, found, tolerance)` for all six variants, each with mean and gradient, and for the ragged one with the
+/// mean alone too, which a kernel of its own may compute. The tolerance is larger for the padded one, whose steps hand
+/// rounded numbers to each other.
 template <class G, class Formula, class P, class U, class Check>
 void for_all_variants(const Stream& stream, Formula formula, const BoxCase<P, U>& boxes, float scale,
                       const Check& check) {
@@ -232,10 +233,16 @@ void for_all_variants(const Stream& stream, Formula formula, const BoxCase<P, U>
     const auto found = [&](const auto& variant) { return found_by<G>(stream, boxes, scale, variant); };
     const auto on = stream.ref();
 
-    check("ragged", found([&](auto predictions, auto result) {
-              nn::giou_mean_ragged(on, formula, predictions, targets.view(), result, scratch);
-          }),
-          1e-6);
+    const auto ragged = [&](auto predictions, auto result) {
+        nn::giou_mean_ragged(on, formula, predictions, targets.view(), result, scratch);
+    };
+    const Found both = found(ragged);
+    check("ragged", both, 1e-6);
+    const Found alone = found([&](auto predictions, auto result) {
+        result.gradient = {};
+        ragged(predictions, result);
+    });
+    check("ragged, the mean alone", Found{alone.mean, both.gradient}, 1e-6);
     check("looped", found([&](auto predictions, auto result) {
               nn::giou_mean_looped(on, formula, predictions, targets.view(), result, scratch);
           }),

@@ -1,6 +1,7 @@
 // The box losses on the Cuda backend.
 #include <algorithm>
 
+#include <nn/boxes/few_boxes.cuh>
 #include <nn/boxes/kernels.cuh>
 #include <nn/boxes/losses.hpp>
 #include <nn/operators/for_each.cuh>
@@ -26,6 +27,12 @@ void masked_mean(sluice::CudaStreamRef stream, const Term& term, const MaskSums&
 
 template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arguments) {
+    // A gradient, with its zeros, and a heavy formula want all of the device.
+    const std::int64_t room = arguments.targets.row_capacity();
+    const bool few =
+        room <= few_rows_at_most && arguments.targets.value_capacity() <= few_values_a_row * room;
+    if (few && arguments.gradient == nullptr && arguments.work == 1 && has_few_boxes_kernel())
+        return launch_few_boxes<Formula>(stream, arguments);
     const unsigned tiles = tiles_for(arguments.rows, arguments.rows_per_tile);
     if (arguments.gradient != nullptr) {
         rows_kernel<Formula, true><<<tiles, loss_threads, 0, stream.native()>>>(arguments);

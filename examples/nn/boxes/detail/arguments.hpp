@@ -11,6 +11,7 @@ namespace nn::detail {
 
 /// Blocks that a mean is added up from, at most; a warp adds up theirs.
 inline constexpr std::int64_t most_tiles = 1024;
+inline constexpr std::int64_t most_light_tiles = 256; ///< of work that is done at once
 /// Values that a block looks at in one go, one a thread; rows likewise.
 inline constexpr std::int64_t values_at_once = 256;
 inline constexpr std::int64_t rows_at_once = 8;
@@ -47,7 +48,7 @@ struct RowArguments {
     unsigned* ticket;
     float scale;
     unsigned work;
-    std::int64_t rows_per_tile; ///< a multiple of `rows_at_once`, or 1
+    std::int64_t rows_per_tile; ///< at most `rows_at_once`, or a multiple of that
 };
 
 /// Ragged predictions and targets.

@@ -67,6 +67,18 @@ void require_result(const GiouResult<G, B>& result, std::size_t boxes, unsigned 
         throw sluice::Error("giou_mean: work is for the mean alone, and a gradient is asked for");
 }
 
+/// Rows for a tile: few where they may be long, so that many tiles share the work. Each tile takes a ticket from the same
+/// place, so that light work is not dealt out to all tiles that there could be.
+inline std::int64_t rows_of_tile(std::int64_t rows, std::int64_t value_capacity, unsigned work) {
+    const bool light = work == 1;
+    const std::int64_t values = light ? values_at_once / 2 : values_at_once;
+    const std::int64_t filling = values * rows / std::max<std::int64_t>(1, value_capacity);
+    const std::int64_t wanted = light ? std::max(filling, divided_up(rows, most_light_tiles)) : filling;
+    const std::int64_t least = divided_up(rows, most_tiles);
+    return least <= rows_at_once ? std::max(std::clamp<std::int64_t>(wanted, 1, rows_at_once), least)
+                                 : rows_at_once * divided_up(least, rows_at_once);
+}
+
 template <class P, class T, class G, sluice::Backend B>
 RowArguments<std::remove_const_t<P>, Coordinate<T>, G>
 row_arguments(const PaddedBoxes<P, B>& predictions, const sluice::RaggedView<T>& targets,
@@ -86,8 +98,7 @@ row_arguments(const PaddedBoxes<P, B>& predictions, const sluice::RaggedView<T>&
             .ticket = scratch.ticket(),
             .scale = result.scale,
             .work = work,
-            .rows_per_tile =
-                rows_at_once * std::max<std::int64_t>(1, divided_up(rows, rows_at_once * most_tiles))};
+            .rows_per_tile = rows_of_tile(rows, targets.value_capacity(), work)};
 }
 
 template <class P, class U, class G, sluice::Backend B>
