@@ -15,16 +15,16 @@ using StreamRef = sluice::BasicStreamRef<B>;
 constexpr nn::Algorithms both_algorithms[] = {nn::Algorithms::heuristic, nn::Algorithms::measured};
 
 /// A layer's weights [inputs, columns], whose columns are `copies` times as many outputs, and maps of `rows` rows.
-struct Case {
+struct LayerCase {
     std::size_t rows, inputs, columns, copies;
     std::vector<float> in, weights, bias, gradient;
 
     std::size_t outputs() const { return columns / copies; }
 };
 
-Case make_case(Random& random, std::size_t rows, std::size_t inputs, std::size_t columns) {
-    Case c{rows, inputs, columns, columns % 4 == 0 && random.between(0, 1) == 1 ? std::size_t{4} : 1,
-           {},   {},     {},      {}};
+LayerCase make_case(Random& random, std::size_t rows, std::size_t inputs, std::size_t columns) {
+    LayerCase c{rows, inputs, columns, columns % 4 == 0 && random.between(0, 1) == 1 ? std::size_t{4} : 1,
+                {},   {},     {},      {}};
     c.in = random.numbers(rows * inputs);
     c.weights = random.numbers(inputs * columns);
     c.gradient = random.numbers(rows * columns);
@@ -36,9 +36,9 @@ Case make_case(Random& random, std::size_t rows, std::size_t inputs, std::size_t
 }
 
 /// Lengths below, at and above what a block takes; a long sum over few elements; a few rows of many.
-std::vector<Case> draw_cases(Random& random) {
+std::vector<LayerCase> draw_cases(Random& random) {
     const auto four = [&](std::size_t most) { return 4 * random.between(1, most / 4); };
-    std::vector<Case> cases;
+    std::vector<LayerCase> cases;
     cases.push_back(make_case(random, random.between(1, 8), four(400), four(300)));
     cases.push_back(make_case(random, random.between(9, 32), four(400), four(300)));
     cases.push_back(make_case(random, four(200), four(200), four(200)));
@@ -52,9 +52,9 @@ std::vector<Case> draw_cases(Random& random) {
 }
 
 /// What a layer does with one batch, in device memory.
-class Device {
+class LayerOnDevice {
 public:
-    Device(const Stream& stream, const Case& c)
+    LayerOnDevice(const Stream& stream, const LayerCase& c)
         : case_(c), in_(device(c.in)), weights_(device(c.weights)), bias_(device(c.bias)),
           gradient_(device(c.gradient)), factors_(device(std::vector<float>{-0.125f, 1.0f})),
           out_(poisoned<float>(stream, c.rows * c.columns)),
@@ -94,12 +94,12 @@ private:
     nn::Matrix<const float, B> weights() const { return {weights_, case_.inputs, case_.columns}; }
     nn::Matrix<const float, B> gradient() const { return {gradient_, case_.rows, case_.columns}; }
 
-    const Case& case_;
+    const LayerCase& case_;
     Buffer<float> in_, weights_, bias_, gradient_, factors_, out_, in_gradient_;
     Buffer<double> scratch_;
 };
 
-std::vector<double> expected_forward(const Case& c, bool relu) {
+std::vector<double> expected_forward(const LayerCase& c, bool relu) {
     std::vector<double> out(c.rows * c.columns);
     for (std::size_t r = 0; r < c.rows; ++r) {
         for (std::size_t i = 0; i < c.inputs; ++i)
@@ -116,7 +116,7 @@ std::vector<double> expected_forward(const Case& c, bool relu) {
     return out;
 }
 
-std::vector<double> expected_input_gradient(const Case& c, bool masked) {
+std::vector<double> expected_input_gradient(const LayerCase& c, bool masked) {
     std::vector<double> out(c.rows * c.inputs);
     for (std::size_t r = 0; r < c.rows; ++r)
         for (std::size_t i = 0; i < c.inputs; ++i)
@@ -131,7 +131,7 @@ struct Moved {
     std::vector<double> weights, bias;
 };
 
-Moved expected_moves(const Case& c) {
+Moved expected_moves(const LayerCase& c) {
     Moved moved{std::vector<double>(c.inputs * c.columns), std::vector<double>(c.columns)};
     for (std::size_t r = 0; r < c.rows; ++r) {
         for (std::size_t o = 0; o < c.columns; ++o) {
@@ -161,7 +161,7 @@ TEST_CASE(
         for (const nn::Precision precision : precisions) {
             nn::MatrixProducts<B> products(precision, algorithms);
             const Stream stream;
-            for (const Case& c : draw_cases(random)) {
+            for (const LayerCase& c : draw_cases(random)) {
                 CAPTURE(c.rows);
                 CAPTURE(c.inputs);
                 CAPTURE(c.columns);
@@ -169,7 +169,7 @@ TEST_CASE(
                 const bool relu = random.between(0, 1) == 1;
                 const bool masked = random.between(0, 3) > 0;
                 const bool settled = random.between(0, 1) == 1;
-                Device device(stream, c);
+                LayerOnDevice device(stream, c);
                 device.forward(stream, products, relu, settled);
                 device.input_gradient(stream, products, masked, settled);
                 device.update(stream, products);
@@ -188,12 +188,12 @@ TEST_CASE(
 TEST_CASE("layer products: the same bits again, from another object, and replayed from a graph") {
     NN_TEST_RANDOM(random);
     for (const nn::Algorithms algorithms : both_algorithms) {
-        for (const Case& c : draw_cases(random)) {
+        for (const LayerCase& c : draw_cases(random)) {
             std::vector<std::vector<float>> first;
             for (int run = 0; run < 3; ++run) {
                 nn::MatrixProducts<B> products(nn::Precision::tf32, algorithms);
                 const Stream stream;
-                Device device(stream, c);
+                LayerOnDevice device(stream, c);
                 if (run < 2) {
                     device.all(stream, products);
                 } else {
@@ -215,15 +215,15 @@ TEST_CASE("layer products: the same bits again, from another object, and replaye
 TEST_CASE("layer products: lengths that are first seen in a capture of measured algorithms") {
     NN_TEST_RANDOM(random);
     // Lengths that no other test has.
-    const Case c = make_case(random, 36, 1004, 68);
+    const LayerCase c = make_case(random, 36, 1004, 68);
     nn::MatrixProducts<B> products(nn::Precision::tf32, nn::Algorithms::measured);
     const Stream stream;
-    Device captured(stream, c);
+    LayerOnDevice captured(stream, c);
     const sluice::BasicExecutable<B> executable(
         sluice::capture(stream, [&](StreamRef on) { captured.all(on, products); }));
     executable.launch(stream);
     nn::MatrixProducts<B> others(nn::Precision::tf32, nn::Algorithms::measured);
-    Device eager(stream, c);
+    LayerOnDevice eager(stream, c);
     eager.all(stream, others);
     CHECK(captured.results(stream) == eager.results(stream));
 }
@@ -231,11 +231,11 @@ TEST_CASE("layer products: lengths that are first seen in a capture of measured 
 TEST_CASE("layer products: nothing is made after the first time") {
     NN_TEST_RANDOM(random);
     for (const nn::Algorithms algorithms : both_algorithms) {
-        const std::vector<Case> cases = draw_cases(random);
+        const std::vector<LayerCase> cases = draw_cases(random);
         nn::MatrixProducts<B> products(nn::Precision::tf32, algorithms);
         const Stream stream;
-        for (const Case& c : cases) {
-            Device device(stream, c);
+        for (const LayerCase& c : cases) {
+            LayerOnDevice device(stream, c);
             check_steady(stream, [&] { device.all(stream, products); });
         }
     }
@@ -243,11 +243,11 @@ TEST_CASE("layer products: nothing is made after the first time") {
 
 TEST_CASE("layer products: NaN in a factor is NaN in what it is multiplied into") {
     NN_TEST_RANDOM(random);
-    Case c = make_case(random, 8, 64, 128);
+    LayerCase c = make_case(random, 8, 64, 128);
     c.in[3 * c.inputs + 5] = NAN;
     nn::MatrixProducts<B> products(nn::Precision::tf32);
     const Stream stream;
-    Device device(stream, c);
+    LayerOnDevice device(stream, c);
     device.forward(stream, products, false, false);
     const std::vector<float> out = device.results(stream)[0];
     for (std::size_t i = 0; i < out.size(); ++i)
