@@ -22,7 +22,7 @@ namespace nn {
 template <sluice::Backend B>
 class Convolution3x3 {
 public:
-    /// For at most `images` images in `order`. Throws `sluice::Error`.
+    /// For at most `images` images in `order`; with 0 it only keeps the weights. Throws `sluice::Error`.
     Convolution3x3(const PixelOrder& order, std::size_t inputs, std::size_t outputs, std::size_t images,
                    const sluice::RandomKey& key)
         : layer_(LayerShape::convolution(inputs, outputs, 3), key),
@@ -36,6 +36,12 @@ public:
     void backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                   Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
                   sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch);
+
+    /// See Layer.
+    Matrix<const float, B> weights() const { return layer_.weights(); }
+    Matrix<float, B> weights() { return layer_.weights(); }
+    sluice::DeviceSpan<const float, B> bias() const { return layer_.bias(); }
+    sluice::DeviceSpan<float, B> bias() { return layer_.bias(); }
 
     std::size_t scratch_size(std::size_t elements) const { return layer_.scratch_size(elements); }
 

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include <nn/convolution_3x3.hpp>
+#include <nn/decoder_tail.hpp>
 #include <nn/encoder.hpp>
-#include <nn/operators/loss.hpp>
+#include <sluice/backend/event.hpp>
 #include <sluice/graph/device_scalar.hpp>
 
 namespace nn {
@@ -26,6 +27,7 @@ struct DecoderOptions {
     float learning_rate = 0.0f;        ///< of plain gradient descent, until another is set
     Precision precision = Precision::tf32; ///< of the products on a device
     std::uint64_t seed = 0;                ///< of the first weights
+    Algorithms algorithms = Algorithms::heuristic;
 };
 
 /// Transposed 2×2 convolutions of stride 2, a ReLU after each, then a 3×3 convolution to the classes; mean
@@ -33,6 +35,9 @@ struct DecoderOptions {
 ///
 /// Features are as an Encoder gives them. An object is driven by one thread, and by one stream at a time; two
 /// objects are independent. All memory is allocated at the start, for `batch` images: later calls only enqueue.
+///
+/// A step forks: once a layer's gradient has gone further down, its weights are updated on a second stream of the
+/// decoder's own, beside the gradients of the layers below. The caller's stream waits for both.
 template <sluice::Backend B>
 class Decoder {
 public:
@@ -88,26 +93,40 @@ private:
         const std::size_t columns = options_.channels[level];
         return {buffer.span().first(rows * columns), rows, columns};
     }
-    Matrix<float, B> logits(std::size_t images) {
-        return {logits_.span().first(images * labels_size() * options_.classes), images * labels_size(),
-                options_.classes};
+    /// What goes into layer `level`: the features or a map.
+    Matrix<const float, B> input(sluice::DeviceSpan<const float, B> features, std::size_t images,
+                                 std::size_t level) {
+        if (level == 0)
+            return {features, rows_of(images, 0), options_.channels[0]};
+        return sized(maps_[level - 1], images, level);
     }
-    std::size_t forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                        std::size_t labels);
+    /// The number of images of `features`, for which `labels` labels must be enough.
+    std::size_t checked_images(sluice::DeviceSpan<const float, B> features, std::size_t labels) const;
+    /// Fills the maps.
+    void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                 std::size_t images);
+    void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                  std::size_t images, sluice::DeviceSpan<float, B> loss);
 
     DecoderOptions options_;
     std::size_t feature_pixels_;
-    sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
     MatrixProducts<B> products_;
-    std::vector<Layer<B>> layers_;
-    Convolution3x3<B> last_;
-    std::vector<sluice::DeviceBuffer<float, B>> maps_; // after each doubling
-    sluice::DeviceBuffer<float, B> gradients_[2];
-    sluice::DeviceBuffer<float, B> logits_;
-    sluice::DeviceBuffer<float, B> losses_;
+    std::vector<Layer<B>> layers_; // all but the tail's
+    DecoderTail<B> tail_;
+    std::vector<sluice::DeviceBuffer<float, B>> maps_; // after each of these
+    std::vector<sluice::DeviceBuffer<float, B>>
+        gradients_; // likewise: updates read them while others are written
     sluice::DeviceBuffer<double, B> scratch_;
     sluice::DeviceScalar<float, B> rate_;
     sluice::DeviceBuffer<float, B> factors_{2}; // of the latest step
+    // The second stream's: products share no workspace with those of the first.
+    MatrixProducts<B> side_products_;
+    sluice::DeviceBuffer<double, B> side_scratch_;
+    sluice::BasicStream<B> side_;
+    sluice::BasicEvent<B> begun_;
+    sluice::BasicEvent<B> factors_known_;
+    std::vector<sluice::BasicEvent<B>> may_update_; // a layer's weights
+    sluice::BasicEvent<B> updated_;
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -135,43 +154,46 @@ Decoder<B>::Decoder(const DecoderOptions& options)
 template <sluice::Backend B>
 Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
     : options_(options), feature_pixels_(order.pixels() >> (2 * order.levels())),
-      raster_of_row_(to_device<B>(order.raster_of_row())), products_(options.precision),
-      last_(order, options.channels.back(), options.classes, options.batch,
-            layer_key(options.seed, random_operation, options.channels.size() - 1)),
-      logits_(options.batch * order.pixels() * options.classes), losses_(options.batch * order.pixels()),
-      rate_(options.learning_rate) {
-    std::size_t scratch = std::max(last_.scratch_size(logits_.size()), sum_scratch(losses_.size(), 1));
-    std::size_t gradient_sizes[2] = {0, 0};
-    layers_.reserve(order.levels());
-    for (std::size_t i = 0; i < order.levels(); ++i) {
+      products_(options.precision, options.algorithms),
+      tail_(order, {.inputs = options.channels[order.levels() - 1],
+                    .channels = options.channels[order.levels()],
+                    .classes = options.classes,
+                    .images = options.batch,
+                    .precision = options.precision,
+                    .up_key = layer_key(options.seed, random_operation, order.levels() - 1),
+                    .last_key = layer_key(options.seed, random_operation, order.levels())}),
+      rate_(options.learning_rate), side_products_(options.precision, options.algorithms),
+      may_update_(order.levels()) {
+    std::size_t scratch = 0;
+    layers_.reserve(order.levels() - 1);
+    for (std::size_t i = 0; i + 1 < order.levels(); ++i) {
         layers_.emplace_back(
             LayerShape::transposed_convolution(options.channels[i], options.channels[i + 1], 2),
             layer_key(options.seed, random_operation, i));
         const std::size_t size = rows_of(options.batch, i + 1) * options.channels[i + 1];
         maps_.emplace_back(size);
+        gradients_.emplace_back(size);
         scratch = std::max(scratch, layers_[i].scratch_size(size));
-        gradient_sizes[i % 2] = std::max(gradient_sizes[i % 2], size);
     }
-    for (std::size_t turn = 0; turn < 2; ++turn) {
-        gradients_[turn] = sluice::DeviceBuffer<float, B>(gradient_sizes[turn]);
-    }
-    scratch_ = sluice::DeviceBuffer<double, B>(scratch);
+    scratch_ = sluice::DeviceBuffer<double, B>(std::max(scratch, tail_.scratch_size()));
+    side_scratch_ = sluice::DeviceBuffer<double, B>(scratch_.size());
 }
 
-/// Fills the logits. Returns the number of images, for which `labels` must be enough.
 template <sluice::Backend B>
-std::size_t Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                                std::size_t labels) {
+std::size_t Decoder<B>::checked_images(sluice::DeviceSpan<const float, B> features,
+                                       std::size_t labels) const {
     const std::size_t images = images_in("decoder", features.size(), features_size(), options_.batch);
     require_size("decoder: labels or predictions", labels, images * labels_size());
-    Matrix<const float, B> in{features, rows_of(images, 0), options_.channels[0]};
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-        const Matrix<float, B> out = sized(maps_[i], images, i + 1);
-        layers_[i].forward(stream, products_, in, out, true);
-        in = out;
-    }
-    last_.forward(stream, products_, in, logits(images));
     return images;
+}
+
+template <sluice::Backend B>
+void Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                         std::size_t images) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+        layers_[i].forward(stream, products_, input(features, images, i), sized(maps_[i], images, i + 1),
+                           true);
+    }
 }
 
 template <sluice::Backend B>
@@ -180,36 +202,53 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
                       sluice::DeviceSpan<const float, B> rate, sluice::DeviceSpan<float, B> loss) {
     require_size("decoder: elements of the loss", loss.size(), 1);
     require_size("decoder: elements of the learning rate", rate.size(), 1);
-    const std::size_t images = forward(stream, features, labels.size());
-    const auto losses = losses_.span().first(labels.size());
-    softmax_cross_entropy(stream, logits(images), labels, raster_of_row_, logits(images), losses);
-    mean(stream, losses, loss, scratch_);
+    const std::size_t images = checked_images(features, labels.size());
+    begun_.record(stream);
+    side_.wait(begun_);
+    descent_factors(side_.ref(), rate, factors_);
+    factors_known_.record(side_);
+    forward(stream, features, images);
+    stream.wait(factors_known_);
+    sluice::DeviceSpan<float, B> gradient;
+    if (!layers_.empty())
+        gradient = sized(gradients_.back(), images, layers_.size()).span();
+    tail_.gradients(stream, products_, input(features, images, layers_.size()), labels, gradient, factors_,
+                    loss, scratch_);
+    backward(stream, features, images, loss);
+}
 
-    descent_factors(stream, rate, factors_);
-    const std::size_t levels = layers_.size();
-    Matrix<float, B> gradient = sized(gradients_[(levels - 1) % 2], images, levels);
-    last_.backward(stream, products_, logits(images), gradient, factors_, scratch_);
-    for (std::size_t i = levels; i-- > 0;) {
-        relu_gradient(stream, sized(maps_[i], images, i + 1).span(), gradient.span());
-        if (i == 0) {
-            // Nobody asks for the gradient of the features: what made them is frozen.
-            const Matrix<const float, B> in{features, rows_of(images, 0), options_.channels[0]};
-            layers_[0].update(stream, products_, in, gradient, factors_, scratch_);
-            break;
-        }
-        const Matrix<float, B> next = sized(gradients_[(i - 1) % 2], images, i);
+template <sluice::Backend B>
+void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                          std::size_t images, sluice::DeviceSpan<float, B> loss) {
+    const std::size_t last = layers_.size();
+    may_update_[last].record(stream);
+    side_.wait(may_update_[last]);
+    tail_.update(side_, side_products_, input(features, images, last), factors_, loss, side_scratch_);
+    for (std::size_t i = last; i-- > 1;) {
+        const Matrix<float, B> gradient = sized(gradients_[i], images, i + 1);
+        const Matrix<const float, B> in = input(features, images, i);
         // With the weights that went forward, and so before their update.
-        layers_[i].input_gradient(stream, products_, gradient, next);
-        layers_[i].update(stream, products_, sized(maps_[i - 1], images, i), gradient, factors_, scratch_);
-        gradient = next;
+        layers_[i].input_gradient(stream, products_, gradient, sized(gradients_[i - 1], images, i),
+                                  in.span());
+        may_update_[i].record(stream);
+        side_.wait(may_update_[i]);
+        layers_[i].update(side_, side_products_, in, gradient, factors_, side_scratch_);
     }
+    if (last > 0) {
+        // Nobody asks for the gradient of the features: what made them is frozen.
+        layers_[0].update(stream, products_, input(features, images, 0), sized(gradients_[0], images, 1),
+                          factors_, scratch_);
+    }
+    updated_.record(side_);
+    stream.wait(updated_);
 }
 
 template <sluice::Backend B>
 void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                          sluice::DeviceSpan<std::uint8_t, B> predictions) {
-    const std::size_t images = forward(stream, features, predictions.size());
-    predict_classes(stream, logits(images), raster_of_row_, predictions);
+    const std::size_t images = checked_images(features, predictions.size());
+    forward(stream, features, images);
+    tail_.predict(stream, products_, input(features, images, layers_.size()), predictions);
 }
 
 template <sluice::Backend B>
@@ -217,7 +256,7 @@ std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) c
     std::vector<NamedTensor> tensors;
     for (std::size_t i = 0; i < layers_.size(); ++i)
         layers_[i].save(stream, std::to_string(2 * i), tensors);
-    last_.save(stream, std::to_string(2 * layers_.size()), tensors);
+    tail_.save(stream, 2 * layers_.size(), tensors);
     return tensors;
 }
 
@@ -225,7 +264,7 @@ template <sluice::Backend B>
 void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
     for (std::size_t i = 0; i < layers_.size(); ++i)
         layers_[i].load(stream, std::to_string(2 * i), tensors);
-    last_.load(stream, std::to_string(2 * layers_.size()), tensors);
+    tail_.load(stream, 2 * layers_.size(), tensors);
 }
 
 } // namespace nn
