@@ -1,5 +1,5 @@
 # Chooses CMAKE_CUDA_ARCHITECTURES where the user has not: the GPUs present; otherwise 80, whose PTX later ones run too,
-# since a build on a machine without a GPU is only to see that everything compiles.
+# since a build on a machine without a GPU is only to see that everything compiles. SLUICE_QUICK_KERNELS is then on.
 
 if(DEFINED CMAKE_CUDA_ARCHITECTURES)
     return()
@@ -38,4 +38,5 @@ if(SLUICE_NVIDIA_SMI)
 endif()
 if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80)
+    option(SLUICE_QUICK_KERNELS "Compile sluice's own kernels quickly rather than well" ON)
 endif()

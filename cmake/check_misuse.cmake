@@ -1,6 +1,6 @@
 # Run by the tests of sluice_add_misuse; see SluiceMisuse.cmake.
 
-set(command "${COMPILER}" ${FLAGS} -fsyntax-only -fdiagnostics-color=never)
+set(command "${COMPILER}" ${FLAGS} -fdiagnostics-color=never)
 foreach(directory IN LISTS DIRECTORIES)
     if(directory)
         list(APPEND command "-I${directory}")
@@ -12,6 +12,13 @@ foreach(definition IN LISTS DEFINITIONS)
     endif()
 endforeach()
 set(ENV{LC_ALL} C) # plain quotes in the messages
+
+# Compilers that look for it take HEADER.gch in the header's place.
+if(SOURCE STREQUAL HEADER)
+    execute_process(COMMAND ${command} -x c++-header "${HEADER}" -o "${HEADER}.gch" COMMAND_ERROR_IS_FATAL ANY)
+    return()
+endif()
+list(APPEND command -fsyntax-only -include "${HEADER}")
 
 file(STRINGS "${SOURCE}" expected REGEX "^// EXPECT: ")
 list(TRANSFORM expected REPLACE "^// EXPECT: " "")
