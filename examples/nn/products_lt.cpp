@@ -56,7 +56,13 @@ Tf32Product described(const ProductKey& key) {
     return product;
 }
 
+/// Whether our kernel computes such a product, with all that goes with it.
 bool in_tf32(const ProductKey& key) {
+    const bool update = key.transpose_a;
+    const bool forward = !key.transpose_a && !key.transpose_b;
+    if ((key.accumulate && !update) || (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT && !forward) ||
+        (key.relu_output && !key.transpose_b))
+        return false;
     constexpr std::size_t greatest = std::size_t{1} << 30;
     const auto& [m, n, k] = key.shape;
     return key.precision == Precision::tf32 && key.factors == CUDA_R_32F && key.result == CUDA_R_32F &&

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
 namespace nn::detail {
 namespace {
@@ -18,10 +17,8 @@ unsigned tiles_of(const Tf32Product& product, const Tf32Cut& cut) {
     return divided(product.n, columns) * divided(product.m, cut.shared_sum ? cut.rows : warps * cut.rows);
 }
 
-template <class... Parameters>
-void launch_kernel(sluice::CudaStreamRef stream, void (*kernel)(Parameters...), dim3 grid, unsigned block,
-                   std::size_t shared_bytes, unsigned cluster,
-                   std::type_identity_t<Parameters>... parameters) {
+void launch_kernel(sluice::CudaStreamRef stream, void (*kernel)(Arguments), const Arguments& arguments,
+                   dim3 grid, std::size_t shared_bytes, unsigned cluster) {
     cudaLaunchAttribute attributes[2] = {};
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[0].val.programmaticStreamSerializationAllowed = 1;
@@ -31,12 +28,12 @@ void launch_kernel(sluice::CudaStreamRef stream, void (*kernel)(Parameters...), 
     attributes[1].val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
-    config.blockDim = dim3(block);
+    config.blockDim = dim3(threads);
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream.native();
     config.attrs = attributes;
     config.numAttrs = cluster > 1 ? 2 : 1;
-    SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, parameters...));
+    SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments));
 }
 
 template <class V>
@@ -44,22 +41,8 @@ void launch(sluice::CudaStreamRef stream, const Arguments& arguments, const Tf32
     // Once for each device would do; it costs less than to find out which one this is.
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(product_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(V::shared_bytes)));
-    launch_kernel(stream, product_kernel<V>, dim3(arguments.tiles * cut.cluster, cut.splits), threads,
-                  V::shared_bytes, cut.cluster, arguments);
-}
-
-void launch_update(sluice::CudaStreamRef stream, const Arguments& arguments, unsigned rows) {
-    const Tf32Product& product = arguments.product;
-    if (product.k > 32 || rows > most_update_rows) {
-        throw sluice::Error(
-            "matrix product: an update without a shared sum has at most 32 steps and 256 rows, not " +
-            std::to_string(product.k) + " and " + std::to_string(rows));
-    }
-    const dim3 grid(divided(product.n, 4 * update_threads), divided(product.m, rows));
-    const auto kernel = product.k <= 8    ? update_kernel<8>
-                        : product.k <= 16 ? update_kernel<16>
-                                          : update_kernel<32>;
-    launch_kernel(stream, kernel, grid, update_threads, 0, 1, arguments, rows);
+    launch_kernel(stream, product_kernel<V>, arguments, dim3(arguments.tiles * cut.cluster, cut.splits),
+                  V::shared_bytes, cut.cluster);
 }
 
 template <ProductForm form>
@@ -69,12 +52,9 @@ void launch_form(sluice::CudaStreamRef stream, const Arguments& arguments, const
         return launch<Variant<form, 64, 16, 3, true>>(stream, arguments, cut);
     if (cut.shared_sum && cut.rows == 32)
         return launch<Variant<form, 32, 16, 4, true>>(stream, arguments, cut);
-    if constexpr (update) {
-        if (!cut.shared_sum)
-            return launch_update(stream, arguments, cut.rows);
-    } else {
-        if (!cut.shared_sum && cut.rows == 32)
-            return launch<Variant<form, 32, 16, 3, false>>(stream, arguments, cut);
+    if (!cut.shared_sum && cut.rows == 32)
+        return launch<Variant<form, 32, 16, update ? 2 : 3, false>>(stream, arguments, cut);
+    if constexpr (!update) {
         if (cut.shared_sum && cut.rows == 16)
             return launch<Variant<form, 16, 32, 3, true>>(stream, arguments, cut);
         if (cut.shared_sum && cut.rows == 8)
@@ -113,11 +93,12 @@ std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigne
     const bool update = form == ProductForm::weight_gradient;
     std::vector<Tf32Cut> cuts;
     // As many blocks as there are multiprocessors, or twice that, and steps for all of their warps.
-    const auto add_shared = [&](unsigned rows, unsigned blocks) {
+    const auto add_shared = [&](unsigned rows, unsigned blocks, unsigned greatest_cluster = 8) {
         const unsigned tiles = divided(n, columns) * divided(m, rows);
         const unsigned steps = divided(k, rows < 32 ? 32 : 16) / warps;
         Tf32Cut cut{.rows = rows, .shared_sum = true, .cluster = 1, .splits = 1};
-        while (cut.cluster < 8 && 2 * cut.cluster * tiles <= blocks && 2 * cut.cluster <= steps)
+        while (cut.cluster < greatest_cluster && 2 * cut.cluster * tiles <= blocks &&
+               2 * cut.cluster <= steps)
             cut.cluster *= 2;
         while (cut.cluster == 8 && 2 * cut.splits * 8 * tiles <= blocks && 2 * cut.splits * 8 <= steps)
             cut.splits *= 2;
@@ -125,23 +106,30 @@ std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigne
             cuts.push_back(cut);
     };
     const auto add_own = [&](unsigned rows) { cuts.push_back({.rows = rows, .shared_sum = false}); };
-    const unsigned rows = update ? (m <= 32 ? 32 : 64) : m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
-    const bool few_steps = k <= (update ? 32u : form == ProductForm::forward ? 128u : 64u);
-    if (few_steps && update) {
-        for (const unsigned of_block : {64u, 128u, 256u, 32u})
-            add_own(of_block);
-    } else if (few_steps) {
+    // One multiprocessor has room for two blocks, though rarely for two of a cluster of more than two.
+    constexpr unsigned once = 132;
+    constexpr unsigned twice = 264;
+    const unsigned fitting = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
+    if (update) {
+        if (k <= 128)
+            add_own(32);
+        add_shared(32, once);
+        add_shared(64, once);
+        add_shared(64, twice);
+        return cuts;
+    }
+    const unsigned few_steps = form == ProductForm::forward ? 128 : 64;
+    if (k <= few_steps)
         add_own(64);
-    }
     if (m > 32 && m <= 128)
-        add_shared(32, 132);
-    add_shared(rows, 132);
-    add_shared(rows, 264);
-    if (m > 32 && (update || m <= 512)) {
-        add_shared(32, 132);
-        add_shared(32, 264);
-    }
-    if (!few_steps && !update && k <= 256)
+        add_shared(32, once);
+    if (form == ProductForm::data_gradient && m > 512)
+        add_shared(64, twice, 2);
+    add_shared(fitting, once);
+    add_shared(fitting, twice);
+    if (m > 32)
+        add_shared(32, twice);
+    if (k > few_steps && k <= 256)
         add_own(64);
     return cuts;
 }

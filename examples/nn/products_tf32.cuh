@@ -18,9 +18,6 @@ namespace nn::detail::tf32 {
 
 inline constexpr unsigned warps = 4;
 inline constexpr unsigned threads = 32 * warps;
-/// Of the kernel that updates by few steps.
-inline constexpr unsigned update_threads = 128;
-inline constexpr unsigned most_update_rows = 256;
 /// Columns of `out` that a warp computes.
 inline constexpr unsigned columns = 64;
 
@@ -42,6 +39,9 @@ struct Variant {
     static constexpr unsigned warp_floats =
         stages * stage_floats > sums_floats ? stages* stage_floats : sums_floats;
     static constexpr std::size_t shared_bytes = sizeof(float) * warps * warp_floats;
+    /// An update of few steps is all reading and writing of `out`, which is therefore read first of all.
+    static constexpr bool reads_early = !shared_sum && form == ProductForm::weight_gradient;
+    static constexpr unsigned blocks_at_once = reads_early ? 3 : 1;
     /// Rows that a block computes.
     static constexpr unsigned block_rows = shared_sum ? rows : warps * rows;
 };
@@ -275,14 +275,11 @@ struct Finish {
     __device__ std::size_t index(unsigned row, unsigned column) const {
         return static_cast<std::size_t>(row) * product.n + column;
     }
-    /// What `out` held, if that matters.
+    /// What `out` held, if that may matter. Does not wait for factors in device memory.
     __device__ float4 before(unsigned row, unsigned column) const {
-        return beta != 0.0f && inside(row, column) ? load_four(product.out + index(row, column))
-                                                   : float4{0.0f, 0.0f, 0.0f, 0.0f};
-    }
-    __device__ float4 updated(float4 sum, float4 before) const {
-        return {alpha * sum.x + beta * before.x, alpha * sum.y + beta * before.y,
-                alpha * sum.z + beta * before.z, alpha * sum.w + beta * before.w};
+        const bool may_matter = product.device_factors != nullptr || product.beta != 0.0f;
+        return may_matter && inside(row, column) ? load_four(product.out + index(row, column))
+                                                 : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
     __device__ void store(unsigned row, unsigned column, float4 sum, float4 before) const {
         if (!inside(row, column))
@@ -302,7 +299,10 @@ struct Finish {
                        output.z > 0.0f ? sum.z : 0.0f, output.w > 0.0f ? sum.w : 0.0f};
             }
         } else {
-            sum = updated(sum, before);
+            if (beta == 0.0f)
+                before = {0.0f, 0.0f, 0.0f, 0.0f};
+            sum = {alpha * sum.x + beta * before.x, alpha * sum.y + beta * before.y,
+                   alpha * sum.z + beta * before.z, alpha * sum.w + beta * before.w};
         }
         store_four(product.out + at, sum);
     }
@@ -327,10 +327,10 @@ __device__ inline bool last_of(unsigned* ticket, unsigned count) {
 }
 
 /// The step of the bias, once the sums of all columns are there.
-__device__ inline void step_bias(const Arguments& arguments, unsigned threads_here = threads) {
+__device__ inline void step_bias(const Arguments& arguments) {
     const Tf32Product& product = arguments.product;
     const double alpha = static_cast<double>(product.device_factors[0]);
-    for (unsigned i = threadIdx.x; i < product.step_outputs; i += threads_here) {
+    for (unsigned i = threadIdx.x; i < product.step_outputs; i += threads) {
         double sum = 0.0;
         for (unsigned column = i; column < product.n; column += product.step_outputs)
             sum += static_cast<double>(__ldcg(arguments.column_sums + column));
@@ -341,7 +341,8 @@ __device__ inline void step_bias(const Arguments& arguments, unsigned threads_he
 }
 
 template <class V>
-__global__ void __launch_bounds__(threads) product_kernel(const __grid_constant__ Arguments arguments) {
+__global__ void __launch_bounds__(threads, V::blocks_at_once)
+    product_kernel(const __grid_constant__ Arguments arguments) {
 #if __CUDA_ARCH__ >= 900
     namespace cg = cooperative_groups;
     extern __shared__ __align__(128) float shared[];
@@ -397,6 +398,17 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
         begin_q(i);
     }
     cudaTriggerProgrammaticLaunchCompletion();
+    float4 early[V::reads_early ? V::rows / 8 : 1][2][columns / 32] = {};
+    if constexpr (V::reads_early) {
+#pragma unroll
+        for (unsigned q = 0; q < V::rows / 8; ++q)
+#pragma unroll
+            for (unsigned odd = 0; odd < 2; ++odd)
+#pragma unroll
+                for (unsigned group = 0; group < columns / 32; ++group)
+                    early[q][odd][group] =
+                        finish.before(row0 + row_of<V>(q, pair + odd), column0 + 32 * group + 4 * unit);
+    }
     Sums<V> sums;
 
     for (unsigned i = 0; i < count; ++i) {
@@ -423,9 +435,20 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
                     const unsigned row = row_of<V>(q, pair + odd);
                     const unsigned column = 32 * group + 4 * unit;
                     finish.store(row0 + row, column0 + column, sums.four(group, q, odd),
-                                 {0.0f, 0.0f, 0.0f, 0.0f});
+                                 early[V::reads_early ? q : 0][odd][group]);
                 }
             }
+        }
+        if (with_columns) {
+#pragma unroll
+            for (unsigned group = 0; group < columns / 32; ++group) {
+                const float* const four = sums.of_columns[group];
+                const unsigned column = column0 + 32 * group + 4 * unit;
+                if (warp == 0 && pair == 0 && column < product.n)
+                    store_four(arguments.column_sums + column, {four[0], four[1], four[2], four[3]});
+            }
+            if (last_of(arguments.tickets, arguments.column_tiles))
+                step_bias(arguments);
         }
     } else {
 #pragma unroll
@@ -520,82 +543,6 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
         if (with_columns && gridDim.y == 1 &&
             last_of(arguments.tickets, arguments.column_tiles * cluster_size))
             step_bias(arguments);
-    }
-#endif
-}
-
-/// A weight gradient of at most `most` steps of k, in float32: each thread keeps four columns of b, and goes down
-/// `rows_of_block` rows of `out`, which is all that takes time. It reads eight rows ahead of those that it writes.
-template <unsigned most>
-__global__ void __launch_bounds__(update_threads)
-    update_kernel(const __grid_constant__ Arguments arguments, unsigned rows_of_block) {
-#if __CUDA_ARCH__ >= 900
-    constexpr unsigned at_once = 8;
-    __shared__ __align__(16) float a[most_update_rows][most];
-    const Tf32Product& product = arguments.product;
-    const unsigned column = (blockIdx.x * update_threads + threadIdx.x) * 4;
-    const unsigned row0 = blockIdx.y * rows_of_block;
-    const unsigned rows = min(product.m - row0, rows_of_block);
-    cudaGridDependencySynchronize();
-    cudaTriggerProgrammaticLaunchCompletion();
-    const Finish<ProductForm::weight_gradient> finish(product);
-    float4 before[at_once];
-    const auto read = [&](unsigned row) {
-#pragma unroll
-        for (unsigned i = 0; i < at_once; ++i)
-            before[i] = finish.before(row0 + row + i, column);
-    };
-    read(0);
-    for (unsigned i = threadIdx.x; i < rows_of_block * most; i += update_threads) {
-        const unsigned k = i / rows_of_block;
-        const unsigned row = i - k * rows_of_block;
-        const bool there = row < rows && k < product.k;
-        a[row][k] = there ? product.a[static_cast<std::size_t>(k) * product.m + row0 + row] : 0.0f;
-    }
-    const bool inside = column < product.n;
-    float4 b[most];
-    float4 of_column{0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll
-    for (unsigned k = 0; k < most; ++k) {
-        b[k] = inside && k < product.k
-                   ? load_four(product.b + static_cast<std::size_t>(k) * product.n + column)
-                   : float4{0.0f, 0.0f, 0.0f, 0.0f};
-        of_column = of_column + b[k];
-    }
-    __syncthreads();
-    for (unsigned row = 0; row < rows; row += at_once) {
-        float4 sums[at_once];
-#pragma unroll
-        for (unsigned i = 0; i < at_once; ++i) {
-            float4& sum = sums[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-            const float* const factors_of_row = a[min(row + i, rows - 1)];
-#pragma unroll
-            for (unsigned k = 0; k < most; k += 4) {
-                const float4 four = load_four(factors_of_row + k);
-                const float factors[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-                for (unsigned j = 0; j < 4; ++j) {
-                    sum.x += factors[j] * b[k + j].x;
-                    sum.y += factors[j] * b[k + j].y;
-                    sum.z += factors[j] * b[k + j].z;
-                    sum.w += factors[j] * b[k + j].w;
-                }
-            }
-            sum = finish.updated(sum, before[i]);
-        }
-        if (row + at_once < rows)
-            read(row + at_once);
-#pragma unroll
-        for (unsigned i = 0; i < at_once; ++i) {
-            if (row + i < rows && inside)
-                store_four(product.out + finish.index(row0 + row + i, column), sums[i]);
-        }
-    }
-    if (product.step_bias != nullptr && row0 == 0) {
-        if (inside)
-            store_four(arguments.column_sums + column, of_column);
-        if (last_of(arguments.tickets, gridDim.x))
-            step_bias(arguments, update_threads);
     }
 #endif
 }

@@ -41,11 +41,9 @@ struct Tf32Product {
 
 /// How a product is cut up.
 struct Tf32Cut {
-    /// Rows of `out` that a warp computes, 8, 16, 32 or 64; 64 columns go with them. For a weight gradient that does
-    /// not share its sums, the rows of a block, at most 256.
+    /// Rows of `out` that a warp computes: 8, 16, 32 or 64, of a weight gradient 32 or 64. 64 columns go with them.
     unsigned rows = 64;
-    /// Whether the four warps of a block share a sum, each with its part of k, or each have rows of their own. A
-    /// weight gradient that does not share its sums is for at most 32 steps of k, and in float32.
+    /// Whether the four warps of a block share a sum, each with its part of k, or each have rows of their own.
     bool shared_sum = true;
     /// Blocks that share a sum over shared memory: 1, 2, 4 or 8. 1 unless `shared_sum`.
     unsigned cluster = 1;
