@@ -1,20 +1,23 @@
 # sluice_add_backend_tests(NAME [SOURCES file...] [HOST_SOURCES file...] [GPU_SOURCES file...] [SUPPORT file...]
-#                          [LIBRARIES target...] [GPU_LIBRARIES target...] [TIMEOUT seconds] [EACH])
+#                          [LIBRARIES target...] [GPU_LIBRARIES target...] [TIMEOUT seconds] [EACH]
+#                          [THREADS])
 #
 # Tests whose logic is the same on every backend: SOURCES are built twice, as NAME for the Host backend and as
 # NAME.gpu for Cuda. tests/support/backend.hpp names the one that is meant. HOST_SOURCES and GPU_SOURCES go into
 # one of the two programs only. The rest is as for sluice_add_test.
 
 function(sluice_add_backend_tests name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH" "TIMEOUT"
+    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH;THREADS" "TIMEOUT"
                           "SOURCES;HOST_SOURCES;GPU_SOURCES;SUPPORT;LIBRARIES;GPU_LIBRARIES")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "sluice_add_backend_tests(${name}): '${arg_UNPARSED_ARGUMENTS}' belongs to no argument")
     endif()
     set(common SUPPORT ${arg_SUPPORT} TIMEOUT ${arg_TIMEOUT})
-    if(arg_EACH)
-        list(APPEND common EACH)
-    endif()
+    foreach(option EACH THREADS)
+        if(arg_${option})
+            list(APPEND common ${option})
+        endif()
+    endforeach()
     string(REPLACE "." "_" target "test_${name}_gpu")
     sluice_add_test(${name} SOURCES ${arg_SOURCES} ${arg_HOST_SOURCES} LABELS host LIBRARIES ${arg_LIBRARIES}
                     ${common})

@@ -1,10 +1,13 @@
 # sluice_add_test(NAME SOURCES file... [SUPPORT file...] [LABELS host|gpu] [LIBRARIES target...] [TIMEOUT seconds]
-#                 [EACH])
+#                 [EACH] [THREADS])
 #
 # One doctest program, NAME. CTest runs it as one test, or, with EACH, once for each of SOURCES, so that a test that
 # hangs is named: ends.cpp, ends_test.cpp or ends_gpu.cu in pipeline gives pipeline.ends, in pipeline.gpu gives
 # pipeline.ends.gpu.
 # SUPPORT are files without test cases.
+# THREADS is for tests in which the library's or the test's own threads share something: queues, events, buffers,
+# pipelines, graphs, counters. They get the label `threads`, and the thread sanitizer's build holds them alone: the
+# other tests give one queue some work and wait for it, which the other sanitizers watch, in all host tests.
 # A `gpu` test is skipped, visibly, where there is no device, and where sluice is built without CUDA, its sources
 # are left out and the skip is all that is left of it. `.cu` sources are left out of `host` tests without CUDA.
 # Tests find the files of tests/data in SLUICE_TEST_DATA_DIR.
@@ -17,10 +20,10 @@ set(SLUICE_TEST_FILES_AT_ONCE 8 CACHE STRING "How many files of a test program a
 mark_as_advanced(SLUICE_TEST_FILES_AT_ONCE)
 
 function(sluice_add_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH" "TIMEOUT" "SOURCES;SUPPORT;LABELS;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH;THREADS" "TIMEOUT" "SOURCES;SUPPORT;LABELS;LIBRARIES")
     if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "sluice_add_test(${name}): expected SOURCES, then any of SUPPORT, LABELS, LIBRARIES, "
-                            "TIMEOUT and EACH")
+                            "TIMEOUT, EACH and THREADS")
     endif()
     if(NOT arg_LABELS)
         set(arg_LABELS host)
@@ -30,6 +33,11 @@ function(sluice_add_test name)
     endif()
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 300)
+    endif()
+
+    set(labels ${arg_LABELS})
+    if(arg_THREADS)
+        list(APPEND labels threads)
     endif()
 
     set(tests ${name})
@@ -59,6 +67,9 @@ function(sluice_add_test name)
     target_compile_definitions(${target} PRIVATE "SLUICE_TEST_DATA_DIR=\"${PROJECT_SOURCE_DIR}/tests/data\"")
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE
                                                                                   "${SLUICE_TEST_FILES_AT_ONCE}")
+    if(SLUICE_SANITIZE STREQUAL "thread" AND NOT arg_THREADS)
+        set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
     list(FILTER sources INCLUDE REGEX "\\.cu$") # which CMake before 3.31 leaves out anyway
     set_source_files_properties(${sources} ${arg_SUPPORT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
@@ -66,8 +77,8 @@ function(sluice_add_test name)
         # Not the target's name, so that a launcher can come first.
         add_test(NAME ${test} COMMAND ${SLUICE_TEST_LAUNCHER} $<TARGET_FILE:${target}> ${filter_${test}})
     endforeach()
-    set_tests_properties(${tests} PROPERTIES LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} FAIL_REGULAR_EXPRESSION
-                                                                                          "test cases: +0 ")
+    set_tests_properties(${tests} PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} FAIL_REGULAR_EXPRESSION
+                                                                                       "test cases: +0 ")
     if(arg_LABELS STREQUAL "gpu")
         set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE ${SLUICE_SKIP_CODE} RESOURCE_LOCK gpu)
     endif()
