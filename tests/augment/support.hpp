@@ -219,12 +219,12 @@ std::vector<T> packed(const std::vector<Image>& images, Layout layout) {
 
 template <class T>
 std::vector<Image> unpacked(const std::vector<T>& values, ImageShape s, Layout layout) {
-    const std::size_t each = Image(s).values.size();
+    const Image like(s);
     std::vector<Image> result;
-    for (std::size_t begin = 0; begin < values.size(); begin += each) {
+    for (std::size_t begin = 0; begin < values.size(); begin += like.values.size()) {
         result.push_back(Image::make(s, [&](int c, int y, int x) {
             const std::size_t at = layout == Layout::planar
-                                       ? Image(s).index(c, y, x)
+                                       ? like.index(c, y, x)
                                        : static_cast<std::size_t>((y * s.width + x) * s.channels + c);
             return static_cast<double>(static_cast<float>(values[begin + at]));
         }));
