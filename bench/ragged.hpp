@@ -31,9 +31,10 @@ namespace bench {
 
 /// How often something is measured.
 struct Effort {
-    int steps;       ///< between two synchronisations
-    int bursts;      ///< in a repetition
-    int repetitions; ///< whatever the command line says
+    int steps;             ///< between two synchronisations
+    int bursts;            ///< in a repetition
+    int repetitions;       ///< whatever the command line says
+    std::size_t bytes = 0; ///< that a step must move, for the JSON file; 0: none are counted
 };
 
 /// Registers `subject` beside `twin`, each a callable that makes one, or a reference to one.
@@ -46,6 +47,8 @@ void add_timed(const std::string& name, const Effort& effort, const sluice::Obje
                                      auto twin = make_twin();
                                      auto subject = make_subject();
                                      measure(state, subject, twin, counts, burst);
+                                     if (effort.bytes != 0)
+                                         state.counters["bytes"] = static_cast<double>(effort.bytes);
                                  })
         ->UseManualTime()
         ->Iterations(effort.bursts * effort.steps)

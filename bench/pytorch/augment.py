@@ -1,0 +1,422 @@
+#!/usr/bin/env python3
+"""The augmentation experiment in PyTorch, to run beside examples/gpu_augment and bench/augment on the same machine.
+
+Images of 3 × 256 × 256 bytes; each gets parameters of its own: to float32, a crop of 128 × 128, resized to 256 × 256, turned
+by up to 45 degrees, blurred by 7 × 7 weights of a sigma from 0.1 to 2, normalised. Parts:
+
+- `operators`: the chain on the GPU, in microseconds a batch. `published` crops through `roi_align` and turns image by image;
+  `torchvision` is its batched transforms, which draw one set of parameters for the whole batch; `exact` computes crop,
+  resize and rotation of the published chain as one expression, `affine` as one bilinear `grid_sample`, both with the blur
+  as shifted products and sums; both also compiled, whole and in stages. Back to back, and as CUDA graphs. Drawing the
+  parameters counts in the first two.
+- `processor`: torchvision on the CPU, in images a second: one process with one thread, and a loader with workers.
+- `training`: steps a second of the experiment's classifier alone, with augmentation in the loader's workers (`workers`), on
+  the GPU in the training stream (`serial`), and in a stream of its own, batch N+1 while batch N trains (`two-streams`).
+
+In the published two-stream loop nothing keeps a batch from being overwritten or freed while it is read; here each stream
+waits for what it reads, and memory is marked as used by the stream that reads it.
+
+    python3 bench/pytorch/augment.py --part operators --batch 32 256 --json augment.json
+"""
+
+import argparse
+import itertools
+import json
+import math
+import statistics
+import time
+from typing import Callable, Iterator, Optional
+
+import torch
+import torchvision
+from torch import nn
+from torch.nn import functional
+from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional as operators
+
+SIZE, CROP, TAPS = 256, 128, 7
+DEGREES, SIGMAS = 45.0, (0.1, 2.0)
+MEAN, DEVIATION = 0.0, 1.0
+CHANNELS = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
+CLASSES = 10
+
+Work = Callable[[], object]
+
+
+class Parameters:
+    """Of each image in a batch: where its crop begins, its angle in degrees, its sigma."""
+
+    def __init__(self, batch: int, device: str) -> None:
+        self.top = torch.randint(0, SIZE - CROP + 1, (batch,), device=device)
+        self.left = torch.randint(0, SIZE - CROP + 1, (batch,), device=device)
+        self.angles = torch.empty(batch).uniform_(-DEGREES, DEGREES)  # on the host, where the loop needs them
+        self.degrees = self.angles.to(device, non_blocking=True)
+        self.sigma = torch.empty(batch, device=device).uniform_(*SIGMAS)
+
+    def on_device(self) -> tuple[torch.Tensor, ...]:
+        return self.top, self.left, self.degrees, self.sigma
+
+
+def blur_weights(sigma: torch.Tensor) -> torch.Tensor:
+    """[batch, taps]: the normalised Gaussian."""
+    place = torch.linspace(-(TAPS - 1) / 2, (TAPS - 1) / 2, TAPS, device=sigma.device)
+    return torch.softmax(-((place / (math.sqrt(2.0) * sigma[:, None])) ** 2), dim=1)
+
+
+def published(images: torch.Tensor, given: Parameters) -> torch.Tensor:
+    batch, channels = images.shape[:2]
+    boxes = torch.stack([torch.arange(batch, device=images.device), given.left, given.top, given.left + CROP,
+                         given.top + CROP], 1).float()
+    crops = torchvision.ops.roi_align(images.float(), boxes, CROP)
+    large = operators.resize(crops, [SIZE, SIZE], antialias=True)
+    turned = torch.stack([operators.rotate(image, angle) for image, angle in zip(large, given.angles.tolist())])
+    weights = blur_weights(given.sigma)
+    kernels = (weights[:, :, None] * weights[:, None, :]).repeat_interleave(channels, 0)[:, None]
+    padded = functional.pad(turned, [TAPS // 2] * 4, mode="reflect").flatten(0, 1)[None]
+    blurred = functional.conv2d(padded, kernels, groups=batch * channels).view_as(turned)
+    return (blurred - MEAN) / DEVIATION
+
+
+def blurred_rows(images: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The same blur, a direction at a time, as shifted products and sums."""
+    padded = functional.pad(images, [TAPS // 2, TAPS // 2, 0, 0], mode="reflect")
+    return sum(weights[:, k, None, None, None] * padded[..., k:k + SIZE] for k in range(TAPS))
+
+
+def blurred_columns(images: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The other direction, and the normalisation."""
+    padded = functional.pad(images, [0, 0, TAPS // 2, TAPS // 2], mode="reflect")
+    blurred = sum(weights[:, k, None, None, None] * padded[..., k:k + SIZE, :] for k in range(TAPS))
+    return (blurred - MEAN) / DEVIATION
+
+
+def prepared(degrees: torch.Tensor, sigma: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What is computed once an image: cosine and sine, each [batch, 1, 1], and the blur's weights."""
+    radians = torch.deg2rad(degrees)[:, None, None]
+    return torch.cos(radians), torch.sin(radians), blur_weights(sigma)
+
+
+def turned_places(cosine: torch.Tensor, sine: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where each pixel of a turned image was, from its centre on: x and y, each [batch, SIZE, SIZE]."""
+    axis = torch.arange(SIZE, device=sine.device, dtype=torch.float32) - (SIZE - 1) / 2
+    x, y = axis[None, None, :], axis[None, :, None]
+    return cosine * x - sine * y, sine * x + cosine * y
+
+
+def exact_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, cosine: torch.Tensor,
+                 sine: torch.Tensor) -> torch.Tensor:
+    """Nearest pixel of the enlarged crop, which is computed where it is needed."""
+
+    def taps(place: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        pixel = torch.round(place + (SIZE - 1) / 2)
+        source = ((pixel + 0.5) * (CROP / SIZE) - 0.5).clamp(0, CROP - 1)
+        first = source.floor()
+        inside = (pixel >= 0) & (pixel < SIZE)
+        return inside[:, None], first.int(), (first + 1).clamp(max=CROP - 1).int(), (source - first)[:, None]
+
+    x, y = turned_places(cosine, sine)
+    in_x, x0, x1, part_x = taps(x)
+    in_y, y0, y1, part_y = taps(y)
+    image = torch.arange(images.shape[0], device=images.device, dtype=torch.int32)[:, None, None, None]
+    channel = torch.arange(images.shape[1], device=images.device, dtype=torch.int32)[None, :, None, None]
+    top, left = top.int()[:, None, None], left.int()[:, None, None]
+
+    def pixel(row: torch.Tensor, column: torch.Tensor) -> torch.Tensor:
+        return images[image, channel, (row + top)[:, None], (column + left)[:, None]].float()
+
+    above = pixel(y0, x0) + part_x * (pixel(y0, x1) - pixel(y0, x0))
+    below = pixel(y1, x0) + part_x * (pixel(y1, x1) - pixel(y1, x0))
+    return torch.where(in_x & in_y, above + part_y * (below - above), 0.0)
+
+
+def affine_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, cosine: torch.Tensor,
+                  sine: torch.Tensor) -> torch.Tensor:
+    """Crop, resize and rotation as one bilinear sample, which reads the turned crop's neighbourhood too."""
+    x, y = turned_places(cosine, sine)
+    half, scale = SIZE / 2, CROP / SIZE
+    grid = torch.stack([(scale * (x + half) + left[:, None, None]) / half - 1,
+                        (scale * (y + half) + top[:, None, None]) / half - 1], -1)
+    turned = functional.grid_sample(images.float(), grid, mode="bilinear", align_corners=False)
+    return torch.where(((x.abs() <= half) & (y.abs() <= half))[:, None], turned, 0.0)
+
+
+def compiled(function: Callable) -> Callable:
+    return torch.compile(function, fullgraph=True, dynamic=False)
+
+
+def chain_of(sample: Callable, how: Callable = lambda function: function) -> Callable:
+    """The chain of four functions, on each of which `how` was called."""
+    prepare, sample, rows, columns = (how(f) for f in (prepared, sample, blurred_rows, blurred_columns))
+
+    def chain(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, degrees: torch.Tensor,
+              sigma: torch.Tensor) -> torch.Tensor:
+        cosine, sine, weights = prepare(degrees, sigma)
+        return columns(rows(sample(images, top, left, cosine, sine), weights), weights)
+
+    return chain
+
+
+def transforms() -> nn.Module:
+    return v2.Compose([v2.ToDtype(torch.float32), v2.RandomCrop(CROP), v2.Resize(SIZE, antialias=True),
+                       v2.RandomRotation(DEGREES), v2.GaussianBlur(TAPS, SIGMAS),
+                       v2.Normalize([MEAN] * 3, [DEVIATION] * 3)])
+
+
+def check() -> None:
+    """The chains must agree before their times mean anything: on a smooth image, and nearest ties aside."""
+    small = torch.rand(4, 3, 9, 9, device="cuda")
+    images = functional.interpolate(255 * small, [SIZE, SIZE], mode="bicubic").clamp(0, 255).byte()
+    given = Parameters(4, "cuda")
+    crops = torch.stack([operators.crop(image, int(t), int(l), CROP, CROP)
+                         for image, t, l in zip(images.float(), given.top, given.left)])
+    large = operators.resize(crops, [SIZE, SIZE], antialias=True)
+    expected = torch.stack([operators.gaussian_blur(operators.rotate(image, float(angle)), TAPS, float(sigma))
+                            for image, angle, sigma in zip(large, given.angles, given.sigma)])
+    for name, found, allowed in (("exact", chain_of(exact_sample)(images, *given.on_device()), 0.01),
+                                 ("affine", chain_of(affine_sample)(images, *given.on_device()), 4.0),
+                                 ("published", published(images, given), 8.0)):
+        error = (found - expected).abs().mean().item()
+        if not error <= allowed:
+            raise SystemExit(f"{name} is off by {error} on average, expected at most {allowed}")
+
+
+def captured(work: Work) -> Work:
+    """`work` as a graph, captured after three runs on a side stream, as PyTorch's manual says."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+class Table:
+    """Measures rates, prints them as they come, and keeps them."""
+
+    def __init__(self, seconds: float, only: Optional[str]) -> None:
+        self.seconds, self.only = seconds, only
+        self.runs: list[dict] = []
+        self.left_out: list[dict] = []
+
+    def wants(self, name: str) -> bool:
+        return self.only is None or self.only in name
+
+    def line(self, part: str, name: str, batch: int, run: Callable[[int], object], steps: int = 0) -> None:
+        """`run(steps)` is timed until the device is done, three times or more; by itself it finds how many steps fit."""
+        if not self.wants(name):
+            return
+        try:
+            if steps == 0:
+                run(2)
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                run(2)
+                torch.cuda.synchronize()
+                steps = max(2, int(2 * self.seconds / 3 / (time.perf_counter() - start)))
+            times = []
+            for _ in range(3):
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                run(steps)
+                torch.cuda.synchronize()
+                times.append((time.perf_counter() - start) / steps)
+        except Exception as error:  # a variant that this PyTorch cannot do
+            torch.cuda.synchronize()
+            sentence = (str(error).strip() or type(error).__name__).splitlines()[0][:150]
+            self.left_out.append({"part": part, "variant": name, "batch": batch, "reason": sentence})
+            print(f"{part:10} {name:26} {batch:5}  left out: {sentence}", flush=True)
+            return
+        middle = statistics.median(times)
+        self.runs.append({"part": part, "variant": name, "batch": batch, "step_microseconds": 1e6 * middle,
+                          "least": 1e6 * min(times), "most": 1e6 * max(times), "steps_per_second": 1 / middle,
+                          "images_per_second": batch / middle})
+        print(f"{part:10} {name:26} {batch:5} {1e6 * middle:12.1f} us {1 / middle:10.1f} /s "
+              f"{batch / middle:12.0f} images/s", flush=True)
+
+
+def repeated(work: Work) -> Callable[[int], None]:
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            work()
+
+    return run
+
+
+def measure_operators(table: Table, batch: int) -> None:
+    images = torch.randint(0, 256, (batch, 3, SIZE, SIZE), dtype=torch.uint8, device="cuda")
+    given = Parameters(batch, "cuda")
+    table.line("operators", "published", batch, repeated(lambda: published(images, Parameters(batch, "cuda"))))
+    whole = transforms()
+    table.line("operators", "torchvision", batch, repeated(lambda: whole(images)))
+    for name, sample in (("exact", exact_sample), ("affine", affine_sample)):
+        for kind, make in (("eager", lambda: chain_of(sample)), ("compiled", lambda: compiled(chain_of(sample))),
+                           ("in stages", lambda: chain_of(sample, compiled))):
+            full = f"{name}, {kind}"
+            if not table.wants(full):
+                continue
+            chain = make()
+
+            def work() -> torch.Tensor:
+                return chain(images, *given.on_device())
+
+            table.line("operators", full, batch, repeated(work))
+            table.line("operators", f"{full}, graph", batch, repeated(captured(work)))
+
+
+class Samples(torch.utils.data.Dataset):
+    """Random images, augmented one at a time where they are asked for."""
+
+    def __init__(self) -> None:
+        self.images = torch.randint(0, 256, (64, 3, SIZE, SIZE), dtype=torch.uint8)
+        self.chain = transforms()
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return self.chain(self.images[index % 64]), index % CLASSES
+
+
+def loaded(batch: int, workers: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Batches without end, after those that the workers have put by before they were asked."""
+    loader = torch.utils.data.DataLoader(Samples(), batch_size=batch, num_workers=workers, pin_memory=True)
+    batches = iter(loader)
+    for _ in range(2 * workers):
+        next(batches)
+    return batches
+
+
+def measure_processor(table: Table, batch: int, workers: int) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    samples = Samples()
+    count = itertools.count()
+    table.line("processor", "one thread", 1, repeated(lambda: samples[next(count)]))
+    torch.set_num_threads(threads)
+    name = f"{workers} workers"
+    if table.wants(name):
+        batches = loaded(batch, workers)
+        table.line("processor", name, batch, repeated(lambda: next(batches)))
+
+
+class Training:
+    """The classifier, and the three ways to augment what it trains on."""
+
+    def __init__(self, batch: int, chain: str) -> None:
+        torch.manual_seed(1)
+        layers: list[nn.Module] = [nn.Conv2d(3, CHANNELS[0], 1), nn.ReLU()]
+        for index, (narrow, wide) in enumerate(zip(CHANNELS, CHANNELS[1:])):
+            layers.append(nn.Conv2d(narrow, wide, 2, stride=2))
+            if index + 2 < len(CHANNELS):
+                layers.append(nn.ReLU())
+        self.model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(CHANNELS[-1], CLASSES)).cuda()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+        self.loss = nn.CrossEntropyLoss()
+        self.batch = batch
+        self.chain = chain_of(exact_sample, compiled) if chain == "compiled" else None
+        self.images = [torch.randint(0, 256, (batch, 3, SIZE, SIZE), dtype=torch.uint8).pin_memory() for _ in range(4)]
+        self.labels = [torch.randint(0, CLASSES, (batch,)).pin_memory() for _ in range(4)]
+
+    def train(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(self.model(images), labels).backward()
+        self.optimizer.step()
+
+    def augmented(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        images = self.images[step % 4].to("cuda", non_blocking=True)
+        labels = self.labels[step % 4].to("cuda", non_blocking=True)
+        given = Parameters(self.batch, "cuda")
+        with torch.no_grad():
+            chosen = self.chain(images, *given.on_device()) if self.chain else published(images, given)
+        return chosen, labels
+
+    def serial(self, steps: int) -> None:
+        for step in range(steps):
+            self.train(*self.augmented(step))
+
+    def two_streams(self, steps: int) -> None:
+        augment, train = self.streams
+        augment.wait_stream(torch.cuda.current_stream())
+        train.wait_stream(torch.cuda.current_stream())
+
+        def produce(step: int) -> tuple:
+            with torch.cuda.stream(augment):
+                return *self.augmented(step), augment.record_event()
+
+        ready = produce(0)
+        for step in range(steps):
+            images, labels, done = ready
+            with torch.cuda.stream(train):
+                train.wait_event(done)
+                images.record_stream(train)
+                labels.record_stream(train)
+                self.train(images, labels)
+            if step + 1 < steps:
+                ready = produce(step + 1)
+        torch.cuda.current_stream().wait_stream(train)
+
+    @property
+    def streams(self) -> tuple[torch.cuda.Stream, torch.cuda.Stream]:
+        if not hasattr(self, "kept"):
+            self.kept = torch.cuda.Stream(), torch.cuda.Stream()
+        return self.kept
+
+
+def measure_training(table: Table, batch: int, workers: int, chain: str) -> None:
+    training = Training(batch, chain)
+    fixed = torch.rand(batch, 3, SIZE, SIZE, device="cuda"), torch.randint(0, CLASSES, (batch,), device="cuda")
+    suffix = "" if chain == "published" else f", {chain}"
+    table.line("training", "alone", batch, repeated(lambda: training.train(*fixed)))
+    count = itertools.count()
+    table.line("training", f"augmentation alone{suffix}", batch, repeated(lambda: training.augmented(next(count))))
+    table.line("training", f"serial{suffix}", batch, training.serial)
+    table.line("training", f"two-streams{suffix}", batch, training.two_streams)
+    if table.wants("workers") and chain == "published":
+        batches = loaded(batch, workers)
+
+        def step() -> None:
+            images, labels = next(batches)
+            training.train(images.to("cuda", non_blocking=True), labels.to("cuda", non_blocking=True))
+
+        table.line("training", "workers", batch, repeated(step))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=("all", "operators", "processor", "training"), default="all")
+    parser.add_argument("--batch", type=int, nargs="+", default=[32], help="one or more sizes")
+    parser.add_argument("--only", metavar="NAME", help="variants whose name contains NAME")
+    parser.add_argument("--chain", choices=("published", "compiled"), default="published",
+                        help="what `serial` and `two-streams` augment with; compiled: `exact` in stages")
+    parser.add_argument("--workers", type=int, default=8, help="processes of the loader")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each figure, about")
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+
+    torch.manual_seed(1)
+    torch.backends.cudnn.benchmark = True
+    table = Table(arguments.seconds, arguments.only)
+    wanted = [arguments.part] if arguments.part != "all" else ["operators", "processor", "training"]
+    if "operators" in wanted:
+        check()
+    for batch in arguments.batch:
+        if "operators" in wanted:
+            measure_operators(table, batch)
+        if "processor" in wanted:
+            measure_processor(table, batch, arguments.workers)
+        if "training" in wanted:
+            measure_training(table, batch, arguments.workers, arguments.chain)
+
+    if arguments.json:
+        report = {"experiment": "gpu_augment", "framework": f"PyTorch {torch.__version__}",
+                  "device": torch.cuda.get_device_name(), "runs": table.runs, "left_out": table.left_out}
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
