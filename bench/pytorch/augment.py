@@ -90,21 +90,16 @@ def blurred_columns(images: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     return (blurred - MEAN) / DEVIATION
 
 
-def prepared(degrees: torch.Tensor, sigma: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """What is computed once an image: cosine and sine, each [batch, 1, 1], and the blur's weights."""
-    radians = torch.deg2rad(degrees)[:, None, None]
-    return torch.cos(radians), torch.sin(radians), blur_weights(sigma)
-
-
-def turned_places(cosine: torch.Tensor, sine: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def turned_places(degrees: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Where each pixel of a turned image was, from its centre on: x and y, each [batch, SIZE, SIZE]."""
-    axis = torch.arange(SIZE, device=sine.device, dtype=torch.float32) - (SIZE - 1) / 2
+    axis = torch.arange(SIZE, device=degrees.device, dtype=torch.float32) - (SIZE - 1) / 2
     x, y = axis[None, None, :], axis[None, :, None]
+    radians = torch.deg2rad(degrees)[:, None, None]  # here, since computing them before makes the compiler do worse
+    cosine, sine = torch.cos(radians), torch.sin(radians)
     return cosine * x - sine * y, sine * x + cosine * y
 
 
-def exact_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, cosine: torch.Tensor,
-                 sine: torch.Tensor) -> torch.Tensor:
+def exact_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, degrees: torch.Tensor) -> torch.Tensor:
     """Nearest pixel of the enlarged crop, which is computed where it is needed."""
 
     def taps(place: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -114,7 +109,7 @@ def exact_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, co
         inside = (pixel >= 0) & (pixel < SIZE)
         return inside[:, None], first.int(), (first + 1).clamp(max=CROP - 1).int(), (source - first)[:, None]
 
-    x, y = turned_places(cosine, sine)
+    x, y = turned_places(degrees)
     in_x, x0, x1, part_x = taps(x)
     in_y, y0, y1, part_y = taps(y)
     image = torch.arange(images.shape[0], device=images.device, dtype=torch.int32)[:, None, None, None]
@@ -129,10 +124,9 @@ def exact_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, co
     return torch.where(in_x & in_y, above + part_y * (below - above), 0.0)
 
 
-def affine_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, cosine: torch.Tensor,
-                  sine: torch.Tensor) -> torch.Tensor:
+def affine_sample(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, degrees: torch.Tensor) -> torch.Tensor:
     """Crop, resize and rotation as one bilinear sample, which reads the turned crop's neighbourhood too."""
-    x, y = turned_places(cosine, sine)
+    x, y = turned_places(degrees)
     half, scale = SIZE / 2, CROP / SIZE
     grid = torch.stack([(scale * (x + half) + left[:, None, None]) / half - 1,
                         (scale * (y + half) + top[:, None, None]) / half - 1], -1)
@@ -146,12 +140,12 @@ def compiled(function: Callable) -> Callable:
 
 def chain_of(sample: Callable, how: Callable = lambda function: function) -> Callable:
     """The chain of four functions, on each of which `how` was called."""
-    prepare, sample, rows, columns = (how(f) for f in (prepared, sample, blurred_rows, blurred_columns))
+    weights_of, sample, rows, columns = (how(f) for f in (blur_weights, sample, blurred_rows, blurred_columns))
 
     def chain(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, degrees: torch.Tensor,
               sigma: torch.Tensor) -> torch.Tensor:
-        cosine, sine, weights = prepare(degrees, sigma)
-        return columns(rows(sample(images, top, left, cosine, sine), weights), weights)
+        weights = weights_of(sigma)
+        return columns(rows(sample(images, top, left, degrees), weights), weights)
 
     return chain
 
