@@ -103,8 +103,12 @@ public:
 };
 
 #if SLUICE_HAS_CUDA
-/// On a device: cuBLASLt, with a handle, a workspace and plans of its own. Belongs to the device that was current
-/// when it was made.
+/// On a device: cuBLASLt or, for products in TF32 of few rows or little work, a kernel of our own (products_tf32.hpp),
+/// with a handle, a workspace and plans of its own. Belongs to the device that was current when it was made.
+///
+/// Algorithms::measured takes memory for another set of the operands, and waits, while a shape is measured; it touches
+/// nothing of the caller's. A shape that comes first inside a capture cannot be: what the rule says then stands for the
+/// process. Measure while the device has nothing else to do.
 template <>
 class MatrixProducts<sluice::Cuda> {
 public:
@@ -115,7 +119,7 @@ public:
     MatrixProducts& operator=(MatrixProducts&&) noexcept;
     ~MatrixProducts();
 
-    /// As on the processor. `cublasLtMatmul` adds bias and ReLU where it can, a kernel of our own otherwise.
+    /// As on the processor. What goes with a product is part of the same kernel where that can be.
     void multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
                   Matrix<const float, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
                   const ProductOptions<sluice::Cuda>& options = {});

@@ -1,13 +1,12 @@
 #include <nn/products.hpp>
 
-#include <array>
 #include <map>
 #include <mutex>
 
 #include <nn/device.hpp>
 #include <nn/operators/elementwise.hpp>
 #include <nn/operators/sums.hpp>
-#include <nn/products_lt.hpp>
+#include <nn/products_measured.hpp>
 #include <sluice/memory/buffer.hpp>
 
 namespace nn {
@@ -18,92 +17,6 @@ using Cuda = sluice::Cuda;
 using StreamRef = sluice::CudaStreamRef;
 template <class T>
 using Buffer = sluice::DeviceBuffer<T, Cuda>;
-
-struct Plan {
-    ProductChoice choice;
-    LtPlan lt;
-};
-
-/// An event that takes the time.
-class TimingEvent {
-public:
-    TimingEvent() { SLUICE_CUDA_CHECK(cudaEventCreate(&native_)); }
-    TimingEvent(TimingEvent&&) = delete;
-    ~TimingEvent() { (void)cudaEventDestroy(native_); }
-
-    void record(StreamRef stream) { SLUICE_CUDA_CHECK(cudaEventRecord(native_, stream.native())); }
-    float milliseconds_since(const TimingEvent& begin) const {
-        float result = 0.0f;
-        SLUICE_CUDA_CHECK(cudaEventElapsedTime(&result, begin.native_, native_));
-        return result;
-    }
-
-private:
-    cudaEvent_t native_ = nullptr;
-};
-
-/// Lets this thread allocate while another one captures.
-class BesideCaptures {
-public:
-    BesideCaptures() { SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-    BesideCaptures(BesideCaptures&&) = delete;
-    ~BesideCaptures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
-
-private:
-    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
-/// The median time of `work(stream)` when nothing that it reads is in the cache.
-template <class Work>
-float cold_milliseconds(StreamRef stream, Buffer<unsigned char>& flush, const Work& work) {
-    TimingEvent begin;
-    TimingEvent end;
-    std::array<float, 5> times{};
-    work(stream);
-    for (float& time : times) {
-        sluice::fill_bytes(stream, flush, 0);
-        begin.record(stream);
-        work(stream);
-        end.record(stream);
-        stream.synchronize();
-        time = end.milliseconds_since(begin);
-    }
-    std::nth_element(times.begin(), times.begin() + 2, times.end());
-    return times[2];
-}
-
-/// The fastest of `choices`, each run by `run(stream, plan)`. Those that fail are passed over.
-template <class Run>
-ProductChoice fastest(const ProductKey& key, const std::vector<ProductChoice>& choices, const Run& run) {
-    const sluice::CudaStream stream;
-    Buffer<unsigned char> flush(std::size_t{128} << 20);
-    const ProductChoice* best = &choices.front();
-    float least = std::numeric_limits<float>::max();
-    for (const ProductChoice& choice : choices) {
-        Plan plan{choice, lt_plan(key, choice)};
-        try {
-            const float time = cold_milliseconds(stream.ref(), flush, [&](StreamRef on) { run(on, plan); });
-            if (time < least) {
-                least = time;
-                best = &choice;
-            }
-        } catch (const sluice::Error&) {
-            stream.synchronize();
-        }
-    }
-    return *best;
-}
-
-/// What was measured in this process, so that all objects of a device compute alike.
-struct MeasuredChoices {
-    std::mutex mutex;
-    std::map<std::pair<int, ProductKey>, ProductChoice> choices;
-
-    static MeasuredChoices& instance() {
-        static MeasuredChoices shared;
-        return shared;
-    }
-};
 
 } // namespace
 
@@ -122,20 +35,21 @@ public:
     /// The plan for `key`, made when it is asked for first. `try_out(use)` calls `use(run)` with what runs a plan on
     /// memory of its own.
     template <class TryOut>
-    Plan& plan(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
+    ProductPlan& plan(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
         const auto found = plans_.find(key);
         if (found != plans_.end())
             return found->second;
         const ProductChoice choice = algorithms_ == Algorithms::heuristic
                                          ? product_choices(handle_, key, 1).front()
                                          : measured(key, stream, try_out);
-        return plans_.emplace(key, Plan{choice, lt_plan(key, choice)}).first->second;
+        return plans_.emplace(key, ProductPlan{choice, lt_plan(key, choice)}).first->second;
     }
 
     /// Enqueues a product as planned, with all that goes with it.
     template <class T, class Out>
-    void run(StreamRef stream, Plan& plan, const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b,
-             const Matrix<Out, Cuda>& out, const ProductOptions<Cuda>& options) {
+    void run(StreamRef stream, ProductPlan& plan, const Matrix<const T, Cuda>& a,
+             const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
+             const ProductOptions<Cuda>& options) {
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
             if (plan.choice.cut) {
                 run_ours(stream, *plan.choice.cut, a, b, out, options);
@@ -224,7 +138,7 @@ private:
     Handle handle_;
     Buffer<unsigned char> workspace_;
     Buffer<unsigned> tickets_;
-    std::map<ProductKey, Plan> plans_;
+    std::map<ProductKey, ProductPlan> plans_;
 };
 
 MatrixProducts<sluice::Cuda>::MatrixProducts(Precision precision, Algorithms algorithms)
@@ -304,9 +218,9 @@ void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<c
                          .alignment_a = alignment_of(a.data()),
                          .alignment_b = alignment_of(b.data()),
                          .alignment_out = alignment_of(out.data())};
-    Plan& plan = plans_->plan(key, stream, [&](const auto& use) {
+    ProductPlan& plan = plans_->plan(key, stream, [&](const auto& use) {
         Scratch<T, Out> scratch(a, b, out, options);
-        use([&](StreamRef on, Plan& tried) {
+        use([&](StreamRef on, ProductPlan& tried) {
             plans_->run(on, tried, scratch.like_a(a), scratch.like_b(b), scratch.like_out(out),
                         scratch.options());
         });

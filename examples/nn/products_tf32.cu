@@ -53,7 +53,7 @@ void launch_form(sluice::CudaStreamRef stream, const Arguments& arguments, const
     if (cut.shared_sum && cut.rows == 32)
         return launch<Variant<form, 32, 16, 4, true>>(stream, arguments, cut);
     if (!cut.shared_sum && cut.rows == 32)
-        return launch<Variant<form, 32, 16, update ? 2 : 3, false>>(stream, arguments, cut);
+        return launch<Variant<form, 32, 16, 3, false>>(stream, arguments, cut);
     if constexpr (!update) {
         if (cut.shared_sum && cut.rows == 16)
             return launch<Variant<form, 16, 32, 3, true>>(stream, arguments, cut);
@@ -111,11 +111,16 @@ std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigne
     constexpr unsigned twice = 264;
     const unsigned fitting = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
     if (update) {
-        if (k <= 128)
+        const bool many_tiles = std::size_t{divided(n, columns)} * divided(m, 64) > twice;
+        if (k <= 32)
             add_own(32);
+        if (many_tiles)
+            add_shared(64, once);
         add_shared(32, once);
         add_shared(64, once);
         add_shared(64, twice);
+        if (k > 32 && k <= 128)
+            add_own(32);
         return cuts;
     }
     const unsigned few_steps = form == ProductForm::forward ? 128 : 64;
@@ -134,7 +139,15 @@ std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigne
     return cuts;
 }
 
-bool tf32_is_faster(ProductForm, unsigned m, unsigned n, unsigned k) { return m >= 1 && n >= 1 && k >= 1; }
+bool tf32_is_faster(ProductForm form, unsigned m, unsigned n, unsigned k) {
+    const bool update = form == ProductForm::weight_gradient;
+    // From there on the tensor cores' own asynchronous instructions, which this kernel does not use, count for more.
+    const double most_work = update ? 0x1p30 : 0x1p28;
+    // Few channels, or few rows: all reading and writing.
+    const double weights = static_cast<double>(n) * (update ? m : k);
+    const bool moves_more = weights <= 8192.0 || (update ? k : m) <= 32;
+    return moves_more || static_cast<double>(m) * n * k <= most_work;
+}
 
 std::size_t tf32_partial_sums(const Tf32Product& product, const Tf32Cut& cut) {
     // The sums of the columns, then those of each split.
