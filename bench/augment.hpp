@@ -10,7 +10,9 @@
 ///   What a chain must read is its crop.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -28,20 +30,29 @@ inline std::size_t numbers_in(augment::ImageShape shape) {
            static_cast<std::size_t>(shape.width);
 }
 
+/// Random bytes, the same again after 16 MiB.
+inline std::vector<std::uint8_t> random_bytes(std::size_t count) {
+    static const std::vector<std::uint32_t> words = [] {
+        std::vector<std::uint32_t> drawn(std::size_t{1} << 22);
+        sluice::CountedRandom random(sluice::RandomKey{.seed = 7});
+        for (std::uint32_t& word : drawn)
+            word = random.next_u32();
+        return drawn;
+    }();
+    std::vector<std::uint8_t> bytes(count);
+    const std::size_t period = 4 * words.size();
+    for (std::size_t at = 0; at < count; at += period)
+        std::memcpy(bytes.data() + at, words.data(), std::min(period, count - at));
+    return bytes;
+}
+
 /// Random images, and what parameters are drawn for.
 template <class B>
 struct ImageBatch {
     explicit ImageBatch(int images)
         : count(static_cast<std::size_t>(images)), bytes(count * numbers_in(image_shape)), ids(1) {
-        sluice::CountedRandom random(sluice::RandomKey{.seed = 7});
-        std::vector<std::uint8_t> host(bytes.size());
-        for (std::size_t i = 0; i < host.size(); i += 4) {
-            const std::uint32_t bits = random.next_u32();
-            for (std::size_t k = 0; k < 4; ++k)
-                host[i + k] = static_cast<std::uint8_t>(bits >> (8 * k));
-        }
         const sluice::BasicStream<B> stream;
-        sluice::copy_and_wait(stream.ref(), bytes, host);
+        sluice::copy_and_wait(stream.ref(), bytes, random_bytes(bytes.size()));
         sluice::copy_and_wait(stream.ref(), ids, std::vector<augment::SampleId>(1));
     }
     augment::Images<const std::uint8_t, B> images() const { return {bytes.span(), image_shape}; }

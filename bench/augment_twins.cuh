@@ -19,11 +19,7 @@ public:
     explicit CopyOfBytes(std::size_t moved) : bytes_(moved / 2) {
         CHECK(cudaMalloc(&from_, bytes_));
         CHECK(cudaMalloc(&to_, bytes_));
-        std::vector<std::uint32_t> words(bytes_ / 4 + 1);
-        sluice::CountedRandom random(sluice::RandomKey{.seed = 8});
-        for (std::uint32_t& word : words)
-            word = random.next_u32();
-        CHECK(cudaMemcpy(from_, words.data(), bytes_, cudaMemcpyHostToDevice));
+        CHECK(cudaMemcpy(from_, random_bytes(bytes_).data(), bytes_, cudaMemcpyHostToDevice));
     }
     CopyOfBytes(const CopyOfBytes&) = delete;
     CopyOfBytes& operator=(const CopyOfBytes&) = delete;
@@ -56,9 +52,11 @@ static __global__ void turned_by_hand(const std::uint8_t* images, const augment:
     const int y = static_cast<int>(blockIdx.x);
     const augment::SampleParameters sample = samples[blockIdx.y];
     const float middle = 0.5f * (size - 1);
-    float sine = 0.0f;
-    float cosine = 0.0f;
-    sincospif(sample.angle_degrees / 180.0f, &sine, &cosine);
+    __shared__ float sine;
+    __shared__ float cosine;
+    if (x == 0)
+        sincospif(sample.angle_degrees / 180.0f, &sine, &cosine);
+    __syncthreads();
     const float right = static_cast<float>(x) - middle;
     const float down = static_cast<float>(y) - middle;
     const float column = rintf(cosine * right - sine * down + middle);
@@ -96,14 +94,18 @@ static __global__ void blurred_by_hand(const float* in, const augment::SamplePar
     const int x = static_cast<int>(threadIdx.x);
     const int y = static_cast<int>(blockIdx.x);
     const std::size_t plane = static_cast<std::size_t>(blockIdx.y) * size * size;
-    const float sigma = samples[blockIdx.y / 3].sigma;
+    __shared__ float weights[2 * half + 1];
+    if (x <= 2 * half) {
+        const float distance = static_cast<float>(x - half) / samples[blockIdx.y / 3].sigma;
+        weights[x] = expf(-0.5f * distance * distance);
+    }
+    __syncthreads();
     const auto reflected = [](int i) { return i < 0 ? -i : (i < size ? i : 2 * (size - 1) - i); };
     float sum = 0.0f;
     float total = 0.0f;
 #pragma unroll
     for (int k = -half; k <= half; ++k) {
-        const float distance = static_cast<float>(k) / sigma;
-        const float weight = expf(-0.5f * distance * distance);
+        const float weight = weights[k + half];
         const int from = along_rows ? y * size + reflected(x + k) : reflected(y + k) * size + x;
         sum += weight * in[plane + static_cast<std::size_t>(from)];
         total += weight;

@@ -191,13 +191,13 @@ def captured(work: Work) -> Work:
 class Table:
     """Measures rates, prints them as they come, and keeps them."""
 
-    def __init__(self, seconds: float, only: Optional[str]) -> None:
+    def __init__(self, seconds: float, only: Optional[list[str]]) -> None:
         self.seconds, self.only = seconds, only
         self.runs: list[dict] = []
         self.left_out: list[dict] = []
 
     def wants(self, name: str) -> bool:
-        return self.only is None or self.only in name
+        return self.only is None or any(text in name for text in self.only)
 
     def line(self, part: str, name: str, batch: int, run: Callable[[int], object], steps: int = 0) -> None:
         """`run(steps)` is timed until the device is done, three times or more; by itself it finds how many steps fit."""
@@ -383,7 +383,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=("all", "operators", "processor", "training"), default="all")
     parser.add_argument("--batch", type=int, nargs="+", default=[32], help="one or more sizes")
-    parser.add_argument("--only", metavar="NAME", help="variants whose name contains NAME")
+    parser.add_argument("--only", metavar="NAME", nargs="+", help="variants whose name contains one of these")
     parser.add_argument("--chain", choices=("published", "compiled"), default="published",
                         help="what `serial` and `two-streams` augment with; compiled: `exact` in stages")
     parser.add_argument("--workers", type=int, default=8, help="processes of the loader")
