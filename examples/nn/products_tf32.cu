@@ -112,14 +112,16 @@ std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigne
     const unsigned fitting = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
     if (update) {
         const bool many_tiles = std::size_t{divided(n, columns)} * divided(m, 64) > twice;
-        if (k <= 32)
+        // Weights beyond the cache's size are worth reading before all else, whatever the multiplications lose by it.
+        const bool beyond_cache = std::size_t{m} * n > (std::size_t{1} << 22);
+        if (k <= 32 || (k <= 128 && beyond_cache))
             add_own(32);
         if (many_tiles)
             add_shared(64, once);
         add_shared(32, once);
         add_shared(64, once);
         add_shared(64, twice);
-        if (k > 32 && k <= 128)
+        if (k > 32 && k <= 128 && !beyond_cache)
             add_own(32);
         return cuts;
     }
