@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <nn/encoder.hpp>
+#include <nn/operators/classifier_head.hpp>
 #include <nn/operators/loss.hpp>
 #include <sluice/graph/device_scalar.hpp>
 
@@ -72,6 +73,8 @@ private:
     template <class T>
     void predict_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
                      sluice::DeviceSpan<std::uint8_t, B> predictions);
+    void train_head(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> labels,
+                    sluice::DeviceSpan<float, B> loss);
     template <class T>
     std::size_t forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
     Matrix<float, B> features(std::size_t images, sluice::DeviceBuffer<float, B>& buffer) {
@@ -91,6 +94,7 @@ private:
     sluice::DeviceBuffer<float, B> logits_;
     sluice::DeviceBuffer<float, B> losses_;
     sluice::DeviceBuffer<double, B> scratch_;
+    sluice::DeviceBuffer<float, B> parts_; // of the logits
     sluice::DeviceScalar<float, B> rate_;
     sluice::DeviceBuffer<float, B> factors_{2}; // of the latest step
 };
@@ -99,12 +103,14 @@ private:
 
 template <sluice::Backend B>
 Classifier<B>::Classifier(Encoder<B>& encoder, const ClassifierOptions& options)
-    : options_(options), encoder_(&encoder), products_(encoder.options().precision),
+    : options_(options), encoder_(&encoder),
+      products_(encoder.options().precision, encoder.options().algorithms),
       head_(LayerShape::linear(encoder.options().channels.back(), options.classes, encoder.feature_pixels()),
             layer_key(options.seed, random_operation, 0)),
       features_(encoder.options().batch * encoder.features_size()), features_gradient_(features_.size()),
       logits_(encoder.options().batch * options.classes), losses_(encoder.options().batch),
       scratch_(std::max(head_.scratch_size(logits_.size()), sum_scratch(losses_.size(), 1))),
+      parts_(has_classifier_head<B> ? classifier_scratch(encoder.options().batch, options.classes) : 0),
       rate_(options.learning_rate) {
     if (options.classes > 256) {
         throw sluice::Error("classifier: " + std::to_string(options.classes) +
@@ -131,15 +137,36 @@ void Classifier<B>::step_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
         throw sluice::Error("classifier: step needs an encoder made trainable");
     require_size("classifier: elements of the loss", loss.size(), 1);
     require_size("classifier: labels", labels.size(), images.size() / encoder_->image_size());
-    const std::size_t count = forward(stream, images);
-    const auto losses = losses_.span().first(count);
+    const std::size_t count =
+        images_in("classifier", images.size(), encoder_->image_size(), encoder_->options().batch);
+    encoder_->forward(stream, images, features(count, features_).span());
+    descent_factors(stream, rate_.span(), factors_);
+    train_head(stream, labels, loss);
+    encoder_->backward(stream, features(count, features_gradient_).span(), rate_.span());
+}
+
+/// Forward and back through the head, which takes its step.
+template <sluice::Backend B>
+void Classifier<B>::train_head(sluice::BasicStreamRef<B> stream,
+                               sluice::DeviceSpan<const std::uint8_t, B> labels,
+                               sluice::DeviceSpan<float, B> loss) {
+    const std::size_t count = labels.size();
+    const Matrix<const float, B> in = features(count, features_);
+    const Matrix<float, B> in_gradient = features(count, features_gradient_);
+    if constexpr (has_classifier_head<B>) {
+        if (offers_classifier_head(options_.classes)) {
+            classifier_step(stream, in, labels, factors_, head_.weights(), head_.bias(), in_gradient, loss,
+                            parts_.span().first(classifier_scratch(count, options_.classes)));
+            return;
+        }
+    }
     const Matrix<float, B> gradient = logits(count);
+    const auto losses = losses_.span().first(count);
+    head_.forward(stream, products_, in, gradient, false);
     softmax_cross_entropy(stream, gradient, labels, {}, gradient, losses);
     mean(stream, losses, loss, scratch_);
-    head_.input_gradient(stream, products_, gradient, features(count, features_gradient_));
-    descent_factors(stream, rate_.span(), factors_);
-    head_.update(stream, products_, features(count, features_), gradient, factors_, scratch_);
-    encoder_->backward(stream, features(count, features_gradient_).span(), rate_.span());
+    head_.input_gradient(stream, products_, gradient, in_gradient);
+    head_.update(stream, products_, in, gradient, factors_, scratch_);
 }
 
 template <sluice::Backend B>

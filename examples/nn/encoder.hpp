@@ -31,6 +31,7 @@ struct EncoderOptions {
     bool trainable = false;                ///< true: keeps what `backward` needs, in more memory
     Precision precision = Precision::tf32; ///< of the products on a device
     std::uint64_t seed = 0;                ///< of the first weights
+    Algorithms algorithms = Algorithms::heuristic; ///< of the products on a device
 };
 
 /// A 1×1 convolution, then 2×2 convolutions of stride 2; a ReLU after each but the last.
@@ -82,7 +83,7 @@ private:
 
     /// The stream of updates. Its products need workspace of their own.
     struct Updates {
-        explicit Updates(Precision precision) : products(precision) {}
+        Updates(Precision precision, Algorithms algorithms) : products(precision, algorithms) {}
 
         sluice::BasicStream<B> stream;
         MatrixProducts<B> products;
@@ -141,7 +142,7 @@ inline EncoderOptions checked(const EncoderOptions& options) {
 template <sluice::Backend B>
 Encoder<B>::Encoder(const EncoderOptions& options)
     : options_(detail::checked(options)), order_(options.height, options.width, options.channels.size() - 1),
-      raster_of_row_(to_device<B>(order_.raster_of_row())), products_(options.precision),
+      raster_of_row_(to_device<B>(order_.raster_of_row())), products_(options.precision, options.algorithms),
       thin_(offers_thin_layers()) {
     const std::size_t layers = options_.channels.size();
     layers_.reserve(layers);
@@ -167,7 +168,7 @@ Encoder<B>::Encoder(const EncoderOptions& options)
         gradients_.emplace_back(level == 0 ? 0 : maps_[level].size());
     scratch_ = sluice::DeviceBuffer<double, B>(scratch);
     factors_ = sluice::DeviceBuffer<float, B>(2);
-    updates_ = std::make_unique<Updates>(options_.precision);
+    updates_ = std::make_unique<Updates>(options_.precision, options_.algorithms);
     if constexpr (has_thin_encoder<B>) {
         if (thin_)
             thin_scratch_ = sluice::DeviceBuffer<float, B>(thin_backward_scratch());
@@ -221,9 +222,9 @@ void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
         rows_from_images(stream, images, raster_of_row_, options_.image_scale, map(0));
     }
     for (; level + 1 < layers_.size(); ++level)
-        layers_[level].forward(stream, products_, map(level), map(level + 1), true);
+        layers_[level].forward(stream, products_, map(level), map(level + 1), true, true);
     const Matrix<float, B> last{features, count * feature_pixels(), options_.channels.back()};
-    layers_.back().forward(stream, products_, map(layers_.size() - 1), last, false);
+    layers_.back().forward(stream, products_, map(layers_.size() - 1), last, false, true);
 }
 
 template <sluice::Backend B>
@@ -275,7 +276,7 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
             // The thin layers' kernel applies its ReLU itself.
             const bool thin_next = thin_ && level == 2;
             layers_[level].input_gradient(stream, products_, out, gradient,
-                                          thin_next ? sluice::DeviceSpan<const float, B>{} : in.span());
+                                          thin_next ? sluice::DeviceSpan<const float, B>{} : in.span(), true);
         }
         updates_->ready.record(stream);
         updates_->stream.wait(updates_->ready);
