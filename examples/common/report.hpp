@@ -14,7 +14,7 @@
 namespace examples {
 
 /// A further value under a name of its own.
-using ReportValue = std::variant<bool, std::int64_t, double, std::string>;
+using ReportValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
 using ReportValues = std::vector<std::pair<std::string, ReportValue>>;
 
 /// What one schedule gave.

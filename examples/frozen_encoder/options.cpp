@@ -34,12 +34,33 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_written_file(app, "--save-encoder", options.save_encoder,
                                "write the encoder to a safetensors file");
     examples::add_written_file(
+        app, "--save-start", options.save_start,
+        "write both networks' first weights and the synthetic batches to a safetensors file");
+    examples::add_number(app, "--image", options.image, 1, 1 << 15,
+                         "pixels of a synthetic image's side (default: 256)");
+    examples::add_number(app, "--depth", options.depth, 1, 8, "halvings of a synthetic image (default: 8)");
+    app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
+    examples::add_written_file(
         app, "--picture", options.picture,
         "write held-out images, labels and predictions side by side, as PNG (needs --data DIR)");
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;
     examples::require_data_for_picture(options, options.picture);
+    if (!options.synthetic()) {
+        for (const char* name : {"--image", "--depth", "--save-start"}) {
+            if (app.count(name) > 0)
+                throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
+        }
+    }
+    const int blocks = 1 << options.depth;
+    if (options.image % blocks != 0) {
+        throw examples::BadInput("--image: expected a multiple of " + std::to_string(blocks) +
+                                 ", so that the side can "
+                                 "be halved --depth " +
+                                 std::to_string(options.depth) + " times, not " +
+                                 std::to_string(options.image));
+    }
     return std::nullopt;
 }
 

@@ -17,7 +17,11 @@ struct Options : examples::CommonOptions {
     std::string load_encoder; ///< a safetensors file to take the encoder from; empty for none
     std::string save_encoder; ///< where to write the encoder; empty for nowhere
     std::string picture;      ///< where to write predictions as PNG; empty for nowhere
+    std::string save_start;   ///< where to write the first weights and the batches; empty for nowhere
     int workers = 1;          ///< threads that fill batches
+    int image = 256;          ///< pixels of a synthetic image's side
+    int depth = 8;            ///< halvings of a synthetic image
+    bool losses = false;      ///< whether the report holds the losses of all steps
 };
 
 /// Reads the command line into `options`. Returns an exit code when the program is to end at once.

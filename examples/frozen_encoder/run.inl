@@ -1,14 +1,20 @@
 // The body of run.hpp, for the files that make it for one backend each.
 #pragma once
 
+#include <algorithm>
 #include <iomanip>
 #include <memory>
+#include <new>
+#include <optional>
 #include <ostream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <common/bad_input.hpp>
 #include <common/training.hpp>
+#include <frozen_encoder/device_memory.hpp>
 #include <frozen_encoder/evaluate.hpp>
 #include <frozen_encoder/pretrain.hpp>
 #include <frozen_encoder/run.hpp>
@@ -53,12 +59,11 @@ inline std::vector<nn::NamedTensor> scaled(std::vector<nn::NamedTensor> tensors,
     return tensors;
 }
 
-} // namespace detail
-
 template <sluice::Backend B>
-examples::Report run(const Options& options, std::ostream& out) {
+examples::Report run_in_memory(const Options& options, std::ostream& out) {
+    const std::optional<std::size_t> taken_before = device_memory_taken<B>();
     std::unique_ptr<DigitWorkload> digits;
-    std::unique_ptr<Workload> synthetic;
+    std::unique_ptr<SyntheticWorkload> synthetic;
     if (options.synthetic()) {
         synthetic = std::make_unique<SyntheticWorkload>(options);
     } else {
@@ -80,7 +85,7 @@ examples::Report run(const Options& options, std::ostream& out) {
 
     // The encoder, frozen from here on.
     sluice::BasicStream<B> stream;
-    nn::Encoder<B> encoder = detail::make_encoder<B>(plan, options);
+    nn::Encoder<B> encoder = make_encoder<B>(plan, options);
     if (!options.load_encoder.empty()) {
         try {
             encoder.load(stream, read_weights(options.load_encoder));
@@ -101,17 +106,34 @@ examples::Report run(const Options& options, std::ostream& out) {
         write_weights(encoder.weights(stream), options.save_encoder);
 
     // The decoder, from the same first weights each time.
-    nn::Decoder<B> decoder = detail::make_decoder<B>(plan, options);
+    nn::Decoder<B> decoder = make_decoder<B>(plan, options);
     const std::vector<nn::NamedTensor> first_weights =
-        detail::scaled(decoder.weights(stream), plan.first_weight_gain);
+        scaled(decoder.weights(stream), plan.first_weight_gain);
+    if (synthetic)
+        synthetic->draw();
+    if (!options.save_start.empty())
+        write_start(workload, encoder.weights(stream), first_weights, options.save_start);
     examples::TrainingRuns runs;
+    std::size_t memory = 0;
     for (const sluice::Schedule schedule : options.schedules) {
         decoder.load(stream, first_weights);
-        const examples::Training training = train(workload, encoder, decoder, schedule, options.workers);
-        runs.add(schedule, training, plan.steps, decoder.weights(stream));
+        const MeasuredTraining training = train(workload, encoder, decoder, schedule, options.workers);
+        examples::RunResult& result = runs.add(schedule, training, plan.steps, decoder.weights(stream));
+        if (training.memory_taken) {
+            const std::size_t taken =
+                *training.memory_taken - std::min(*training.memory_taken, *taken_before);
+            result.extra.emplace_back("device_bytes", static_cast<std::int64_t>(taken));
+            memory = std::max(memory, taken);
+        }
+        if (options.losses) {
+            result.extra.emplace_back("losses",
+                                      std::vector<double>(training.losses.begin(), training.losses.end()));
+        }
     }
     report.runs = runs.runs();
     examples::print_table(report, out);
+    if (taken_before)
+        out << "peak device memory: " << memory / 1'000'000 << " MB more than before" << std::endl;
 
     if (digits) {
         const Evaluation evaluation = evaluate(*digits, encoder, decoder);
@@ -127,6 +149,27 @@ examples::Report run(const Options& options, std::ostream& out) {
         }
     }
     return report;
+}
+
+} // namespace detail
+
+template <sluice::Backend B>
+examples::Report run(const Options& options, std::ostream& out) {
+    std::string reason;
+    try {
+        return detail::run_in_memory<B>(options, out);
+    } catch (const sluice::Error& error) {
+        if (error.name() != "cudaErrorMemoryAllocation" &&
+            !std::string_view(error.what()).starts_with("out of memory"))
+            throw;
+        reason = error.what();
+    } catch (const std::bad_alloc&) {
+        reason = "out of memory on the host";
+    } catch (const std::length_error&) {
+        reason = "out of memory on the host";
+    }
+    throw examples::BadInput("--batch: expected a batch that fits into memory, not " +
+                             std::to_string(options.batch.value_or(8)) + " images (" + reason + ")");
 }
 
 } // namespace frozen_encoder

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <common/training.hpp>
+#include <frozen_encoder/device_memory.hpp>
 #include <frozen_encoder/workload.hpp>
 #include <nn/decoder.hpp>
 #include <nn/encoder.hpp>
@@ -22,12 +24,25 @@ struct Batch {
     sluice::PinnedBuffer<std::uint8_t, B> images;
     sluice::PinnedBuffer<std::uint8_t, B> labels;
     sluice::PinnedBuffer<float, B> rate;
+    std::optional<std::size_t> content; ///< of the workload's distinct batches, the one that is here
 
     explicit Batch(const Plan& plan)
         : images(plan.batch * plan.image_bytes()), labels(plan.batch * plan.label_bytes()), rate(1) {}
 };
 
-/// What the encoder hands to the decoder.
+/// The same on the device, where the encoder reads it.
+template <sluice::Backend B>
+struct DeviceBatch {
+    sluice::DeviceBuffer<std::uint8_t, B> images;
+    sluice::DeviceBuffer<std::uint8_t, B> labels;
+    sluice::DeviceBuffer<float, B> rate;
+
+    explicit DeviceBatch(const Plan& plan)
+        : images(plan.batch * plan.image_bytes()), labels(plan.batch * plan.label_bytes()), rate(1) {}
+};
+
+/// What the encoder hands to the decoder. The labels come along, since by then the next batch but one lies where these
+/// were.
 template <sluice::Backend B>
 struct Features {
     sluice::DeviceBuffer<float, B> values;
@@ -38,27 +53,47 @@ struct Features {
         : values(plan.batch * features_size), labels(plan.batch * plan.label_bytes()), rate(1) {}
 };
 
-/// Trains `decoder` from its present weights on the workload's batches, in order.
+/// Writes batch `index` of the workload to `out`, unless it is there already.
 template <sluice::Backend B>
-examples::Training train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>& decoder,
-                         sluice::Schedule schedule, int workers) {
+void fill(const Workload& workload, std::size_t index, Batch<B>& out) {
+    const Plan& plan = workload.plan();
+    out.rate[0] = plan.rate_at(index);
+    const std::size_t content = plan.distinct > 0 ? index % plan.distinct : index;
+    if (out.content == content)
+        return;
+    workload.fill(index, {out.images.data(), out.images.size()}, {out.labels.data(), out.labels.size()});
+    out.content = content;
+}
+
+/// What `train` gives: the training, and how much of the device's memory was taken while it ran.
+struct MeasuredTraining : examples::Training {
+    std::optional<std::size_t> memory_taken;
+};
+
+/// Trains `decoder` from its present weights on the workload's batches, in order. While batch N trains it, batch N+1 is
+/// encoded and batch N+2 copied to the device, as far as `schedule` allows.
+template <sluice::Backend B>
+MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>& decoder,
+                       sluice::Schedule schedule, int workers) {
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const Plan& plan = workload.plan();
     const std::size_t steps = plan.warmup + plan.steps;
 
-    examples::Training training;
+    MeasuredTraining training;
     training.losses.reserve(steps);
     sluice::Readback<float, B> losses{
         1, [&](std::size_t, std::span<const float> loss) { training.losses.push_back(loss[0]); }};
 
-    sluice::DeviceBuffer<std::uint8_t, B> images(plan.batch * plan.image_bytes());
-
-    sluice::Stage encode{"encode", [&](StreamRef stream, const Batch<B>& in, Features<B>& out) {
-                             copy(stream, images, in.images);
+    sluice::Stage upload{"copy", [&](StreamRef stream, const Batch<B>& in, DeviceBatch<B>& out) {
+                             copy(stream, out.images, in.images);
                              copy(stream, out.labels, in.labels);
                              copy(stream, out.rate, in.rate);
-                             encoder.forward(stream, images, out.values);
+                         }};
+    sluice::Stage encode{"encode", [&](StreamRef stream, DeviceBatch<B>& in, Features<B>& out) {
+                             copy(stream, out.labels, in.labels);
+                             copy(stream, out.rate, in.rate);
+                             encoder.forward(stream, in.images, out.values);
                          }};
     sluice::Stage train{"train", [&](StreamRef stream, Features<B>& in, Loss& loss) {
                             decoder.step(stream, in.values, in.labels, in.rate, loss);
@@ -67,21 +102,23 @@ examples::Training train(const Workload& workload, nn::Encoder<B>& encoder, nn::
     sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); },
                          sluice::StageOptions<B>{.graphed = false}};
 
-    sluice::Pipeline pipeline{sluice::Stages{encode, train, report},
-                              sluice::Slots{[&](int) { return Features<B>(plan, encoder.features_size()); },
+    sluice::Pipeline pipeline{sluice::Stages{upload, encode, train, report},
+                              sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
+                                            [&](int) { return Features<B>(plan, encoder.features_size()); },
                                             [](int) { return Loss(1); }},
                               {.schedule = schedule}};
-    sluice::Source source{
-        [&](int) { return Batch<B>(plan); },
-        [&](std::size_t index, Batch<B>& out) {
-            workload.fill(index, {out.images.data(), out.images.size()},
-                          {out.labels.data(), out.labels.size()});
-            out.rate[0] = plan.rate_at(index);
-        },
-        sluice::SourceOptions<B>{.workers = workers, .slots = workers + 3, .batches = steps}};
+    // Where batches come round again, each slot holds the same one each time, and is filled once.
+    int slots = workers + 3;
+    if (plan.distinct > 0)
+        slots += static_cast<int>((plan.distinct - static_cast<std::size_t>(slots) % plan.distinct) %
+                                  plan.distinct);
+    sluice::Source source{[&](int) { return Batch<B>(plan); },
+                          [&](std::size_t index, Batch<B>& out) { fill(workload, index, out); },
+                          sluice::SourceOptions<B>{.workers = workers, .slots = slots, .batches = steps}};
 
     training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
     losses.finish();
+    training.memory_taken = device_memory_taken<B>();
     return training;
 }
 

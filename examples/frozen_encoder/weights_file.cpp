@@ -1,15 +1,32 @@
 #include <frozen_encoder/weights_file.hpp>
 
+#include <string>
+#include <utility>
+
 #include <common/safetensors.hpp>
 
 namespace frozen_encoder {
+namespace {
+
+void add(examples::Safetensors& content, const std::string& prefix,
+         std::span<const nn::NamedTensor> tensors) {
+    for (const nn::NamedTensor& tensor : tensors) {
+        content.tensors.emplace(
+            prefix + tensor.name,
+            examples::Tensor::of<float>(tensor.shape, std::span<const float>(tensor.values)));
+    }
+}
+
+void add(examples::Safetensors& content, const std::string& name, std::vector<std::size_t> shape,
+         std::span<const std::uint8_t> bytes) {
+    content.tensors.emplace(name, examples::Tensor::of<std::uint8_t>(std::move(shape), bytes));
+}
+
+} // namespace
 
 void write_weights(std::span<const nn::NamedTensor> tensors, const std::filesystem::path& path) {
     examples::Safetensors content;
-    for (const nn::NamedTensor& tensor : tensors) {
-        content.tensors.emplace(
-            tensor.name, examples::Tensor::of<float>(tensor.shape, std::span<const float>(tensor.values)));
-    }
+    add(content, "", tensors);
     examples::write_safetensors(content, path);
 }
 
@@ -19,6 +36,22 @@ std::vector<nn::NamedTensor> read_weights(const std::filesystem::path& path) {
     for (const auto& [name, tensor] : content.tensors)
         tensors.push_back({name, tensor.shape, tensor.as<float>()});
     return tensors;
+}
+
+void write_start(const Workload& workload, std::span<const nn::NamedTensor> encoder,
+                 std::span<const nn::NamedTensor> decoder, const std::filesystem::path& path) {
+    const Plan& plan = workload.plan();
+    examples::Safetensors content;
+    add(content, "encoder.", encoder);
+    add(content, "decoder.", decoder);
+    std::vector<std::uint8_t> images(plan.batch * plan.image_bytes());
+    std::vector<std::uint8_t> labels(plan.batch * plan.label_bytes());
+    for (std::size_t batch = 0; batch < plan.distinct; ++batch) {
+        workload.fill(batch, images, labels);
+        add(content, "images." + std::to_string(batch), {plan.batch, 3, plan.height, plan.width}, images);
+        add(content, "labels." + std::to_string(batch), {plan.batch, plan.height, plan.width}, labels);
+    }
+    examples::write_safetensors(content, path);
 }
 
 } // namespace frozen_encoder

@@ -1,11 +1,12 @@
 /// \file
-/// Network weights in safetensors files, laid out as PyTorch does.
+/// Networks' weights, and a run's beginning, in safetensors files, laid out as PyTorch does.
 #pragma once
 
 #include <filesystem>
 #include <span>
 #include <vector>
 
+#include <frozen_encoder/workload.hpp>
 #include <nn/layer_shape.hpp>
 
 namespace frozen_encoder {
@@ -15,5 +16,11 @@ void write_weights(std::span<const nn::NamedTensor> tensors, const std::filesyst
 
 /// Reads all tensors of a file. Throws `examples::BadInput`, naming the file, when it cannot be used.
 std::vector<nn::NamedTensor> read_weights(const std::filesystem::path& path);
+
+/// Writes what a run starts from, for another program to start from the same: `encoder.` and `decoder.` before the
+/// tensors' names, and the workload's distinct batches as `images.0`, `labels.0`, `images.1` … in bytes. Throws as
+/// `write_weights` does.
+void write_start(const Workload& workload, std::span<const nn::NamedTensor> encoder,
+                 std::span<const nn::NamedTensor> decoder, const std::filesystem::path& path);
 
 } // namespace frozen_encoder

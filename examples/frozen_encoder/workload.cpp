@@ -16,22 +16,26 @@ constexpr std::uint32_t held_out_epoch = 1;
 
 } // namespace
 
-SyntheticWorkload::SyntheticWorkload(const Options& options) {
-    plan_.height = plan_.width = 256;
-    plan_.channels = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+SyntheticWorkload::SyntheticWorkload(const Options& options) : seed_(options.seed) {
+    plan_.height = plan_.width = static_cast<std::size_t>(options.image);
+    for (int halvings = 0; halvings <= options.depth; ++halvings)
+        plan_.channels.push_back(std::size_t{16} << halvings);
     plan_.classes = 10;
     plan_.image_scale = 1.0f;
     plan_.learning_rate = 1e-3f;
     plan_.batch = static_cast<std::size_t>(options.batch.value_or(8));
     plan_.steps = static_cast<std::size_t>(options.steps.value_or(100));
     plan_.warmup = static_cast<std::size_t>(options.warmup.value_or(10));
+    plan_.distinct = pool;
+}
 
+void SyntheticWorkload::draw() {
     images_.resize(pool * plan_.batch * plan_.image_bytes());
     labels_.resize(pool * plan_.batch * plan_.label_bytes());
     const auto draw = [&](std::vector<std::uint8_t>& bytes, std::uint16_t purpose, std::uint32_t bound) {
         constexpr std::size_t chunk = 4096; // numbers of one key, far fewer than a key holds
         for (std::size_t begin = 0; begin < bytes.size(); begin += chunk) {
-            sluice::CountedRandom random({.seed = options.seed, .sample = begin, .operation = purpose});
+            sluice::CountedRandom random({.seed = seed_, .sample = begin, .operation = purpose});
             const std::size_t end = std::min(begin + chunk, bytes.size());
             for (std::size_t i = begin; i < end; ++i)
                 bytes[i] = static_cast<std::uint8_t>(random.below(bound));

@@ -26,6 +26,7 @@ struct Plan {
     std::size_t batch = 0;             ///< images in a batch
     std::size_t steps = 0;             ///< timed steps
     std::size_t warmup = 0;            ///< steps before them
+    std::size_t distinct = 0;          ///< batch i is batch i + distinct again; 0: no batch comes twice
 
     /// The decoder's learning rate at step `step`, warm-up included.
     float rate_at(std::size_t step) const {
@@ -50,12 +51,15 @@ public:
                       std::span<std::uint8_t> labels) const = 0;
 };
 
-/// The published workload: random images of 3×256×256 and random labels of 10 classes, eight halvings, batch 8,
-/// learning rate 1e-3. A few batches are drawn beforehand and come round again, so that drawing them costs nothing
+/// The published workload, unless the options say otherwise: random images of 3×256×256 and random labels of 10
+/// classes, eight halvings, batch 8, learning rate 1e-3. A few batches are drawn beforehand and come round again, so that drawing them costs nothing
 /// while the steps are timed.
 class SyntheticWorkload : public Workload {
 public:
     explicit SyntheticWorkload(const Options& options);
+
+    /// Draws the batches. Apart from the constructor, since it takes long where batches are large, perhaps too large.
+    void draw();
 
     const Plan& plan() const override { return plan_; }
     void fill(std::size_t index, std::span<std::uint8_t> images,
@@ -64,6 +68,7 @@ public:
 private:
     static constexpr std::size_t pool = 4;
 
+    std::uint64_t seed_;
     Plan plan_;
     std::vector<std::uint8_t> images_;
     std::vector<std::uint8_t> labels_;

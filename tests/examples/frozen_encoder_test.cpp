@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include <common/safetensors.hpp>
 
 #include "program.hpp"
 
@@ -76,6 +79,32 @@ TEST_CASE("frozen_encoder runs the published workload") {
     CHECK(report.at("runs")[0].at("loss_first").get<double>() == doctest::Approx(2.303).epsilon(0.02));
 }
 
+TEST_CASE("frozen_encoder writes what a run starts from, and all its losses") {
+    const ScratchFolder scratch;
+    const std::string start = (scratch.path() / "start").string();
+    const Outcome outcome = program.run(
+        " --data synthetic --image 16 --depth 3 --batch 2 --steps 5 --warmup 1 --losses --save-start " +
+        start);
+    INFO(outcome.errors);
+    REQUIRE(outcome.code == 0);
+    for (const nlohmann::json& run : outcome.report.at("runs")) {
+        REQUIRE(run.at("losses").size() == 6);
+        CHECK(run.at("losses")[0] == run.at("loss_first"));
+        CHECK(run.at("losses")[5] == run.at("loss_last"));
+        CHECK(run.at("identical_to_serial") == true);
+        CHECK(run.contains("device_bytes") == (std::string(BACKEND) == "cuda"));
+    }
+    const examples::Safetensors content = examples::read_safetensors(start);
+    CHECK(content.names("encoder.").size() == 8); // 1×1 and three halvings, weights and biases
+    CHECK(content.names("decoder.").size() == 8); // three doublings and 3×3
+    CHECK(content.at("encoder.0.weight").shape == std::vector<std::size_t>{16, 3, 1, 1});
+    CHECK(content.at("decoder.0.weight").shape == std::vector<std::size_t>{128, 64, 2, 2});
+    CHECK(content.names("images.").size() == 4);
+    CHECK(content.at("images.3").shape == std::vector<std::size_t>{2, 3, 16, 16});
+    CHECK(content.at("labels.0").shape == std::vector<std::size_t>{2, 16, 16});
+    CHECK(content.at("images.0").bytes != content.at("images.1").bytes);
+}
+
 TEST_CASE("frozen_encoder says in one line what is wrong") {
     const ScratchFolder scratch;
     program.check_refused(" --batch 0", "--batch");
@@ -86,6 +115,11 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --load-encoder " + (scratch.path() / "none").string() + " --batch 1", "none");
     program.check_refused(" --load-encoder ''", "--load-encoder: expected a file");
     program.check_refused(" --precision half", "tf32 or float32");
+    program.check_refused(" --image 100", "--image: expected a multiple of 256");
+    program.check_refused(" --image 12 --depth 3", "--image: expected a multiple of 8");
+    program.check_refused(digits + " --image 48", "--image: is for synthetic data");
+    program.check_refused(" --image 2048 --depth 1 --batch 65536 --steps 1",
+                          "--batch: expected a batch that fits into memory, not 65536 images");
 }
 
 } // namespace examples_frozen_encoder
