@@ -69,6 +69,6 @@ TEST_CASE("a machine without devices has none, and says so") {
     CHECK(Cuda::counts().streams.created == 0);
 }
 
-#endif
-
 } // namespace backend_cuda_error
+
+#endif
