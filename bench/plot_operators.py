@@ -1,9 +1,10 @@
-"""Draws what augmentation costs on a GPU, and prints it as tables: each operator's bytes per second as a fraction of a
+r"""Draws what augmentation costs on a GPU, and prints it as tables: each operator's bytes per second as a fraction of a
 copy's, and the published chain beside PyTorch's.
 
     augment --benchmark_filter=cuda/ --benchmark_out=bench.json
     python3 bench/pytorch/augment.py --part operators --batch 32 256 --json pytorch.json
-    python3 bench/plot_operators.py bench.json pytorch.json docs/results/augment.svg > docs/results/augment.md
+    python3 bench/plot_operators.py bench.json pytorch.json docs/results/augment_operators.svg \
+        > docs/results/augment_operators.md
 
 Needs matplotlib.
 """
@@ -40,7 +41,8 @@ def read(path):
 def medians(report, path):
     """{(batch, operator, beside): {counter: median}} of the program `augment`."""
     found = {}
-    for run in report.get("benchmarks", []):
+    # As they were registered: they are run in a shuffled order.
+    for run in sorted(report.get("benchmarks", []), key=lambda run: run["family_index"]):
         match = re.match(r"cuda/batch:(\d+)/(\w+)/beside_(\w+)", run["name"])
         if match and run.get("run_type") == "iteration":
             key = (int(match[1]), match[2], match[3])
@@ -79,7 +81,8 @@ def print_tables(found, operators, lines, batches, device):
     print("# Augmentation on a GPU\n")
     print(f"Written by `bench/plot_operators.py` from one run of `augment` and of `bench/pytorch/augment.py` on one {device}: "
           "images of 3 × 256 × 256 bytes to float, parameters drawn for each sample. \"Of a copy\": a copy within device "
-          "memory that moves as many bytes took that part of the operator's time.\n")
+          "memory that moves as many bytes took that part of the operator's time; what 32 images become fits in the cache, "
+          "for the copy too.\n")
     rows = []
     for operator in operators:
         row = [f"`{operator}`"]
