@@ -45,29 +45,17 @@ struct ThinStage {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int to = place(4 * i + lane / 8, lane % 8);
-            copy_16_bytes(shared_address(gradient + to), rows + 32 * i + lane, true);
-            copy_16_bytes(shared_address(map + to), map_rows + 32 * i + lane, true);
+            copy_16_bytes(shared_address(gradient + to), rows + 32 * i + lane);
+            copy_16_bytes(shared_address(map + to), map_rows + 32 * i + lane);
         }
-        if (!images.aligned) {
-            for (int i = lane; i < 3 * 64; i += 32)
-                pixels[i / 64 * channel + i % 64] =
-                    from[i / 64 * images.size + i % 64 / 8 * images.width + i % 8];
-        } else if constexpr (sizeof(Pixel) == 1) {
 #pragma unroll
-            for (int i = lane; i < 3 * 16; i += 32) {
-                copy_4_bytes(shared_address(pixels + i / 16 * channel + i % 16 * 4),
+        for (int i = lane; i < 3 * 16; i += 32) {
+            images.copy_four(pixels + i / 16 * channel + i % 16 * 4,
                              from + i / 16 * images.size + i % 16 / 2 * images.width + i % 2 * 4);
-            }
-        } else {
-#pragma unroll
-            for (int i = lane; i < 3 * 16; i += 32) {
-                copy_16_bytes(shared_address(pixels + i / 16 * channel + i % 16 * 4),
-                              from + i / 16 * images.size + i % 16 / 2 * images.width + i % 2 * 4, true);
-            }
         }
     }
 
-    /// Applies the ReLU to the gradient that this lane has fetched, adds it to the bias's and rounds it.
+    /// Applies the ReLU to the gradient that this lane has fetched, and adds it to the bias's.
     __device__ void mask(float4& bias, int lane) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -82,15 +70,20 @@ struct ThinStage {
             bias.y += four.y;
             bias.z += four.z;
             bias.w += four.w;
-            reinterpret_cast<uint4*>(gradient)[at] =
-                make_uint4(to_tf32(four.x), to_tf32(four.y), to_tf32(four.z), to_tf32(four.w));
+            gradient[at] = four;
         }
     }
-    __device__ uint4 rounded(int row, int four) const {
+    __device__ uint4 operand(int row, int four) const {
         return reinterpret_cast<const uint4*>(gradient)[place(row, four)];
     }
     __device__ float4 four_pixels(int of_channel, int y, int x) const {
-        return detail::four_pixels(pixels + of_channel * channel + y * line + x, true);
+        const Pixel* const from = pixels + of_channel * channel + y * line + x;
+        if constexpr (sizeof(Pixel) == 1) {
+            const uchar4 bytes = *reinterpret_cast<const uchar4*>(from);
+            return make_float4(bytes.x, bytes.y, bytes.z, bytes.w);
+        } else {
+            return *reinterpret_cast<const float4*>(from);
+        }
     }
 };
 
@@ -125,7 +118,8 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
         const float* const from =
             layer1 + (i / 128 * 16 + i % 32 / 4) * 32 + channel_of(i / 32 % 4, 2 * (i % 4));
         weights1[i] =
-            make_uint4(to_tf32(from[0]), to_tf32(from[8 * 32]), to_tf32(from[1]), to_tf32(from[8 * 32 + 1]));
+            make_uint4(to_tf32(truncation_gain * from[0]), to_tf32(truncation_gain * from[8 * 32]),
+                       to_tf32(truncation_gain * from[1]), to_tf32(truncation_gain * from[8 * 32 + 1]));
     }
     const std::uint32_t weights0[2] = {t < 3 ? to_tf32(scale * layer0[t * 16 + g]) : 0u,
                                        t < 3 ? to_tf32(scale * layer0[t * 16 + g + 8]) : 0u};
@@ -153,21 +147,21 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
         for (int line = 0; line < 2; ++line) {
             const float4 four = stage.four_pixels(min(t, 2), g / 4 * 4 + g % 2 * 2 + line, g / 2 % 2 * 4);
             // The fourth channel has no weights, but nothing times infinity would be something.
-            pixels[0][2 * line] = t < 3 ? to_tf32(four.x) : 0u;
-            pixels[0][2 * line + 1] = t < 3 ? to_tf32(four.y) : 0u;
-            pixels[1][2 * line] = t < 3 ? to_tf32(four.z) : 0u;
-            pixels[1][2 * line + 1] = t < 3 ? to_tf32(four.w) : 0u;
+            pixels[0][2 * line] = t < 3 ? images.operand(four.x) : 0u;
+            pixels[0][2 * line + 1] = t < 3 ? images.operand(four.y) : 0u;
+            pixels[1][2 * line] = t < 3 ? images.operand(four.z) : 0u;
+            pixels[1][2 * line + 1] = t < 3 ? images.operand(four.w) : 0u;
         }
         // Rows 4 t to 4 t + 3 are 4×4 pixels; their first two are columns 2 t of either half.
         std::uint32_t across[2][4][2]; // of a half; pixel; column 2 t or 2 t + 1
 #pragma unroll
         for (int line = 0; line < 4; ++line) {
             const float4 four = stage.four_pixels(min(g, 2), t / 2 * 4 + line, t % 2 * 4);
-            const std::uint32_t other = g == 3 ? to_tf32(1.0f) : 0u; // for the bias
-            across[0][line % 2 * 2][line / 2] = g < 3 ? to_tf32(four.x) : other;
-            across[0][line % 2 * 2 + 1][line / 2] = g < 3 ? to_tf32(four.y) : other;
-            across[1][line % 2 * 2][line / 2] = g < 3 ? to_tf32(four.z) : other;
-            across[1][line % 2 * 2 + 1][line / 2] = g < 3 ? to_tf32(four.w) : other;
+            const std::uint32_t other = g == 3 ? truncated(1.0f) : 0u; // for the bias
+            across[0][line % 2 * 2][line / 2] = g < 3 ? truncated(four.x) : other;
+            across[0][line % 2 * 2 + 1][line / 2] = g < 3 ? truncated(four.y) : other;
+            across[1][line % 2 * 2][line / 2] = g < 3 ? truncated(four.z) : other;
+            across[1][line % 2 * 2 + 1][line / 2] = g < 3 ? truncated(four.w) : other;
         }
         uint4 down[2][2]; // the gradient of row 2 g + h: channels 16 i + 4 t and on
         uint4 side[2][2]; // of row 4 t + 2 i + h: channels 4 g and on
@@ -175,8 +169,8 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
         for (int half = 0; half < 2; ++half) {
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                down[half][i] = stage.rounded(2 * g + half, 4 * i + t);
-                side[half][i] = stage.rounded(4 * t + 2 * i + half, g);
+                down[half][i] = stage.operand(2 * g + half, 4 * i + t);
+                side[half][i] = stage.operand(4 * t + 2 * i + half, g);
             }
         }
         __syncwarp(); // before the stage is filled anew
@@ -198,16 +192,17 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
             for (int half = 0; half < 2; ++half) {
                 float value[4] = {bias0[0], bias0[0], bias0[1], bias0[1]};
                 multiply_add_tf32(value, weights0[0], weights0[1], pixels[half][pixel]);
-                const std::uint32_t operand[4] = {tf32_relu(value[0]), tf32_relu(value[2]),
-                                                  tf32_relu(value[1]), tf32_relu(value[3])};
+                const std::uint32_t operand[4] = {
+                    truncated(greater_of(value[0], 0.0f)), truncated(greater_of(value[2], 0.0f)),
+                    truncated(greater_of(value[1], 0.0f)), truncated(greater_of(value[3], 0.0f))};
                 multiply_add_tf32(to_weights1[pixel][0], operand, side[half][0].x, side[half][1].x);
                 multiply_add_tf32(to_weights1[pixel][1], operand, side[half][0].y, side[half][1].y);
                 multiply_add_tf32(to_weights1[pixel][2], operand, side[half][0].z, side[half][1].z);
                 multiply_add_tf32(to_weights1[pixel][3], operand, side[half][0].w, side[half][1].w);
-                const std::uint32_t masked[4] = {value[0] > 0.0f ? to_tf32(back[half][0]) : 0u,
-                                                 value[2] > 0.0f ? to_tf32(back[half][2]) : 0u,
-                                                 value[1] > 0.0f ? to_tf32(back[half][1]) : 0u,
-                                                 value[3] > 0.0f ? to_tf32(back[half][3]) : 0u};
+                const std::uint32_t masked[4] = {value[0] > 0.0f ? truncated(back[half][0]) : 0u,
+                                                 value[2] > 0.0f ? truncated(back[half][2]) : 0u,
+                                                 value[1] > 0.0f ? truncated(back[half][1]) : 0u,
+                                                 value[3] > 0.0f ? truncated(back[half][3]) : 0u};
                 multiply_add_tf32(to_weights0, masked, across[half][pixel][0], across[half][pixel][1]);
             }
         }
@@ -260,6 +255,7 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
 
 constexpr int update_slices = 32;
 constexpr int update_places = 32;
+constexpr unsigned update_parts = 16; // of a thread; more than enough for 132 multiprocessors
 
 /// Adds up the blocks' parts, always in the same order, and takes the step.
 __global__ void __launch_bounds__(update_slices* update_places)
@@ -271,8 +267,18 @@ __global__ void __launch_bounds__(update_slices* update_places)
     const int place = static_cast<int>(blockIdx.x) * update_places + column;
     double sum = 0.0;
     if (place < ThinGradients::size) {
-#pragma unroll 8
-        for (unsigned part = static_cast<unsigned>(slice); part < parts; part += update_slices)
+        // All of a thread's parts are under way at once.
+        float mine[update_parts];
+#pragma unroll
+        for (unsigned i = 0; i < update_parts; ++i) {
+            const unsigned part = i * update_slices + static_cast<unsigned>(slice);
+            mine[i] = part < parts ? partial[part * ThinGradients::size + place] : 0.0f;
+        }
+#pragma unroll
+        for (unsigned i = 0; i < update_parts; ++i)
+            sum += static_cast<double>(mine[i]);
+        for (unsigned part = update_parts * update_slices + static_cast<unsigned>(slice); part < parts;
+             part += update_slices)
             sum += static_cast<double>(partial[part * ThinGradients::size + place]);
     }
     slices[slice][column] = sum;
@@ -285,6 +291,12 @@ __global__ void __launch_bounds__(update_slices* update_places)
                       : place < ThinGradients::weights0 ? bias1 + (place - ThinGradients::bias1)
                       : place < ThinGradients::bias0    ? layer0 + (place - ThinGradients::weights0)
                                                         : bias0 + (place - ThinGradients::bias0);
+    // Both factors of the products that gave these sums were truncated, or one of them.
+    constexpr double gain = truncation_gain;
+    if (place < ThinGradients::bias1)
+        sum *= gain * gain;
+    if (place >= ThinGradients::weights0)
+        sum *= gain;
     if (place >= ThinGradients::weights0 && place < ThinGradients::bias0)
         sum *= static_cast<double>(scale);
     *to = static_cast<float>(static_cast<double>(factors[1]) * static_cast<double>(*to) +
