@@ -284,6 +284,11 @@ def loaded(batch: int, workers: int) -> Iterator[tuple[torch.Tensor, torch.Tenso
     return batches
 
 
+def rounds(workers: int) -> int:
+    """Steps to be timed of a loader, whose workers are done at about the same time: whole rounds of them."""
+    return 2 * max(workers, 1)
+
+
 def measure_processor(table: Table, batch: int, workers: int) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -294,7 +299,7 @@ def measure_processor(table: Table, batch: int, workers: int) -> None:
     name = f"{workers} workers"
     if table.wants(name):
         batches = loaded(batch, workers)
-        table.line("processor", name, batch, repeated(lambda: next(batches)))
+        table.line("processor", name, batch, repeated(lambda: next(batches)), rounds(workers))
 
 
 class Training:
@@ -376,7 +381,7 @@ def measure_training(table: Table, batch: int, workers: int, chain: str) -> None
             images, labels = next(batches)
             training.train(images.to("cuda", non_blocking=True), labels.to("cuda", non_blocking=True))
 
-        table.line("training", "workers", batch, repeated(step))
+        table.line("training", "workers", batch, repeated(step), rounds(workers))
 
 
 def main() -> None:
