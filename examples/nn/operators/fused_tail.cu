@@ -15,33 +15,39 @@ TailPlan checked_plan(const char* what, const TailShape& shape,
                       const TailWeights<const float, sluice::Cuda>& weights,
                       const Matrix<const float, sluice::Cuda>& in, std::size_t labels, std::size_t blocks) {
     const std::size_t classes = weights.last.columns();
+    // Text is made where something is wrong only: steps allocate nothing.
     const auto name = [what](const char* rest) { return std::string(what) + ": " + rest; };
     if (!offers_fused_tail(in.columns(), weights.up.columns() / 4, classes) || weights.up.rows() != 32 ||
-        weights.last.rows() != 9 * 16) {
+        weights.last.rows() != 9 * 16) [[unlikely]] {
         throw sluice::Error(name("no kernel takes maps of ") + std::to_string(in.columns()) +
                             " channels, weights of " + std::to_string(weights.up.rows()) + " rows and " +
                             std::to_string(weights.up.columns()) + " columns and of " +
                             std::to_string(weights.last.rows()) + " rows and " + std::to_string(classes) +
                             " columns");
     }
-    const std::size_t side = std::size_t{1} << shape.levels;
+    const std::size_t side = std::size_t{1} << std::min<std::size_t>(shape.levels, 17);
     if (shape.levels < 1 || shape.levels > 16 || shape.height % side != 0 || shape.width % side != 0 ||
-        shape.height == 0 || shape.width == 0 || shape.height > 1u << 16 || shape.width > 1u << 16) {
+        shape.height == 0 || shape.width == 0 || shape.height > 1u << 16 || shape.width > 1u << 16)
+        [[unlikely]] {
         throw sluice::Error(name("images of ") + std::to_string(shape.height) + " x " +
                             std::to_string(shape.width) + " pixels in an order of " +
                             std::to_string(shape.levels) +
                             " levels; expected sides up to 2^16 that the order halves, at least once");
     }
     const std::size_t pixels = shape.images * shape.height * shape.width;
-    require_size(name("elements of the bias of the transposed convolution").c_str(), weights.up_bias.size(),
-                 64);
-    require_size(name("elements of the last bias").c_str(), weights.last_bias.size(), classes);
-    require_size(name("rows of the map").c_str(), in.rows(), pixels / 4);
-    require_size(name("labels or predictions").c_str(), labels, pixels);
+    const auto require = [&](const char* rest, std::size_t actual, std::size_t expected) {
+        if (actual != expected) [[unlikely]]
+            require_size(name(rest).c_str(), actual, expected);
+    };
+    require("elements of the bias of the transposed convolution", weights.up_bias.size(), 64);
+    require("elements of the last bias", weights.last_bias.size(), classes);
+    require("rows of the map", in.rows(), pixels / 4);
+    require("labels or predictions", labels, pixels);
 
     const std::size_t tiles_x = (shape.width + detail::tail_core_x - 1) / detail::tail_core_x;
     const std::size_t tiles = tiles_x * ((shape.height + detail::tail_core_y - 1) / detail::tail_core_y);
-    if (blocks == 0 || tiles * shape.images > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    if (blocks == 0 || tiles * shape.images > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+        [[unlikely]] {
         throw sluice::Error(name("") + std::to_string(tiles * shape.images) + " tiles for " +
                             std::to_string(blocks) + " blocks; expected 1 to 2^31 - 1 and at least 1");
     }

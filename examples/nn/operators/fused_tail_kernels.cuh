@@ -355,6 +355,9 @@ __global__ void __launch_bounds__(tail_threads, 1) tail_kernel(TailPlan plan) {
     fetch_tail_in(plan, TailTile(plan, blockIdx.x), memory.in[0]);
     commit_copies();
     load_tail_weights(memory, plan);
+    // One column beyond the map meets slopes of 0, and so has to be a number.
+    for (int i = static_cast<int>(threadIdx.x); i < 20 * 16; i += tail_threads)
+        memory.map[(i / 16 * tail_map_width + 34) * 16 + i % 16] = 0.0f;
     wait_for_copies<0>();
     __syncthreads();
 
