@@ -19,8 +19,8 @@ ChosenChain choose_published(augment::ImageShape shape) {
 }
 
 ChosenChain choose_digits(augment::ImageShape shape) {
-    const int height = shape.height * 7 / 8;
-    const int width = shape.width * 7 / 8;
+    const int height = shape.height * 15 / 16;
+    const int width = shape.width * 15 / 16;
     augment::ParameterRanges ranges;
     ranges.angle_degrees = {-12.0f, 12.0f};
     ranges.sigma = {0.1f, 0.8f};

@@ -31,7 +31,7 @@ inline int workers_for(const Options& options, Place place) {
 template <sluice::Backend B>
 Amount amount_for(const Options& options, int batch) {
     constexpr bool on_host = std::is_same_v<B, sluice::Host>;
-    const int steps = options.synthetic() ? (on_host ? 5 : 300) : 3000;
+    const int steps = options.synthetic() ? (on_host ? 5 : 300) : (on_host ? 2000 : 3000);
     int warmup = 0;
     for (const Place place : options.places)
         warmup = std::max(warmup, steps_until_captured(workers_for(options, place)));
@@ -76,7 +76,14 @@ public:
           classifier_(
               encoder_,
               {.classes = plan().classes, .learning_rate = plan().learning_rate, .seed = options.seed}),
-          first_weights_(classifier_.weights(stream_)) {}
+          first_weights_(classifier_.weights(stream_)) {
+        for (nn::NamedTensor& tensor : first_weights_) {
+            if (!tensor.name.ends_with(".weight"))
+                continue;
+            for (float& value : tensor.values)
+                value *= plan().first_weight_gain;
+        }
+    }
 
     void run() {
         for (const Place place : options_.places)

@@ -66,6 +66,8 @@ DigitWorkload::DigitWorkload(const Options& options, const Amount& amount) : see
     plan_.channels = {16, 32, 64, 128, 256};
     plan_.learning_rate = 0.1f;
     plan_.last_rate = 0.01f;
+    // Without momentum, first weights as small as PyTorch's leave the network on a plateau for hundreds of steps.
+    plan_.first_weight_gain = 1.5f;
     plan_.amount = amount;
     training_ = compose(digits.train, training_epoch);
     held_out_ = compose(digits.test, held_out_epoch);
@@ -73,7 +75,7 @@ DigitWorkload::DigitWorkload(const Options& options, const Amount& amount) : see
 
 DigitWorkload::Canvases DigitWorkload::compose(const examples::IdxSplit& split, std::uint32_t epoch) const {
     const examples::CanvasSpec canvas{
-        .height = plan_.height, .width = plan_.width, .cell = plan_.height, .digit = 24, .presence = 1.0f};
+        .height = plan_.height, .width = plan_.width, .cell = plan_.height, .digit = 28, .presence = 1.0f};
     Canvases canvases;
     canvases.labels.resize(split.labels.values.size());
     canvases.images.resize(canvases.labels.size() * plan_.image_bytes());

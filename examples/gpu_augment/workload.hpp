@@ -27,8 +27,9 @@ struct Plan {
     std::size_t width = 0;             ///< pixels of an image
     std::vector<std::size_t> channels; ///< of the encoder's layers, from the 1×1 convolution on
     std::size_t classes = examples::digit_classes;
-    float learning_rate = 0.0f; ///< at the first step
-    float last_rate = 0.0f;     ///< at the last step
+    float learning_rate = 0.0f;     ///< at the first step
+    float last_rate = 0.0f;         ///< at the last step
+    float first_weight_gain = 1.0f; ///< of the first weights over PyTorch's
     Amount amount;
 
     /// The learning rate at step `step`, warm-up included. It falls twice, late, and so seldom because no work may be
