@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include <nn/operators/thin_kernels.cuh>
-#include <nn/operators/thin_launch.hpp>
+#include <nn/operators/thin_launch.cuh>
 
 namespace nn {
 namespace {
@@ -121,9 +121,8 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
             make_uint4(to_tf32(truncation_gain * from[0]), to_tf32(truncation_gain * from[8 * 32]),
                        to_tf32(truncation_gain * from[1]), to_tf32(truncation_gain * from[8 * 32 + 1]));
     }
-    const std::uint32_t weights0[2] = {t < 3 ? to_tf32(scale * layer0[t * 16 + g]) : 0u,
-                                       t < 3 ? to_tf32(scale * layer0[t * 16 + g + 8]) : 0u};
-    const float bias0[2] = {bias[g], bias[g + 8]};
+    const std::uint32_t weights0[2] = {first_weight(layer0, bias, scale, t, g),
+                                       first_weight(layer0, bias, scale, t, g + 8)};
     __syncthreads();
 
     float to_weights1[4][4][4] = {}; // of a pixel; of channels 4 c + i
@@ -146,11 +145,10 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
 #pragma unroll
         for (int line = 0; line < 2; ++line) {
             const float4 four = stage.four_pixels(min(t, 2), g / 4 * 4 + g % 2 * 2 + line, g / 2 % 2 * 4);
-            // The fourth channel has no weights, but nothing times infinity would be something.
-            pixels[0][2 * line] = t < 3 ? images.operand(four.x) : 0u;
-            pixels[0][2 * line + 1] = t < 3 ? images.operand(four.y) : 0u;
-            pixels[1][2 * line] = t < 3 ? images.operand(four.z) : 0u;
-            pixels[1][2 * line + 1] = t < 3 ? images.operand(four.w) : 0u;
+            pixels[0][2 * line] = truncated(t < 3 ? four.x : 1.0f);
+            pixels[0][2 * line + 1] = truncated(t < 3 ? four.y : 1.0f);
+            pixels[1][2 * line] = truncated(t < 3 ? four.z : 1.0f);
+            pixels[1][2 * line + 1] = truncated(t < 3 ? four.w : 1.0f);
         }
         // Rows 4 t to 4 t + 3 are 4×4 pixels; their first two are columns 2 t of either half.
         std::uint32_t across[2][4][2]; // of a half; pixel; column 2 t or 2 t + 1
@@ -190,7 +188,7 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
             }
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                float value[4] = {bias0[0], bias0[0], bias0[1], bias0[1]};
+                float value[4] = {};
                 multiply_add_tf32(value, weights0[0], weights0[1], pixels[half][pixel]);
                 const std::uint32_t operand[4] = {
                     truncated(greater_of(value[0], 0.0f)), truncated(greater_of(value[2], 0.0f)),

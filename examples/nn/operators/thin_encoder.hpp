@@ -6,8 +6,8 @@
 /// map of 32 only where it is wanted. Backward: one kernel for the first two of these layers, which computes the map of
 /// 16 channels anew from the images, and one that adds up and updates.
 ///
-/// Maps have their rows in the order of PixelOrder, of which `raster_of_row` is the table. The factors of products are
-/// rounded to TF32, sums are float32. The same bits in every run on the same kind of machine.
+/// Maps have their rows in the order of PixelOrder, of which `raster_of_row` is the table. Factors of products are
+/// rounded or cut to TF32, sums are float32. The same bits in every run on the same kind of machine.
 #pragma once
 
 #include <cstddef>

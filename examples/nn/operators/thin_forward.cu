@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include <nn/operators/thin_kernels.cuh>
-#include <nn/operators/thin_launch.hpp>
+#include <nn/operators/thin_launch.cuh>
 
 namespace nn {
 namespace {
@@ -102,15 +102,11 @@ __global__ void __launch_bounds__(forward_threads, 2)
     const int lane = thread % 32;
     const int g = lane / 4;
     const int t = lane % 4;
-    // The 1×1 convolution: a step of four channels, of which an image has three.
+    // The 1×1 convolution: a step of four channels, of which the image has three; the fourth is 1, for the bias.
     std::uint32_t weights0[2];
-    float bias0[2][2];
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-        weights0[n] = t < 3 ? to_tf32(layers.scale * layers.weights[0][t * 16 + channel_of(n, g)]) : 0u;
-        bias0[n][0] = layers.bias[0][channel_of(n, 2 * t)];
-        bias0[n][1] = layers.bias[0][channel_of(n, 2 * t + 1)];
-    }
+    for (int n = 0; n < 2; ++n)
+        weights0[n] = first_weight(layers.weights[0], layers.bias[0], layers.scale, t, channel_of(n, g));
     __syncthreads();
 
     for (int turn = 0; tile * 16 < rows; tile += warps, turn ^= 1) {
@@ -138,9 +134,8 @@ __global__ void __launch_bounds__(forward_threads, 2)
 #pragma unroll
                 for (int line = 0; line < 2; ++line) {
                     const float2 two = stage.two(min(t, 2), g + 8 * half, j / 2 * 2 + line, j % 2 * 2);
-                    // The fourth channel has no weights, but nothing times infinity would be something.
-                    pixels[half][2 * line] = t < 3 ? images.operand(two.x) : 0u;
-                    pixels[half][2 * line + 1] = t < 3 ? images.operand(two.y) : 0u;
+                    pixels[half][2 * line] = truncated(t < 3 ? two.x : 1.0f);
+                    pixels[half][2 * line + 1] = truncated(t < 3 ? two.y : 1.0f);
                 }
             }
             float sums1[4][4];
@@ -156,7 +151,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
             for (int pixel = 0; pixel < 4; ++pixel) {
 #pragma unroll
                 for (int n = 0; n < 2; ++n) {
-                    float sums0[4] = {bias0[n][0], bias0[n][1], bias0[n][0], bias0[n][1]};
+                    float sums0[4] = {};
                     multiply_add_tf32(sums0, pixels[0][pixel], pixels[1][pixel], weights0[n]);
                     relu(sums0);
                     std::uint32_t operand[4];

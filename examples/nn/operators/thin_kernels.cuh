@@ -73,7 +73,14 @@ struct PackedWeights {
     }
 };
 
-/// The images, as the kernels take them.
+/// What a 1×1 convolution from three channels to 16 multiplies channel `input` with; the fourth, which is 1, is the
+/// bias's.
+__device__ inline std::uint32_t first_weight(const float* weights, const float* bias, float scale, int input,
+                                             int output) {
+    return to_tf32(input < 3 ? scale * weights[input * 16 + output] : bias[output]);
+}
+
+/// The images, as the kernels take them. Bytes are exact in TF32.
 template <class Pixel>
 struct ThinImages {
     const Pixel* pixels;
@@ -106,11 +113,6 @@ struct ThinImages {
         } else {
             copy_16_bytes(shared_address(to), from);
         }
-    }
-
-    /// A pixel as operand of the matrix units. Bytes are exact in TF32.
-    static __device__ std::uint32_t operand(float pixel) {
-        return sizeof(Pixel) == 1 ? truncated(pixel) : to_tf32(pixel);
     }
 };
 
