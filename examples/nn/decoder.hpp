@@ -11,6 +11,7 @@
 
 #include <nn/convolution_3x3.hpp>
 #include <nn/decoder_tail.hpp>
+#include <nn/delayed_layer.hpp>
 #include <nn/encoder.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/device_scalar.hpp>
@@ -37,7 +38,8 @@ struct DecoderOptions {
 /// objects are independent. All memory is allocated at the start, for `batch` images: later calls only enqueue.
 ///
 /// A step forks: once a layer's gradient has gone further down, its weights are updated on a second stream of the
-/// decoder's own, beside the gradients of the layers below. The caller's stream waits for both.
+/// decoder's own, beside the gradients of the layers below. The caller's stream waits for both. The first layer's step
+/// may wait until the next one (see DelayedSteps); to the caller that shows in nothing.
 template <sluice::Backend B>
 class Decoder {
 public:
@@ -73,7 +75,7 @@ public:
 
     /// The weights, named and laid out as PyTorch does for `Sequential(ConvTranspose2d, ReLU, …, Conv2d)`. Waits for
     /// `stream`.
-    std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream) const;
+    std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream);
 
     /// Takes the weights from among `tensors`. Waits for `stream`. Throws `sluice::Error` at the first that is
     /// missing or of another shape.
@@ -92,6 +94,12 @@ private:
         const std::size_t rows = rows_of(images, level);
         const std::size_t columns = options_.channels[level];
         return {buffer.span().first(rows * columns), rows, columns};
+    }
+    /// The gradient of the map after `level` doublings.
+    Matrix<float, B> gradient(std::size_t images, std::size_t level) {
+        if (level == 1 && delayed_.in_use())
+            return delayed_.gradient(rows_of(images, 0)).with_columns(options_.channels[1]);
+        return sized(gradients_[level - 1], images, level);
     }
     /// What goes into layer `level`: the features or a map.
     Matrix<const float, B> input(sluice::DeviceSpan<const float, B> features, std::size_t images,
@@ -113,6 +121,7 @@ private:
     MatrixProducts<B> products_;
     std::vector<Layer<B>> layers_; // all but the tail's
     DecoderTail<B> tail_;
+    DelayedSteps<B> delayed_;                          // of the first layer
     std::vector<sluice::DeviceBuffer<float, B>> maps_; // after each of these
     std::vector<sluice::DeviceBuffer<float, B>>
         gradients_; // likewise: updates read them while others are written
@@ -172,7 +181,12 @@ Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
             layer_key(options.seed, random_operation, i));
         const std::size_t size = rows_of(options.batch, i + 1) * options.channels[i + 1];
         maps_.emplace_back(size);
-        gradients_.emplace_back(size);
+        if (i == 0 && DelayedSteps<B>::offered(rows_of(options.batch, 0))) {
+            delayed_ = DelayedSteps<B>(layers_[0].shape(), rows_of(options.batch, 0));
+            gradients_.emplace_back();
+        } else {
+            gradients_.emplace_back(size);
+        }
         scratch = std::max(scratch, layers_[i].scratch_size(size));
     }
     scratch_ = sluice::DeviceBuffer<double, B>(std::max(scratch, tail_.scratch_size()));
@@ -191,8 +205,12 @@ template <sluice::Backend B>
 void Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                          std::size_t images) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-        layers_[i].forward(stream, products_, input(features, images, i), sized(maps_[i], images, i + 1),
-                           true);
+        const Matrix<const float, B> in = input(features, images, i);
+        const Matrix<float, B> out = sized(maps_[i], images, i + 1);
+        if (i == 0 && delayed_.in_use())
+            delayed_.forward(stream, layers_[0], in, out);
+        else
+            layers_[i].forward(stream, products_, in, out, true);
     }
 }
 
@@ -209,10 +227,10 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     factors_known_.record(side_);
     forward(stream, features, images);
     stream.wait(factors_known_);
-    sluice::DeviceSpan<float, B> gradient;
+    sluice::DeviceSpan<float, B> of_map;
     if (!layers_.empty())
-        gradient = sized(gradients_.back(), images, layers_.size()).span();
-    tail_.gradients(stream, products_, input(features, images, layers_.size()), labels, gradient, factors_,
+        of_map = gradient(images, layers_.size()).span();
+    tail_.gradients(stream, products_, input(features, images, layers_.size()), labels, of_map, factors_,
                     loss, scratch_);
     backward(stream, features, images, loss);
 }
@@ -224,20 +242,27 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<c
     may_update_[last].record(stream);
     side_.wait(may_update_[last]);
     tail_.update(side_, side_products_, input(features, images, last), factors_, loss, side_scratch_);
+    if (delayed_.in_use())
+        delayed_.keep(side_, input(features, images, 0), factors_);
     for (std::size_t i = last; i-- > 1;) {
-        const Matrix<float, B> gradient = sized(gradients_[i], images, i + 1);
+        const Matrix<float, B> of_out = gradient(images, i + 1);
         const Matrix<const float, B> in = input(features, images, i);
         // With the weights that went forward, and so before their update.
-        layers_[i].input_gradient(stream, products_, gradient, sized(gradients_[i - 1], images, i),
-                                  in.span());
+        layers_[i].input_gradient(stream, products_, of_out, gradient(images, i), in.span());
         may_update_[i].record(stream);
         side_.wait(may_update_[i]);
-        layers_[i].update(side_, side_products_, in, gradient, factors_, side_scratch_);
+        // The last to come is the longest.
+        if (i == 1 && delayed_.in_use())
+            layers_[i].update(stream, products_, in, of_out, factors_, scratch_);
+        else
+            layers_[i].update(side_, side_products_, in, of_out, factors_, side_scratch_);
     }
-    if (last > 0) {
-        // Nobody asks for the gradient of the features: what made them is frozen.
-        layers_[0].update(stream, products_, input(features, images, 0), sized(gradients_[0], images, 1),
-                          factors_, scratch_);
+    // Nobody asks for the gradient of the features: what made them is frozen.
+    if (delayed_.in_use()) {
+        update_bias(side_.ref(), gradient(images, 1), layers_[0].bias(), factors_, side_scratch_);
+    } else if (last > 0) {
+        layers_[0].update(stream, products_, input(features, images, 0), gradient(images, 1), factors_,
+                          scratch_);
     }
     updated_.record(side_);
     stream.wait(updated_);
@@ -248,11 +273,15 @@ void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
                          sluice::DeviceSpan<std::uint8_t, B> predictions) {
     const std::size_t images = checked_images(features, predictions.size());
     forward(stream, features, images);
+    if (delayed_.in_use())
+        delayed_.forget(stream); // taken within the product
     tail_.predict(stream, products_, input(features, images, layers_.size()), predictions);
 }
 
 template <sluice::Backend B>
-std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) const {
+std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) {
+    if (delayed_.in_use())
+        delayed_.settle(stream, layers_[0]);
     std::vector<NamedTensor> tensors;
     for (std::size_t i = 0; i < layers_.size(); ++i)
         layers_[i].save(stream, std::to_string(2 * i), tensors);
@@ -264,6 +293,8 @@ template <sluice::Backend B>
 void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
     for (std::size_t i = 0; i < layers_.size(); ++i)
         layers_[i].load(stream, std::to_string(2 * i), tensors);
+    if (delayed_.in_use())
+        delayed_.forget(stream);
     tail_.load(stream, 2 * layers_.size(), tensors);
 }
 

@@ -96,4 +96,42 @@ TEST_CASE(
         CHECK(weights[i].values == others[i].values);
 }
 
+TEST_CASE("decoder: a step that waits for the next one is the same step, for batches of any size") {
+    NN_TEST_RANDOM(random);
+    nn::DecoderOptions options{.height = 4,
+                               .width = 4,
+                               .channels = {48, 20, 12},
+                               .classes = 5,
+                               .batch = 4,
+                               .learning_rate = 0.5f,
+                               .precision = nn::Precision::float32,
+                               .seed = random.seed()};
+    nn::Decoder<B> few(options);
+    options.batch = 40; // too many rows to wait
+    nn::Decoder<B> many(options);
+    const Stream stream;
+    const std::vector<std::size_t> batches{3, 1, 4, 2};
+    Buffer<float> losses[] = {poisoned<float>(stream, 4), poisoned<float>(stream, 4)};
+    for (std::size_t s = 0; s < batches.size(); ++s) {
+        const Buffer<float> features = device(random.numbers(batches[s] * few.features_size()));
+        const Buffer<std::uint8_t> labels = device(random.bytes(batches[s] * few.labels_size(), 5));
+        few.step(stream, features, labels, losses[0].span().subspan(s, 1));
+        many.step(stream, features, labels, losses[1].span().subspan(s, 1));
+        Buffer<std::uint8_t> predictions = poisoned<std::uint8_t>(stream, labels.size());
+        if (s == 1)
+            few.predict(stream, features, predictions);
+        if (s == 2)
+            (void)few.weights(stream);
+        stream.synchronize();
+    }
+    CHECK(relative_error(host(stream, losses[0]), host(stream, losses[1])) <= 1e-4);
+    const auto weights = few.weights(stream);
+    const auto others = many.weights(stream);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        CHECK(relative_error(weights[i].values, others[i].values) <= 1e-4);
+    few.load(stream, others);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        CHECK(few.weights(stream)[i].values == others[i].values);
+}
+
 } // namespace nn_decoder
