@@ -35,7 +35,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         "With --data DIR it learns to name handwritten digits, with and without augmentation."};
     examples::add_common_options(app, options,
                                  {.batch = "32; 64 on digits; 4 on the processor",
-                                  .steps = "300, on digits 3,000; on the processor 5, on digits 2,000",
+                                  .steps = "300; on digits 3,000; on random images on the processor 5",
                                   .warmup = "enough for each slot to have been captured"});
     examples::add_option(
         app, "--augment", "none|cpu|device|all",
