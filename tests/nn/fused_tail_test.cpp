@@ -287,6 +287,12 @@ TEST_CASE("fused tail: what does not fit is refused in one sentence") {
               nn::predict_tail(stream.ref(), wrong.shape, run.const_weights(data),
                                matrix(run.in, data.pixels() / 4, inputs), run.predictions, 2);
           }) == "predict_tail: rows of the map: 8 were given, expected 16");
+    Buffer<float> shifted(run.in.size() + 1);
+    CHECK(error_of([&] {
+              nn::predict_tail(stream.ref(), data.shape, run.const_weights(data),
+                               {shifted.span().subspan(1, run.in.size()), data.pixels() / 4, inputs},
+                               run.predictions, 2);
+          }) == "predict_tail: the map begins at an address that is no multiple of 16 bytes");
     run.blocks = 0;
     CHECK(error_of([&] { run.predict(stream, data); }) ==
           "predict_tail: 1 tiles for 0 blocks; expected 1 to 2^31 - 1 and at least 1");

@@ -43,6 +43,8 @@ TailPlan checked_plan(const char* what, const TailShape& shape,
     require("elements of the last bias", weights.last_bias.size(), classes);
     require("rows of the map", in.rows(), pixels / 4);
     require("labels or predictions", labels, pixels);
+    if (reinterpret_cast<std::uintptr_t>(in.data()) % 16 != 0) [[unlikely]]
+        throw sluice::Error(name("the map begins at an address that is no multiple of 16 bytes"));
 
     const std::size_t tiles_x = (shape.width + detail::tail_core_x - 1) / detail::tail_core_x;
     const std::size_t tiles = tiles_x * ((shape.height + detail::tail_core_y - 1) / detail::tail_core_y);
