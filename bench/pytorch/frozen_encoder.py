@@ -40,20 +40,20 @@ STANDARD = ["serial", "streams", "serial-last", "streams-last", "graph", "forked
 COMPILED = ["compiled-graph", "compiled-forked-graph"]
 
 
-def make_encoder() -> nn.Module:
-    layers: list[nn.Module] = [nn.Conv2d(3, CHANNELS[0], 1), nn.ReLU()]
-    for index, (narrow, wide) in enumerate(zip(CHANNELS, CHANNELS[1:])):
+def make_encoder(channels: list[int]) -> nn.Module:
+    layers: list[nn.Module] = [nn.Conv2d(3, channels[0], 1), nn.ReLU()]
+    for index, (narrow, wide) in enumerate(zip(channels, channels[1:])):
         layers.append(nn.Conv2d(narrow, wide, 2, stride=2))
-        if index + 2 < len(CHANNELS):
+        if index + 2 < len(channels):
             layers.append(nn.ReLU())
     return nn.Sequential(*layers)
 
 
-def make_decoder() -> nn.Module:
+def make_decoder(channels: list[int], classes: int) -> nn.Module:
     layers: list[nn.Module] = []
-    for wide, narrow in zip(reversed(CHANNELS), list(reversed(CHANNELS))[1:]):
+    for wide, narrow in zip(reversed(channels), list(reversed(channels))[1:]):
         layers += [nn.ConvTranspose2d(wide, narrow, 2, stride=2), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Conv2d(CHANNELS[0], CLASSES, 3, padding=1))
+    return nn.Sequential(*layers, nn.Conv2d(channels[0], classes, 3, padding=1))
 
 
 def read_safetensors(path: str) -> dict[str, torch.Tensor]:
@@ -81,8 +81,11 @@ class Experiment:
         self.cast = torch.bfloat16 if parts[0] == "bfloat16" else None
         last = "last" in parts or "graph" in parts
         layout = torch.channels_last if last else torch.contiguous_format
+        channels = [len(value) for name, value in sorted(start.items(), key=lambda item: len(item[1]))
+                    if name.startswith("encoder.") and name.endswith(".weight")] or CHANNELS
+        classes = len(start[f"decoder.{2 * len(channels) - 2}.weight"]) if start else CLASSES
         with torch.device("cuda"):
-            encoder, self.decoder = make_encoder(), make_decoder()
+            encoder, self.decoder = make_encoder(channels), make_decoder(channels, classes)
         for module, prefix in ((encoder, "encoder."), (self.decoder, "decoder.")):
             if start:
                 module.load_state_dict({key[len(prefix):]: value for key, value in start.items()
@@ -96,9 +99,12 @@ class Experiment:
         if "compiled" in parts:
             self.encode = torch.compile(self.encode)
             self.loss_of = torch.compile(self.loss_of)
+        self.scale, self.rates = 1.0, []
         if start:
-            self.images = [start[f"images.{i}"].pin_memory() for i in range(POOL)]
-            self.labels = [start[f"labels.{i}"].pin_memory() for i in range(POOL)]
+            self.scale, self.rates = start["image_scale"].item(), start["rates"].tolist()
+            count = sum(name.startswith("images.") for name in start)
+            self.images = [start[f"images.{i}"].pin_memory() for i in range(count)]
+            self.labels = [start[f"labels.{i}"].pin_memory() for i in range(count)]
         else:
             self.images = [torch.randint(0, 256, (batch, 3, 256, 256), dtype=torch.uint8).pin_memory()
                            for _ in range(POOL)]
@@ -118,10 +124,12 @@ class Experiment:
 
     def produce(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Features and labels of a batch, from pinned memory. Labels cross the bus as bytes."""
-        images = self.images[step % POOL].to("cuda", non_blocking=True)
-        labels = self.labels[step % POOL].to("cuda", non_blocking=True).long()
+        images = self.images[step % len(self.images)].to("cuda", non_blocking=True).float()
+        labels = self.labels[step % len(self.labels)].to("cuda", non_blocking=True).long()
+        if self.scale != 1:
+            images = images * self.scale
         with torch.no_grad(), torch.autocast("cuda", self.cast, enabled=self.cast is not None):
-            return self.encode(images.float().contiguous(memory_format=self.layout)), labels
+            return self.encode(images.contiguous(memory_format=self.layout)), labels
 
     def train(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         self.optimizer.zero_grad(set_to_none=True)
@@ -137,6 +145,8 @@ class Experiment:
 
     def serial(self, steps: int) -> None:
         for _ in range(steps):
+            if self.rates:
+                self.optimizer.param_groups[0]["lr"] = self.rates[self.step % len(self.rates)]
             self.keep(self.train(*self.produce(self.step)))
             self.step += 1
 
@@ -243,7 +253,7 @@ def published_loop(batch: int, steps: int) -> list[float]:
     """The published loop's order of things: copies on the default stream, for which neither stream waits, and features
     marked as used by the stream that made them."""
     torch.manual_seed(1)
-    encoder, decoder = make_encoder().cuda(), make_decoder().cuda()
+    encoder, decoder = make_encoder(CHANNELS).cuda(), make_decoder(CHANNELS, CLASSES).cuda()
     optimizer = torch.optim.SGD(decoder.parameters(), lr=1e-3)
     encode, train = torch.cuda.Stream(), torch.cuda.Stream()
     batches = [(torch.randint(0, 256, (batch, 3, 256, 256), dtype=torch.uint8).pin_memory(),

@@ -35,7 +35,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                "write the encoder to a safetensors file");
     examples::add_written_file(
         app, "--save-start", options.save_start,
-        "write both networks' first weights and the synthetic batches to a safetensors file");
+        "write both networks' first weights and all batches to a safetensors file");
     examples::add_number(app, "--image", options.image, 1, 1 << 15,
                          "pixels of a synthetic image's side (default: 256)");
     examples::add_number(app, "--depth", options.depth, 1, 8, "halvings of a synthetic image (default: 8)");
@@ -48,7 +48,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         return code;
     examples::require_data_for_picture(options, options.picture);
     if (!options.synthetic()) {
-        for (const char* name : {"--image", "--depth", "--save-start"}) {
+        for (const char* name : {"--image", "--depth"}) {
             if (app.count(name) > 0)
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }

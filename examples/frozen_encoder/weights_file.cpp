@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <common/safetensors.hpp>
 
@@ -46,11 +47,17 @@ void write_start(const Workload& workload, std::span<const nn::NamedTensor> enco
     add(content, "decoder.", decoder);
     std::vector<std::uint8_t> images(plan.batch * plan.image_bytes());
     std::vector<std::uint8_t> labels(plan.batch * plan.label_bytes());
-    for (std::size_t batch = 0; batch < plan.distinct; ++batch) {
+    const std::size_t steps = plan.warmup + plan.steps;
+    for (std::size_t batch = 0; batch < (plan.distinct > 0 ? plan.distinct : steps); ++batch) {
         workload.fill(batch, images, labels);
         add(content, "images." + std::to_string(batch), {plan.batch, 3, plan.height, plan.width}, images);
         add(content, "labels." + std::to_string(batch), {plan.batch, plan.height, plan.width}, labels);
     }
+    std::vector<float> rates(steps);
+    for (std::size_t step = 0; step < steps; ++step)
+        rates[step] = plan.rate_at(step);
+    add(content, "",
+        std::vector<nn::NamedTensor>{{"rates", {steps}, rates}, {"image_scale", {1}, {plan.image_scale}}});
     examples::write_safetensors(content, path);
 }
 

@@ -18,8 +18,8 @@ void write_weights(std::span<const nn::NamedTensor> tensors, const std::filesyst
 std::vector<nn::NamedTensor> read_weights(const std::filesystem::path& path);
 
 /// Writes what a run starts from, for another program to start from the same: `encoder.` and `decoder.` before the
-/// tensors' names, and the workload's distinct batches as `images.0`, `labels.0`, `images.1` … in bytes. Throws as
-/// `write_weights` does.
+/// tensors' names, the workload's distinct batches as `images.0`, `labels.0`, `images.1` … in bytes, `image_scale`, what
+/// a byte is multiplied with, and `rates`, the learning rate of each step. Throws as `write_weights` does.
 void write_start(const Workload& workload, std::span<const nn::NamedTensor> encoder,
                  std::span<const nn::NamedTensor> decoder, const std::filesystem::path& path);
 
