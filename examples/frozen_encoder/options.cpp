@@ -33,9 +33,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                          });
     examples::add_written_file(app, "--save-encoder", options.save_encoder,
                                "write the encoder to a safetensors file");
-    examples::add_written_file(
-        app, "--save-start", options.save_start,
-        "write both networks' first weights and all batches to a safetensors file");
+    examples::add_written_file(app, "--save-start", options.save_start,
+                               "write both networks' first weights and all batches to a safetensors file");
     examples::add_number(app, "--image", options.image, 1, 1 << 15,
                          "pixels of a synthetic image's side (default: 256)");
     examples::add_number(app, "--depth", options.depth, 1, 8, "halvings of a synthetic image (default: 8)");
