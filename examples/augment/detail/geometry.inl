@@ -229,9 +229,18 @@ SLUICE_HOST_DEVICE Pixel<C> Rotate<Sampling>::at(const Prepared& p, const Previo
     if constexpr (std::is_same_v<Sampling, Nearest>) {
         const int row = detail::round_even(from.y);
         const int column = detail::round_even(from.x);
+#if defined(__CUDA_ARCH__)
+        // Without a branch, the loads of several pixels overlap.
+        const bool in = detail::inside(row, column, p.height, p.width);
+        Pixel<C> pixel = previous(in ? row : 0, in ? column : 0);
+        for (int c = 0; c < C; ++c)
+            pixel.value[c] = in ? pixel.value[c] : p.fill;
+        return pixel;
+#else
         if (!detail::inside(row, column, p.height, p.width))
             return detail::filled<C>(p.fill);
         return previous(row, column);
+#endif
     } else {
         // A NaN fails these comparisons too.
         if (!(from.y > -1.0f && from.x > -1.0f && from.y < static_cast<float>(p.height) &&

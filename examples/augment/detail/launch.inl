@@ -11,6 +11,9 @@ namespace detail {
 
 /// What a crop may take of a block's shared memory, for two blocks on a multiprocessor, or at least one.
 inline constexpr int most_staged_bytes = 184 * 1024;
+inline constexpr int most_block_bytes = 226 * 1024;
+/// Blocks of 512 threads that a device with 132 multiprocessors runs at once.
+inline constexpr int blocks_at_once = 264;
 
 inline int divided_up(int a, int b) { return (a + b - 1) / b; }
 
@@ -32,27 +35,36 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     arguments.columns = std::min(divided_up(width, 32) * 32, most_columns);
     arguments.whole = width <= arguments.columns;
     arguments.tile = arguments.columns;
-    const int groups = block_threads / arguments.columns;
-    int bytes = staging == Staging::none ? 0 : arguments.staged.bytes();
+    int groups = block_threads / arguments.columns;
+    int bytes_of_group = 0;
     if constexpr (blurred) {
         constexpr int margin = tile_margin<C>();
         static_assert(2 * margin < most_columns / 2, "augment::Blur: the size is too large for a tile");
         if (!arguments.whole)
             arguments.tile = arguments.columns - 2 * margin;
-        bytes += groups * RowsLayout<Channels>::words(arguments.columns + 2 * margin) * 4;
+        bytes_of_group = 4 * RowsLayout<Channels>::words(arguments.columns + 2 * margin);
     }
     arguments.by_fours = arguments.out_strides.column == 1 && arguments.out_strides.row % 4 == 0 &&
                          arguments.out_strides.channel % 4 == 0 && arguments.tile % 4 == 0 &&
                          reinterpret_cast<std::uintptr_t>(arguments.out) % (4 * sizeof(Out)) == 0;
     // Long strips save the rows that neighbours evaluate both; short ones let all multiprocessors take part.
-    const int tiles = divided_up(width, arguments.tile) * (arguments.in_shape.channels / Channels);
+    const int beside = divided_up(width, arguments.tile) * (arguments.in_shape.channels / Channels);
+    const auto blocks = [&](int strip) {
+        return static_cast<std::int64_t>(images) * beside * divided_up(height, strip * groups);
+    };
     arguments.strip = std::min(divided_up(height, 4 * groups) * 4, 128);
-    while (arguments.strip > 16 &&
-           static_cast<std::int64_t>(images) * tiles * divided_up(height, arguments.strip * groups) < 256)
+    while (arguments.strip > 16 && blocks(arguments.strip) < 256)
         arguments.strip /= 2;
+    const int staged = staging == Staging::none ? 0 : arguments.staged.bytes();
+    if (blurred && staged > 0 && 2 * groups <= most_groups && arguments.strip * groups < height &&
+        blocks(arguments.strip) > blocks_at_once / 2 && blocks(arguments.strip) <= blocks_at_once &&
+        staged + 2 * groups * bytes_of_group <= most_block_bytes)
+        groups *= 2; // of two blocks on one multiprocessor, both would stage
+    const int bytes = staged + groups * bytes_of_group;
+    const int threads = std::max(groups * arguments.columns, block_threads);
     const dim3 grid(static_cast<unsigned>(images),
                     static_cast<unsigned>(divided_up(height, arguments.strip * groups)),
-                    static_cast<unsigned>(tiles));
+                    static_cast<unsigned>(beside));
     if (grid.y > 65535u || grid.z > 65535u) {
         throw sluice::Error("images of " + text_of(arguments.out_shape) +
                             " are larger than one launch takes on a device");
@@ -68,7 +80,8 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
         SLUICE_CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                                cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     }
-    kernel<<<grid, block_threads, static_cast<std::size_t>(bytes), stream.native()>>>(arguments);
+    kernel<<<grid, static_cast<unsigned>(threads), static_cast<std::size_t>(bytes), stream.native()>>>(
+        arguments);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -89,8 +102,10 @@ void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, 
             4 * static_cast<std::int64_t>(crop.height) * staged_pitch(crop.width) +
             8 * (static_cast<std::int64_t>(resized.height) + resized.width);
         if (plain && crop.height > 1 && crop.width > 1 && staged_bytes <= most_staged_bytes) {
-            arguments.staged = {crop.height, crop.width, staged_pitch(crop.width), resized.height,
-                                resized.width};
+            const auto scales = arguments.chain.template op<1>().prepare({}, crop);
+            arguments.staged = {crop.height,    crop.width,    staged_pitch(crop.width),
+                                resized.height, resized.width, scales.scale_y,
+                                scales.scale_x};
             const Strides& strides = arguments.in_strides;
             arguments.by_words = strides.column == 1 && strides.row % 4 == 0 && strides.channel % 4 == 0 &&
                                  reinterpret_cast<std::uintptr_t>(arguments.in) % 4 == 0;

@@ -31,6 +31,8 @@ struct StagedLayout {
     int pitch; ///< words a row
     int out_height;
     int out_width;
+    float scale_y; ///< rows of the crop for each row of the result
+    float scale_x;
 
     __host__ __device__ int words() const { return height * pitch; }
     /// A multiple of 16.
@@ -141,15 +143,71 @@ __device__ StagedTap staged_tap(int i, float scale, int size, int step, unsigned
     return result;
 }
 
-/// Brings a crop to shared memory; `first` is its first pixel. Rows are shared out among warps. With `by_words`, rows and
-/// channels are multiples of four bytes apart, and so is the end of what may be read.
-__device__ inline void stage_pixels(unsigned* words, const StagedLayout& layout, const std::uint8_t* first,
-                                    const Strides& strides, bool by_words) {
+/// Writes both tables.
+template <Staging staging>
+__device__ void write_taps(char* staged, const StagedLayout& layout) {
+    auto* rows = reinterpret_cast<StagedTap*>(staged + 4 * layout.words());
+    const int both = layout.out_height + layout.out_width;
+    for (int i = static_cast<int>(threadIdx.x); i < both; i += static_cast<int>(blockDim.x)) {
+        const int x = i - layout.out_height;
+        rows[i] = x < 0 ? staged_tap<staging>(i, layout.scale_y, layout.height, layout.pitch, 0, 16)
+                        : staged_tap<staging>(x, layout.scale_x, layout.width, 1, shared_address(staged), 8);
+    }
+}
+
+/// `begin` to before `end`.
+struct Rows {
+    int begin;
+    int end;
+};
+
+/// Whether what follows the resized crop, as far as it moves pixels, is one rotation.
+template <class C>
+SLUICE_HOST_DEVICE constexpr bool turns_resized_crop() {
+    if constexpr (C::size < 3) {
+        return false;
+    } else {
+        using Op = typename C::template Op<2>;
+        bool result = std::is_same_v<Op, Rotate<Nearest>> || std::is_same_v<Op, Rotate<Bilinear>>;
+        for (std::size_t i = 3; i < C::size; ++i)
+            result = result && C::kinds[i] != OperatorKind::geometry;
+        return result;
+    }
+}
+
+/// The rows of the crop that rows `begin` to before `end` of the turned image, and some around them for a blur, may come
+/// from; all of them if what turns is no rotation.
+template <bool turned, class Prepared>
+__device__ Rows staged_rows(const Prepared& turn, const StagedLayout& layout, int begin, int end,
+                            int around) {
+    if constexpr (turned) {
+        // Both coordinates' parts are linear: the least and the most are at the corners. One row more for rounding, and one
+        // for a second neighbour.
+        const float above = static_cast<float>(most(begin - around, 0)) - turn.centre_y;
+        const float below = static_cast<float>(least(end + around, turn.height) - 1) - turn.centre_y;
+        const float sideways = fabsf(turn.sine) * turn.centre_x;
+        const float first = fminf(turn.cosine * above, turn.cosine * below) - sideways + turn.centre_y - 2.0f;
+        const float last = fmaxf(turn.cosine * above, turn.cosine * below) + sideways + turn.centre_y + 2.0f;
+        // A NaN, which turns everything out of the image, becomes the other operand.
+        const int first_row =
+            static_cast<int>(fminf(fmaxf(first, 0.0f), static_cast<float>(turn.height - 1)));
+        const int last_row = static_cast<int>(fminf(fmaxf(last, 0.0f), static_cast<float>(turn.height - 1)));
+        return {least(resize_taps(first_row, layout.scale_y, layout.height).first, layout.height - 2),
+                least(resize_taps(last_row, layout.scale_y, layout.height).first + 2, layout.height)};
+    } else {
+        return {0, layout.height};
+    }
+}
+
+/// Brings rows of a crop to shared memory; `first` is the crop's first pixel. Rows are shared out among warps. With
+/// `by_words`, rows and channels are multiples of four bytes apart, and so is the end of what may be read.
+__device__ inline void stage_pixels(unsigned* words, const StagedLayout& layout, Rows rows,
+                                    const std::uint8_t* first, const Strides& strides, bool by_words) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warps = static_cast<int>(blockDim.x) / 32;
     if (!by_words) {
-        for (int y = warp; y < layout.height; y += warps) {
+        for (int y = rows.begin + warp; y < rows.end; y += warps) {
             for (int x = lane; x < layout.width; x += 32) {
                 const std::uint8_t* pixel = first + y * strides.row + x * strides.column;
                 words[y * layout.pitch + x] = pixel[0] |
@@ -168,11 +226,11 @@ __device__ inline void stage_pixels(unsigned* words, const StagedLayout& layout,
 #pragma unroll
         for (int c = 0; c < 3; ++c) {
             from[c] = reinterpret_cast<const unsigned*>(first - begin + 4 * quad + c * strides.channel +
-                                                        warp * strides.row);
+                                                        (rows.begin + warp) * strides.row);
         }
-        unsigned* to = words + warp * layout.pitch + 4 * quad;
+        unsigned* to = words + (rows.begin + warp) * layout.pitch + 4 * quad;
 #pragma unroll 4
-        for (int y = warp; y < layout.height; y += warps) {
+        for (int y = rows.begin + warp; y < rows.end; y += warps) {
             unsigned channel[3];
 #pragma unroll
             for (int c = 0; c < 3; ++c) {

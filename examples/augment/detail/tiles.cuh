@@ -14,8 +14,9 @@
 
 namespace augment::detail {
 
-inline constexpr int block_threads = 512;
+inline constexpr int block_threads = 512; ///< twice as many where that saves staging
 inline constexpr int most_columns = 256;
+inline constexpr int most_groups = 16; ///< of a block: each meets at a barrier of its own
 
 template <class C, class In, class Out>
 struct TileArguments {
@@ -42,6 +43,16 @@ SLUICE_HOST_DEVICE constexpr int tile_margin() {
     return (C::template Op<C::blur>::half + 3) / 4 * 4;
 }
 
+/// How many rows around its own a strip needs for the blur.
+template <class C>
+SLUICE_HOST_DEVICE constexpr int rows_around() {
+    if constexpr (C::blur < C::size) {
+        return C::template Op<C::blur>::half;
+    } else {
+        return 0;
+    }
+}
+
 __device__ inline void meet(int group, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(group), "r"(threads) : "memory");
 }
@@ -49,39 +60,56 @@ __device__ inline void meet(int group, int threads) {
 /// What the threads of a block share, beside dynamic memory.
 template <class C>
 struct SharedSample {
-    SampleParameters parameters;
     typename C::Prepared prepared;
+    Rows staged; ///< of the crop
 };
 
-/// Draws or reads the block's parameters, and stages its crop where there is staging. Begins and ends with all threads.
-template <Staging staging, class C, class In, class Out>
-__device__ void prepare_block(const TileArguments<C, In, Out>& arguments, int image, SharedSample<C>& sample,
-                              char* staged) {
-    if (threadIdx.x == 0)
-        sample.parameters = arguments.parameters[image];
-    __syncthreads();
-    if (threadIdx.x == blockDim.x - 1)
-        arguments.chain.prepare(sample.parameters, arguments.in_shape, sample.prepared);
-    if constexpr (staging != Staging::none) {
-        const auto crop = arguments.chain.template op<0>().prepare(sample.parameters, arguments.in_shape);
-        const ImageShape cropped{3, arguments.staged.height, arguments.staged.width};
-        const auto resize = arguments.chain.template op<1>().prepare(sample.parameters, cropped);
-        auto* rows = reinterpret_cast<StagedTap*>(staged + 4 * arguments.staged.words());
-        for (int i = static_cast<int>(threadIdx.x);
-             i < arguments.staged.out_height + arguments.staged.out_width;
-             i += static_cast<int>(blockDim.x)) {
-            const int x = i - arguments.staged.out_height;
-            rows[i] =
-                x < 0 ? staged_tap<staging>(i, resize.scale_y, cropped.height, arguments.staged.pitch, 0, 16)
-                      : staged_tap<staging>(x, resize.scale_x, cropped.width, 1, shared_address(staged), 8);
+/// Prepares a chain's operators, each in a warp of its own, beginning with the last one: what one needs of the sample's
+/// parameters is all that is drawn there.
+template <Staging staging, std::size_t Index = 0, class C, class In, class Out>
+__device__ void prepare_operators(const TileArguments<C, In, Out>& arguments, int image, int rows_of_block,
+                                  SharedSample<C>& sample) {
+    if constexpr (Index < C::size) {
+        const unsigned warps = blockDim.x / 32;
+        if (threadIdx.x == 32 * (warps - 1 - static_cast<unsigned>(Index) % warps)) {
+            const ImageShape before = arguments.chain.template shape_before<Index>(arguments.in_shape);
+            const auto prepared =
+                arguments.chain.template op<Index>().prepare(arguments.parameters[image], before);
+            element<Index>(sample.prepared) = prepared;
+            if constexpr (staging != Staging::none && Index == 2) {
+                const int begin = static_cast<int>(blockIdx.y) * rows_of_block;
+                const int end = begin + rows_of_block;
+                // The last rows that are evaluated at once may not all be finished.
+                sample.staged = staged_rows<turns_resized_crop<C>()>(prepared, arguments.staged, begin, end,
+                                                                     rows_around<C>() + rows_at_once);
+            }
         }
+        prepare_operators<staging, Index + 1>(arguments, image, rows_of_block, sample);
+    }
+}
+
+/// Prepares the operators for a block's image, of which it makes `rows_of_block` rows, and stages what they need of the
+/// crop where there is staging. Begins and ends with all threads.
+template <Staging staging, class C, class In, class Out>
+__device__ void prepare_block(const TileArguments<C, In, Out>& arguments, int image, int rows_of_block,
+                              SharedSample<C>& sample, char* staged) {
+    if constexpr (staging != Staging::none && C::size == 2) {
+        if (threadIdx.x == 0)
+            sample.staged = {0, arguments.staged.height};
+    }
+    prepare_operators<staging>(arguments, image, rows_of_block, sample);
+    if constexpr (staging != Staging::none)
+        write_taps<staging>(staged, arguments.staged);
+    __syncthreads();
+    if constexpr (staging != Staging::none) {
+        const auto crop = element<0>(sample.prepared);
         const Strides& strides = arguments.in_strides;
-        stage_pixels(reinterpret_cast<unsigned*>(staged), arguments.staged,
+        stage_pixels(reinterpret_cast<unsigned*>(staged), arguments.staged, sample.staged,
                      arguments.in + image * strides.image + crop.top * strides.row +
                          crop.left * strides.column,
                      strides, arguments.by_words);
+        __syncthreads();
     }
-    __syncthreads();
 }
 
 /// The image before the chain's blur, or all of the chain, as a functor of coordinates.
@@ -113,7 +141,7 @@ __global__ void __launch_bounds__(block_threads)
     const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / tiles;
     const int x = static_cast<int>(blockIdx.z) % tiles * arguments.tile + static_cast<int>(threadIdx.x) -
                   group * arguments.columns;
-    prepare_block<staging>(arguments, image, sample, dynamic);
+    prepare_block<staging>(arguments, image, groups * arguments.strip, sample, dynamic);
     if (group >= groups || x >= arguments.out_shape.width)
         return;
     const typename C::Prepared prepared = sample.prepared;
@@ -134,7 +162,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <Staging staging, int Channels, class C, class In, class Out>
-__global__ void __launch_bounds__(block_threads, 2)
+__global__ void __launch_bounds__(2 * block_threads, 1)
     blurred_kernel(const __grid_constant__ TileArguments<C, In, Out> arguments) {
     constexpr int half = C::template Op<C::blur>::half;
     constexpr int margin = tile_margin<C>();
@@ -142,7 +170,7 @@ __global__ void __launch_bounds__(block_threads, 2)
     __shared__ __align__(alignof(SharedSample<C>)) char sample_bytes[sizeof(SharedSample<C>)];
     auto& sample = *reinterpret_cast<SharedSample<C>*>(sample_bytes);
     const int columns = arguments.columns;
-    const int groups = block_threads / columns;
+    const int groups = static_cast<int>(blockDim.x) / columns;
     const int group = static_cast<int>(threadIdx.x) / columns;
     const int thread = static_cast<int>(threadIdx.x) - group * columns;
     const int height = arguments.out_shape.height;
@@ -152,7 +180,7 @@ __global__ void __launch_bounds__(block_threads, 2)
     const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / tiles;
     const int left = static_cast<int>(blockIdx.z) % tiles * arguments.tile;
 
-    prepare_block<staging>(arguments, image, sample, dynamic);
+    prepare_block<staging>(arguments, image, groups * arguments.strip, sample, dynamic);
     const int begin = (static_cast<int>(blockIdx.y) * groups + group) * arguments.strip;
     if (group >= groups || begin >= height)
         return; // all of a group
