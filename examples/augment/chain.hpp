@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 
 #include <augment/blur.hpp>
@@ -17,6 +18,12 @@
 #include <augment/values.hpp>
 
 namespace augment {
+
+/// How a device cuts images into parts that are computed at once. The result is the same to the last bit.
+enum class Tiles : std::uint8_t {
+    fastest, ///< so many that all of the device takes part
+    least_work, ///< as few as there can be, which takes longer but less of the device: for what runs beside other work
+};
 
 /// What a chain can be made of. See geometry.hpp, values.hpp and blur.hpp for what an operator has.
 template <class Op>

@@ -7,16 +7,16 @@ namespace augment {
 template <sluice::Backend B, class Out>
 void apply_published(sluice::BasicStreamRef<B> stream, const PublishedChain& chain,
                      std::type_identity_t<Images<const std::uint8_t, B>> in,
-                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out) {
-    apply(stream, chain, in, parameters, out);
+                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out, Tiles tiles) {
+    apply(stream, chain, in, parameters, out, tiles);
 }
 
 template void apply_published(sluice::CudaStreamRef, const PublishedChain&,
                               Images<const std::uint8_t, sluice::Cuda>, ParameterSource<sluice::Cuda>,
-                              Images<float, sluice::Cuda>);
+                              Images<float, sluice::Cuda>, Tiles);
 template void apply_published(sluice::CudaStreamRef, const PublishedChain&,
                               Images<const std::uint8_t, sluice::Cuda>, ParameterSource<sluice::Cuda>,
-                              Images<nn::Half, sluice::Cuda>);
+                              Images<nn::Half, sluice::Cuda>, Tiles);
 
 namespace {
 

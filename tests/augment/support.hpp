@@ -96,20 +96,26 @@ inline Image resize(const Image& in, int height, int width, bool antialias) {
     Image wide({in.shape.channels, in.shape.height, width});
     for (int x = 0; x < width; ++x) {
         const auto weights = resize_weights(x, in.shape.width, width, filtered);
-        for (int c = 0; c < in.shape.channels; ++c) {
-            for (int y = 0; y < in.shape.height; ++y) {
-                for (int j = 0; j < in.shape.width; ++j)
-                    wide.at(c, y, x) += weights[static_cast<std::size_t>(j)] * in.at(c, y, j);
+        for (int j = 0; j < in.shape.width; ++j) {
+            const double weight = weights[static_cast<std::size_t>(j)];
+            if (weight == 0.0)
+                continue; // nearly all are
+            for (int c = 0; c < in.shape.channels; ++c) {
+                for (int y = 0; y < in.shape.height; ++y)
+                    wide.at(c, y, x) += weight * in.at(c, y, j);
             }
         }
     }
     Image result({in.shape.channels, height, width});
     for (int y = 0; y < height; ++y) {
         const auto weights = resize_weights(y, in.shape.height, height, filtered);
-        for (int c = 0; c < in.shape.channels; ++c) {
-            for (int x = 0; x < width; ++x) {
-                for (int j = 0; j < in.shape.height; ++j)
-                    result.at(c, y, x) += weights[static_cast<std::size_t>(j)] * wide.at(c, j, x);
+        for (int j = 0; j < in.shape.height; ++j) {
+            const double weight = weights[static_cast<std::size_t>(j)];
+            if (weight == 0.0)
+                continue;
+            for (int c = 0; c < in.shape.channels; ++c) {
+                for (int x = 0; x < width; ++x)
+                    result.at(c, y, x) += weight * wide.at(c, j, x);
             }
         }
     }

@@ -17,6 +17,45 @@ std::vector<SampleParameters> drawn(const PublishedOptions& options, ImageShape 
 
 } // namespace
 
+TEST_CASE("tiles: images that are cut for the least work have the same bits") {
+    NN_TEST_RANDOM(random);
+    struct Case {
+        int crop_height;
+        int crop_width;
+        int height;
+        int width;
+        int images;
+    };
+    // 300 columns are several tiles. The others are cut into the largest blocks, into short strips, and into long ones.
+    for (const Case c : {Case{64, 64, 128, 128, 80}, Case{50, 30, 75, 41, 2}, Case{30, 60, 90, 300, 2},
+                         Case{40, 45, 70, 90, 150}, Case{20, 24, 40, 48, 300}}) {
+        CAPTURE(c.width);
+        const PublishedOptions options{.crop_height = c.crop_height,
+                                       .crop_width = c.crop_width,
+                                       .height = c.height,
+                                       .width = c.width,
+                                       .fill = 9.0f};
+        const ImageShape shape{3, 71, 68};
+        const PublishedChain chain = published_chain(options);
+        auto own = drawn(options, shape, c.images);
+        own[0].angle_degrees = 90.0f;
+        own[1].angle_degrees = -180.0f;
+        const Stream stream;
+        const auto in =
+            nn_test::device(packed<std::uint8_t>(random_images(random, c.images, shape), Layout::planar));
+        const auto table = nn_test::device(own);
+        const auto made = [&](Tiles tiles) {
+            const ImageShape out_shape = chain.output_shape(shape);
+            Buffer<float> out = nn_test::poisoned<float>(stream, static_cast<std::size_t>(c.images) *
+                                                                     Image(out_shape).values.size());
+            apply_published<B>(stream, chain, Images<const std::uint8_t, B>(in.span(), shape), table.span(),
+                               Images<float, B>(out.span(), out_shape), tiles);
+            return nn_test::host(stream, out);
+        };
+        CHECK(made(Tiles::least_work) == made(Tiles::fastest));
+    }
+}
+
 TEST_CASE("tiles: any angle reads only what is there") {
     NN_TEST_RANDOM(random);
     const ImageShape shape{3, 150, 160};

@@ -28,7 +28,8 @@ constexpr bool begins_with_resized_crop() {
 }
 
 template <Staging staging, int Channels, class C, class In, class Out>
-void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
+void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images,
+                  Tiles tiles) {
     constexpr bool blurred = C::blur < C::size;
     const int width = arguments.out_shape.width;
     const int height = arguments.out_shape.height;
@@ -53,7 +54,7 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
         return static_cast<std::int64_t>(images) * beside * divided_up(height, strip * groups);
     };
     arguments.strip = std::min(divided_up(height, 4 * groups) * 4, 128);
-    while (arguments.strip > 16 && blocks(arguments.strip) < 256)
+    while (tiles == Tiles::fastest && arguments.strip > 16 && blocks(arguments.strip) < 256)
         arguments.strip /= 2;
     const int staged = staging == Staging::none ? 0 : arguments.staged.bytes();
     if (blurred && staged > 0 && 2 * groups <= most_groups && arguments.strip * groups < height &&
@@ -89,10 +90,10 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
 inline bool weights_are_eighths(int in, int out) { return 4 * static_cast<std::int64_t>(in) % out == 0; }
 
 template <class C, class In, class Out>
-void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
+void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images, Tiles tiles) {
     const ImageShape in = arguments.in_shape;
     if (in.channels != 3)
-        return launch_tiles<Staging::none, 1>(stream, arguments, images);
+        return launch_tiles<Staging::none, 1>(stream, arguments, images, tiles);
     if constexpr (begins_with_resized_crop<C>() && std::is_same_v<In, std::uint8_t>) {
         const ImageShape crop = arguments.chain.template shape_before<1>(in);
         const ImageShape resized = arguments.chain.template shape_before<2>(in);
@@ -111,18 +112,19 @@ void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, 
                                  reinterpret_cast<std::uintptr_t>(arguments.in) % 4 == 0;
             if (weights_are_eighths(crop.height, resized.height) &&
                 weights_are_eighths(crop.width, resized.width))
-                return launch_tiles<Staging::exact, 3>(stream, arguments, images);
-            return launch_tiles<Staging::weighted, 3>(stream, arguments, images);
+                return launch_tiles<Staging::exact, 3>(stream, arguments, images, tiles);
+            return launch_tiles<Staging::weighted, 3>(stream, arguments, images, tiles);
         }
     }
-    launch_tiles<Staging::none, 3>(stream, arguments, images);
+    launch_tiles<Staging::none, 3>(stream, arguments, images, tiles);
 }
 
 } // namespace detail
 
 template <class... Ops, class In, class Out>
 void apply(sluice::CudaStreamRef stream, const Chain<Ops...>& chain, Images<In, sluice::Cuda> in,
-           std::type_identity_t<ParameterSource<sluice::Cuda>> parameters, Images<Out, sluice::Cuda> out) {
+           std::type_identity_t<ParameterSource<sluice::Cuda>> parameters, Images<Out, sluice::Cuda> out,
+           Tiles tiles) {
     detail::require_fit(chain, in, parameters, out);
     detail::TileArguments<Chain<Ops...>, std::remove_const_t<In>, Out> arguments{
         chain,
@@ -140,7 +142,7 @@ void apply(sluice::CudaStreamRef stream, const Chain<Ops...>& chain, Images<In, 
         false,
         false,
         false};
-    detail::launch(stream, arguments, in.count());
+    detail::launch(stream, arguments, in.count(), tiles);
 }
 
 } // namespace augment
