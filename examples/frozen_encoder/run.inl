@@ -32,8 +32,9 @@ nn::Encoder<B> make_encoder(const Plan& plan, const Options& options) {
                            .channels = plan.channels,
                            .batch = plan.batch,
                            .image_scale = plan.image_scale,
-                           .precision = options.precision,
-                           .seed = options.seed});
+                           .precision = options.products.precision,
+                           .seed = options.seed,
+                           .algorithms = options.products.algorithms});
 }
 
 template <sluice::Backend B>
@@ -44,8 +45,9 @@ nn::Decoder<B> make_decoder(const Plan& plan, const Options& options) {
                            .classes = plan.classes,
                            .batch = plan.batch,
                            .learning_rate = plan.learning_rate,
-                           .precision = options.precision,
-                           .seed = options.seed});
+                           .precision = options.products.precision,
+                           .seed = options.seed,
+                           .algorithms = options.products.algorithms});
 }
 
 /// The tensors with their weights, but not their biases, multiplied by `gain`.

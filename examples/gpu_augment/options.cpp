@@ -48,12 +48,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                                       {"device", Places{Place::device}},
                                                       {"all", {Place::none, Place::cpu, Place::device}}});
         });
-    examples::add_option(app, "--precision", "tf32|float32", "how a GPU multiplies (default: tf32)",
-                         [&options](const std::string& text) {
-                             options.precision = examples::named<nn::Precision>(
-                                 "--precision", text,
-                                 {{"tf32", nn::Precision::tf32}, {"float32", nn::Precision::float32}});
-                         });
+    nn::add_product_options(app, options.products);
     examples::add_number(app, "--side", options.side, 16, 256,
                          "pixels of a random image's side, a power of two (default: 256)");
     examples::add_number(app, "--workers", options.workers, 0, 256,

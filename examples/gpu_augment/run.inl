@@ -71,8 +71,9 @@ public:
                     .channels = plan().channels,
                     .batch = amount.batch,
                     .trainable = true,
-                    .precision = options.precision,
-                    .seed = options.seed}),
+                    .precision = options.products.precision,
+                    .seed = options.seed,
+                    .algorithms = options.products.algorithms}),
           classifier_(
               encoder_,
               {.classes = plan().classes, .learning_rate = plan().learning_rate, .seed = options.seed}),
