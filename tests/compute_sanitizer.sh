@@ -23,7 +23,7 @@ mapfile -t programs < <(find "$build/tests" -type f -executable -name '*.gpu' | 
 # report addresses inside an allocation as outside of it, or lose the device. Seen with versions 2025.3.1 and 2026.4.0;
 # with 2025.3.1 also in forty lines of plain CUDA with one `while` node, which run rightly without the tool. With each
 # launch waited for, that goes away.
-export wait_for_launches='(control_flow|graph_replay)\.gpu$'
+export wait_for_launches='(/graph|graph_replay)\.gpu$'
 
 # A tool slows a program down and makes some copies wait for themselves, so that a test which looks at what has not
 # happened yet may fail there; the tool's own count is what is asked for.

@@ -6,6 +6,8 @@
 
 #include "nn/steady.hpp"
 
+namespace nn_layer_products {
+
 using namespace nn_test;
 
 namespace {
@@ -276,3 +278,5 @@ TEST_CASE("layer products: what goes with a product and does not fit is refused 
           }).find("matrix product: a step for a bias of 8 elements, 3 of them different, beside 4 columns") ==
           0);
 }
+
+} // namespace nn_layer_products
