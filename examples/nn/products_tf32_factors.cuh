@@ -50,14 +50,6 @@ __device__ inline std::uint32_t rounded(float value) {
     return __float_as_uint(value * a_little_more);
 }
 
-__device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                    std::uint32_t b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 /// Where 16 bytes of a factor lie in its stage, counted in 16 bytes. The eight lanes that read together always meet
 /// eight different sets of banks.
 template <bool along_k, unsigned width, unsigned depth>
@@ -213,7 +205,8 @@ struct Sums {
                             rounded(read[i + 1][2 * half]), rounded(read[i + 1][2 * half + 1])};
 #pragma unroll
                         for (unsigned tile = 0; tile < q_tiles; ++tile)
-                            multiply_add(products[2 * group + half][tile], p, q[tile][i], q[tile][i + 1]);
+                            multiply_add_tf32(products[2 * group + half][tile], p, q[tile][i],
+                                              q[tile][i + 1]);
                     }
                 }
             }
