@@ -217,7 +217,9 @@ void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<c
                          .step_outputs = options.bias_step.bias.empty() ? 0 : options.bias_step.outputs,
                          .alignment_a = alignment_of(a.data()),
                          .alignment_b = alignment_of(b.data()),
-                         .alignment_out = alignment_of(out.data())};
+                         .alignment_out = alignment_of(out.data()),
+                         .aligned_companions = alignment_of(options.bias.data()) >= 16 &&
+                                               alignment_of(options.relu_output.data()) >= 16};
     ProductPlan& plan = plans_->plan(key, stream, [&](const auto& use) {
         Scratch<T, Out> scratch(a, b, out, options);
         use([&](StreamRef on, ProductPlan& tried) {

@@ -68,7 +68,7 @@ bool in_tf32(const ProductKey& key) {
     return key.precision == Precision::tf32 && key.factors == CUDA_R_32F && key.result == CUDA_R_32F &&
            key.parts == 1 && !(key.transpose_a && key.transpose_b) && m < greatest && n < greatest &&
            k < greatest && std::min({key.alignment_a, key.alignment_b, key.alignment_out}) >= 16 &&
-           tf32_fits(described(key)) && tf32_available();
+           key.aligned_companions && tf32_fits(described(key)) && tf32_available();
 }
 
 } // namespace

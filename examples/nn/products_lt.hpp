@@ -111,6 +111,7 @@ struct ProductKey {
     std::uint32_t alignment_a;
     std::uint32_t alignment_b;
     std::uint32_t alignment_out;
+    bool aligned_companions; ///< Whether the bias and the ReLU's output begin at multiples of 16 bytes.
 
     auto operator<=>(const ProductKey&) const = default;
 };
