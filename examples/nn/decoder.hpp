@@ -291,10 +291,12 @@ std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) {
 
 template <sluice::Backend B>
 void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
-    for (std::size_t i = 0; i < layers_.size(); ++i)
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
         layers_[i].load(stream, std::to_string(2 * i), tensors);
-    if (delayed_.in_use())
-        delayed_.forget(stream);
+        // At once, since another layer's weights may be missing: a step belongs to the weights that it was made with.
+        if (i == 0 && delayed_.in_use())
+            delayed_.forget(stream);
+    }
     tail_.load(stream, 2 * layers_.size(), tensors);
 }
 

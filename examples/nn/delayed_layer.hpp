@@ -39,8 +39,8 @@ public:
     void keep(sluice::BasicStreamRef<B> stream, Matrix<const float, B> in,
               sluice::DeviceSpan<const float, B> factors);
 
-    /// Forgets the step that is kept.
-    void forget(sluice::BasicStreamRef<B> stream) { sluice::fill_bytes(stream, in_, 0); }
+    /// Forgets the step that is kept, and all of it: what is no number would stay none when multiplied with 0.
+    void forget(sluice::BasicStreamRef<B> stream);
 
     /// Takes the step that is kept, and forgets it.
     void settle(sluice::BasicStreamRef<B> stream, Layer<B>& layer);
@@ -65,11 +65,7 @@ DelayedSteps<B>::DelayedSteps(const LayerShape& shape, std::size_t rows)
       gradient_(rows * columns_), factors_(2) {
     if constexpr (offered(1))
         scratch_ = sluice::DeviceBuffer<float, B>(stepped_product_scratch(inputs_, columns_));
-    on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
-        forget(stream);
-        sluice::fill_bytes(stream, gradient_, 0);
-        sluice::fill_bytes(stream, factors_, 0);
-    });
+    on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { forget(stream); });
 }
 
 template <sluice::Backend B>
@@ -89,6 +85,13 @@ void DelayedSteps<B>::keep(sluice::BasicStreamRef<B> stream, Matrix<const float,
     if (in.size() < in_.size())
         sluice::fill_bytes(stream, in_.span().subspan(in.size(), in_.size() - in.size()), 0);
     sluice::copy(stream, factors_, factors);
+}
+
+template <sluice::Backend B>
+void DelayedSteps<B>::forget(sluice::BasicStreamRef<B> stream) {
+    sluice::fill_bytes(stream, in_, 0);
+    sluice::fill_bytes(stream, gradient_, 0);
+    sluice::fill_bytes(stream, factors_, 0);
 }
 
 template <sluice::Backend B>
