@@ -65,8 +65,8 @@ public:
                  sluice::DeviceSpan<float, B> features);
 
     /// One step of gradient descent from the features' gradient, for the images of the latest `forward`, which are read
-    /// again, with the learning rate of the one element of `rate`. Throws `sluice::Error` unless the encoder is trainable and has
-    /// gone forward.
+    /// again, with the learning rate of the one element of `rate`. Throws `sluice::Error` unless the encoder is
+    /// trainable and has gone forward.
     void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features_gradient,
                   sluice::DeviceSpan<const float, B> rate);
 

@@ -76,8 +76,8 @@ struct Tf32Workspace {
 /// The elements of `partial_sums` that a product needs.
 std::size_t tf32_partial_sums(const Tf32Product& product, const Tf32Cut& cut);
 
-/// Enqueues the product. It may begin before what is ahead of it in the stream has ended, but reads and writes
-/// nothing until then. Sums in an order that the lengths and the cut decide. Throws `sluice::Error` for a cut that is
+/// Enqueues the product. It may begin before what is ahead of it in the stream has ended, but writes nothing until
+/// then, and reads nothing but a `b` that is settled. Sums in an order that the lengths and the cut decide. Throws `sluice::Error` for a cut that is
 /// none.
 void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Product& product, const Tf32Cut& cut,
                    const Tf32Workspace& workspace);

@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(few_threads) few_boxes_kernel(const RowArgumen
 #endif
 }
 
-/// Whether `few_boxes_kernel` is there for the current device: the device must know clusters, and the kernel must have been
-/// compiled for it, and not for an older one.
+/// Whether `few_boxes_kernel` is there for the current device: the device must know clusters, and the kernel must have
+/// been compiled for it, and not for an older one.
 inline bool has_few_boxes_kernel() {
 #if defined(__CUDA_ARCH_LIST__)
     int major = 0;
