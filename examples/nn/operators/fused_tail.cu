@@ -48,8 +48,8 @@ TailPlan checked_plan(const char* what, const TailShape& shape,
 
     const std::size_t tiles_x = (shape.width + detail::tail_core_x - 1) / detail::tail_core_x;
     const std::size_t tiles = tiles_x * ((shape.height + detail::tail_core_y - 1) / detail::tail_core_y);
-    if (blocks == 0 || tiles * shape.images > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-        [[unlikely]] {
+    if (blocks == 0 || shape.images == 0 ||
+        tiles * shape.images > static_cast<std::size_t>(std::numeric_limits<int>::max())) [[unlikely]] {
         throw sluice::Error(name("") + std::to_string(tiles * shape.images) + " tiles for " +
                             std::to_string(blocks) + " blocks; expected 1 to 2^31 - 1 and at least 1");
     }
