@@ -9,13 +9,23 @@ namespace augment {
 
 namespace detail {
 
-/// What a crop may take of a block's shared memory, for two blocks on a multiprocessor, or at least one.
+/// What a crop may take of a block's shared memory, so that the rest of a block still fits on a device with 227 KiB.
 inline constexpr int most_staged_bytes = 184 * 1024;
-inline constexpr int most_block_bytes = 226 * 1024;
+/// Kept for what blocks share beside dynamic memory.
+inline constexpr int static_bytes = 1024;
 /// Blocks of 512 threads that a device with 132 multiprocessors runs at once.
 inline constexpr int blocks_at_once = 264;
 
 inline int divided_up(int a, int b) { return (a + b - 1) / b; }
+
+/// The most dynamic shared memory that a block may have on the current device.
+inline int most_block_bytes() {
+    int device = 0;
+    int bytes = 0;
+    SLUICE_CUDA_CHECK(cudaGetDevice(&device));
+    SLUICE_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return bytes - static_bytes;
+}
 
 template <class C>
 constexpr bool begins_with_resized_crop() {
@@ -57,9 +67,14 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     while (tiles == Tiles::fastest && arguments.strip > 16 && blocks(arguments.strip) < 256)
         arguments.strip /= 2;
     const int staged = staging == Staging::none ? 0 : arguments.staged.bytes();
+    const int most_bytes = staged > 0 ? most_block_bytes() : 0;
+    if constexpr (staging != Staging::none) {
+        if (staged + groups * bytes_of_group > most_bytes)
+            return launch_tiles<Staging::none, Channels>(stream, arguments, images, tiles);
+    }
     if (blurred && staged > 0 && 2 * groups <= most_groups && arguments.strip * groups < height &&
         blocks(arguments.strip) > blocks_at_once / 2 && blocks(arguments.strip) <= blocks_at_once &&
-        staged + 2 * groups * bytes_of_group <= most_block_bytes)
+        staged + 2 * groups * bytes_of_group <= most_bytes)
         groups *= 2; // of two blocks on one multiprocessor, both would stage
     const int bytes = staged + groups * bytes_of_group;
     const int threads = std::max(groups * arguments.columns, block_threads);
