@@ -1,56 +1,24 @@
 /// \file
-/// A host graph: recorded work, and what replays it.
+/// A host graph: recorded work.
 #pragma once
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/host/queue.hpp>
+#include <sluice/backend/host/node.hpp>
 #include <sluice/backend/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
-
-class Graph;
-
-/// What a node of a graph does.
-enum class NodeKind { empty, task, copy, fill, host, child, condition };
-
-inline const char* name_of(NodeKind kind) noexcept {
-    constexpr const char* names[] = {"empty", "task", "copy", "fill", "host", "child", "condition"};
-    return names[static_cast<int>(kind)];
-}
-
-/// One piece of work in a graph, with the members that its kind uses. A callable is shared by the copies of a
-/// node and run any number of times: what it changes in itself, the next run finds.
-struct Node {
-    NodeKind kind = NodeKind::empty;
-    const Graph* graph = nullptr;     // the one that it was added to
-    std::size_t index = 0;            // its place there
-    std::vector<std::size_t> after{}; // the nodes before it, ascending and each once
-
-    std::shared_ptr<Task> task{};
-    void* to = nullptr; // of copies and fills
-    const void* from = nullptr;
-    std::size_t bytes = 0;
-    int value = 0;
-    void (*function)(void*) = nullptr;
-    void* data = nullptr;
-    const unsigned* word = nullptr; // a condition's value
-    ConditionKind condition = ConditionKind::if_nonzero;
-    std::vector<std::shared_ptr<Graph>> bodies{}; // a condition's, or the child
-};
 
 /// Nodes, each added after those that come before it. They stay where they are when others are added.
 ///
@@ -137,92 +105,6 @@ private:
 
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<std::shared_ptr<void>> memory_;
-};
-
-/// A graph made ready to run. Launches run in the order in which they are made, one after another, whatever the
-/// queues. It may be destroyed and updated while launches are in flight: they keep what they were made with.
-///
-/// Any thread may use it.
-class Executable {
-public:
-    explicit Executable(const Graph& graph)
-        : origin_(&graph), graph_(graph.clone()), turns_(std::make_shared<Turns>()) {}
-
-    /// Enqueues one run of all nodes. What a node throws fails `queue`.
-    void launch(Queue& queue) {
-        // A number and its place in a queue are taken together, so that no launch waits for one that stands
-        // behind it.
-        const std::lock_guard lock(mutex_);
-        queue.push(
-            Task{[graph = graph_, turns = turns_, number = launched_++, &queue] {
-                const Turn turn(*turns, number);
-                if (queue.failure() == nullptr)
-                    graph->run();
-            }},
-            Queue::Policy::run_always); // Also on a failed queue, launches elsewhere wait for this one.
-    }
-
-    /// Makes later launches do what `graph` says; false, and nothing changes, where its shape is another.
-    bool update(const Graph& graph) {
-        std::shared_ptr<const Graph> next = graph.clone();
-        const std::lock_guard lock(mutex_);
-        if (!graph_->same_shape(*next))
-            return false;
-        graph_.swap(next);
-        return true;
-    }
-
-    /// Makes later launches use the node as `change(Node&)` leaves it. `node` is one of the graph that the
-    /// executable was made from, and of the kind `kind`; throws `Error` otherwise.
-    template <class Change>
-    void change(const Node* node, NodeKind kind, Change&& change) {
-        std::shared_ptr<const Graph> former; // outlives the lock: its callables' destructors are not ours
-        const std::lock_guard lock(mutex_);
-        if (node == nullptr || node->graph != origin_ || node->index >= graph_->size())
-            throw Error("set node: the node is not one of the graph that the executable was made from");
-        if (graph_->node(node->index).kind != kind) {
-            throw Error(std::string("set node: the node is of the kind ") +
-                        name_of(graph_->node(node->index).kind) + ", and " + name_of(kind) + " was expected");
-        }
-        std::shared_ptr<Graph> next = graph_->clone();
-        change(next->node(node->index));
-        former = std::move(graph_);
-        graph_ = std::move(next);
-    }
-
-private:
-    // Shared with the launches in flight.
-    struct Turns {
-        std::mutex mutex;
-        std::condition_variable changed;
-        std::size_t finished = 0;
-    };
-    // From the moment that all earlier launches are done, to this one's end.
-    class Turn {
-    public:
-        Turn(Turns& turns, std::size_t number) : turns_(turns) {
-            std::unique_lock lock(turns_.mutex);
-            turns_.changed.wait(lock, [&] { return turns_.finished == number; });
-        }
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
-        ~Turn() {
-            {
-                const std::lock_guard lock(turns_.mutex);
-                ++turns_.finished;
-            }
-            turns_.changed.notify_all();
-        }
-
-    private:
-        Turns& turns_;
-    };
-
-    const Graph* origin_; // only compared with: it may be gone
-    std::mutex mutex_;
-    std::shared_ptr<const Graph> graph_;
-    std::shared_ptr<Turns> turns_;
-    std::size_t launched_ = 0;
 };
 
 // ---------------------------------------------------------------------------------------------------------------

@@ -12,9 +12,12 @@
 #include <sluice/backend/capture_ledger.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/host/capture.hpp>
+#include <sluice/backend/host/executable.hpp>
 #include <sluice/backend/host/graph.hpp>
 #include <sluice/backend/host/memory_map.hpp>
+#include <sluice/backend/host/node.hpp>
 #include <sluice/backend/host/queue.hpp>
+#include <sluice/backend/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {

@@ -1,0 +1,153 @@
+/// \file
+/// Conditional nodes of the Cuda backend's graphs.
+#pragma once
+
+#include <sluice/backend/cuda/error.hpp>
+
+#if SLUICE_HAS_CUDA
+
+#include <cstddef>
+#include <string>
+
+#include <sluice/backend/capture_ledger.hpp>
+#include <sluice/backend/cuda/graph_contents.hpp>
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/types.hpp>
+
+namespace sluice {
+
+/// The part of `Cuda` that deals with conditional nodes. See the concept `GraphBackend` for what each function
+/// does.
+struct CudaConditions {
+    using NativeCondition = unsigned long long;
+
+    static void require_conditions(ConditionKind kind, int bodies);
+    static cudaGraph_t capturing_graph(cudaStream_t stream) { return capture_of(stream).graph; }
+    static NativeCondition create_condition(cudaGraph_t graph, unsigned* word);
+    static void capture_condition(cudaStream_t stream, NativeCondition condition, ConditionKind kind,
+                                  int count, cudaGraph_t* bodies);
+    static void begin_capture_into(cudaStream_t stream, cudaGraph_t body, CaptureMode mode);
+    static void end_capture_into(cudaStream_t stream) {
+        cudaGraph_t body = nullptr;
+        SLUICE_CUDA_CHECK(cudaStreamEndCapture(stream, &body));
+        detail::capture_ledger().in_bodies += CudaGraphContents::node_count(body);
+    }
+
+protected:
+    static cudaStreamCaptureMode native_mode(CaptureMode mode) noexcept {
+        return mode == CaptureMode::this_thread ? cudaStreamCaptureModeThreadLocal
+               : mode == CaptureMode::global    ? cudaStreamCaptureModeGlobal
+                                                : cudaStreamCaptureModeRelaxed;
+    }
+
+private:
+    // What a stream's capture has come to.
+    struct Capture {
+        cudaGraph_t graph = nullptr;
+        const cudaGraphNode_t* last = nullptr;
+        std::size_t last_count = 0;
+#if CUDART_VERSION >= 12030
+        const cudaGraphEdgeData* edges = nullptr;
+#endif
+    };
+    static Capture capture_of(cudaStream_t stream);
+};
+
+// ---------------------------------------------------------------------------------------------------------------
+
+inline CudaConditions::Capture CudaConditions::capture_of(cudaStream_t stream) {
+    Capture capture;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+#if CUDART_VERSION >= 13000
+    SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, nullptr, &capture.graph, &capture.last,
+                                               &capture.edges, &capture.last_count));
+#elif CUDART_VERSION >= 12030
+    SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo_v3(stream, &status, nullptr, &capture.graph, &capture.last,
+                                                  &capture.edges, &capture.last_count));
+#else
+    SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &capture.graph, &capture.last,
+                                                  &capture.last_count));
+#endif
+    if (status != cudaStreamCaptureStatusActive)
+        throw Error("the stream is not being captured, or its capture has become invalid");
+    return capture;
+}
+
+inline void CudaConditions::require_conditions(ConditionKind kind, int bodies) {
+    // The first to know `if` and `while`; a second body and `switch` came later.
+    const int needed = kind == ConditionKind::select || bodies > 1 ? 12080 : 12040;
+    int driver = 0;
+    SLUICE_CUDA_CHECK(cudaDriverGetVersion(&driver));
+    const int there = driver < CUDART_VERSION ? driver : CUDART_VERSION;
+    if (there < needed) {
+        const auto version = [](int number) {
+            return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+        };
+        throw Error("this kind of conditional node needs CUDA " + version(needed) +
+                    ", of driver and toolkit; here is " + version(there));
+    }
+}
+
+inline CudaConditions::NativeCondition CudaConditions::create_condition(cudaGraph_t graph,
+                                                                        [[maybe_unused]] unsigned* word) {
+#if CUDART_VERSION >= 12040
+    cudaGraphConditionalHandle handle = 0;
+    SLUICE_CUDA_CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
+    return handle;
+#else
+    (void)graph;
+    require_conditions(ConditionKind::if_nonzero, 1);
+    return 0;
+#endif
+}
+
+inline void CudaConditions::capture_condition(cudaStream_t stream, NativeCondition condition,
+                                              ConditionKind kind, int count, cudaGraph_t* bodies) {
+    require_conditions(kind, count);
+#if CUDART_VERSION >= 12040
+    const Capture capture = capture_of(stream);
+    cudaGraphNodeParams parameters{};
+    parameters.type = cudaGraphNodeTypeConditional;
+    parameters.conditional.handle = condition;
+    parameters.conditional.size = static_cast<unsigned>(count);
+    parameters.conditional.type =
+        kind == ConditionKind::while_nonzero ? cudaGraphCondTypeWhile : cudaGraphCondTypeIf;
+#if CUDART_VERSION >= 12080
+    if (kind == ConditionKind::select)
+        parameters.conditional.type = cudaGraphCondTypeSwitch;
+#endif
+    cudaGraphNode_t node = nullptr;
+#if CUDART_VERSION >= 13000
+    SLUICE_CUDA_CHECK(
+        cudaGraphAddNode(&node, capture.graph, capture.last, capture.edges, capture.last_count, &parameters));
+    SLUICE_CUDA_CHECK(
+        cudaStreamUpdateCaptureDependencies(stream, &node, nullptr, 1, cudaStreamSetCaptureDependencies));
+#else
+    SLUICE_CUDA_CHECK(cudaGraphAddNode_v2(&node, capture.graph, capture.last, capture.edges,
+                                          capture.last_count, &parameters));
+    SLUICE_CUDA_CHECK(
+        cudaStreamUpdateCaptureDependencies(stream, &node, 1, cudaStreamSetCaptureDependencies));
+#endif
+    for (int body = 0; body < count; ++body)
+        bodies[body] = parameters.conditional.phGraph_out[body];
+#else
+    (void)stream;
+    (void)condition;
+    (void)bodies;
+#endif
+}
+
+inline void CudaConditions::begin_capture_into(cudaStream_t stream, cudaGraph_t body, CaptureMode mode) {
+#if CUDART_VERSION >= 12030
+    SLUICE_CUDA_CHECK(cudaStreamBeginCaptureToGraph(stream, body, nullptr, nullptr, 0, native_mode(mode)));
+#else
+    (void)stream;
+    (void)body;
+    (void)mode;
+    require_conditions(ConditionKind::if_nonzero, 1);
+#endif
+}
+
+} // namespace sluice
+
+#endif

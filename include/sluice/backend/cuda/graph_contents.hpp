@@ -1,0 +1,151 @@
+/// \file
+/// What the Cuda backend's graphs are made of.
+#pragma once
+
+#include <sluice/backend/cuda/error.hpp>
+
+#if SLUICE_HAS_CUDA
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace sluice {
+
+/// The part of `Cuda` that looks into graphs. See the concept `GraphBackend` for what each function does.
+struct CudaGraphContents {
+    static std::size_t node_count(cudaGraph_t graph);
+    static std::size_t edge_count(cudaGraph_t graph) {
+        std::size_t edges = 0;
+#if CUDART_VERSION >= 13000
+        SLUICE_CUDA_CHECK(cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
+#else
+        SLUICE_CUDA_CHECK(cudaGraphGetEdges(graph, nullptr, nullptr, &edges));
+#endif
+        return edges;
+    }
+    static void write_dot(cudaGraph_t graph, const char* path) {
+        SLUICE_CUDA_CHECK(cudaGraphDebugDotPrint(graph, path, cudaGraphDebugDotFlagsVerbose));
+    }
+    /// Of the nodes' types and parameters, kernels' arguments included.
+    static std::uint64_t signature(cudaGraph_t graph);
+    /// The device memory that nodes name, kernels' arguments included.
+    static std::vector<const void*> device_pointers(cudaGraph_t graph);
+    static bool is_device_memory(const void* pointer) {
+        cudaPointerAttributes attributes{};
+        const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);
+        (void)cudaGetLastError();
+        return error == cudaSuccess && attributes.type == cudaMemoryTypeDevice;
+    }
+
+private:
+    static std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph);
+    template <class Visit>
+    static void visit_words(cudaGraph_t graph, Visit&& visit);
+};
+
+// ---------------------------------------------------------------------------------------------------------------
+
+inline std::vector<cudaGraphNode_t> CudaGraphContents::nodes_of(cudaGraph_t graph) {
+    std::size_t count = 0;
+    SLUICE_CUDA_CHECK(cudaGraphGetNodes(graph, nullptr, &count));
+    std::vector<cudaGraphNode_t> nodes(count);
+    if (count > 0)
+        SLUICE_CUDA_CHECK(cudaGraphGetNodes(graph, nodes.data(), &count));
+    return nodes;
+}
+
+inline std::size_t CudaGraphContents::node_count(cudaGraph_t graph) {
+    std::size_t count = 0;
+    for (const cudaGraphNode_t node : nodes_of(graph)) {
+        ++count;
+        cudaGraphNodeType type{};
+        SLUICE_CUDA_CHECK(cudaGraphNodeGetType(node, &type));
+        if (type != cudaGraphNodeTypeGraph)
+            continue;
+        cudaGraph_t child = nullptr;
+        SLUICE_CUDA_CHECK(cudaGraphChildGraphNodeGetGraph(node, &child));
+        count += node_count(child);
+    }
+    return count;
+}
+
+// Calls `visit(const void* memory, std::size_t bytes, bool is_argument)` for all that describes the graph's nodes.
+template <class Visit>
+void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
+    for (const cudaGraphNode_t node : nodes_of(graph)) {
+        cudaGraphNodeType type{};
+        SLUICE_CUDA_CHECK(cudaGraphNodeGetType(node, &type));
+        visit(&type, sizeof(type), false);
+        if (type == cudaGraphNodeTypeKernel) {
+            cudaKernelNodeParams kernel{};
+            SLUICE_CUDA_CHECK(cudaGraphKernelNodeGetParams(node, &kernel));
+            const unsigned shape[] = {kernel.gridDim.x,     kernel.gridDim.y,  kernel.gridDim.z,
+                                      kernel.blockDim.x,    kernel.blockDim.y, kernel.blockDim.z,
+                                      kernel.sharedMemBytes};
+            visit(&kernel.func, sizeof(kernel.func), false);
+            visit(shape, sizeof(shape), false);
+#if CUDART_VERSION >= 13000
+            // Kernels of libraries are not known to the runtime by name; their arguments stay unseen.
+            std::size_t offset = 0;
+            std::size_t bytes = 0;
+            for (std::size_t index = 0;
+                 kernel.kernelParams != nullptr &&
+                 cudaFuncGetParamInfo(kernel.func, index, &offset, &bytes) == cudaSuccess;
+                 ++index) {
+                visit(kernel.kernelParams[index], bytes, true);
+            }
+            (void)cudaGetLastError();
+#endif
+        } else if (type == cudaGraphNodeTypeMemcpy) {
+            cudaMemcpy3DParms copy{};
+            // Not to be had for copies of one dimension between some kinds of memory.
+            if (cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess) {
+                visit(&copy.srcPtr.ptr, sizeof(void*), true);
+                visit(&copy.dstPtr.ptr, sizeof(void*), true);
+                visit(&copy.extent, sizeof(copy.extent), false);
+            }
+            (void)cudaGetLastError();
+        } else if (type == cudaGraphNodeTypeMemset) {
+            cudaMemsetParams fill{};
+            SLUICE_CUDA_CHECK(cudaGraphMemsetNodeGetParams(node, &fill));
+            visit(&fill.dst, sizeof(fill.dst), true);
+            visit(&fill.value, sizeof(fill.value), false);
+            visit(&fill.width, sizeof(fill.width), false);
+            visit(&fill.height, sizeof(fill.height), false);
+        } else if (type == cudaGraphNodeTypeGraph) {
+            cudaGraph_t child = nullptr;
+            SLUICE_CUDA_CHECK(cudaGraphChildGraphNodeGetGraph(node, &child));
+            visit_words(child, visit);
+        }
+    }
+}
+
+inline std::uint64_t CudaGraphContents::signature(cudaGraph_t graph) {
+    std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
+    visit_words(graph, [&](const void* memory, std::size_t bytes, bool) {
+        for (std::size_t index = 0; index < bytes; ++index)
+            hash = (hash ^ static_cast<const unsigned char*>(memory)[index]) * 0x100000001b3U;
+    });
+    return hash;
+}
+
+inline std::vector<const void*> CudaGraphContents::device_pointers(cudaGraph_t graph) {
+    std::vector<const void*> pointers;
+    visit_words(graph, [&](const void* memory, std::size_t bytes, bool is_argument) {
+        // An argument may be a structure with pointers among other things: try each word of it.
+        for (std::size_t offset = 0; is_argument && offset + sizeof(void*) <= bytes;
+             offset += sizeof(void*)) {
+            const void* pointer = nullptr;
+            std::memcpy(&pointer, static_cast<const char*>(memory) + offset, sizeof(pointer));
+            if (pointer != nullptr && is_device_memory(pointer))
+                pointers.push_back(pointer);
+        }
+    });
+    return pointers;
+}
+
+} // namespace sluice
+
+#endif

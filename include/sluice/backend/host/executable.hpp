@@ -1,0 +1,106 @@
+/// \file
+/// What replays a host graph.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/host/graph.hpp>
+#include <sluice/backend/host/node.hpp>
+#include <sluice/backend/host/queue.hpp>
+#include <sluice/backend/host/task.hpp>
+
+namespace sluice::host {
+
+/// A graph made ready to run. Launches run in the order in which they are made, one after another, whatever the
+/// queues. It may be destroyed and updated while launches are in flight: they keep what they were made with.
+///
+/// Any thread may use it.
+class Executable {
+public:
+    explicit Executable(const Graph& graph)
+        : origin_(&graph), graph_(graph.clone()), turns_(std::make_shared<Turns>()) {}
+
+    /// Enqueues one run of all nodes. What a node throws fails `queue`.
+    void launch(Queue& queue) {
+        // A number and its place in a queue are taken together, so that no launch waits for one that stands
+        // behind it.
+        const std::lock_guard lock(mutex_);
+        queue.push(
+            Task{[graph = graph_, turns = turns_, number = launched_++, &queue] {
+                const Turn turn(*turns, number);
+                if (queue.failure() == nullptr)
+                    graph->run();
+            }},
+            Queue::Policy::run_always); // Also on a failed queue, launches elsewhere wait for this one.
+    }
+
+    /// Makes later launches do what `graph` says; false, and nothing changes, where its shape is another.
+    bool update(const Graph& graph) {
+        std::shared_ptr<const Graph> next = graph.clone();
+        const std::lock_guard lock(mutex_);
+        if (!graph_->same_shape(*next))
+            return false;
+        graph_.swap(next);
+        return true;
+    }
+
+    /// Makes later launches use the node as `change(Node&)` leaves it. `node` is one of the graph that the
+    /// executable was made from, and of the kind `kind`; throws `Error` otherwise.
+    template <class Change>
+    void change(const Node* node, NodeKind kind, Change&& change) {
+        std::shared_ptr<const Graph> former; // outlives the lock: its callables' destructors are not ours
+        const std::lock_guard lock(mutex_);
+        if (node == nullptr || node->graph != origin_ || node->index >= graph_->size())
+            throw Error("set node: the node is not one of the graph that the executable was made from");
+        if (graph_->node(node->index).kind != kind) {
+            throw Error(std::string("set node: the node is of the kind ") +
+                        name_of(graph_->node(node->index).kind) + ", and " + name_of(kind) + " was expected");
+        }
+        std::shared_ptr<Graph> next = graph_->clone();
+        change(next->node(node->index));
+        former = std::move(graph_);
+        graph_ = std::move(next);
+    }
+
+private:
+    // Shared with the launches in flight.
+    struct Turns {
+        std::mutex mutex;
+        std::condition_variable changed;
+        std::size_t finished = 0;
+    };
+    // From the moment that all earlier launches are done, to this one's end.
+    class Turn {
+    public:
+        Turn(Turns& turns, std::size_t number) : turns_(turns) {
+            std::unique_lock lock(turns_.mutex);
+            turns_.changed.wait(lock, [&] { return turns_.finished == number; });
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn() {
+            {
+                const std::lock_guard lock(turns_.mutex);
+                ++turns_.finished;
+            }
+            turns_.changed.notify_all();
+        }
+
+    private:
+        Turns& turns_;
+    };
+
+    const Graph* origin_; // only compared with: it may be gone
+    std::mutex mutex_;
+    std::shared_ptr<const Graph> graph_;
+    std::shared_ptr<Turns> turns_;
+    std::size_t launched_ = 0;
+};
+
+} // namespace sluice::host
