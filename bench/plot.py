@@ -8,13 +8,10 @@ size, for PyTorch and for sluice.
 Needs matplotlib.
 """
 
-import json
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import charts
+from charts import plt
 
 # What, over what. Colours that most colour-blind readers can tell apart, and markers besides: PyTorch's are hollow.
 LINES = [
@@ -27,20 +24,13 @@ LINES = [
 
 
 def read(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
-    except (OSError, ValueError) as error:
-        sys.exit(f"{path}: {error}")
-    if not isinstance(report, dict) or not report.get("rows"):
+    report = charts.read(path)
+    if not report.get("rows"):
         sys.exit(f"{path}: expected a report of bench/frozen_encoder.py, found no rows")
     return report
 
 
 def draw(report, path):
-    # Text stays text, and nothing in the file changes from one drawing of the same data to the next.
-    plt.rcParams["svg.fonttype"] = "none"
-    plt.rcParams["svg.hashsalt"] = "frozen_encoder"
     rows = sorted(report["rows"], key=lambda row: row["batch"])
     batches = [row["batch"] for row in rows]
     figure, axis = plt.subplots(figsize=(7.2, 4.2))
@@ -60,7 +50,7 @@ def draw(report, path):
     axis.grid(True, which="major", alpha=0.3)
     axis.legend(fontsize=8, frameon=False)
     figure.tight_layout()
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    charts.save(figure, path, "frozen_encoder")
 
 
 def main():

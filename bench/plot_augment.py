@@ -7,13 +7,10 @@
 Takes any number of reports; where two hold the same figure, the later one counts. Needs matplotlib.
 """
 
-import json
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import charts
+from charts import plt
 
 # Colours that most colour-blind readers can tell apart, and markers besides: PyTorch's are hollow.
 OURS = {
@@ -28,14 +25,6 @@ PYTORCH = {
     "serial": ("device", "serial"),
     "two-streams": ("device", "overlapped"),
 }
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError) as error:
-        sys.exit(f"{path}: {error}")
 
 
 def lines_of(reports):
@@ -55,9 +44,6 @@ def lines_of(reports):
 
 
 def draw(lines, device, path):
-    # Text stays text, and nothing in the file changes from one drawing of the same data to the next.
-    plt.rcParams["svg.fonttype"] = "none"
-    plt.rcParams["svg.hashsalt"] = "augment"
     figure, axis = plt.subplots(figsize=(7.6, 5.4))
     for framework, style, face in (("sluice", "-", None), ("PyTorch", "--", "white")):
         for way, (label, colour, marker) in OURS.items():
@@ -75,13 +61,13 @@ def draw(lines, device, path):
     axis.grid(True, which="major", alpha=0.3)
     axis.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
     figure.tight_layout()
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    charts.save(figure, path, "augment")
 
 
 def main():
     if len(sys.argv) < 3 or not sys.argv[-1].endswith(".svg"):
         sys.exit("usage: plot_augment.py REPORT.json ... CHART.svg")
-    reports = [read(path) for path in sys.argv[1:-1]]
+    reports = [charts.read(path) for path in sys.argv[1:-1]]
     lines = lines_of(reports)
     if not lines:
         sys.exit(f"{sys.argv[1]}: expected trainings of `gpu_augment` or of bench/pytorch/augment.py, found none")

@@ -9,16 +9,13 @@ copy's, and the published chain beside PyTorch's.
 Needs matplotlib.
 """
 
-import json
 import os
 import re
 import statistics
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import charts
+from charts import plt
 
 COLOURS = ["#332288", "#dd8833"]  # of batches; most colour-blind readers can tell them apart
 CHAINS = {  # of PyTorch, and how they are called here
@@ -28,14 +25,6 @@ CHAINS = {  # of PyTorch, and how they are called here
     "exact, in stages, graph": "PyTorch, compiled, graph",
     "affine, in stages, graph": "PyTorch, one grid_sample, graph",
 }
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError) as error:
-        sys.exit(f"{path}: {error}")
 
 
 def medians(report, path):
@@ -122,17 +111,14 @@ def draw(found, operators, lines, batches, device, path):
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
-    # Text stays text, and nothing in the file changes from one drawing of the same data to the next.
-    plt.rcParams["svg.fonttype"] = "none"
-    plt.rcParams["svg.hashsalt"] = "augment"
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    charts.save(figure, path, "augment")
 
 
 def main():
     if len(sys.argv) != 4:
         sys.exit("usage: plot_operators.py BENCH.json PYTORCH.json CHART.svg")
-    pytorch = read(sys.argv[2])
-    found = medians(read(sys.argv[1]), sys.argv[1])
+    pytorch = charts.read(sys.argv[2])
+    found = medians(charts.read(sys.argv[1]), sys.argv[1])
     batches = sorted({batch for batch, _, beside in found if beside == "copy"})[:len(COLOURS)]
     operators = [operator for batch, operator, beside in found if batch == batches[0] and beside == "copy"]
     lines = chain_times(found, pytorch, batches)

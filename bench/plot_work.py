@@ -7,13 +7,10 @@ degree to which rows are filled, with every box computed, padding skipped, and r
 Needs matplotlib.
 """
 
-import json
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+import charts
+from charts import plt
 
 # Colours that most colour-blind readers can tell apart, and markers besides.
 LINES = {
@@ -25,11 +22,7 @@ LINES = {
 
 def read(path):
     """The runs of the study: {fill: {variant: [(work, microseconds), ...]}}, and the report they are in."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
-    except (OSError, ValueError) as error:
-        sys.exit(f"{path}: {error}")
+    report = charts.read(path)
     panels = {}
     for run in report.get("runs", []):
         if run.get("part") == "work":
@@ -57,10 +50,7 @@ def draw(panels, report, path):
     figure.suptitle(f"When does skipping padding pay? {report['device']}", fontsize=11)
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False)
     figure.tight_layout(rect=(0, 0.07, 1, 1))
-    # Text stays text, and nothing in the file changes from one drawing of the same data to the next.
-    plt.rcParams["svg.fonttype"] = "none"
-    plt.rcParams["svg.hashsalt"] = "giou_work"
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    charts.save(figure, path, "giou_work")
 
 
 def main():
