@@ -134,4 +134,27 @@ TEST_CASE("decoder: a step that waits for the next one is the same step, for bat
         CHECK(few.weights(stream)[i].values == others[i].values);
 }
 
+TEST_CASE("decoder: weights that are loaded after training came to nothing are those that were loaded") {
+    NN_TEST_RANDOM(random);
+    nn::Decoder<B> decoder({.height = 4,
+                            .width = 4,
+                            .channels = {48, 20, 12},
+                            .classes = 5,
+                            .batch = 4,
+                            .learning_rate = 1e30f, // soon too great for numbers
+                            .precision = nn::Precision::float32,
+                            .seed = random.seed()});
+    const Stream stream;
+    const auto weights = decoder.weights(stream);
+    Buffer<float> loss = poisoned<float>(stream, 1);
+    const Buffer<float> features = device(random.numbers(4 * decoder.features_size()));
+    const Buffer<std::uint8_t> labels = device(random.bytes(4 * decoder.labels_size(), 5));
+    for (int s = 0; s < 2; ++s)
+        decoder.step(stream, features, labels, loss);
+    decoder.load(stream, weights);
+    const auto loaded = decoder.weights(stream);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        CHECK(loaded[i].values == weights[i].values);
+}
+
 } // namespace nn_decoder
