@@ -157,6 +157,8 @@ def main() -> None:
                         help="the folder of the digits")
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error("argument --rounds: expected at least 1")
 
     batches = [int(text) for text in arguments.batches.split(",")]
     names = STANDARD + (COMPILED if arguments.compiled else []) + (BFLOAT16 if arguments.bfloat16 else [])

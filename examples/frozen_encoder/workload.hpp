@@ -52,8 +52,8 @@ public:
 };
 
 /// The published workload, unless the options say otherwise: random images of 3×256×256 and random labels of 10
-/// classes, eight halvings, batch 8, learning rate 1e-3. A few batches are drawn beforehand and come round again, so that drawing them costs nothing
-/// while the steps are timed.
+/// classes, eight halvings, batch 8, learning rate 1e-3. A few batches are drawn beforehand and come round again, so that
+/// drawing them costs nothing while the steps are timed.
 class SyntheticWorkload : public Workload {
 public:
     explicit SyntheticWorkload(const Options& options);
