@@ -71,8 +71,11 @@ public:
 
 private:
     static bool is_fused(const DecoderTailOptions& options) {
-        return has_fused_tail<B>(options.precision) &&
-               offers_fused_tail(options.inputs, options.channels, options.classes);
+        if constexpr (has_fused_tail<B>(Precision::tf32)) {
+            return has_fused_tail<B>(options.precision) &&
+                   offers_fused_tail(options.inputs, options.channels, options.classes) && fused_tail_fits();
+        }
+        return false;
     }
     Matrix<float, B> map(sluice::DeviceBuffer<float, B>& buffer, std::size_t rows, std::size_t columns) {
         return {buffer.span().first(rows * columns), rows, columns};

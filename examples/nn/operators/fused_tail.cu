@@ -86,6 +86,14 @@ void launch(sluice::CudaStreamRef stream, const TailPlan& plan, std::size_t bloc
 
 } // namespace
 
+bool fused_tail_fits() {
+    int device = 0;
+    int bytes = 0;
+    SLUICE_CUDA_CHECK(cudaGetDevice(&device));
+    SLUICE_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return static_cast<std::size_t>(bytes) >= sizeof(detail::TailMemory);
+}
+
 std::size_t fused_tail_blocks() {
     int device = 0;
     int count = 0;

@@ -44,6 +44,10 @@ struct TailWeights {
     sluice::DeviceSpan<T, B> last_bias;
 };
 
+/// Whether the present device has the shared memory that a block takes: more than those before compute capability 9.0
+/// have. Throws `sluice::Error`.
+bool fused_tail_fits();
+
 /// The blocks that the present device runs at a time. Throws `sluice::Error`.
 std::size_t fused_tail_blocks();
 
