@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -184,7 +185,8 @@ void check(const Matrix<const float, sluice::Cuda>& features, const Matrix<float
            std::size_t bias) {
     if (weights.rows() != features.columns() || bias != weights.columns() ||
         !offers_classifier_head(weights.columns()) || features.rows() == 0 ||
-        features.size() > std::numeric_limits<std::int32_t>::max()) {
+        std::max({features.size(), weights.size(), classifier_scratch(features.rows(), bias)}) >
+            std::numeric_limits<std::int32_t>::max()) {
         throw sluice::Error("classifier_step: features of [" + std::to_string(features.rows()) + ", " +
                             std::to_string(features.columns()) + "], weights of [" +
                             std::to_string(weights.rows()) + ", " + std::to_string(weights.columns()) +
