@@ -32,11 +32,14 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         "Trains a classifier on images that are augmented, each in its own way: on the processor by "
         "the loader's workers, on the GPU in the training's stream (serial), in a stream of its own "
         "(overlapped), and as graphs. Tells what each costs, beside training and augmentation alone. "
-        "With --data DIR it learns to name handwritten digits, with and without augmentation."};
+        "With --data DIR it learns to name handwritten digits, with and without augmentation, overlapped "
+        "unless --schedule says otherwise."};
     examples::add_common_options(app, options,
                                  {.batch = "32; 64 on digits; 4 on the processor",
                                   .steps = "300; on digits 3,000; on random images on the processor 5",
-                                  .warmup = "enough for each slot to have been captured"});
+                                  .warmup =
+                                      "enough for each slot to have been captured; on random images on the "
+                                      "processor 2"});
     examples::add_option(
         app, "--augment", "none|cpu|device|all",
         "where images are augmented; none is training alone (default: all; on digits none and device)",
