@@ -14,7 +14,8 @@ namespace frozen_encoder {
 /// the same batches; compares what comes out; on digits, also measures the decoder on held-out ones. Tells the story
 /// on `out`, and returns what the JSON file holds.
 ///
-/// Throws `examples::BadInput` for files that cannot be used and batches that do not fit into memory, and `sluice::Error` for a backend's failure.
+/// Throws `examples::BadInput` for files that cannot be used and batches that do not fit into memory, and
+/// `sluice::Error` for a backend's failure.
 template <sluice::Backend B>
 examples::Report run(const Options& options, std::ostream& out);
 
