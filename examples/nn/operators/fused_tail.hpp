@@ -3,7 +3,8 @@
 /// convolution to the classes, the loss or the prediction, and all gradients of both layers.
 ///
 /// Nothing of an image's full size but labels or predictions is read or written: a block keeps the maps of its tile
-/// on chip, with a border that it computes twice. Factors of products are rounded to TF32, sums are float32.
+/// on chip, with a border that it computes twice. Factors of products are rounded to TF32, or cut to it where they are
+/// what comes in; sums are float32.
 #pragma once
 
 #include <cstddef>
