@@ -1,2 +1,3 @@
 // The same on CUDA devices, whose kernels need nvcc.
 #include "ragged/rows_reduce.cpp"
+#include "ragged/rows_reduce_edges.cpp"
