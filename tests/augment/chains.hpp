@@ -44,6 +44,8 @@ using LightChain = augment::Chain<augment::Brightness, augment::Contrast>;
 using LongChain = augment::Chain<augment::Scale, augment::Flip, augment::RoiAlignCrop,
                                  augment::Rotate<augment::Bilinear>, augment::Resize, augment::Brightness,
                                  augment::Blur<5>, augment::Contrast, augment::Normalize>;
+using SmoothChain =
+    augment::Chain<augment::Crop, augment::Resize, augment::Rotate<augment::Bilinear>, augment::Blur<7>>;
 using TurnedCropChain = augment::Chain<augment::Crop, augment::Resize, augment::Flip,
                                        augment::Rotate<augment::Nearest>, augment::Normalize>;
 

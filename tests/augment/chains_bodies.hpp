@@ -47,6 +47,7 @@ RUN_CHAIN(NoBlurChain, Byte, float);
 RUN_CHAIN(NormalizeChain, float, float);
 RUN_CHAIN(LightChain, Byte, Byte);
 RUN_CHAIN(LongChain, Byte, float);
+RUN_CHAIN(SmoothChain, Byte, float);
 RUN_CHAIN(TurnedCropChain, Byte, nn::Half);
 RUN_CHAIN(augment::PublishedChain, Byte, float);
 RUN_CHAIN(augment::PublishedChain, float, float);

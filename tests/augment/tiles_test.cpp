@@ -72,11 +72,21 @@ TEST_CASE("tiles: any angle reads only what is there") {
         const auto images = random_images(random, count, shape);
         const auto together = run<std::uint8_t, float>(published_chain(options), images, own);
         auto expected = run<std::uint8_t, float>(Chain{Crop{128, width}, Resize{256, 256}}, images, own);
-        expected = run<float, float>(Chain{Rotate<Nearest>{9.0f}}, expected, own);
+        const auto enlarged = expected;
+        expected = run<float, float>(Chain{Rotate<Nearest>{9.0f}}, enlarged, own);
         expected = run<float, float>(Chain{Blur<7>{}}, expected, own);
         for (std::size_t i = 0; i < images.size(); ++i) {
             CAPTURE(i);
             CHECK(difference(together[i], expected[i]) <= byte_tolerance);
+        }
+        // Four pixels for each, up to one row further away. A float32 coordinate is multiplied by steps of up to 255.
+        const auto smooth = run<std::uint8_t, float>(
+            Chain{Crop{128, width}, Resize{256, 256}, Rotate<Bilinear>{9.0f}, Blur<7>{}}, images, own);
+        expected = run<float, float>(Chain{Rotate<Bilinear>{9.0f}}, enlarged, own);
+        expected = run<float, float>(Chain{Blur<7>{}}, expected, own);
+        for (std::size_t i = 0; i < images.size(); ++i) {
+            CAPTURE(i);
+            CHECK(difference(smooth[i], expected[i]) <= 0.05);
         }
     }
 }
