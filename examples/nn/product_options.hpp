@@ -10,16 +10,16 @@
 namespace nn {
 
 /// How a GPU multiplies.
-struct ProductChoice {
+struct ProductSettings {
     Precision precision = Precision::tf32;
     Algorithms algorithms = Algorithms::heuristic;
 };
 
-/// Adds `--precision` and `--algorithms`, which write to `choice`. It must outlive the parsing.
-inline void add_product_options(CLI::App& app, ProductChoice& choice) {
+/// Adds `--precision` and `--algorithms`, which write to `settings`. It must outlive the parsing.
+inline void add_product_options(CLI::App& app, ProductSettings& settings) {
     examples::add_option(app, "--precision", "tf32|float32", "how a GPU multiplies (default: tf32)",
-                         [&choice](const std::string& text) {
-                             choice.precision = examples::named<Precision>(
+                         [&settings](const std::string& text) {
+                             settings.precision = examples::named<Precision>(
                                  "--precision", text,
                                  {{"tf32", Precision::tf32}, {"float32", Precision::float32}});
                          });
@@ -27,8 +27,8 @@ inline void add_product_options(CLI::App& app, ProductChoice& choice) {
                          "whether a GPU's way to multiply is chosen by rule, or by trial when the program "
                          "starts, which may choose "
                          "otherwise in another run (default: heuristic)",
-                         [&choice](const std::string& text) {
-                             choice.algorithms = examples::named<Algorithms>(
+                         [&settings](const std::string& text) {
+                             settings.algorithms = examples::named<Algorithms>(
                                  "--algorithms", text,
                                  {{"heuristic", Algorithms::heuristic}, {"measured", Algorithms::measured}});
                          });

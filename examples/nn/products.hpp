@@ -63,7 +63,8 @@ struct ProductOptions {
     /// `transpose_a`, and `b` not transposed.
     BiasStep<B> bias_step = {};
     /// Whether `b` was written before what the stream holds directly ahead of this product, if in the stream at all:
-    /// reading it may then begin before that has ended. What is ahead further is always done with by then.
+    /// reading it may then begin before that has ended. What is ahead further must be done with by then: it is, if the
+    /// work directly ahead starts, as an ordinary launch does, after what is before it, or is a product of ours.
     bool b_settled = false;
     /// Above 1: `a`, `b` and `out` are each so many matrices of equal size, one below the other, which are multiplied
     /// pair by pair. Such products have no bias, no ReLU and no step for a bias.
