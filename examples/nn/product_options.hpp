@@ -25,8 +25,7 @@ inline void add_product_options(CLI::App& app, ProductSettings& settings) {
                          });
     examples::add_option(app, "--algorithms", "heuristic|measured",
                          "whether a GPU's way to multiply is chosen by rule, or by trial when the program "
-                         "starts, which may choose "
-                         "otherwise in another run (default: heuristic)",
+                         "starts, which may choose otherwise in another run (default: heuristic)",
                          [&settings](const std::string& text) {
                              settings.algorithms = examples::named<Algorithms>(
                                  "--algorithms", text,
