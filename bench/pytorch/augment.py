@@ -34,13 +34,13 @@ from torch.nn import functional
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as operators
 
+from captured import Work, captured
+
 SIZE, CROP, TAPS = 256, 128, 7
 DEGREES, SIGMAS = 45.0, (0.1, 2.0)
 MEAN, DEVIATION = 0.0, 1.0
 CHANNELS = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 CLASSES = 10
-
-Work = Callable[[], object]
 
 
 class Parameters:
@@ -172,20 +172,6 @@ def check() -> None:
         error = (found - expected).abs().mean().item()
         if not error <= allowed:
             raise SystemExit(f"{name} is off by {error} on average, expected at most {allowed}")
-
-
-def captured(work: Work) -> Work:
-    """`work` as a graph, captured after three runs on a side stream, as PyTorch's manual says."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph.replay
 
 
 class Table:

@@ -25,13 +25,14 @@ from typing import Callable, Optional
 
 import torch
 
+from captured import Work, captured
+
 try:
     import triton
     import triton.language as tl
 except ImportError:
     triton = None
 
-Work = Callable[[], object]
 IMAGE = 256
 EPSILON = 1e-5
 
@@ -152,20 +153,6 @@ if triton is not None:
             return sums.sum() / counts.sum().clamp(min=1)
 
         return work
-
-
-def captured(work: Work) -> Work:
-    """`work` as a graph, captured after three runs on a side stream, as PyTorch's manual says."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph.replay
 
 
 class Meter:

@@ -13,30 +13,15 @@ import argparse
 import json
 import statistics
 import time
-from typing import Callable
 
 import torch
+
+from captured import Work, captured
 
 ROWS = 64
 DOMINANCE = 1.05
 TOLERANCE = 1e-4
 MOST_ITERATIONS = 10_000
-
-Work = Callable[[], None]
-
-
-def captured(work: Work) -> Work:
-    """`work` as a graph, captured after three runs on a side stream, as PyTorch's manual says."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph.replay
 
 
 def microseconds(work: Work, steps: int, warmup: int, repeats: int) -> list[float]:
