@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <nn/operators/for_each.cuh>
+#include <nn/operators/fused_bytes.cuh>
 #include <nn/operators/fused_kernels.cuh>
 
 namespace nn {
