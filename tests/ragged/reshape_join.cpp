@@ -214,6 +214,20 @@ TEST_CASE("reshape: orders refuse what makes no sense") {
     stream.synchronize();
 }
 
+TEST_CASE("reshape: a workspace orders as many rows as it is for") {
+    const BasicStream<B> stream;
+    const RaggedCapacity room{1 << 20, 10};
+    Operand<Number> in(stream, room);
+    in.load(stream, {{1, 2, 3}, {}, {4}});
+    Numbers<std::int64_t> order(stream, room.rows);
+    RaggedWorkspace<B> workspace(room, stream);
+    fill_bytes(stream, order.memory, 0xee);
+    ragged::order_by_length(stream, order.memory, in.view(), ragged::LengthOrder::shortest_first, workspace);
+    std::vector<std::int64_t> expected(index(room.rows), -1);
+    expected[0] = 1, expected[1] = 2, expected[2] = 0;
+    CHECK(order.read(stream) == expected);
+}
+
 TEST_CASE("reshape: orders refuse a workspace with too little room") {
     const BasicStream<B> stream;
     const RaggedCapacity room{1 << 17, 10};

@@ -108,8 +108,8 @@ struct IntegerSums {
 
 } // namespace
 
-TEST_CASE("softmax and exclusive sums are those of plain loops") {
-    drive<Scans<false>>(3 * kinds);
+TEST_CASE("softmax and exclusive sums are those of plain loops") { drive<Scans<false>>(3 * kinds); }
+TEST_CASE("softmax and exclusive sums of shared rows are those of plain loops") {
     drive<Scans<true>>(3 * kinds);
 }
 

@@ -62,9 +62,20 @@ class RaggedWorkspace {
 public:
     using backend = B;
 
-    /// What every operation of the library needs at most, whatever the type of the values: sorting needs most,
-    /// and sorts numbers of up to 8 bytes.
-    static constexpr std::size_t default_bytes_per_value = 48;
+    /// Enough for every operation of the library, whatever the type of the values. At most, operations take
+    ///
+    /// | operation | bytes for each value of capacity | for each row |
+    /// | --- | --- | --- |
+    /// | `sort_with_positions`, of values of n bytes | n + 8, and 1/32 | 0 |
+    /// | `sort` | n, and 1/32; on Host streams n + 8 | 0 |
+    /// | reductions and scans | 1/128 | 0 |
+    /// | `mask`, `from_padded_mask` | 1/4, and 1/2,048 | 1/64 |
+    /// | `order_by_length`, `bucket_by_length` | 0 | 48 |
+    /// | `repeat`, `repeat_each`, `mask_rows`, `remove_empty` | 0 | 16, and 1/32 |
+    /// | all others | 0 | 1/64 |
+    ///
+    /// and 256 KiB whatever the capacity. Each workspace has those, and 48 bytes for each row.
+    static constexpr std::size_t default_bytes_per_value = 17;
 
     /// For batches of that capacity, in operands and results: an operation that finds too little throws
     /// `Error` and leaves its result alone. Throws `Error` for a capacity below 0, or too little memory.
@@ -78,13 +89,12 @@ public:
     /// Bytes that a workspace of that capacity allocates.
     static std::size_t bytes_for(RaggedCapacity capacity,
                                  std::size_t bytes_per_value = default_bytes_per_value) {
-        constexpr std::size_t fixed = std::size_t{1}
-                                      << 18;     // what sorts and scans need however little there is
-        constexpr std::size_t offsets_a_row = 8; // arrays of one 64-bit number a row
-        RaggedCapacity rows = capacity;
-        rows.values = 0;
-        return fixed + offsets_a_row * RaggedLayout::of(rows, 0).bytes +
-               RaggedLayout::of(capacity, bytes_per_value).bytes;
+        constexpr std::size_t fixed = 256 * 1024; // what sorts and scans need however little there is
+        constexpr std::size_t bytes_per_row = 48; // six numbers of 64 bits, of which a batch's layout has one
+        const std::size_t of_values = RaggedLayout::of(capacity, bytes_per_value).bytes;
+        const std::size_t of_rows =
+            RaggedLayout::of({0, capacity.rows}, bytes_per_row - sizeof(std::int64_t)).bytes;
+        return fixed + of_rows + of_values;
     }
 
     std::size_t bytes() const noexcept { return block_.bytes(); }
