@@ -9,14 +9,14 @@
 /// figure is the time of a call until the device is done, from a queue of several calls.
 #include <benchmark/benchmark.h>
 
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include <nn/detector.hpp>
 #include <nn/pooled_convolution.hpp>
+
+#include "support/parts.hpp"
 
 #if SLUICE_HAS_CUDA
 namespace {
@@ -66,14 +66,7 @@ void measure(benchmark::State& state, int calls, double operations, double bytes
     const sluice::CudaStream stream;
     work(stream.ref());
     stream.synchronize();
-    for (auto _ : state) {
-        const auto begin = std::chrono::steady_clock::now();
-        for (int call = 0; call < calls; ++call)
-            work(stream.ref());
-        stream.synchronize();
-        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-        state.SetIterationTime(time.count() / calls);
-    }
+    bench::time_calls(state, stream, calls, calls, [&] { work(stream.ref()); });
     const auto rate = [&](double amount) {
         return benchmark::Counter(amount * static_cast<double>(state.iterations()),
                                   benchmark::Counter::kIsRate);
@@ -163,27 +156,16 @@ void add(const std::string& name, int iterations, Function function, Arguments..
 }
 
 } // namespace
-#endif
 
-int main(int argc, char** argv) {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv))
-        return 2;
-#if SLUICE_HAS_CUDA
-    if (Cuda::device_count() > 0) {
-        using nn::MapShape;
-        add("convolution/1_to_4", 10, convolution<std::uint8_t>, MapShape{256, 256, 1}, std::size_t{4});
-        add("convolution/4_to_16", 10, convolution<nn::Bfloat16>, MapShape{128, 128, 4}, std::size_t{16});
-        add("convolution/16_to_64", 10, convolution<nn::Bfloat16>, MapShape{64, 64, 16}, std::size_t{64});
-        add("convolution/64_to_256", 10, convolution<nn::Bfloat16>, MapShape{32, 32, 64}, std::size_t{256});
-        add("product/65536_to_16384", 5, product);
-        add("forward/bfloat16", 5, forward, nn::Precision::bfloat16);
-        add("forward/tf32", 2, forward, nn::Precision::tf32);
-        add("step/bfloat16", 3, step, nn::Precision::bfloat16);
-        benchmark::RunSpecifiedBenchmarks();
-        return 0;
-    }
-#endif
-    std::fprintf(stderr, "There is no CUDA device, and nothing to measure.\n");
-    return 0;
+void bench::add_parts() {
+    using nn::MapShape;
+    add("convolution/1_to_4", 10, convolution<std::uint8_t>, MapShape{256, 256, 1}, std::size_t{4});
+    add("convolution/4_to_16", 10, convolution<nn::Bfloat16>, MapShape{128, 128, 4}, std::size_t{16});
+    add("convolution/16_to_64", 10, convolution<nn::Bfloat16>, MapShape{64, 64, 16}, std::size_t{64});
+    add("convolution/64_to_256", 10, convolution<nn::Bfloat16>, MapShape{32, 32, 64}, std::size_t{256});
+    add("product/65536_to_16384", 5, product);
+    add("forward/bfloat16", 5, forward, nn::Precision::bfloat16);
+    add("forward/tf32", 2, forward, nn::Precision::tf32);
+    add("step/bfloat16", 3, step, nn::Precision::bfloat16);
 }
+#endif

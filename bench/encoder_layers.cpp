@@ -12,8 +12,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -22,6 +20,8 @@
 #include <nn/operators/sums.hpp>
 #include <nn/products.hpp>
 #include <sluice/sluice.hpp>
+
+#include "support/parts.hpp"
 
 #if SLUICE_HAS_CUDA
 namespace {
@@ -124,14 +124,8 @@ void measure(benchmark::State& state, const Product& product, nn::Algorithms alg
     executable.launch(stream.ref());
     stream.synchronize();
     constexpr int calls = 4;
-    for (auto _ : state) {
-        const auto begin = std::chrono::steady_clock::now();
-        for (int call = 0; call < calls; ++call)
-            executable.launch(stream.ref());
-        stream.synchronize();
-        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-        state.SetIterationTime(time.count() / static_cast<double>(copies * calls));
-    }
+    bench::time_calls(state, stream, calls, static_cast<double>(copies * calls),
+                      [&] { executable.launch(stream.ref()); });
     state.counters["floor_us"] = 1e6 * product.floor_seconds();
     state.counters["of_floor"] = benchmark::Counter(
         product.floor_seconds() * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
@@ -165,22 +159,11 @@ void add_layers(std::size_t batch, nn::Algorithms algorithms) {
 }
 
 } // namespace
-#endif
 
-int main(int argc, char** argv) {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv))
-        return 2;
-#if SLUICE_HAS_CUDA
-    if (Cuda::device_count() > 0) {
-        for (const std::size_t batch : {8u, 32u, 128u}) {
-            add_layers(batch, nn::Algorithms::heuristic);
-            add_layers(batch, nn::Algorithms::measured);
-        }
-        benchmark::RunSpecifiedBenchmarks();
-        return 0;
+void bench::add_parts() {
+    for (const std::size_t batch : {8u, 32u, 128u}) {
+        add_layers(batch, nn::Algorithms::heuristic);
+        add_layers(batch, nn::Algorithms::measured);
     }
-#endif
-    std::fprintf(stderr, "There is no CUDA device, and nothing to measure.\n");
-    return 0;
 }
+#endif
