@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, then configures, builds and runs one of sluice's workflows:
 #
-#     bash cmake/bootstrap.sh demo    trains on handwritten digits, serially and then overlapped
+#     bash cmake/bootstrap.sh demo    trains on handwritten digits under each schedule
 #     bash cmake/bootstrap.sh test    builds everything and runs the tests
 #
 # Debian 12, Ubuntu 24.04 or newer, as root or with sudo. Elsewhere it says what to install. What is there
