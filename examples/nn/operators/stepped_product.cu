@@ -8,12 +8,11 @@
 namespace nn {
 namespace {
 
-constexpr int block_columns = 256; // four to a thread
-constexpr int column_threads = block_columns / 4;
-constexpr int row_groups = 4; // of threads, which take every fourth row of the weights
-constexpr int threads = column_threads * row_groups;
-constexpr int block_inputs = 512; // rows of the weights, at most, that a block walks down
-constexpr int rows_ahead = 8;     // of the weights, that a thread has asked for
+constexpr int threads = 256;
+constexpr int block_columns = 4 * threads;
+constexpr int block_inputs = 128;         // rows of the weights, at most, that a block walks down
+constexpr int ring_rows = 16;             // of the weights, that a block has room for
+constexpr int rows_ahead = ring_rows - 1; // of these, that a thread has asked for
 
 struct SteppedPlan {
     const float* step_in;
@@ -35,40 +34,32 @@ __device__ inline void add_scaled(float4& sum, float factor, const float4& value
     sum.w = fmaf(factor, value.w, sum.w);
 }
 
-__device__ inline float4 sum_of(const float4& a, const float4& b) {
-    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
-
 /// A block's columns and rows of the weights are `blockIdx.x` and `blockIdx.y`. Both inputs wait in shared memory, one
 /// row of weights after another; each thread keeps its columns' gradients, and sums.
 template <int Rows, bool Multiply>
 __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_kernel(SteppedPlan plan) {
     extern __shared__ float4 stepped_memory[];
-    constexpr int width =
-        Multiply ? 2 * Rows : Rows; // of what a row of weights needs: of the step, then of `in`
+    constexpr int width = Multiply ? 2 * Rows : Rows; // for a row of weights: of the step, then of `in`
     const int first = static_cast<int>(blockIdx.y) * block_inputs;
     const int count = min(block_inputs, plan.inputs - first);
-    const int column =
-        static_cast<int>(blockIdx.x) * block_columns + static_cast<int>(threadIdx.x) % column_threads * 4;
-    const int group = static_cast<int>(threadIdx.x) / column_threads;
+    const int column = static_cast<int>(blockIdx.x) * block_columns + static_cast<int>(threadIdx.x) * 4;
     const bool inside = column < plan.columns;
     float* const weights = plan.weights + static_cast<std::size_t>(first) * plan.columns + column;
 
     // A ring of weights, in which each thread has places of its own.
     float4* const ring = stepped_memory + threadIdx.x;
-    const auto fetch = [&](int turn) {
-        const int input = turn * row_groups + group;
+    const auto fetch = [&](int input) {
         if (inside && input < count) {
-            detail::copy_16_bytes(detail::shared_address(ring + turn % rows_ahead * threads),
+            detail::copy_16_bytes(detail::shared_address(ring + input % ring_rows * threads),
                                   weights + static_cast<std::size_t>(input) * plan.columns, true);
         }
         detail::commit_copies();
     };
 #pragma unroll
-    for (int turn = 0; turn < rows_ahead; ++turn)
-        fetch(turn);
+    for (int input = 0; input < rows_ahead; ++input)
+        fetch(input);
 
-    float4* const inputs = stepped_memory + rows_ahead * threads;
+    float4* const inputs = stepped_memory + ring_rows * threads;
     float* const shared = reinterpret_cast<float*>(inputs);
     for (int i = static_cast<int>(threadIdx.x); i < width * block_inputs; i += threads) {
         const int row = i / block_inputs;
@@ -98,11 +89,12 @@ __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_ker
     const float factor = plan.factors[0];
     __syncthreads();
 
-    for (int turn = 0; turn * row_groups + group < count; ++turn) {
+    for (int input = 0; input < count; ++input) {
         detail::wait_for_copies<rows_ahead - 1>();
-        const int input = turn * row_groups + group;
-        float4 weight = ring[turn % rows_ahead * threads];
-        fetch(turn + rows_ahead);
+        // Goes where the row before was read, of which the barrier says that it has been.
+        __syncwarp();
+        fetch(input + rows_ahead);
+        float4 weight = ring[input % ring_rows * threads];
         const float4* const values = inputs + input * (width / 4);
         float4 moved = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
@@ -130,21 +122,11 @@ __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_ker
     }
     detail::wait_for_copies<0>();
     if constexpr (Multiply) {
-        // One row of sums at a time, over the groups in their order.
 #pragma unroll
         for (int row = 0; row < Rows; ++row) {
-            if (row >= plan.rows)
-                break;
-            __syncthreads();
-            stepped_memory[threadIdx.x] = sums[row];
-            __syncthreads();
-            if (group == 0 && inside) {
-                float4 sum = stepped_memory[threadIdx.x];
-                for (int other = 1; other < row_groups; ++other)
-                    sum = sum_of(sum, stepped_memory[other * column_threads + static_cast<int>(threadIdx.x)]);
-                const std::size_t place = static_cast<std::size_t>(blockIdx.y) * plan.rows + row;
-                *reinterpret_cast<float4*>(plan.partial + place * plan.columns + column) = sum;
-            }
+            const std::size_t place = static_cast<std::size_t>(blockIdx.y) * plan.rows + row;
+            if (inside && row < plan.rows)
+                *reinterpret_cast<float4*>(plan.partial + place * plan.columns + column) = sums[row];
         }
     }
 }
@@ -206,7 +188,7 @@ std::size_t blocks_down(std::size_t inputs) { return (inputs + block_inputs - 1)
 template <int Rows, bool Multiply>
 void launch(sluice::CudaStreamRef stream, const SteppedPlan& plan) {
     constexpr int bytes = (Multiply ? 2 : 1) * Rows * block_inputs * static_cast<int>(sizeof(float)) +
-                          rows_ahead * threads * static_cast<int>(sizeof(float4));
+                          ring_rows * threads * static_cast<int>(sizeof(float4));
     // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(stepped_product_kernel<Rows, Multiply>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
