@@ -16,19 +16,20 @@ namespace sluice {
 ///
 /// | functions | what they do |
 /// | --- | --- |
-/// | `device_count`, `current_device`, `set_device`, `device_name`, `priorities` | the machine's devices; the
-/// current one is the calling thread's | | `create_stream`, `destroy_stream`, `device_of`, `priority_of` | a
-/// stream, on the current device | | `synchronize_stream`, `stream_done` | wait, or ask, for all that the
-/// stream was handed; both report its fault | | `create_event`, `destroy_event`, `record`, `wait` | an event;
-/// `wait(stream, event)` orders later work of the stream after the latest record, and does nothing if there
-/// is none | | `synchronize_event`, `event_done`, `elapsed_milliseconds` | wait for the latest record, ask
-/// for it, time between two | | `allocate_device`, `free_device` | device memory; with a stream, ordered on
-/// it: usable by work enqueued there later, and freed after what is enqueued there already | |
-/// `allocate_pinned`, `free_pinned` | host memory that devices copy from and to | | `copy`, `fill_bytes` | in
-/// stream order | | `check_launches` | throws the error that an earlier launch of this thread left behind,
-/// and forgets it | | `throw_if_failed`, `clear_failure` | throw, or forget, the fault of a stream's work
-/// that is known already; cheap enough for every step, so a fault that any next call reports need not be
-/// thrown here | | `counts` | what has been created so far |
+/// | `device_count`, `current_device`, `set_device`, `device_name`, `priorities` | the machine's devices; the current one is the calling thread's |
+/// | `create_stream`, `destroy_stream`, `device_of`, `priority_of` | a stream, on the current device |
+/// | `synchronize_stream`, `stream_done` | wait, or ask, for all that the stream was handed; both report its fault |
+/// | `create_event`, `destroy_event`, `record`, `wait` | an event; `wait` orders a stream after its latest record, if there is one |
+/// | `synchronize_event`, `event_done`, `elapsed_milliseconds` | wait for the latest record, ask for it, time between two |
+/// | `allocate_device`, `free_device` | device memory; with a stream, ordered on it |
+/// | `allocate_pinned`, `free_pinned` | host memory that devices copy from and to |
+/// | `copy`, `fill_bytes` | in stream order |
+/// | `check_launches` | throws the error that an earlier launch of this thread left behind, and forgets it |
+/// | `throw_if_failed`, `clear_failure` | throw, or forget, the fault of a stream's work that is known already |
+/// | `counts` | what has been created so far |
+///
+/// Memory that is ordered on a stream is usable by work enqueued there later, and freed after what is enqueued there
+/// already. `throw_if_failed` is cheap enough for every step, so a fault that any next call reports need not be thrown by it.
 ///
 /// All but the destroying and freeing functions throw `Error`.
 template <class B>

@@ -70,7 +70,7 @@ template <GraphBackend B, class Body>
 void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Body&& body,
                    const WhileOptions& options = {});
 
-/// A number that work on the device sets and the functions below look at.
+/// A number that work on the device sets and the functions above look at.
 ///
 /// In a capture they make conditional nodes, and the host is not asked again. Outside they bring the number to
 /// the host, wait for it, and call the bodies that it asks for. The results are the same.

@@ -25,7 +25,8 @@ void copy(BasicStreamRef<B> stream, To&& to, const From& from);
 template <Backend B, class To, class From>
 void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from);
 
-/// Sets every byte of `to`, device memory, to `value` in the order of `stream`.
+/// Sets every byte of `to`, device memory of the stream's backend, to `value` in the order of `stream`, without
+/// waiting. `to` must stay alive until the stream has got there. Throws `Error` when the call fails.
 template <Backend B, class To>
 void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value);
 

@@ -46,6 +46,7 @@ public:
     void reset() noexcept;
 
     int size() const noexcept { return static_cast<int>(slots_.size()); }
+    /// What `make(index)` made, whatever batch is in it. Throws `std::out_of_range` where there is no such slot.
     T& operator[](int index) { return slots_.at(static_cast<std::size_t>(index))->value; }
 
 private:

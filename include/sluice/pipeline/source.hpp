@@ -78,10 +78,11 @@ struct NoState {};
 ///
 /// | callable | what it does |
 /// | --- | --- |
-/// | `make_slot(int slot)` | makes a `Batch`, such as two pinned buffers; once a slot, on the constructing
-/// thread | | `make_state(int worker)` | makes what one worker keeps for itself; once a worker, on the
-/// constructing thread | | `fill(state, std::size_t index, Batch& out)` | fills batch `index`; without
-/// `make_state`: `fill(index, out)`. If it returns bool, false ends the source before this batch |
+/// | `make_slot(int slot)` | makes a `Batch`, such as two pinned buffers; once a slot |
+/// | `make_state(int worker)` | makes what one worker keeps for itself; once a worker |
+/// | `fill(state, std::size_t index, Batch& out)` | fills batch `index`; if it returns bool, false ends the source before it |
+///
+/// Both makers are called on the constructing thread. Without `make_state`, `fill` is called as `fill(index, out)`.
 ///
 /// Workers call `fill` at the same time, each with its own state and a slot of its own; which worker fills
 /// which batch is not determined, so `fill` must depend on `index` alone for the same batches each time (see

@@ -33,6 +33,7 @@ public:
     RaggedColumnPacker(RaggedColumnPacker&&) noexcept = default;
     RaggedColumnPacker& operator=(RaggedColumnPacker&&) noexcept = default;
 
+    /// What it holds, and how many. Good until the next change.
     std::int64_t size() const noexcept { return size_; }
     std::span<const U> values() const noexcept { return {data(), static_cast<std::size_t>(size_)}; }
 
@@ -49,6 +50,7 @@ public:
     /// has less room.
     void copy_to(BasicStreamRef<B> stream, RaggedColumn<U, B>& column) const;
 
+    /// As those of `RaggedPacker`: to be told of a replay that reads the block, and whether one still does.
     void mark_in_use(BasicStreamRef<B> stream) const;
     bool in_use() const { return block_.in_use(); }
 
@@ -62,7 +64,8 @@ private:
     mutable detail::PinnedBlock<B> block_;
 };
 
-/// The values of `column` over those rows.
+/// The values of `column` over the rows of `batch` when `stream` gets there, for which it waits. Throws `Error` as
+/// `RaggedBatch::require_valid_and_wait` does, and where the column has room for fewer values.
 template <class U, class T, Backend B>
 std::vector<std::vector<U>> to_lists_and_wait(std::type_identity_t<BasicStreamRef<B>> stream,
                                               const RaggedBatch<T, B>& batch,

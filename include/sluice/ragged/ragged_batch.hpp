@@ -70,6 +70,7 @@ public:
     /// As many as there is room for; those beyond the rows are undefined.
     DeviceSpan<T, B> values() noexcept { return {at<T>(layout_.values_at), value_count()}; }
     DeviceSpan<const T, B> values() const noexcept { return {at<T>(layout_.values_at), value_count()}; }
+    /// Where each row begins among the values, and the end: as many as there is room for rows, and one.
     DeviceSpan<const std::int64_t, B> offsets() const noexcept {
         return {at<std::int64_t>(layout_.offsets_at), static_cast<std::size_t>(capacity_.rows) + 1};
     }
