@@ -3,10 +3,27 @@
 import json
 import sys
 
-import matplotlib
+try:
+    import matplotlib
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+except ImportError:  # `paths` says so
+    plt = None
+
+
+def paths(documentation, usage, right):
+    """What follows the script's name: reports, and the chart's file. `--help` prints the documentation and ends the program;
+    so does, with one sentence, a number of files that is not `right(number)`, or a Python without matplotlib."""
+    given = sys.argv[1:]
+    if "--help" in given or "-h" in given:
+        print(documentation.strip())
+        sys.exit(0)
+    if not right(len(given)) or not given[-1].endswith(".svg"):
+        sys.exit(f"usage: {usage}")
+    if plt is None:
+        sys.exit(f"{sys.argv[0]}: expected a Python with matplotlib, found none")
+    return given
 
 
 def read(path):

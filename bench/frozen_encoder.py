@@ -3,7 +3,7 @@
 
     python3 bench/frozen_encoder.py build/release/examples/frozen_encoder/frozen_encoder --json frozen_encoder.json
     python3 bench/frozen_encoder.py PROGRAM --batches 8 --compiled --bfloat16 --published 9
-    python3 bench/plot.py frozen_encoder.json docs/results/frozen_encoder.svg
+    python3 bench/plot.py frozen_encoder.json docs/results/frozen_encoder_overlap.svg
 
 The program runs under its three schedules before, between and after PyTorch's arrangements, which pytorch/frozen_encoder.py
 explains; a figure is the median of its runs, with the least and the most in the JSON. All start from pinned memory. Losses of
@@ -159,8 +159,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error("argument --rounds: expected at least 1")
+    batches = arguments.batches.split(",")
+    if not all(text.isdecimal() and int(text) > 0 for text in batches):
+        parser.error(f"argument --batches: {arguments.batches} was given, expected numbers above 0, with commas between")
+    if not os.access(arguments.program, os.X_OK):
+        parser.error(f"argument program: {arguments.program} cannot be run")
 
-    batches = [int(text) for text in arguments.batches.split(",")]
+    batches = [int(text) for text in batches]
     names = STANDARD + (COMPILED if arguments.compiled else []) + (BFLOAT16 if arguments.bfloat16 else [])
     pytorch = PyTorch()
     report = {"experiment": "frozen_encoder", "device": pytorch.about["device"],

@@ -54,9 +54,8 @@ def draw(report, path):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit("usage: plot.py REPORT.json CHART.svg")
-    draw(read(sys.argv[1]), sys.argv[2])
+    report, chart = charts.paths(__doc__, "plot.py REPORT.json CHART.svg", lambda number: number == 2)
+    draw(read(report), chart)
 
 
 if __name__ == "__main__":

@@ -65,13 +65,12 @@ def draw(lines, device, path):
 
 
 def main():
-    if len(sys.argv) < 3 or not sys.argv[-1].endswith(".svg"):
-        sys.exit("usage: plot_augment.py REPORT.json ... CHART.svg")
-    reports = [charts.read(path) for path in sys.argv[1:-1]]
+    *paths, chart = charts.paths(__doc__, "plot_augment.py REPORT.json ... CHART.svg", lambda number: number >= 2)
+    reports = [charts.read(path) for path in paths]
     lines = lines_of(reports)
     if not lines:
-        sys.exit(f"{sys.argv[1]}: expected trainings of `gpu_augment` or of bench/pytorch/augment.py, found none")
-    draw(lines, reports[0].get("device", ""), sys.argv[-1])
+        sys.exit(f"{paths[0]}: expected trainings of `gpu_augment` or of bench/pytorch/augment.py, found none")
+    draw(lines, reports[0].get("device", ""), chart)
 
 
 if __name__ == "__main__":

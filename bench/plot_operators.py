@@ -115,16 +115,16 @@ def draw(found, operators, lines, batches, device, path):
 
 
 def main():
-    if len(sys.argv) != 4:
-        sys.exit("usage: plot_operators.py BENCH.json PYTORCH.json CHART.svg")
-    pytorch = charts.read(sys.argv[2])
-    found = medians(charts.read(sys.argv[1]), sys.argv[1])
+    ours, theirs, chart = charts.paths(__doc__, "plot_operators.py BENCH.json PYTORCH.json CHART.svg",
+                                       lambda number: number == 3)
+    pytorch = charts.read(theirs)
+    found = medians(charts.read(ours), ours)
     batches = sorted({batch for batch, _, beside in found if beside == "copy"})[:len(COLOURS)]
     operators = [operator for batch, operator, beside in found if batch == batches[0] and beside == "copy"]
     lines = chain_times(found, pytorch, batches)
     print_tables(found, operators, lines, batches, pytorch["device"])
-    print(f"![Bytes per second by operator, and times of the chain]({os.path.basename(sys.argv[3])})")
-    draw(found, operators, lines, batches, pytorch["device"], sys.argv[3])
+    print(f"![Bytes per second by operator, and times of the chain]({os.path.basename(chart)})")
+    draw(found, operators, lines, batches, pytorch["device"], chart)
 
 
 if __name__ == "__main__":

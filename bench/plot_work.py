@@ -54,10 +54,9 @@ def draw(panels, report, path):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit("usage: plot_work.py REPORT.json CHART.svg")
-    panels, report = read(sys.argv[1])
-    draw(panels, report, sys.argv[2])
+    path, chart = charts.paths(__doc__, "plot_work.py REPORT.json CHART.svg", lambda number: number == 2)
+    panels, report = read(path)
+    draw(panels, report, chart)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ waits for what it reads, and memory is marked as used by the stream that reads i
     python3 bench/pytorch/augment.py --part operators --batch 32 256 --json augment.json
 """
 
+from __future__ import annotations  # some name what may be missing
+
 import argparse
 import itertools
 import json
@@ -27,14 +29,18 @@ import statistics
 import time
 from typing import Callable, Iterator, Optional
 
-import torch
-import torchvision
-from torch import nn
-from torch.nn import functional
-from torchvision.transforms import v2
-from torchvision.transforms.v2 import functional as operators
+try:
+    import torch
+    import torchvision
+    from torch import nn
+    from torch.nn import functional
+    from torchvision.transforms import v2
+    from torchvision.transforms.v2 import functional as operators
+    missing = None
+except ImportError as error:  # `--help` works all the same
+    missing = error
 
-from captured import Work, captured
+from captured import Work, captured, require
 
 SIZE, CROP, TAPS = 256, 128, 7
 DEGREES, SIGMAS = 45.0, (0.1, 2.0)
@@ -247,8 +253,8 @@ def measure_operators(table: Table, batch: int) -> None:
             table.line("operators", f"{full}, graph", batch, repeated(captured(work)))
 
 
-class Samples(torch.utils.data.Dataset):
-    """Random images, augmented one at a time where they are asked for."""
+class Samples:
+    """A data set of random images, augmented one at a time where they are asked for."""
 
     def __init__(self) -> None:
         self.images = torch.randint(0, 256, (64, 3, SIZE, SIZE), dtype=torch.uint8)
@@ -381,6 +387,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for each figure, about")
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    require(missing)
 
     torch.manual_seed(1)
     torch.backends.cudnn.benchmark = True

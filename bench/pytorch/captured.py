@@ -1,10 +1,23 @@
-"""What the scripts beside this one share: work as a CUDA graph."""
+"""What the scripts beside this one share: a word where something is missing, and work as a CUDA graph."""
 
-from typing import Callable
+import sys
+from typing import Callable, Optional
 
-import torch
+try:
+    import torch
+except ImportError:  # `require` says so
+    torch = None
 
 Work = Callable[[], object]
+
+
+def require(missing: Optional[ImportError]) -> None:
+    """Ends the program with one sentence where a module could not be imported, or there is no GPU. Called once options are
+    read, so that `--help` works without either."""
+    if missing is not None:
+        sys.exit(f"{sys.argv[0]}: {missing}; expected a Python with PyTorch, and with torchvision for augment.py")
+    if not torch.cuda.is_available():
+        sys.exit(f"{sys.argv[0]}: PyTorch {torch.__version__} finds no CUDA device; expected one")
 
 
 def captured(work: Work) -> Work:

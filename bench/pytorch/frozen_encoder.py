@@ -22,6 +22,8 @@ cuDNN choosing among its algorithms by measuring:
 `--serve` is for bench/frozen_encoder.py: one JSON object of options a line in, one with results out.
 """
 
+from __future__ import annotations  # some name what may be missing
+
 import argparse
 import gc
 import json
@@ -30,8 +32,14 @@ import subprocess
 import sys
 import time
 
-import torch
-from torch import nn
+try:
+    import torch
+    from torch import nn
+    missing = None
+except ImportError as error:  # `--help` works all the same
+    missing = error
+
+from captured import require
 
 CHANNELS = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 CLASSES = 10
@@ -310,6 +318,7 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    require(missing)
 
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = True

@@ -9,14 +9,20 @@ once a round; a round is one or eight iterations, launched one by one or as a gr
     python3 bench/pytorch/graphs.py --json graphs.json
 """
 
+from __future__ import annotations  # some name what may be missing
+
 import argparse
 import json
 import statistics
 import time
 
-import torch
+try:
+    import torch
+    missing = None
+except ImportError as error:  # `--help` works all the same
+    missing = error
 
-from captured import Work, captured
+from captured import Work, captured, require
 
 ROWS = 64
 DOMINANCE = 1.05
@@ -103,6 +109,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    require(missing)
 
     torch.manual_seed(1)
     runs = []
