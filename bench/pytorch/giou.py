@@ -5,7 +5,8 @@ the article's GIoU over the real boxes, in microseconds:
 
 - `loop`, a loss a sample; `concatenation` of the real boxes; `padding` and a mask, plain and compiled; a kernel by Triton
   that computes every box (`fused`, with and without casts of the predictions to float32 before) or skips those that the
-  mask leaves out (`conditional`); `nested`, jagged tensors of torch.nested, where that can do it.
+  mask leaves out (`conditional`); `nested`, jagged tensors of torch.nested, where that can do it: the gradient only with a
+  tensor for each column.
 - Each waiting for every step, back to back, and as a CUDA graph; forward, and forward with the gradient of the predictions.
 - The copies of images and targets to the device: separate ones, padded ones, and one packed block.
 - The forward pass of the detector in bfloat16, eager and compiled.
@@ -16,6 +17,8 @@ some lines.
     python3 bench/pytorch/giou.py --json giou.json
 """
 
+from __future__ import annotations  # some name what may be missing
+
 import argparse
 import json
 import statistics
@@ -23,9 +26,13 @@ import time
 import warnings
 from typing import Callable, Optional
 
-import torch
+try:
+    import torch
+    missing = None
+except ImportError as error:  # `--help` works all the same
+    missing = error
 
-from captured import Work, captured
+from captured import Work, captured, require
 
 try:
     import triton
@@ -35,6 +42,7 @@ except ImportError:
 
 IMAGE = 256
 EPSILON = 1e-5
+Pairwise = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 
 
 def article_giou(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -77,6 +85,10 @@ class Batch:
         self.counts = self.lengths.tolist()
 
 
+def row_offsets(batch: Batch) -> torch.Tensor:
+    return torch.nn.functional.pad(batch.lengths.cumsum(0), (1, 0)).cuda()
+
+
 def loop_loss(batch: Batch, predictions: torch.Tensor) -> torch.Tensor:
     total = torch.zeros((), device="cuda")
     for row, target in enumerate(batch.separate):
@@ -95,17 +107,31 @@ def padding_loss(predictions: torch.Tensor, padded: torch.Tensor, mask: torch.Te
     return value.sum() / mask.sum().clamp(min=1)
 
 
-def nested_loss(predictions: torch.Tensor, target: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-    """The same formula column by column, since jagged tensors cannot be sliced like others."""
-    p = torch.nested.nested_tensor_from_jagged(predictions.float(), offsets)
-    t = torch.nested.nested_tensor_from_jagged(target.float(), offsets)
-    px1, py1, px2, py2 = (p.select(-1, i) for i in range(4))
-    tx1, ty1, tx2, ty2 = (t.select(-1, i) for i in range(4))
-    shared = (torch.minimum(px2, tx2) - torch.maximum(px1, tx1)) * (torch.minimum(py2, ty2) - torch.maximum(py1, ty1))
+def columns_giou(p: list[torch.Tensor], t: list[torch.Tensor], lesser: Pairwise, greater: Pairwise) -> torch.Tensor:
+    """The same formula column by column, since jagged tensors cannot be sliced like others; the mean."""
+    px1, py1, px2, py2 = p
+    tx1, ty1, tx2, ty2 = t
+    shared = (lesser(px2, tx2) - greater(px1, tx1)) * (lesser(py2, ty2) - greater(py1, ty1))
     union = (px2 - px1) * (py2 - py1) + (tx2 - tx1) * (ty2 - ty1) - shared
-    around = (torch.maximum(px2, tx2) - torch.minimum(px1, tx1)) * (torch.maximum(py2, ty2) - torch.minimum(py1, ty1))
+    around = (greater(px2, tx2) - lesser(px1, tx1)) * (greater(py2, ty2) - lesser(py1, ty1))
     enclosing = around.clamp(min=EPSILON)
     return (shared / union.clamp(min=EPSILON) - (enclosing - union) / enclosing).values().mean()
+
+
+def nested_loss(predictions: torch.Tensor, target: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """One jagged tensor each, of which columns are selected. There is no way back through `select`, nor through
+    `minimum` and `maximum`."""
+    boxes = [torch.nested.nested_tensor_from_jagged(packed.float(), offsets) for packed in (predictions, target)]
+    p, t = ([nested.select(-1, i) for i in range(4)] for nested in boxes)
+    return columns_giou(p, t, torch.minimum, torch.maximum)
+
+
+def nested_columns_loss(predictions: torch.Tensor, target: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """A jagged tensor for each column, and sums with an absolute difference in place of `minimum` and `maximum`: for the
+    gradient, which is that of these two also where both are equal."""
+    p, t = ([torch.nested.nested_tensor_from_jagged(column, offsets) for column in packed.float().unbind(-1)]
+            for packed in (predictions, target))
+    return columns_giou(p, t, lambda a, b: (a + b - (a - b).abs()) / 2, lambda a, b: (a + b + (a - b).abs()) / 2)
 
 
 if triton is not None:
@@ -244,7 +270,7 @@ def both(loss: Work, leaf: torch.Tensor) -> Work:
 
 def measure_losses(table: Table, batch: Batch, quick: bool) -> None:
     compiled = torch.compile(padding_loss, fullgraph=True)
-    offsets = torch.nn.functional.pad(batch.lengths.cumsum(0), (1, 0)).cuda()
+    offsets = row_offsets(batch)
     packed_target = torch.cat(batch.separate)
     packed = batch.predictions.detach()[batch.mask].requires_grad_()
 
@@ -256,6 +282,7 @@ def measure_losses(table: Table, batch: Batch, quick: bool) -> None:
             ("padding, compiled, bfloat16", lambda: compiled(batch.predictions_16, batch.padded, batch.mask),
              batch.predictions_16, True),
             ("nested, packed already", lambda: nested_loss(packed, packed_target, offsets), packed, True),
+            ("nested, a tensor a column", lambda: nested_columns_loss(packed, packed_target, offsets), packed, True),
         ]
         if not quick:
             parts.append(("loop", lambda: loop_loss(batch, leaf), leaf, True))
@@ -284,7 +311,9 @@ def check(batch: Batch) -> None:
     """All variants must agree before their times mean anything."""
     with torch.no_grad():
         expected = padding_loss(batch.predictions.double(), batch.padded, batch.mask).item()
-        found = {"concatenation": concatenation_loss(batch, batch.predictions).item()}
+        packed = batch.predictions[batch.mask], torch.cat(batch.separate), row_offsets(batch)
+        found = {"concatenation": concatenation_loss(batch, batch.predictions).item(),
+                 "nested": nested_loss(*packed).item(), "nested, a tensor a column": nested_columns_loss(*packed).item()}
         if triton is not None:
             predictions = batch.predictions_16.float()
             expected_16 = padding_loss(predictions, batch.padded, batch.mask).item()
@@ -296,6 +325,11 @@ def check(batch: Batch) -> None:
     for name, value in found.items():
         if abs(value - expected) > 1e-4 * max(1.0, abs(expected)):
             raise SystemExit(f"{name} gives {value}, and padding {expected}")
+    leaf, target, offsets = packed[0].detach().requires_grad_(), *packed[1:]
+    (wanted,) = torch.autograd.grad(article_giou(leaf, target).mean(), leaf)
+    (given,) = torch.autograd.grad(nested_columns_loss(leaf, target, offsets), leaf)
+    if (given - wanted).abs().max() > 1e-5 * wanted.abs().max():
+        raise SystemExit("the gradient by nested tensors is another than that by plain ones")
 
 
 def measure_copies(table: Table, batch: Batch) -> None:
@@ -376,6 +410,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    require(missing)
 
     started = time.perf_counter()
     torch.manual_seed(1)
