@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <common/bad_input.hpp>
@@ -45,9 +46,16 @@ nn::Decoder<B> make_decoder(const Plan& plan, const Options& options) {
                            .classes = plan.classes,
                            .batch = plan.batch,
                            .learning_rate = plan.learning_rate,
-                           .precision = options.products.precision,
+                           .precision = options.products.of_trained(),
                            .seed = options.seed,
                            .algorithms = options.products.algorithms});
+}
+
+/// The processor knows no TF32: what is asked for in it is computed in float32.
+template <sluice::Backend B>
+std::string precision_name(nn::Precision precision) {
+    const bool on_processor = std::is_same_v<B, sluice::Host>;
+    return nn::name_of(on_processor && precision == nn::Precision::tf32 ? nn::Precision::float32 : precision);
 }
 
 /// The tensors with their weights, but not their biases, multiplied by `gain`.
@@ -81,6 +89,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     report.data = options.data;
     report.batch = static_cast<std::int64_t>(plan.batch);
     report.steps = static_cast<std::int64_t>(plan.steps);
+    report.extra.emplace_back("precision", precision_name<B>(options.products.precision));
     out << "frozen_encoder on " << report.backend << ": " << report.device << "\n"
         << plan.batch << " images of 3x" << plan.height << "x" << plan.width << " a batch, " << plan.steps
         << " steps after " << plan.warmup << " of warm-up, data: " << options.data << std::endl;

@@ -16,6 +16,7 @@
 #include <nn/operators/pixels.hpp>
 #include <nn/operators/thin_encoder.hpp>
 #include <nn/pixel_order.hpp>
+#include <nn/rounded_layer.hpp>
 #include <sluice/backend/event.hpp>
 
 namespace nn {
@@ -38,6 +39,10 @@ struct EncoderOptions {
 ///
 /// On a device, in TF32, the first three layers are one kernel if their channels are `thin_channels` and more layers
 /// follow (see operators/thin_encoder.hpp). Updates run on a stream of the encoder's own beside what follows them.
+///
+/// With `Precision::bfloat16` the first layer, and what goes into that kernel, are as in TF32; the weights of all others,
+/// and the maps between them, lie in memory as bfloat16, on both backends, and features are float32 still. For a frozen
+/// encoder only.
 ///
 /// Features are a matrix [N h w, C], a row for each place of the last and smallest map, in raster order, images one
 /// after another, channels last. An object is driven by one thread, and by one stream at a time; two objects are
@@ -71,7 +76,7 @@ public:
                   sluice::DeviceSpan<const float, B> rate);
 
     /// The weights, named and laid out as PyTorch does for `Sequential(Conv2d, ReLU, Conv2d, …)`: `0.weight`,
-    /// `0.bias`, `2.weight`, … Waits for `stream`.
+    /// `0.bias`, `2.weight`, …, rounded where they are kept so. Waits for `stream`.
     std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream) const;
 
     /// Takes the weights from among `tensors`. Waits for `stream`. Throws `sluice::Error` at the first that is
@@ -94,24 +99,35 @@ private:
     std::size_t rows_of(std::size_t images, std::size_t level) const;
     std::size_t channels_of(std::size_t level) const;
     Matrix<float, B> map(std::size_t level);
+    Matrix<Bfloat16, B> rounded_map(std::size_t level);
     bool offers_thin_layers() const;
+    bool rounds() const { return options_.precision == Precision::bfloat16; }
     /// The first level whose map is kept: before it are what the thin layers' kernels keep on chip.
     std::size_t first_map() const { return !thin_ ? 0 : options_.trainable ? 2 : 3; }
+    /// The first layer whose weights, and whose input, are rounded.
+    std::size_t first_rounded() const { return !rounds() ? options_.channels.size() : thin_ ? 3 : 1; }
+    /// Whether the input of layer `level` is kept as float32: the first rounded layer's is made of such a map.
+    bool keeps_map(std::size_t level) const {
+        return level >= first_map() && (level < first_rounded() || (level == first_rounded() && !thin_));
+    }
     template <class T>
     void forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
                      sluice::DeviceSpan<float, B> features);
     template <class T>
     void forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
+    void forward_rounded(sluice::BasicStreamRef<B> stream, Matrix<float, B> features);
     void backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient);
 
     EncoderOptions options_;
     PixelOrder order_;
     sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
     MatrixProducts<B> products_;
-    std::vector<Layer<B>> layers_;
     bool thin_;
+    std::vector<Layer<B>> layers_;
+    std::vector<RoundedLayer<B>> rounded_layers_; // which follow these
     // The inputs of the layers: each in a buffer of its own when they are wanted again, otherwise in two by turns.
     std::vector<sluice::DeviceBuffer<float, B>> maps_;
+    std::vector<sluice::DeviceBuffer<Bfloat16, B>> rounded_maps_;
     std::size_t images_ = 0; // in the latest forward
     // Only in an encoder that is trained:
     std::vector<sluice::DeviceBuffer<float, B>> gradients_; // of the maps
@@ -134,7 +150,16 @@ inline EncoderOptions checked(const EncoderOptions& options) {
                             std::to_string(options.image_channels) +
                             " channels; expected at least 1 of each");
     }
+    if (options.trainable && options.precision == Precision::bfloat16) {
+        throw sluice::Error("encoder: one that is trainable was asked for in bfloat16; expected tf32 or "
+                            "float32, since a step is often less than a bfloat16 can tell");
+    }
     return options;
+}
+
+/// How products of float32 are computed in a network of this precision.
+inline Precision of_float32(Precision precision) {
+    return precision == Precision::bfloat16 ? Precision::tf32 : precision;
 }
 
 } // namespace detail
@@ -142,25 +167,36 @@ inline EncoderOptions checked(const EncoderOptions& options) {
 template <sluice::Backend B>
 Encoder<B>::Encoder(const EncoderOptions& options)
     : options_(detail::checked(options)), order_(options.height, options.width, options.channels.size() - 1),
-      raster_of_row_(to_device<B>(order_.raster_of_row())), products_(options.precision, options.algorithms),
-      thin_(offers_thin_layers()) {
+      raster_of_row_(to_device<B>(order_.raster_of_row())),
+      products_(detail::of_float32(options.precision), options.algorithms), thin_(offers_thin_layers()) {
     const std::size_t layers = options_.channels.size();
-    layers_.reserve(layers);
     std::vector<std::size_t> sizes(options_.trainable ? layers : std::min<std::size_t>(layers, 2));
+    std::vector<std::size_t> rounded_sizes(2);
     std::size_t scratch = 0;
     for (std::size_t level = 0; level < layers; ++level) {
-        layers_.emplace_back(
-            LayerShape::convolution(channels_of(level), options_.channels[level], level == 0 ? 1 : 2),
-            layer_key(options_.seed, random_operation, level));
-        if (level >= first_map()) {
-            std::size_t& size = sizes[level % sizes.size()];
-            size = std::max(size, rows_of(options_.batch, level) * channels_of(level));
+        const LayerShape shape =
+            LayerShape::convolution(channels_of(level), options_.channels[level], level == 0 ? 1 : 2);
+        const sluice::RandomKey key = layer_key(options_.seed, random_operation, level);
+        const std::size_t in = rows_of(options_.batch, level) * channels_of(level);
+        const auto make_room = [&](std::vector<std::size_t>& in_turns) {
+            std::size_t& size = in_turns[level % in_turns.size()];
+            size = std::max(size, in);
+        };
+        if (keeps_map(level))
+            make_room(sizes);
+        if (level >= first_rounded()) {
+            make_room(rounded_sizes);
+            rounded_layers_.emplace_back(shape, key);
+        } else {
+            layers_.emplace_back(shape, key);
+            const std::size_t out = rows_of(options_.batch, level + 1) * options_.channels[level];
+            scratch = std::max(scratch, layers_[level].scratch_size(out));
         }
-        const std::size_t out = rows_of(options_.batch, level + 1) * options_.channels[level];
-        scratch = std::max(scratch, layers_[level].scratch_size(out));
     }
     for (const std::size_t size : sizes)
         maps_.emplace_back(size);
+    for (const std::size_t size : rounded_sizes)
+        rounded_maps_.emplace_back(size);
     if (!options_.trainable)
         return;
     // Nobody asks for the gradient of the images.
@@ -178,7 +214,7 @@ Encoder<B>::Encoder(const EncoderOptions& options)
 template <sluice::Backend B>
 bool Encoder<B>::offers_thin_layers() const {
     const std::vector<std::size_t>& channels = options_.channels;
-    return has_thin_encoder<B> && options_.precision == Precision::tf32 && channels.size() > 3 &&
+    return has_thin_encoder<B> && options_.precision != Precision::float32 && channels.size() > 3 &&
            options_.image_channels == thin_channels[0] &&
            std::equal(channels.begin(), channels.begin() + 3, thin_channels + 1);
 }
@@ -198,6 +234,13 @@ template <sluice::Backend B>
 Matrix<float, B> Encoder<B>::map(std::size_t level) {
     const std::size_t rows = rows_of(images_, level);
     return {maps_[level % maps_.size()].span().first(rows * channels_of(level)), rows, channels_of(level)};
+}
+
+template <sluice::Backend B>
+Matrix<Bfloat16, B> Encoder<B>::rounded_map(std::size_t level) {
+    const std::size_t rows = rows_of(images_, level);
+    const std::size_t columns = channels_of(level);
+    return {rounded_maps_[level % rounded_maps_.size()].span().first(rows * columns), rows, columns};
 }
 
 template <sluice::Backend B>
@@ -221,10 +264,28 @@ void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
     } else {
         rows_from_images(stream, images, raster_of_row_, options_.image_scale, map(0));
     }
-    for (; level + 1 < layers_.size(); ++level)
+    const std::size_t last_layer = options_.channels.size() - 1;
+    for (; level < layers_.size() && level < last_layer; ++level)
         layers_[level].forward(stream, products_, map(level), map(level + 1), true, true);
     const Matrix<float, B> last{features, count * feature_pixels(), options_.channels.back()};
-    layers_.back().forward(stream, products_, map(layers_.size() - 1), last, false, true);
+    if (rounded_layers_.empty())
+        layers_.back().forward(stream, products_, map(last_layer), last, false, true);
+    else
+        forward_rounded(stream, last);
+}
+
+template <sluice::Backend B>
+void Encoder<B>::forward_rounded(sluice::BasicStreamRef<B> stream, Matrix<float, B> features) {
+    std::size_t level = first_rounded();
+    if (keeps_map(level))
+        scaled_copy<Bfloat16, float>(stream, map(level).span(), 1.0f, rounded_map(level).span());
+    for (const RoundedLayer<B>& layer : rounded_layers_) {
+        const Matrix<Bfloat16, B> in = rounded_map(level);
+        if (++level < options_.channels.size())
+            layer.forward(stream, products_, in, rounded_map(level), true);
+        else
+            layer.forward(stream, products_, in, features, false);
+    }
 }
 
 template <sluice::Backend B>
@@ -235,8 +296,12 @@ void Encoder<B>::forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSp
                                         {std::as_const(layers_[1]).weights(), layers_[1].bias()},
                                         {std::as_const(layers_[2]).weights(), layers_[2].bias()}};
         const auto kept = options_.trainable ? map(2).span() : sluice::DeviceSpan<float, B>{};
-        thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,
-                     map(3));
+        if (rounds())
+            thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
+                         rounded_map(3));
+        else
+            thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,
+                         map(3));
     }
 }
 
@@ -307,15 +372,25 @@ void Encoder<B>::backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const fl
 template <sluice::Backend B>
 std::vector<NamedTensor> Encoder<B>::weights(sluice::BasicStreamRef<B> stream) const {
     std::vector<NamedTensor> tensors;
-    for (std::size_t i = 0; i < layers_.size(); ++i)
-        layers_[i].save(stream, std::to_string(2 * i), tensors);
+    for (std::size_t i = 0; i < options_.channels.size(); ++i) {
+        const std::string name = std::to_string(2 * i);
+        if (i < layers_.size())
+            layers_[i].save(stream, name, tensors);
+        else
+            rounded_layers_[i - layers_.size()].save(stream, name, tensors);
+    }
     return tensors;
 }
 
 template <sluice::Backend B>
 void Encoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
-    for (std::size_t i = 0; i < layers_.size(); ++i)
-        layers_[i].load(stream, std::to_string(2 * i), tensors);
+    for (std::size_t i = 0; i < options_.channels.size(); ++i) {
+        const std::string name = std::to_string(2 * i);
+        if (i < layers_.size())
+            layers_[i].load(stream, name, tensors);
+        else
+            rounded_layers_[i - layers_.size()].load(stream, name, tensors);
+    }
 }
 
 } // namespace nn

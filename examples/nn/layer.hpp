@@ -92,6 +92,17 @@ inline std::size_t images_in(const char* what, std::size_t elements, std::size_t
     return elements / image_size;
 }
 
+/// A layer's weights and bias in host memory, as long and in the order as the product takes them.
+struct LayerTensors {
+    std::vector<float> matrix;
+    std::vector<float> bias;
+};
+
+/// Takes `name.weight` and `name.bias` from among `tensors`. Throws `sluice::Error` when one is missing or has another
+/// shape.
+inline LayerTensors layer_tensors(const LayerShape& shape, const std::string& name,
+                                  std::span<const NamedTensor> tensors);
+
 /// Finds a tensor by name; never null. Throws `sluice::Error` when it is missing or its shape is not the one expected.
 inline const NamedTensor* find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
                                       const std::vector<std::size_t>& shape);
@@ -151,14 +162,19 @@ void Layer<B>::save(sluice::BasicStreamRef<B> stream, const std::string& name,
 template <sluice::Backend B>
 void Layer<B>::load(sluice::BasicStreamRef<B> stream, const std::string& name,
                     std::span<const NamedTensor> tensors) {
-    const NamedTensor* weight = find_tensor(tensors, name + ".weight", shape_.torch_shape());
-    const NamedTensor* bias = find_tensor(tensors, name + ".bias", {shape_.outputs()});
-    const std::vector<float> matrix = shape_.matrix_from_torch(weight->values);
-    std::vector<float> repeated(shape_.columns());
-    for (std::size_t i = 0; i < repeated.size(); ++i)
-        repeated[i] = bias->values[i % shape_.outputs()];
-    sluice::copy_and_wait(stream, weights_, matrix);
-    sluice::copy_and_wait(stream, bias_, repeated);
+    const LayerTensors layer = layer_tensors(shape_, name, tensors);
+    sluice::copy_and_wait(stream, weights_, layer.matrix);
+    sluice::copy_and_wait(stream, bias_, layer.bias);
+}
+
+inline LayerTensors layer_tensors(const LayerShape& shape, const std::string& name,
+                                  std::span<const NamedTensor> tensors) {
+    const NamedTensor* weight = find_tensor(tensors, name + ".weight", shape.torch_shape());
+    const NamedTensor* bias = find_tensor(tensors, name + ".bias", {shape.outputs()});
+    LayerTensors layer{shape.matrix_from_torch(weight->values), std::vector<float>(shape.columns())};
+    for (std::size_t i = 0; i < layer.bias.size(); ++i)
+        layer.bias[i] = bias->values[i % shape.outputs()];
+    return layer;
 }
 
 inline const NamedTensor* find_tensor(std::span<const NamedTensor> tensors, const std::string& name,

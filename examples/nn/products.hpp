@@ -54,6 +54,9 @@ struct ProductOptions {
     sluice::DeviceSpan<const float, B> device_factors = {};
     /// Added to every row of the result; as long as a row, or empty for none. Needs `beta` 0, known beforehand.
     sluice::DeviceSpan<const float, B> bias = {};
+    /// The bias rounded to Bfloat16, for a result of Bfloat16; empty for none. A device whose products cannot add one
+    /// of float32 then adds this one, within the same kernel.
+    sluice::DeviceSpan<const Bfloat16, B> rounded_bias = {};
     /// Replaces negative results by 0. Needs a bias.
     bool relu = false;
     /// The output of a ReLU, as long as `out`, or empty for none: where it is not positive, the result is 0. Makes a
@@ -75,7 +78,7 @@ struct ProductOptions {
 /// algorithms are measured (see Algorithms), in any run on the same kind of machine.
 ///
 /// Matrices of Bfloat16 are multiplied too, into float32 or, rounded once the sum is complete (and a second time with
-/// a bias), into Bfloat16.
+/// a bias, unless there is a rounded one), into Bfloat16.
 ///
 /// An object is driven by one thread, and by one stream at a time: it may hold workspace that its products share.
 /// Objects are independent of each other. What it needs for a shape is made when the shape comes first; after
@@ -199,6 +202,13 @@ ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>
         throw sluice::Error("matrix product: " + std::to_string(options.device_factors.size()) +
                             " factors in device memory and a bias of " + std::to_string(options.bias.size()) +
                             " elements; expected alpha, beta and no bias");
+    }
+    if (!options.rounded_bias.empty() &&
+        (!std::is_same_v<Out, Bfloat16> || options.rounded_bias.size() != options.bias.size())) [[unlikely]] {
+        throw sluice::Error("matrix product: a rounded bias of " +
+                            std::to_string(options.rounded_bias.size()) +
+                            " elements; expected a result of Bfloat16, and " +
+                            std::to_string(options.bias.size()) + " elements, as the bias has");
     }
     if (options.relu && options.bias.empty()) [[unlikely]] {
         throw sluice::Error(

@@ -18,6 +18,15 @@ using StreamRef = sluice::CudaStreamRef;
 template <class T>
 using Buffer = sluice::DeviceBuffer<T, Cuda>;
 
+/// The bias that a product's own kernel may add, which has the type of the result: null where there is none.
+template <class Out>
+const void* fused_bias(const ProductOptions<Cuda>& options) {
+    if constexpr (std::is_same_v<Out, float>)
+        return options.bias.data();
+    else
+        return options.rounded_bias.data();
+}
+
 } // namespace
 
 /// One handle, one workspace, and a plan for each shape seen.
@@ -59,14 +68,13 @@ public:
         const bool on_device = !options.device_factors.empty();
         const float* const alpha = on_device ? options.device_factors.data() : &options.alpha;
         const float* const beta = on_device ? options.device_factors.data() + 1 : &options.beta;
-        const float* const bias = options.bias.data();
         if (plan.choice.fused)
-            set(plan.lt.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+            set(plan.lt.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, fused_bias<Out>(options));
         NN_CUBLAS_CHECK(cublasLtMatmul(
             handle_.get(), plan.lt.operation.get(), alpha, b.data(), plan.lt.b.get(), a.data(),
             plan.lt.a.get(), beta, out.data(), plan.lt.out.get(), out.data(), plan.lt.out.get(),
             &plan.choice.algorithm, workspace_.data(), product_workspace_bytes, stream.native()));
-        if (bias != nullptr && !plan.choice.fused)
+        if (!options.bias.empty() && !plan.choice.fused)
             add_bias(stream, out, options.bias, options.relu);
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
             if (!options.relu_output.empty())
@@ -155,14 +163,17 @@ class Scratch {
 public:
     Scratch(const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
             const ProductOptions<Cuda>& like)
-        : a_(a.size()), b_(b.size()), out_(out.size()), bias_(like.bias.size()), factors_(2),
-          relu_output_(like.relu_output.size()), step_bias_(like.bias_step.bias.size()),
-          step_scratch_(like.bias_step.scratch.size()), options_(like) {
+        : a_(a.size()), b_(b.size()), out_(out.size()), bias_(like.bias.size()),
+          rounded_bias_(like.rounded_bias.size()), factors_(2), relu_output_(like.relu_output.size()),
+          step_bias_(like.bias_step.bias.size()), step_scratch_(like.bias_step.scratch.size()),
+          options_(like) {
         on_own_stream<Cuda>([&](StreamRef stream) {
             // Any numbers that are no NaN.
-            fill(stream, a_, b_, out_, bias_, factors_, relu_output_, step_bias_, step_scratch_);
+            fill(stream, a_, b_, out_, bias_, rounded_bias_, factors_, relu_output_, step_bias_,
+                 step_scratch_);
         });
         options_.bias = bias_;
+        options_.rounded_bias = rounded_bias_;
         if (!like.device_factors.empty())
             options_.device_factors = factors_;
         options_.relu_output = relu_output_;
@@ -185,6 +196,7 @@ private:
     Buffer<T> b_;
     Buffer<Out> out_;
     Buffer<float> bias_;
+    Buffer<Bfloat16> rounded_bias_;
     Buffer<float> factors_;
     Buffer<float> relu_output_;
     Buffer<float> step_bias_;
@@ -199,8 +211,7 @@ void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<c
                                                 const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
                                                 const ProductOptions<Cuda>& options) {
     const ProductShape shape = checked_shape(a, b, out, options);
-    // A bias of float32 goes with a result of float32 only.
-    const bool fusible = !options.bias.empty() && std::is_same_v<Out, float>;
+    const bool fusible = fused_bias<Out>(options) != nullptr;
     const ProductKey key{.precision = plans_->precision(),
                          .shape = shape,
                          .parts = options.parts,

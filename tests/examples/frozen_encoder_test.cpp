@@ -79,6 +79,27 @@ TEST_CASE("frozen_encoder runs the published workload") {
     CHECK(report.at("runs")[0].at("loss_first").get<double>() == doctest::Approx(2.303).epsilon(0.02));
 }
 
+TEST_CASE("frozen_encoder keeps the frozen encoder in bfloat16, and learns as in float32") {
+    std::vector<std::vector<double>> losses;
+    for (const std::string precision : {"float32", "bfloat16"}) {
+        const Outcome outcome = program.run(
+            digits + " --batch 4 --steps 200 --warmup 0 --encoder-steps 60 --losses --precision " +
+            precision);
+        INFO(outcome.errors);
+        REQUIRE(outcome.code == 0);
+        CHECK(outcome.report.at("precision") == precision);
+        for (const nlohmann::json& run : outcome.report.at("runs"))
+            CHECK(run.at("identical_to_serial") == true);
+        losses.push_back(outcome.report.at("runs")[0].at("losses").get<std::vector<double>>());
+    }
+    REQUIRE(losses[0].size() == 200);
+    REQUIRE(losses[1].size() == 200);
+    CHECK(losses[1] != losses[0]);
+    CHECK(losses[0].back() < 0.5 * losses[0].front());
+    for (std::size_t i = 0; i < losses[0].size(); ++i)
+        CHECK(losses[1][i] == doctest::Approx(losses[0][i]).epsilon(0.01));
+}
+
 TEST_CASE("frozen_encoder writes what a run starts from, and all its losses") {
     const ScratchFolder scratch;
     const std::string start = (scratch.path() / "start").string();
@@ -114,7 +135,7 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --picture " + (scratch.path() / "digits.png").string(), "--data DIR");
     program.check_refused(" --load-encoder " + (scratch.path() / "none").string() + " --batch 1", "none");
     program.check_refused(" --load-encoder ''", "--load-encoder: expected a file");
-    program.check_refused(" --precision half", "tf32 or float32");
+    program.check_refused(" --precision half", "--precision: expected tf32, float32 or bfloat16");
     program.check_refused(" --algorithms best", "heuristic or measured");
     program.check_refused(" --image 100", "--image: expected a multiple of 256");
     program.check_refused(" --image 12 --depth 3", "--image: expected a multiple of 8");

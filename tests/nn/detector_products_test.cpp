@@ -46,8 +46,15 @@ void check_products(Random& random, nn::Precision precision = nn::Precision::flo
         Buffer<Out> out = beta == 0.0f ? poisoned<Out>(stream, c.size()) : device(c);
         nn::ProductOptions<B> options{
             .transpose_a = ta, .transpose_b = tb, .alpha = 0.75f, .beta = beta, .relu = relu, .parts = parts};
+        Buffer<Bfloat16> rounded_bias;
         if (biased)
             options.bias = bias_buffer;
+        if constexpr (std::is_same_v<Out, Bfloat16>) {
+            if (biased && random.between(0, 1) == 1) {
+                rounded_bias = device(rounded<Bfloat16>(bias));
+                options.rounded_bias = rounded_bias;
+            }
+        }
         products.multiply(stream, nn::Matrix<const T, B>{a_buffer, parts * (ta ? k : m), ta ? m : k},
                           nn::Matrix<const T, B>{b_buffer, parts * (tb ? n : k), tb ? k : n},
                           nn::Matrix<Out, B>{out, parts * m, n}, options);
@@ -96,6 +103,19 @@ TEST_CASE("detector operators: parts that do not fit are refused") {
               products.multiply(stream, matrix(a, 4, 3), matrix(a, 4, 3), matrix(a, 4, 3),
                                 {.bias = a.span().first(3), .parts = 2});
           }).find("no bias with several parts") != std::string::npos);
+}
+
+TEST_CASE("detector operators: a rounded bias that does not fit is refused") {
+    nn::MatrixProducts<B> products;
+    const Stream stream;
+    Buffer<float> a(9);
+    Buffer<Bfloat16> bias(3);
+    CHECK(error_of([&] {
+              products.multiply(stream, matrix(a, 3, 3), matrix(a, 3, 3), matrix(a, 3, 3),
+                                {.bias = a.span().first(3), .rounded_bias = bias});
+          }) ==
+          "matrix product: a rounded bias of 3 elements; expected a result of Bfloat16, and 3 elements, as "
+          "the bias has");
 }
 
 } // namespace nn_detector_products

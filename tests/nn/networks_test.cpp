@@ -90,6 +90,60 @@ TEST_CASE("networks: the encoder against float64, frozen or trainable, bytes or 
     }
 }
 
+TEST_CASE("networks: a frozen encoder in bfloat16 against float64, as loaded, and saved") {
+    NN_TEST_RANDOM(random);
+    for (int round = 0; round < 3; ++round) {
+        const Setup setup = draw(random, nn::Precision::bfloat16);
+        nn::Encoder<B> encoder(setup.encoder);
+        nn::EncoderOptions options = setup.encoder;
+        options.precision = nn::Precision::float32;
+        options.seed = random.seed() + 1;
+        nn::Encoder<B> whole(options);
+        const Stream stream;
+        const auto before = encoder.weights(stream);
+        encoder.load(stream, whole.weights(stream));
+        const auto weights = encoder.weights(stream);
+        const auto expected_weights = whole.weights(stream);
+        REQUIRE(weights.size() == expected_weights.size());
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+            CHECK(weights[i].values != before[i].values);
+            // The first layer, and biases, are whole.
+            const bool rounded = i >= 2 && i % 2 == 0;
+            for (std::size_t j = 0; j < weights[i].values.size(); ++j) {
+                const float value = expected_weights[i].values[j];
+                REQUIRE(weights[i].values[j] == (rounded ? static_cast<float>(nn::Bfloat16(value)) : value));
+            }
+        }
+        for (std::size_t images = 1; images <= setup.encoder.batch; ++images) {
+            const auto bytes = random.bytes(images * encoder.image_size());
+            const Buffer<std::uint8_t> as_bytes = device(bytes);
+            const Buffer<float> as_numbers = device(std::vector<float>(bytes.begin(), bytes.end()));
+            Buffer<float> features = poisoned<float>(stream, images * encoder.features_size());
+            Buffer<float> others = poisoned<float>(stream, images * encoder.features_size());
+            encoder.forward(stream, as_bytes, features);
+            encoder.forward(stream, as_numbers, others);
+            const auto result = host(stream, features);
+            CHECK(host(stream, others) == result);
+            const naive::Images expected = naive_features(bytes, setup.encoder, weights);
+            const nn::PixelOrder raster(expected.h, expected.w, 0);
+            CHECK(relative_error(result, naive::to_rows(expected, raster)) <= 2e-2);
+        }
+    }
+}
+
+TEST_CASE("networks: an encoder in bfloat16 is not trained") {
+    CHECK(error_of([] {
+              nn::Encoder<B>({.height = 2,
+                              .width = 2,
+                              .channels = {4, 4},
+                              .batch = 1,
+                              .trainable = true,
+                              .precision = nn::Precision::bfloat16});
+          }) ==
+          "encoder: one that is trainable was asked for in bfloat16; expected tf32 or float32, since a step "
+          "is often less than a bfloat16 can tell");
+}
+
 TEST_CASE("networks: training lowers the loss, and predictions come out of it") {
     NN_TEST_RANDOM(random);
     Setup setup = draw(random, nn::Precision::float32);

@@ -194,4 +194,33 @@ TEST_CASE("thin encoder: a captured step gives the bits of one that is launched,
         CHECK(weights[i].values == others[i].values);
 }
 
+TEST_CASE("thin encoder: the map behind it in bfloat16, bytes or numbers, aligned or not") {
+    NN_TEST_RANDOM(random);
+    for (const bool aligned : {true, false}) {
+        nn::EncoderOptions options = draw(random, nn::Precision::bfloat16);
+        options.trainable = false;
+        nn::Encoder<B> encoder(options);
+        const Stream stream;
+        auto weights = encoder.weights(stream);
+        make_small(random, weights);
+        encoder.load(stream, weights);
+        const std::size_t images = random.between(1, options.batch);
+        const std::size_t shift = aligned ? 0 : random.between(1, 3);
+        const auto bytes = random.bytes(images * encoder.image_size(), 5);
+        std::vector<std::uint8_t> shifted(shift);
+        shifted.insert(shifted.end(), bytes.begin(), bytes.end());
+        const Buffer<std::uint8_t> as_bytes = device(shifted);
+        const Buffer<float> as_numbers = device(std::vector<float>(shifted.begin(), shifted.end()));
+        Buffer<float> features = poisoned<float>(stream, images * encoder.features_size());
+        Buffer<float> others = poisoned<float>(stream, images * encoder.features_size());
+        encoder.forward(stream, as_bytes.span().subspan(shift, bytes.size()), features);
+        encoder.forward(stream, as_numbers.span().subspan(shift, bytes.size()), others);
+        const auto result = host(stream, features);
+        CHECK(host(stream, others) == result);
+        const auto maps = naive_maps(bytes, options, weights);
+        const nn::PixelOrder raster(maps.back().h, maps.back().w, 0);
+        CHECK(relative_error(result, naive::to_rows(maps.back(), raster)) <= 1e-2);
+    }
+}
+
 } // namespace nn_thin_encoder

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <nn/float16.hpp>
 #include <nn/matrix.hpp>
 #include <sluice/backend/stream.hpp>
 
@@ -57,6 +58,16 @@ void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, 
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
                   float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
                   sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second);
+
+/// The same without `first`, to a `second` that is rounded once its sums are complete.
+void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  Matrix<Bfloat16, sluice::Cuda> second);
+void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  Matrix<Bfloat16, sluice::Cuda> second);
 
 /// One step of gradient descent for the first two layers, with the rate of `factors` (see `descent_factors`), from the
 /// gradient [N H W / 4, 32] of the second one's output `first`, after its ReLU. Squares of 8×8 pixels follow one another

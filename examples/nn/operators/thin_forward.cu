@@ -38,6 +38,11 @@ __device__ inline void operand_of(const float (&sums)[4], std::uint32_t (&operan
     operand[3] = truncated(sums[3]);
 }
 
+__device__ inline void store_four(float* to, const float4& four) { *reinterpret_cast<float4*>(to) = four; }
+__device__ inline void store_four(Bfloat16* to, const float4& four) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(two_bfloat16(four.x, four.y), two_bfloat16(four.z, four.w));
+}
+
 /// The pixels of a warp's tile in shared memory: 16 blocks of 4×4. While one stage is worked on, the next is filled.
 template <class Pixel>
 struct ForwardStage {
@@ -79,9 +84,9 @@ struct ForwardMemory {
 };
 
 /// Every warp takes 16 rows of the last map at a time, each a block of 4×4 pixels of an image.
-template <class Pixel, bool keep_first>
+template <class Pixel, class Out, bool keep_first>
 __global__ void __launch_bounds__(forward_threads, 2)
-    thin_forward_kernel(ThinImages<Pixel> images, ForwardWeights layers, float* first, float* second,
+    thin_forward_kernel(ThinImages<Pixel> images, ForwardWeights layers, float* first, Out* second,
                         unsigned rows) {
     extern __shared__ uint4 thin_memory[];
     auto& memory = *reinterpret_cast<ForwardMemory<Pixel>*>(thin_memory);
@@ -199,20 +204,19 @@ __global__ void __launch_bounds__(forward_threads, 2)
         for (int half = 0; half < 2; ++half) {
             if (row[half] >= rows)
                 continue;
-            float4* const to =
-                reinterpret_cast<float4*>(second) + static_cast<std::size_t>(row[half]) * 16 + t;
+            Out* const to = second + static_cast<std::size_t>(row[half]) * 64 + 4 * t;
 #pragma unroll
             for (int pair = 0; pair < 4; ++pair)
-                to[4 * pair] = columns_of(sums2[2 * pair], sums2[2 * pair + 1], half);
+                store_four(to + 16 * pair, columns_of(sums2[2 * pair], sums2[2 * pair + 1], half));
         }
     }
 }
 
-template <class Pixel>
+template <class Pixel, class Out>
 void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                     sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
                     float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
-                    sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
+                    sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<Out, sluice::Cuda> second) {
     const std::size_t pixels = checked_thin_pixels<Pixel>("thin_forward", images, raster_of_row, width);
     const std::size_t rows = pixels / 16;
     for (std::size_t i = 0; i < 3; ++i)
@@ -227,7 +231,11 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     }
     weights.scale = scale;
     // The context is the stream's, and this takes no time worth saving.
-    const auto kernel = first.empty() ? thin_forward_kernel<Pixel, false> : thin_forward_kernel<Pixel, true>;
+    auto kernel = thin_forward_kernel<Pixel, Out, false>;
+    if constexpr (std::is_same_v<Out, float>) {
+        if (!first.empty())
+            kernel = thin_forward_kernel<Pixel, Out, true>;
+    }
     const std::size_t tiles = (rows + 15) / 16;
     constexpr std::size_t warps = forward_threads / 32;
     const std::size_t blocks = std::min<std::size_t>((tiles + warps - 1) / warps, 2 * multiprocessors());
@@ -252,6 +260,19 @@ void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, 
                   float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
                   sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
     launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
+}
+
+void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  Matrix<Bfloat16, sluice::Cuda> second) {
+    launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
+}
+void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  Matrix<Bfloat16, sluice::Cuda> second) {
+    launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
 }
 
 } // namespace nn
