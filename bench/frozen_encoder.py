@@ -67,7 +67,7 @@ def summary(rates: list[float], **further) -> dict:
     return {"steps_per_second": statistics.median(rates), "least": min(rates), "most": max(rates), **further}
 
 
-def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds: int) -> dict:
+def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds: int, precision: str = "tf32") -> dict:
     """One batch size: ours before, between and after groups of theirs."""
     steps = max(20, min(200, 1600 // batch))
     rates: dict[str, list[float]] = {name: [] for name in SCHEDULES}
@@ -75,7 +75,8 @@ def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds
     theirs = {}
 
     def ours() -> None:
-        for run in run_program(program, ["--batch", str(batch), "--steps", str(steps), "--warmup", "10"])["runs"]:
+        for run in run_program(program, ["--batch", str(batch), "--steps", str(steps), "--warmup", "10", "--precision",
+                                         precision])["runs"]:
             rates[run["schedule"]].append(run["steps_per_second"])
             further[run["schedule"]] = {"device_bytes": run["device_bytes"],
                                         "identical_to_serial": run["identical_to_serial"]}
@@ -87,7 +88,7 @@ def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds
             theirs[name] = summary(result["steps_per_second"], allocated_bytes=result["allocated_bytes"],
                                    device_bytes=result["device_bytes"])
         ours()
-    return {"batch": batch, "steps": steps,
+    return {"batch": batch, "steps": steps, "precision": precision,
             "sluice": {name: summary(values, **further[name]) for name, values in rates.items()},
             "pytorch": {name: theirs[name] for name in names}}
 
@@ -144,13 +145,33 @@ def memory_table(row: dict) -> str:
     return "\n".join(lines)
 
 
+def bfloat16_table(rows: list[dict], tf32_rows: list[dict]) -> str:
+    """Markdown: ours with a frozen encoder in bfloat16, beside TF32's, and PyTorch's best under autocast."""
+    lines = ["With bfloat16, ours in the frozen encoder, PyTorch under autocast:",
+             "| batch | " + " | ".join(f"sluice, {name} (tf32)" for name in SCHEDULES) +
+             " | PyTorch's best | best to best | MB of the device, graphed: sluice, PyTorch's best |",
+             "| --- |" + " --- |" * (len(SCHEDULES) + 3)]
+    for row, tf32 in zip(rows, tf32_rows):
+        cells = [str(row["batch"])]
+        for name in SCHEDULES:
+            cells.append(f"{row['sluice'][name]['steps_per_second']:,.0f} "
+                         f"({tf32['sluice'][name]['steps_per_second']:,.0f})")
+        name, theirs = best(row["pytorch"], BFLOAT16)
+        cells += [f"{theirs:,.0f} ({name})", f"{best(row['sluice'], SCHEDULES)[1] / theirs:.2f} ×",
+                  f"{row['sluice']['graphed']['device_bytes'] / 1e6:,.0f}, "
+                  f"{row['pytorch'][name]['device_bytes'] / 1e6:,.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", help="examples/frozen_encoder, compiled")
     parser.add_argument("--batches", default="1,2,4,8,16,32,64,128")
     parser.add_argument("--rounds", type=int, default=3, help="how often ours runs after the first time")
     parser.add_argument("--compiled", action="store_true", help="also through torch.compile")
-    parser.add_argument("--bfloat16", action="store_true", help="also under autocast to bfloat16")
+    parser.add_argument("--bfloat16", action="store_true",
+                        help="also, apart, our frozen encoder in bfloat16 and PyTorch under autocast to it")
     parser.add_argument("--published", type=int, default=0, metavar="RUNS", help="the published loop as it stands")
     parser.add_argument("--losses", type=int, default=200, metavar="STEPS", help="0: do not compare losses")
     parser.add_argument("--digits", default=os.path.join(HERE, "..", "examples", "data", "digits"),
@@ -166,10 +187,12 @@ def main() -> None:
         parser.error(f"argument program: {arguments.program} cannot be run")
 
     batches = [int(text) for text in batches]
-    names = STANDARD + (COMPILED if arguments.compiled else []) + (BFLOAT16 if arguments.bfloat16 else [])
+    names = STANDARD + (COMPILED if arguments.compiled else [])
     pytorch = PyTorch()
     report = {"experiment": "frozen_encoder", "device": pytorch.about["device"],
               "framework": pytorch.about["framework"], "rows": []}
+    if arguments.bfloat16:
+        report["bfloat16_rows"] = []
 
     def save() -> None:
         if arguments.json:
@@ -181,14 +204,16 @@ def main() -> None:
         report["rows"].append(compare(arguments.program, pytorch, batch, names, arguments.rounds))
         save()
         print(table(report["rows"][-1:]).splitlines()[-1], flush=True)
+        if arguments.bfloat16:
+            report["bfloat16_rows"].append(
+                compare(arguments.program, pytorch, batch, BFLOAT16, arguments.rounds, "bfloat16"))
+            save()
     print("\n" + table(report["rows"]) + "\n")
     for row in report["rows"]:
         if row["batch"] == 8:
             print(memory_table(row) + "\n")
     if arguments.bfloat16:
-        for row in report["rows"]:
-            name, rate = best(row["pytorch"], BFLOAT16)
-            print(f"batch {row['batch']}, bfloat16, PyTorch's best: {rate:,.0f} ({name})")
+        print(bfloat16_table(report["bfloat16_rows"], report["rows"]) + "\n")
     if arguments.losses > 0:
         report["losses"] = {name: compare_losses(arguments.program, pytorch, data, 8, arguments.losses)
                             for name, data in (("synthetic", "synthetic"), ("digits", arguments.digits))}
