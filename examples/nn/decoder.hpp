@@ -13,6 +13,7 @@
 #include <nn/decoder_tail.hpp>
 #include <nn/delayed_layer.hpp>
 #include <nn/encoder.hpp>
+#include <nn/fork.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/device_scalar.hpp>
 
@@ -113,8 +114,10 @@ private:
     /// Fills the maps.
     void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                  std::size_t images);
-    void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                  std::size_t images, sluice::DeviceSpan<float, B> loss);
+    /// `fork` is of `stream` and `side_`.
+    void backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
+                  sluice::DeviceSpan<const float, B> features, std::size_t images,
+                  sluice::DeviceSpan<float, B> loss);
 
     DecoderOptions options_;
     std::size_t feature_pixels_;
@@ -221,8 +224,8 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     require_size("decoder: elements of the loss", loss.size(), 1);
     require_size("decoder: elements of the learning rate", rate.size(), 1);
     const std::size_t images = checked_images(features, labels.size());
-    begun_.record(stream);
-    side_.wait(begun_);
+    Fork<B> fork(stream, side_.ref(), updated_);
+    fork.follow(begun_);
     descent_factors(side_.ref(), rate, factors_);
     factors_known_.record(side_);
     forward(stream, features, images);
@@ -232,15 +235,16 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
         of_map = gradient(images, layers_.size()).span();
     tail_.gradients(stream, products_, input(features, images, layers_.size()), labels, of_map, factors_,
                     loss, scratch_);
-    backward(stream, features, images, loss);
+    backward(stream, fork, features, images, loss);
+    fork.join();
 }
 
 template <sluice::Backend B>
-void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                          std::size_t images, sluice::DeviceSpan<float, B> loss) {
+void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
+                          sluice::DeviceSpan<const float, B> features, std::size_t images,
+                          sluice::DeviceSpan<float, B> loss) {
     const std::size_t last = layers_.size();
-    may_update_[last].record(stream);
-    side_.wait(may_update_[last]);
+    fork.follow(may_update_[last]);
     tail_.update(side_, side_products_, input(features, images, last), factors_, loss, side_scratch_);
     if (delayed_.in_use())
         delayed_.keep(side_, input(features, images, 0), factors_);
@@ -249,8 +253,7 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<c
         const Matrix<const float, B> in = input(features, images, i);
         // With the weights that went forward, and so before their update.
         layers_[i].input_gradient(stream, products_, of_out, gradient(images, i), in.span());
-        may_update_[i].record(stream);
-        side_.wait(may_update_[i]);
+        fork.follow(may_update_[i]);
         // The last to come is the longest.
         if (i == 1 && delayed_.in_use())
             layers_[i].update(stream, products_, in, of_out, factors_, scratch_);
@@ -264,8 +267,6 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<c
         layers_[0].update(stream, products_, input(features, images, 0), gradient(images, 1), factors_,
                           scratch_);
     }
-    updated_.record(side_);
-    stream.wait(updated_);
 }
 
 template <sluice::Backend B>

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <nn/fork.hpp>
 #include <nn/layer.hpp>
 #include <nn/operators/pixels.hpp>
 #include <nn/operators/thin_encoder.hpp>
@@ -327,6 +328,7 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
                                 : "encoder: backward was called on one that was not made trainable");
     }
     descent_factors(stream, rate, factors_);
+    Fork<B> fork(stream, updates_->stream.ref(), updates_->done);
     Matrix<const float, B> out{features_gradient, images_ * feature_pixels(), options_.channels.back()};
     for (std::size_t level = layers_.size(); level-- > 0;) {
         if (thin_ && level == 1) {
@@ -343,13 +345,11 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
             layers_[level].input_gradient(stream, products_, out, gradient,
                                           thin_next ? sluice::DeviceSpan<const float, B>{} : in.span(), true);
         }
-        updates_->ready.record(stream);
-        updates_->stream.wait(updates_->ready);
+        fork.follow(updates_->ready);
         layers_[level].update(updates_->stream, updates_->products, in, out, factors_, scratch_);
         out = gradient;
     }
-    updates_->done.record(updates_->stream);
-    stream.wait(updates_->done);
+    fork.join();
 }
 
 template <sluice::Backend B>

@@ -1,6 +1,7 @@
 // Steps of training as graphs: replays follow the learning rate, and give the bits of steps that run eagerly.
 #include <nn/classifier.hpp>
 #include <nn/decoder.hpp>
+#include <nn/fork.hpp>
 #include <sluice/graph/graph_capture.hpp>
 
 #include "nn/support.hpp"
@@ -98,6 +99,49 @@ TEST_CASE("graphs: a learning rate cannot be set while a step is captured") {
     const std::string error = error_of(
         [&] { sluice::capture(stream, [&](StreamRef on) { decoder.set_learning_rate(on, 0.1f); }); });
     CHECK(error.find("bake") != std::string::npos);
+}
+
+TEST_CASE("graphs: a fork is joined when something throws in the middle of it") {
+    const Stream stream;
+    const Stream side;
+    sluice::BasicEvent<B> begun;
+    sluice::BasicEvent<B> joined;
+    Buffer<std::uint8_t> bytes = poisoned<std::uint8_t>(stream, std::size_t{1} << 26);
+    std::vector<std::uint8_t> last(1);
+    const auto last_byte = [&] {
+        copy_and_wait(stream, last, bytes.span().last(1));
+        return last[0];
+    };
+    const auto work = [&](StreamRef on, bool throws) {
+        nn::Fork<B> fork(on, side.ref(), joined);
+        fork.follow(begun);
+        for (std::uint8_t value = 1; value <= 8; ++value)
+            sluice::fill_bytes(side, bytes, value);
+        if (throws)
+            throw sluice::Error("in the middle");
+        fork.join();
+    };
+    SUBCASE("at once") {
+        CHECK(error_of([&] { work(stream.ref(), true); }) == "in the middle");
+        CHECK(last_byte() == 8);
+    }
+    SUBCASE("in a capture") {
+        const std::string error =
+            error_of([&] { sluice::capture(stream, [&](StreamRef on) { work(on, true); }); });
+        CHECK(error == "capture refused: the work threw: in the middle");
+        CHECK_FALSE(B::is_capturing(side.native()));
+        const sluice::BasicExecutable<B> executable(
+            sluice::capture(stream, [&](StreamRef on) { work(on, false); }));
+        executable.launch(stream);
+        CHECK(last_byte() == 8);
+    }
+    SUBCASE("before anything was forked") {
+        CHECK(error_of([&] {
+                  nn::Fork<B> fork(stream.ref(), side.ref(), joined);
+                  throw sluice::Error("in the middle");
+              }) == "in the middle");
+        CHECK(last_byte() == 0xFF);
+    }
 }
 
 } // namespace nn_graphs
