@@ -10,8 +10,7 @@ namespace augment {
 /// As on the processor, in the order of `stream`. Throws `sluice::Error` also for a launch that fails.
 template <class... Ops, class In, class Out>
 void apply(sluice::CudaStreamRef stream, const Chain<Ops...>& chain, Images<In, sluice::Cuda> in,
-           std::type_identity_t<ParameterSource<sluice::Cuda>> parameters, Images<Out, sluice::Cuda> out,
-           Tiles tiles = Tiles::fastest);
+           std::type_identity_t<ParameterSource<sluice::Cuda>> parameters, Images<Out, sluice::Cuda> out);
 
 } // namespace augment
 

@@ -14,11 +14,10 @@
 namespace augment {
 
 /// `out[i] = chain(in[i], parameters[i])` in the order of `stream`. Throws `sluice::Error` where the shapes do not fit, and
-/// for parameters of another count than the images'. `out` may not overlap `in`. `tiles` concerns devices alone.
+/// for parameters of another count than the images'. `out` may not overlap `in`.
 template <class... Ops, class In, class Out>
 void apply(sluice::HostStreamRef stream, const Chain<Ops...>& chain, Images<In, sluice::Host> in,
-           std::type_identity_t<ParameterSource<sluice::Host>> parameters, Images<Out, sluice::Host> out,
-           Tiles tiles = Tiles::fastest);
+           std::type_identity_t<ParameterSource<sluice::Host>> parameters, Images<Out, sluice::Host> out);
 
 /// The same at once, on the calling thread: for the workers of a source, each with images of its own.
 template <class... Ops, class In, class Out>

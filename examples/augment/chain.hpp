@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <tuple>
 
 #include <augment/blur.hpp>
@@ -18,12 +17,6 @@
 #include <augment/values.hpp>
 
 namespace augment {
-
-/// How a device cuts images into parts that are computed at once. The result is the same to the last bit.
-enum class Tiles : std::uint8_t {
-    fastest, ///< so many that all of the device takes part
-    least_work, ///< as few as there can be, which takes longer but less of the device: for what runs beside other work
-};
 
 /// What a chain can be made of. See geometry.hpp, values.hpp and blur.hpp for what an operator has.
 template <class Op>

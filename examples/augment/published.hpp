@@ -30,8 +30,7 @@ ParameterRanges published_ranges(ImageShape image, const PublishedOptions& optio
 template <sluice::Backend B, class Out>
 void apply_published(sluice::BasicStreamRef<B> stream, const PublishedChain& chain,
                      std::type_identity_t<Images<const std::uint8_t, B>> in,
-                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out,
-                     Tiles tiles = Tiles::fastest);
+                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out);
 
 /// `apply_here`: on the calling thread.
 void apply_published_here(const PublishedChain& chain, Images<const std::uint8_t, sluice::Host> in,

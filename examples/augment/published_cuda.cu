@@ -7,16 +7,16 @@ namespace augment {
 template <sluice::Backend B, class Out>
 void apply_published(sluice::BasicStreamRef<B> stream, const PublishedChain& chain,
                      std::type_identity_t<Images<const std::uint8_t, B>> in,
-                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out, Tiles tiles) {
-    apply(stream, chain, in, parameters, out, tiles);
+                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out) {
+    apply(stream, chain, in, parameters, out);
 }
 
 template void apply_published(sluice::CudaStreamRef, const PublishedChain&,
                               Images<const std::uint8_t, sluice::Cuda>, ParameterSource<sluice::Cuda>,
-                              Images<float, sluice::Cuda>, Tiles);
+                              Images<float, sluice::Cuda>);
 template void apply_published(sluice::CudaStreamRef, const PublishedChain&,
                               Images<const std::uint8_t, sluice::Cuda>, ParameterSource<sluice::Cuda>,
-                              Images<nn::Half, sluice::Cuda>, Tiles);
+                              Images<nn::Half, sluice::Cuda>);
 
 namespace {
 

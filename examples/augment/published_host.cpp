@@ -20,16 +20,16 @@ ParameterRanges published_ranges(ImageShape image, const PublishedOptions& optio
 template <sluice::Backend B, class Out>
 void apply_published(sluice::BasicStreamRef<B> stream, const PublishedChain& chain,
                      std::type_identity_t<Images<const std::uint8_t, B>> in,
-                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out, Tiles tiles) {
-    apply(stream, chain, in, parameters, out, tiles);
+                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out) {
+    apply(stream, chain, in, parameters, out);
 }
 
 template void apply_published(sluice::HostStreamRef, const PublishedChain&,
                               Images<const std::uint8_t, sluice::Host>, ParameterSource<sluice::Host>,
-                              Images<float, sluice::Host>, Tiles);
+                              Images<float, sluice::Host>);
 template void apply_published(sluice::HostStreamRef, const PublishedChain&,
                               Images<const std::uint8_t, sluice::Host>, ParameterSource<sluice::Host>,
-                              Images<nn::Half, sluice::Host>, Tiles);
+                              Images<nn::Half, sluice::Host>);
 
 void apply_published_here(const PublishedChain& chain, Images<const std::uint8_t, sluice::Host> in,
                           const ParameterSource<sluice::Host>& parameters, Images<float, sluice::Host> out) {

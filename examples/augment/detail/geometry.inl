@@ -1,72 +1,11 @@
 // Bodies of geometry.hpp.
 #pragma once
 
+#include <augment/detail/resize.inl>
+
 namespace augment {
 
 namespace detail {
-
-SLUICE_HOST_DEVICE inline int least(int a, int b) { return a < b ? a : b; }
-SLUICE_HOST_DEVICE inline int most(int a, int b) { return a > b ? a : b; }
-SLUICE_HOST_DEVICE inline int clamped(int value, int low, int high) { return most(low, least(value, high)); }
-
-template <int C>
-SLUICE_HOST_DEVICE Pixel<C> filled(float value) {
-    Pixel<C> result;
-    for (int c = 0; c < C; ++c)
-        result.value[c] = value;
-    return result;
-}
-
-/// The two neighbours that a bilinear sample lies between, and the second one's weight.
-struct Taps {
-    int first;
-    int second;
-    float weight;
-};
-
-/// Those of the resized row or column `i`.
-SLUICE_HOST_DEVICE inline Taps resize_taps(int i, float scale, int size) {
-    const float centre = sum(product(scale, sum(static_cast<float>(i), 0.5f)), -0.5f);
-    const float from_edge = centre > 0.0f ? centre : 0.0f;
-    const int first = least(static_cast<int>(from_edge), size - 1);
-    return {first, least(first + 1, size - 1), sum(from_edge, -static_cast<float>(first))};
-}
-
-/// The rows or columns that an antialiased resize takes its `i` from, and their weights.
-struct Triangle {
-    int begin;
-    int end;
-    float centre;
-    float slope;
-
-    SLUICE_HOST_DEVICE float weight(int j) const {
-        const float distance = product(sum(sum(static_cast<float>(j), 0.5f), -centre), slope);
-        const float value = 1.0f - (distance < 0.0f ? -distance : distance);
-        return value > 0.0f ? value : 0.0f;
-    }
-    SLUICE_HOST_DEVICE float total() const {
-        float result = 0.0f;
-        for (int j = begin; j < end; ++j)
-            result += weight(j);
-        return result;
-    }
-};
-
-SLUICE_HOST_DEVICE inline Triangle triangle(int i, float scale, int size) {
-    const float support = scale > 1.0f ? scale : 1.0f;
-    const float centre = product(scale, sum(static_cast<float>(i), 0.5f));
-    const int begin = most(static_cast<int>(sum(sum(centre, -support), 0.5f)), 0);
-    const int end = least(static_cast<int>(sum(sum(centre, support), 0.5f)), size);
-    return {begin, end, centre, 1.0f / support};
-}
-
-template <int C>
-SLUICE_HOST_DEVICE Pixel<C> between(const Pixel<C>& a, const Pixel<C>& b, float weight) {
-    Pixel<C> result;
-    for (int c = 0; c < C; ++c)
-        result.value[c] = a.value[c] + weight * (b.value[c] - a.value[c]);
-    return result;
-}
 
 /// Where a turned pixel comes from.
 struct Turned {
@@ -163,21 +102,9 @@ SLUICE_HOST_DEVICE Pixel<C> Resize::at(const Prepared& p, const Previous& previo
     if (p.filtered) {
         const detail::Triangle rows = detail::triangle(y, p.scale_y, p.in_height);
         const detail::Triangle columns = detail::triangle(x, p.scale_x, p.in_width);
-        Pixel<C> result = detail::filled<C>(0.0f);
-        for (int j = rows.begin; j < rows.end; ++j) {
-            Pixel<C> row = detail::filled<C>(0.0f);
-            for (int i = columns.begin; i < columns.end; ++i) {
-                const Pixel<C> pixel = previous(j, i);
-                for (int c = 0; c < C; ++c)
-                    row.value[c] += columns.weight(i) * pixel.value[c];
-            }
-            for (int c = 0; c < C; ++c)
-                result.value[c] += rows.weight(j) * row.value[c];
-        }
-        const float total = rows.total() * columns.total();
-        for (int c = 0; c < C; ++c)
-            result.value[c] /= total;
-        return result;
+        return columns.end - columns.begin <= detail::KeptWeights::most
+                   ? detail::filtered<C>(previous, rows, columns, detail::KeptWeights(columns))
+                   : detail::filtered<C>(previous, rows, columns, columns);
     }
     const detail::Taps rows = detail::resize_taps(y, p.scale_y, p.in_height);
     const detail::Taps columns = detail::resize_taps(x, p.scale_x, p.in_width);

@@ -162,8 +162,7 @@ void apply_checked(const C& chain, const Images<const In, sluice::Host>& in,
 
 template <class... Ops, class In, class Out>
 void apply(sluice::HostStreamRef stream, const Chain<Ops...>& chain, Images<In, sluice::Host> in,
-           std::type_identity_t<ParameterSource<sluice::Host>> parameters, Images<Out, sluice::Host> out,
-           Tiles) {
+           std::type_identity_t<ParameterSource<sluice::Host>> parameters, Images<Out, sluice::Host> out) {
     detail::require_fit(chain, in, parameters, out);
     stream.enqueue([chain, in = Images<const std::remove_const_t<In>, sluice::Host>(in), parameters,
                     data = out.data(),

@@ -17,7 +17,8 @@ enum class Staging {
     exact,    ///< from shared memory, all weights being eighths
 };
 
-/// A row's or column's entry: where its first neighbour is, and the weights.
+/// A row's or column's entry: where its first neighbour is, and the weights. Around the tables of what is turned are
+/// entries for what is outside the image: all weights 0 if exact, or else below 0.
 struct alignas(8) StagedTap {
     unsigned offset; ///< in bytes; of a column, from the beginning of shared memory
     unsigned
@@ -33,11 +34,15 @@ struct StagedLayout {
     int out_width;
     float scale_y; ///< rows of the crop for each row of the result
     float scale_x;
+    int around_y; ///< entries for rows outside the image, on each side
+    int around_x;
 
     __host__ __device__ int words() const { return height * pitch; }
-    /// A multiple of 16.
+    __host__ __device__ int row_taps() const { return out_height + 2 * around_y; }
+    __host__ __device__ int column_taps() const { return out_width + 2 * around_x; }
+    /// Of pixels and tables; those of turned rows follow.
     __host__ __device__ int bytes() const {
-        return (4 * words() + static_cast<int>(sizeof(StagedTap)) * (out_height + out_width) + 15) / 16 * 16;
+        return 4 * words() + static_cast<int>(sizeof(StagedTap)) * (row_taps() + column_taps());
     }
 };
 
@@ -52,15 +57,36 @@ __device__ inline unsigned shared_address(const void* shared) {
 template <Staging staging>
 class StagedImage {
 public:
+    static constexpr int tap_bytes = static_cast<int>(sizeof(StagedTap));
+
     __device__ StagedImage(const char* staged, const StagedLayout& layout)
-        : rows_(kept(shared_address(staged) + 4 * static_cast<unsigned>(layout.words()))),
-          columns_(kept(rows_ +
-                        static_cast<unsigned>(sizeof(StagedTap)) * static_cast<unsigned>(layout.out_height))),
+        : rows_(kept(shared_address(staged) +
+                     static_cast<unsigned>(4 * layout.words() + tap_bytes * layout.around_y))),
+          columns_(kept(
+              shared_address(staged) +
+              static_cast<unsigned>(4 * layout.words() + tap_bytes * (layout.row_taps() + layout.around_x)))),
           pitch_(kept(4 * static_cast<unsigned>(layout.pitch))) {}
 
     __device__ Pixel<3> operator()(int y, int x) const {
-        const StagedTap row = tap(rows_ + static_cast<unsigned>(y) * 8);
-        const StagedTap column = tap(columns_ + static_cast<unsigned>(x) * 8);
+        return mixed_pixel(row(static_cast<unsigned>(y)), column(static_cast<unsigned>(x)));
+    }
+
+    /// Entries of the tables. What is added to an index may be added to it beforehand, and taken away again by `less`.
+    __device__ StagedTap row(unsigned y, unsigned less = 0) const {
+        return tap(y * tap_bytes + (rows_ - less * tap_bytes));
+    }
+    __device__ StagedTap column(unsigned x, unsigned less = 0) const {
+        return tap(x * tap_bytes + (columns_ - less * tap_bytes));
+    }
+    static __device__ bool outside(const StagedTap& row, const StagedTap& column) {
+        if constexpr (staging == Staging::exact) {
+            return row.weight * column.weight == 0;
+        } else {
+            return static_cast<int>(row.weight | column.weight) < 0;
+        }
+    }
+
+    __device__ Pixel<3> mixed_pixel(const StagedTap& row, const StagedTap& column) const {
         const unsigned above = row.offset + column.offset;
         const unsigned below = above + pitch_;
         const unsigned a = word(above);
@@ -83,13 +109,14 @@ public:
         }
     }
 
-private:
     /// Keeps a value in a register, where compilers would rather compute it anew for each pixel; and what follows from
     /// being read before.
     static __device__ unsigned kept(unsigned value) {
         asm volatile("" : "+r"(value)::"memory");
         return value;
     }
+
+private:
     static __device__ StagedTap tap(unsigned at) {
         StagedTap result;
         asm("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(result.offset), "=r"(result.weight) : "r"(at));
@@ -121,7 +148,7 @@ private:
         return fmaf(down, below - above, above);
     }
 
-    unsigned rows_; // addresses in shared memory
+    unsigned rows_; // addresses in shared memory, of the entries for row and column 0
     unsigned columns_;
     unsigned pitch_;
 };
@@ -143,15 +170,27 @@ __device__ StagedTap staged_tap(int i, float scale, int size, int step, unsigned
     return result;
 }
 
+/// The place of the calling thread in its block, whose threads form groups along y.
+__device__ inline int thread_of_block() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
+__device__ inline int threads_of_block() { return static_cast<int>(blockDim.y * blockDim.x); }
+
 /// Writes both tables.
 template <Staging staging>
 __device__ void write_taps(char* staged, const StagedLayout& layout) {
-    auto* rows = reinterpret_cast<StagedTap*>(staged + 4 * layout.words());
-    const int both = layout.out_height + layout.out_width;
-    for (int i = static_cast<int>(threadIdx.x); i < both; i += static_cast<int>(blockDim.x)) {
-        const int x = i - layout.out_height;
-        rows[i] = x < 0 ? staged_tap<staging>(i, layout.scale_y, layout.height, layout.pitch, 0, 16)
-                        : staged_tap<staging>(x, layout.scale_x, layout.width, 1, shared_address(staged), 8);
+    auto* taps = reinterpret_cast<StagedTap*>(staged + 4 * layout.words());
+    const StagedTap outside{shared_address(staged), staging == Staging::exact ? 0u : __float_as_uint(-1.0f)};
+    const int both = layout.row_taps() + layout.column_taps();
+    for (int i = thread_of_block(); i < both; i += threads_of_block()) {
+        const bool down = i < layout.row_taps();
+        const int at = down ? i - layout.around_y : i - layout.row_taps() - layout.around_x;
+        if (!inside(at, 0, down ? layout.out_height : layout.out_width, 1)) {
+            taps[i] = outside;
+            taps[i].offset = down ? 0 : outside.offset;
+        } else if (down) {
+            taps[i] = staged_tap<staging>(at, layout.scale_y, layout.height, layout.pitch, 0, 16);
+        } else {
+            taps[i] = staged_tap<staging>(at, layout.scale_x, layout.width, 1, shared_address(staged), 8);
+        }
     }
 }
 
@@ -161,51 +200,13 @@ struct Rows {
     int end;
 };
 
-/// Whether what follows the resized crop, as far as it moves pixels, is one rotation.
-template <class C>
-SLUICE_HOST_DEVICE constexpr bool turns_resized_crop() {
-    if constexpr (C::size < 3) {
-        return false;
-    } else {
-        using Op = typename C::template Op<2>;
-        bool result = std::is_same_v<Op, Rotate<Nearest>> || std::is_same_v<Op, Rotate<Bilinear>>;
-        for (std::size_t i = 3; i < C::size; ++i)
-            result = result && C::kinds[i] != OperatorKind::geometry;
-        return result;
-    }
-}
-
-/// The rows of the crop that rows `begin` to before `end` of the turned image, and some around them for a blur, may come
-/// from; all of them if what turns is no rotation.
-template <bool turned, class Prepared>
-__device__ Rows staged_rows(const Prepared& turn, const StagedLayout& layout, int begin, int end,
-                            int around) {
-    if constexpr (turned) {
-        // Both coordinates' parts are linear: the least and the most are at the corners. One row more for rounding, and one
-        // for a second neighbour.
-        const float above = static_cast<float>(most(begin - around, 0)) - turn.centre_y;
-        const float below = static_cast<float>(least(end + around, turn.height) - 1) - turn.centre_y;
-        const float sideways = fabsf(turn.sine) * turn.centre_x;
-        const float first = fminf(turn.cosine * above, turn.cosine * below) - sideways + turn.centre_y - 2.0f;
-        const float last = fmaxf(turn.cosine * above, turn.cosine * below) + sideways + turn.centre_y + 2.0f;
-        // A NaN, which turns everything out of the image, becomes the other operand.
-        const int first_row =
-            static_cast<int>(fminf(fmaxf(first, 0.0f), static_cast<float>(turn.height - 1)));
-        const int last_row = static_cast<int>(fminf(fmaxf(last, 0.0f), static_cast<float>(turn.height - 1)));
-        return {least(resize_taps(first_row, layout.scale_y, layout.height).first, layout.height - 2),
-                least(resize_taps(last_row, layout.scale_y, layout.height).first + 2, layout.height)};
-    } else {
-        return {0, layout.height};
-    }
-}
-
 /// Brings rows of a crop to shared memory; `first` is the crop's first pixel. Rows are shared out among warps. With
 /// `by_words`, rows and channels are multiples of four bytes apart, and so is the end of what may be read.
 __device__ inline void stage_pixels(unsigned* words, const StagedLayout& layout, Rows rows,
                                     const std::uint8_t* first, const Strides& strides, bool by_words) {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int warps = static_cast<int>(blockDim.x) / 32;
+    const int warp = thread_of_block() / 32;
+    const int lane = thread_of_block() % 32;
+    const int warps = threads_of_block() / 32;
     if (!by_words) {
         for (int y = rows.begin + warp; y < rows.end; y += warps) {
             for (int x = lane; x < layout.width; x += 32) {

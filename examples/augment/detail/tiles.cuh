@@ -10,13 +10,15 @@
 #pragma once
 
 #include <augment/detail/separable.cuh>
-#include <augment/detail/staged.cuh>
+#include <augment/detail/turned.cuh>
 
 namespace augment::detail {
 
 inline constexpr int block_threads = 512; ///< twice as many where that saves staging
 inline constexpr int most_columns = 256;
 inline constexpr int most_groups = 16; ///< of a block: each meets at a barrier of its own
+/// Of any block: groups of less than half of its threads leave less than a third of them out.
+inline constexpr std::size_t least_warps = 8;
 
 template <class C, class In, class Out>
 struct TileArguments {
@@ -29,12 +31,16 @@ struct TileArguments {
     Strides in_strides;
     Strides out_strides;
     StagedLayout staged;
-    int columns;   ///< threads of a group
-    int strip;     ///< rows of a group
-    int tile;      ///< columns of the result that a group makes
-    bool whole;    ///< a tile is as wide as the image
-    bool by_words; ///< the input may be read in words of four bytes
-    bool by_fours; ///< the result may be written four numbers at a time
+    int columns;           ///< threads of a group
+    int strip;             ///< rows of a group
+    int tile;              ///< columns of the result that a group makes
+    int tiles;             ///< beside each other
+    int words_before_rows; ///< in shared memory: what is staged, and tables
+    int turned_rows;       ///< in the table of what of a turn depends on a row alone
+    bool whole;            ///< a tile is as wide as the image
+    bool by_words;         ///< the input may be read in words of four bytes
+    bool by_fours;         ///< the result may be written four numbers at a time
+    bool in_by_fours;      ///< the input may be read so
 };
 
 /// How many columns beside a tile are kept on each side: as many as the blur needs, in units of four.
@@ -64,14 +70,13 @@ struct SharedSample {
     Rows staged; ///< of the crop
 };
 
-/// Prepares a chain's operators, each in a warp of its own, beginning with the last one: what one needs of the sample's
+/// Prepares a chain's operators, each in a warp of its own as far as there are that many: what one needs of the sample's
 /// parameters is all that is drawn there.
 template <Staging staging, std::size_t Index = 0, class C, class In, class Out>
 __device__ void prepare_operators(const TileArguments<C, In, Out>& arguments, int image, int rows_of_block,
                                   SharedSample<C>& sample) {
     if constexpr (Index < C::size) {
-        const unsigned warps = blockDim.x / 32;
-        if (threadIdx.x == 32 * (warps - 1 - static_cast<unsigned>(Index) % warps)) {
+        if (thread_of_block() == 32 * static_cast<int>(Index % least_warps)) {
             const ImageShape before = arguments.chain.template shape_before<Index>(arguments.in_shape);
             const auto prepared =
                 arguments.chain.template op<Index>().prepare(arguments.parameters[image], before);
@@ -94,13 +99,19 @@ template <Staging staging, class C, class In, class Out>
 __device__ void prepare_block(const TileArguments<C, In, Out>& arguments, int image, int rows_of_block,
                               SharedSample<C>& sample, char* staged) {
     if constexpr (staging != Staging::none && C::size == 2) {
-        if (threadIdx.x == 0)
+        if (thread_of_block() == 0)
             sample.staged = {0, arguments.staged.height};
     }
     prepare_operators<staging>(arguments, image, rows_of_block, sample);
     if constexpr (staging != Staging::none)
         write_taps<staging>(staged, arguments.staged);
     __syncthreads();
+    if constexpr (staging != Staging::none && turns_to_nearest<C>()) {
+        constexpr int around = rows_around<C>();
+        write_turned_rows(staged + arguments.staged.bytes(), element<2>(sample.prepared),
+                          static_cast<int>(blockIdx.y) * rows_of_block - around, arguments.turned_rows,
+                          around);
+    }
     if constexpr (staging != Staging::none) {
         const auto crop = element<0>(sample.prepared);
         const Strides& strides = arguments.in_strides;
@@ -127,38 +138,28 @@ __device__ void with_image(const TileArguments<C, In, Out>& arguments, const typ
     }
 }
 
-/// Without a blur: a thread computes the pixels of a column of its strip.
-template <Staging staging, int Channels, class C, class In, class Out>
-__global__ void __launch_bounds__(block_threads)
-    pixels_kernel(const __grid_constant__ TileArguments<C, In, Out> arguments) {
-    extern __shared__ __align__(16) char dynamic[];
-    __shared__ __align__(alignof(SharedSample<C>)) char sample_bytes[sizeof(SharedSample<C>)];
-    auto& sample = *reinterpret_cast<SharedSample<C>*>(sample_bytes);
-    const int image = static_cast<int>(blockIdx.x);
-    const int groups = block_threads / arguments.columns;
-    const int group = static_cast<int>(threadIdx.x) / arguments.columns;
-    const int tiles = (arguments.out_shape.width + arguments.tile - 1) / arguments.tile;
-    const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / tiles;
-    const int x = static_cast<int>(blockIdx.z) % tiles * arguments.tile + static_cast<int>(threadIdx.x) -
-                  group * arguments.columns;
-    prepare_block<staging>(arguments, image, groups * arguments.strip, sample, dynamic);
-    if (group >= groups || x >= arguments.out_shape.width)
-        return;
-    const typename C::Prepared prepared = sample.prepared;
-    with_image<staging, Channels>(
-        arguments, prepared, image, first_channel, dynamic, [&](const auto& pixels) {
-            const int begin = (static_cast<int>(blockIdx.y) * groups + group) * arguments.strip;
-            const int end = least(begin + arguments.strip, arguments.out_shape.height);
-            const Strides& strides = arguments.out_strides;
-            Out* out = arguments.out + image * strides.image + first_channel * strides.channel;
-            for (int y = begin; y < end; ++y) {
-                const Pixel<Channels> pixel = pixels(y, x);
-                for (int c = 0; c < Channels; ++c) {
-                    out[y * strides.row + x * strides.column + c * strides.channel] =
-                        store_pixel<Out>(pixel.value[c]);
-                }
-            }
-        });
+/// A column of the image before the chain's blur as a functor of rows, which may lie beyond the image's edges by as much as
+/// the blur reaches. `rows_of_block` are those that the block makes.
+template <Staging staging, int Channels, class C, class In, class Out, class Work>
+__device__ void with_column(const TileArguments<C, In, Out>& arguments, const typename C::Prepared& prepared,
+                            int image, int first_channel, int rows_of_block, int x, const char* staged,
+                            const Work& work) {
+    constexpr int around = rows_around<C>();
+    const int height = arguments.out_shape.height;
+    // Beyond what the blur needs, a row is only one that exists.
+    const auto existing = [=](int y) { return reflected(least(y, height - 1 + around), height); };
+    if constexpr (staging != Staging::none && turns_to_nearest<C>()) {
+        const TurnedColumn<staging> source(StagedImage<staging>(staged, arguments.staged),
+                                           element<2>(prepared), staged + arguments.staged.bytes(),
+                                           static_cast<int>(blockIdx.y) * rows_of_block - around, x);
+        const ImageAfter<C, C::blur, Channels, TurnedColumn<staging>, 3> pixels{prepared, source,
+                                                                                first_channel};
+        work([&](int y) { return pixels(y, x); });
+    } else {
+        with_image<staging, Channels>(
+            arguments, prepared, image, first_channel, staged,
+            [&](const auto& pixels) { work([&](int y) { return pixels(existing(y), x); }); });
+    }
 }
 
 template <Staging staging, int Channels, class C, class In, class Out>
@@ -170,27 +171,25 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
     __shared__ __align__(alignof(SharedSample<C>)) char sample_bytes[sizeof(SharedSample<C>)];
     auto& sample = *reinterpret_cast<SharedSample<C>*>(sample_bytes);
     const int columns = arguments.columns;
-    const int groups = static_cast<int>(blockDim.x) / columns;
-    const int group = static_cast<int>(threadIdx.x) / columns;
-    const int thread = static_cast<int>(threadIdx.x) - group * columns;
+    const int group = static_cast<int>(threadIdx.y);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int rows_of_block = static_cast<int>(blockDim.y) * arguments.strip;
     const int height = arguments.out_shape.height;
     const int width = arguments.out_shape.width;
     const int image = static_cast<int>(blockIdx.x);
-    const int tiles = (width + arguments.tile - 1) / arguments.tile;
-    const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / tiles;
-    const int left = static_cast<int>(blockIdx.z) % tiles * arguments.tile;
+    const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.z) / arguments.tiles;
+    const int left = (static_cast<int>(blockIdx.z) - first_channel * arguments.tiles) * arguments.tile;
 
-    prepare_block<staging>(arguments, image, groups * arguments.strip, sample, dynamic);
-    const int begin = (static_cast<int>(blockIdx.y) * groups + group) * arguments.strip;
-    if (group >= groups || begin >= height)
+    prepare_block<staging>(arguments, image, rows_of_block, sample, dynamic);
+    const int begin = static_cast<int>(blockIdx.y) * rows_of_block + group * arguments.strip;
+    if (begin >= height)
         return; // all of a group
     const int end = least(begin + arguments.strip, height);
     const typename C::Prepared prepared = sample.prepared;
     const auto& weight = element<C::blur>(prepared).weight;
     using Layout = RowsLayout<Channels>;
-    float* const rows =
-        reinterpret_cast<float*>(dynamic + (staging == Staging::none ? 0 : arguments.staged.bytes())) +
-        group * Layout::words(columns + 2 * margin);
+    float* const rows = reinterpret_cast<float*>(dynamic) + arguments.words_before_rows +
+                        group * Layout::words(columns + 2 * margin);
 
     // The column that a thread evaluates, its place in shared memory, and the places beyond the image's edges where
     // the reflections of a column are.
@@ -204,7 +203,8 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
 
     // Four columns of each fourth row are a thread's to finish.
     const int quads = columns / 4;
-    const int own_row = thread / quads;
+    const int own_row =
+        static_cast<int>(static_cast<unsigned>(thread) * (65536u / static_cast<unsigned>(quads) + 1) >> 16);
     const int own_quad = thread - own_row * quads;
     const int out_x = left + 4 * own_quad;
     const int out_columns = least(4, least(left + arguments.tile, width) - out_x);
@@ -213,21 +213,19 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
     Out* out = arguments.out + image * strides.image + first_channel * strides.channel +
                (begin + own_row) * strides.row + out_x * strides.column;
 
-    with_image<staging, Channels>(
-        arguments, prepared, image, first_channel, dynamic, [&](const auto& pixels) {
+    with_column<staging, Channels>(
+        arguments, prepared, image, first_channel, rows_of_block, x, dynamic, [&](const auto& pixels) {
             ColumnSums<Channels, half> sums;
             if (evaluates) {
 #pragma unroll 2
                 for (int y = begin - half; y < begin + half; ++y)
-                    (void)sums.add(pixels(reflected(y, height), x), weight);
+                    (void)sums.add(pixels(y), weight);
             }
             for (int y = begin; y < end; y += rows_at_once) {
                 if (evaluates) {
 #pragma unroll
                     for (int r = 0; r < rows_at_once; ++r) {
-                        // Beyond the image's last row the sums are not stored; the row is only one that exists.
-                        const int row = reflected(least(y + r + half, height - 1 + half), height);
-                        const Pixel<Channels> complete = sums.add(pixels(row, x), weight);
+                        const Pixel<Channels> complete = sums.add(pixels(y + r + half), weight);
 #pragma unroll
                         for (int c = 0; c < Channels; ++c)
                             place[Layout::offset(c, r)] = complete.value[c];
