@@ -17,7 +17,7 @@
 #include <nn/operators/pixels.hpp>
 #include <nn/operators/thin_encoder.hpp>
 #include <nn/pixel_order.hpp>
-#include <nn/rounded_layer.hpp>
+#include <nn/rounded_layers.hpp>
 #include <sluice/backend/event.hpp>
 
 namespace nn {
@@ -100,14 +100,14 @@ private:
     std::size_t rows_of(std::size_t images, std::size_t level) const;
     std::size_t channels_of(std::size_t level) const;
     Matrix<float, B> map(std::size_t level);
-    Matrix<Bfloat16, B> rounded_map(std::size_t level);
     bool offers_thin_layers() const;
     bool rounds() const { return options_.precision == Precision::bfloat16; }
     /// The first level whose map is kept: before it are what the thin layers' kernels keep on chip.
     std::size_t first_map() const { return !thin_ ? 0 : options_.trainable ? 2 : 3; }
     /// The first layer whose weights, and whose input, are rounded.
     std::size_t first_rounded() const { return !rounds() ? options_.channels.size() : thin_ ? 3 : 1; }
-    /// Whether the input of layer `level` is kept as float32: the first rounded layer's is made of such a map.
+    /// Whether the input of layer `level` is kept in float32: also that of the first rounded layer, if another layer
+    /// writes it so.
     bool keeps_map(std::size_t level) const {
         return level >= first_map() && (level < first_rounded() || (level == first_rounded() && !thin_));
     }
@@ -116,7 +116,6 @@ private:
                      sluice::DeviceSpan<float, B> features);
     template <class T>
     void forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
-    void forward_rounded(sluice::BasicStreamRef<B> stream, Matrix<float, B> features);
     void backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient);
 
     EncoderOptions options_;
@@ -125,10 +124,9 @@ private:
     MatrixProducts<B> products_;
     bool thin_;
     std::vector<Layer<B>> layers_;
-    std::vector<RoundedLayer<B>> rounded_layers_; // which follow these
+    RoundedLayers<B> rounded_; // which follow these
     // The inputs of the layers: each in a buffer of its own when they are wanted again, otherwise in two by turns.
     std::vector<sluice::DeviceBuffer<float, B>> maps_;
-    std::vector<sluice::DeviceBuffer<Bfloat16, B>> rounded_maps_;
     std::size_t images_ = 0; // in the latest forward
     // Only in an encoder that is trained:
     std::vector<sluice::DeviceBuffer<float, B>> gradients_; // of the maps
@@ -172,22 +170,18 @@ Encoder<B>::Encoder(const EncoderOptions& options)
       products_(detail::of_float32(options.precision), options.algorithms), thin_(offers_thin_layers()) {
     const std::size_t layers = options_.channels.size();
     std::vector<std::size_t> sizes(options_.trainable ? layers : std::min<std::size_t>(layers, 2));
-    std::vector<std::size_t> rounded_sizes(2);
     std::size_t scratch = 0;
     for (std::size_t level = 0; level < layers; ++level) {
         const LayerShape shape =
             LayerShape::convolution(channels_of(level), options_.channels[level], level == 0 ? 1 : 2);
         const sluice::RandomKey key = layer_key(options_.seed, random_operation, level);
         const std::size_t in = rows_of(options_.batch, level) * channels_of(level);
-        const auto make_room = [&](std::vector<std::size_t>& in_turns) {
-            std::size_t& size = in_turns[level % in_turns.size()];
+        if (keeps_map(level)) {
+            std::size_t& size = sizes[level % sizes.size()];
             size = std::max(size, in);
-        };
-        if (keeps_map(level))
-            make_room(sizes);
+        }
         if (level >= first_rounded()) {
-            make_room(rounded_sizes);
-            rounded_layers_.emplace_back(shape, key);
+            rounded_.append(shape, key, in);
         } else {
             layers_.emplace_back(shape, key);
             const std::size_t out = rows_of(options_.batch, level + 1) * options_.channels[level];
@@ -196,8 +190,6 @@ Encoder<B>::Encoder(const EncoderOptions& options)
     }
     for (const std::size_t size : sizes)
         maps_.emplace_back(size);
-    for (const std::size_t size : rounded_sizes)
-        rounded_maps_.emplace_back(size);
     if (!options_.trainable)
         return;
     // Nobody asks for the gradient of the images.
@@ -238,13 +230,6 @@ Matrix<float, B> Encoder<B>::map(std::size_t level) {
 }
 
 template <sluice::Backend B>
-Matrix<Bfloat16, B> Encoder<B>::rounded_map(std::size_t level) {
-    const std::size_t rows = rows_of(images_, level);
-    const std::size_t columns = channels_of(level);
-    return {rounded_maps_[level % rounded_maps_.size()].span().first(rows * columns), rows, columns};
-}
-
-template <sluice::Backend B>
 template <class T>
 void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
                              sluice::DeviceSpan<float, B> features) {
@@ -269,24 +254,14 @@ void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
     for (; level < layers_.size() && level < last_layer; ++level)
         layers_[level].forward(stream, products_, map(level), map(level + 1), true, true);
     const Matrix<float, B> last{features, count * feature_pixels(), options_.channels.back()};
-    if (rounded_layers_.empty())
+    if (rounded_.empty()) {
         layers_.back().forward(stream, products_, map(last_layer), last, false, true);
-    else
-        forward_rounded(stream, last);
-}
-
-template <sluice::Backend B>
-void Encoder<B>::forward_rounded(sluice::BasicStreamRef<B> stream, Matrix<float, B> features) {
-    std::size_t level = first_rounded();
-    if (keeps_map(level))
-        scaled_copy<Bfloat16, float>(stream, map(level).span(), 1.0f, rounded_map(level).span());
-    for (const RoundedLayer<B>& layer : rounded_layers_) {
-        const Matrix<Bfloat16, B> in = rounded_map(level);
-        if (++level < options_.channels.size())
-            layer.forward(stream, products_, in, rounded_map(level), true);
-        else
-            layer.forward(stream, products_, in, features, false);
+        return;
     }
+    const std::size_t elements = rows_of(count, level) * channels_of(level);
+    if (keeps_map(level))
+        scaled_copy<Bfloat16, float>(stream, map(level).span(), 1.0f, rounded_.input(elements).span());
+    rounded_.forward(stream, products_, elements, last);
 }
 
 template <sluice::Backend B>
@@ -299,7 +274,7 @@ void Encoder<B>::forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSp
         const auto kept = options_.trainable ? map(2).span() : sluice::DeviceSpan<float, B>{};
         if (rounds())
             thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
-                         rounded_map(3));
+                         rounded_.input(rows_of(images_, 3) * channels_of(3)));
         else
             thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,
                          map(3));
@@ -372,25 +347,17 @@ void Encoder<B>::backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const fl
 template <sluice::Backend B>
 std::vector<NamedTensor> Encoder<B>::weights(sluice::BasicStreamRef<B> stream) const {
     std::vector<NamedTensor> tensors;
-    for (std::size_t i = 0; i < options_.channels.size(); ++i) {
-        const std::string name = std::to_string(2 * i);
-        if (i < layers_.size())
-            layers_[i].save(stream, name, tensors);
-        else
-            rounded_layers_[i - layers_.size()].save(stream, name, tensors);
-    }
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+        layers_[i].save(stream, std::to_string(2 * i), tensors);
+    rounded_.save(stream, 2 * layers_.size(), tensors);
     return tensors;
 }
 
 template <sluice::Backend B>
 void Encoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
-    for (std::size_t i = 0; i < options_.channels.size(); ++i) {
-        const std::string name = std::to_string(2 * i);
-        if (i < layers_.size())
-            layers_[i].load(stream, name, tensors);
-        else
-            rounded_layers_[i - layers_.size()].load(stream, name, tensors);
-    }
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+        layers_[i].load(stream, std::to_string(2 * i), tensors);
+    rounded_.load(stream, 2 * layers_.size(), tensors);
 }
 
 } // namespace nn
