@@ -66,6 +66,12 @@ TailPlan checked_plan(const char* what, const TailShape& shape,
     plan.tiles_x = static_cast<unsigned>(tiles_x);
     plan.tiles_of_image = static_cast<unsigned>(tiles);
     plan.tiles = static_cast<unsigned>(tiles * shape.images);
+    const auto inverse = [](std::size_t divisor) {
+        constexpr std::size_t whole = std::numeric_limits<unsigned>::max();
+        return static_cast<unsigned>(std::min(whole, (whole + 1) / divisor));
+    };
+    plan.tiles_x_inverse = inverse(tiles_x);
+    plan.tiles_of_image_inverse = inverse(tiles);
     return plan;
 }
 
@@ -80,7 +86,7 @@ void launch(sluice::CudaStreamRef stream, const TailPlan& plan, std::size_t bloc
     SLUICE_CUDA_CHECK(
         cudaFuncSetAttribute(detail::tail_kernel<Train>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     detail::tail_kernel<Train>
-        <<<blocks_of(plan, blocks), detail::tail_threads, bytes, stream.native()>>>(plan);
+        <<<blocks_of(plan, blocks), dim3(detail::tail_threads, 2), bytes, stream.native()>>>(plan);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -117,7 +123,7 @@ void tail_gradients(sluice::CudaStreamRef stream, const TailShape& shape,
     plan.labels = labels.data();
     plan.in_gradient = in_gradient.data();
     plan.sums = partial_sums.data();
-    plan.scale = 1.0f / static_cast<float>(labels.size());
+    plan.scale = 1.0f / (detail::tail_slope_scale * static_cast<float>(labels.size()));
     launch<true>(stream, plan, blocks);
 }
 
@@ -135,7 +141,8 @@ void update_tail(sluice::CudaStreamRef stream, const TailShape& shape,
     require_size("update_tail: elements of the sums", partial_sums.size(), fused_tail_scratch(blocks));
     require_size("update_tail: factors", factors.size(), 2);
     require_size("update_tail: elements of the loss", loss.size(), 1);
-    detail::update_tail_kernel<<<(detail::tail_sums + 31) / 32, 256, 0, stream.native()>>>(
+    detail::update_tail_kernel<<<(detail::tail_sums + 31) / 32, detail::tail_update_threads, 0,
+                                 stream.native()>>>(
         partial_sums.data(), blocks_of(plan, blocks), plan.classes, factors.data(), weights.up.data(),
         weights.up_bias.data(), weights.last.data(), weights.last_bias.data(), loss.data(),
         1.0 / static_cast<double>(pixels));

@@ -3,8 +3,20 @@
 /// convolution to the classes, the loss or the prediction, and all gradients of both layers.
 ///
 /// Nothing of an image's full size but labels or predictions is read or written: a block keeps the maps of its tile
-/// on chip, with a border that it computes twice. Factors of products are rounded to TF32, or cut to it where they are
-/// what comes in; sums are float32.
+/// on chip, with a border that it computes twice.
+///
+/// What is in device memory is float32, and so are all sums. What is on chip, the factors of the products, is float16,
+/// rounded to nearest: it has TF32's ten bits of mantissa, but a shorter range, which is guarded so:
+///
+/// - `in`, weights and maps beyond 65,504 become infinite, and then the loss is NaN, or gradients are not finite. A
+///   network that gets there has diverged.
+/// - What is below 6.1e-5, float16's least normal number, is rounded to a multiple of 6.0e-8. An activation that this
+///   makes 0 counts as one that is not positive.
+/// - Gradients are kept as those of one pixel's loss, times 64: what a softmax gives is in the range whatever the number
+///   of pixels is, and keeps its bits down to 9.5e-7. A gradient of the map beyond 1,023 times a pixel's share of the
+///   loss, for which the last weights have to be some hundred, is infinite.
+///
+/// NaN that comes in comes out.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +57,7 @@ struct TailWeights {
     sluice::DeviceSpan<T, B> last_bias;
 };
 
-/// Whether the present device has the shared memory that a block takes: more than those before compute capability 9.0
-/// have. Throws `sluice::Error`.
+/// Whether the present device has the shared memory that a block takes, 163 KiB. Throws `sluice::Error`.
 bool fused_tail_fits();
 
 /// The blocks that the present device runs at a time. Throws `sluice::Error`.

@@ -1,20 +1,24 @@
 /// \file
-/// The gradients that fused_tail.cuh's tiles make, and what adds them up.
+/// What the second team of fused_tail.cuh computes: labels for the first, gradients, and what adds them up.
 #pragma once
 
-#include <nn/operators/fused_tail.cuh>
+#include <cmath>
+
+#include <nn/operators/fused_tail_forward.cuh>
 
 namespace nn::detail {
 
-/// What a thread adds up over all tiles of its block: its share of the gradients of weights, as the matrix units give
-/// them, and of the biases' and the loss.
+/// What a thread of the second team adds up over all tiles: its share of the gradients of weights, as the matrix units give
+/// them, and of the biases'.
 struct TailSums {
-    float last[3][2][4] = {}; // for each ky
+    float last[3][4] = {}; // for each ky
     float up[2][4] = {};
-    float last_bias[2] = {}; // of class g and g + 8
-    float up_bias[4] = {};
-    float loss = 0.0f;
+    float bias[4] = {}; // of which layer, the warp says
+    float wrong = 0.0f; // NaN where a label is no class
 };
+
+/// 1 and 1 in float16.
+inline constexpr std::uint32_t tail_ones = 0x3C003C00u;
 
 /// Adds up over the lanes of equal `t`.
 __device__ inline float sum_over_rows(float value) {
@@ -23,219 +27,266 @@ __device__ inline float sum_over_rows(float value) {
     return value;
 }
 
-// Gradients -----------------------------------------------------------------------------------------------------
+/// The labels of the grid of slopes: first they are asked for, and kept when they are there.
+struct TailLabels {
+    int labels[2] = {tail_beyond, tail_beyond};
 
-/// The gradient of the 3×3 convolution's weights: a warp takes 8 columns of the core, and one column of taps. A row of
-/// the map's pixels is loaded once, and meets the three rows of slopes that it is a neighbour of.
-__device__ inline void add_last_gradient(const TailMemory& memory, TailSums& total) {
-    const Lane lane;
-    const int column = lane.warp % 4 * 8;
-    const int kx = lane.warp / 4;
-    // An offset by four pixels, or by two chunks, only flips a bit of the place of the chunk.
-    const auto word = [&](int x) { return x * 16 + ((lane.g / 4) ^ chunk_turn(x)) * 4 + lane.g % 4; };
-    const int map_word = tail_map_width * 16 + word(column + 1 + kx + lane.t);
-    const int slope_word = tail_slope_width * 16 + word(column + 1 + lane.t);
-    // Columns beyond the core belong to other tiles.
-    const bool far = column + lane.t + 4 < tail_core_x;
-    const auto map = reinterpret_cast<const std::uint32_t*>(memory.map);
-    const auto slope = reinterpret_cast<const std::uint32_t*>(memory.slope);
-
-    std::uint32_t factors[tail_core_y][4];
+    __device__ TailLabels(const TailPlan& plan, unsigned index) {
+        if (index >= plan.tiles)
+            return;
+        const TailTile tile(plan, index);
+        const Lane lane;
 #pragma unroll
-    for (int line = 0; line < tail_core_y + 2; ++line) {
-        if (line < tail_core_y) {
-            const int from = line * tail_slope_width * 16;
-            factors[line][0] = slope[from + slope_word];
-            factors[line][1] = far ? slope[from + 64 + (slope_word ^ 4)] : 0;
-            factors[line][2] = slope[from + (slope_word ^ 8)];
-            factors[line][3] = far ? slope[from + 64 + (slope_word ^ 12)] : 0;
-            total.last_bias[0] += __uint_as_float(factors[line][0]) + __uint_as_float(factors[line][1]);
-            total.last_bias[1] += __uint_as_float(factors[line][2]) + __uint_as_float(factors[line][3]);
-        }
-        const int from = line * tail_map_width * 16;
-        const std::uint32_t fragment[4] = {map[from + map_word], map[from + (map_word ^ 8)],
-                                           map[from + 64 + (map_word ^ 4)], map[from + 64 + (map_word ^ 12)]};
-#pragma unroll
-        for (int ky = 0; ky < 3; ++ky) {
-            const int r = line - ky;
-            if (r < 0 || r >= tail_core_y)
-                continue;
-            multiply_add_tf32(total.last[ky][0], fragment, factors[r][0], factors[r][1]);
-            multiply_add_tf32(total.last[ky][1], fragment, factors[r][2], factors[r][3]);
-        }
-    }
-}
-
-/// A row of the gradient of the map, masked by its ReLU.
-__device__ inline void store_tail_core(TailMemory& memory, TailSums& total, int row, int first_column,
-                                       const float (&sums)[2][4]) {
-    const Lane lane;
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-        const int column = first_column + lane.g + 8 * part;
-        // Even columns first, so that those of one child in each block are neighbours.
-        const int place = row * tail_core_width + column % 2 * 16 + column / 2;
-        const int x = column + 2;
-#pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            const int chunk = 2 * n + lane.t / 2;
-            const float2 out =
-                *reinterpret_cast<const float2*>(memory.map + ((row + 2) * tail_map_width + x) * 16 +
-                                                 (chunk ^ chunk_turn(x)) * 4 + lane.t % 2 * 2);
-            const bool core = column < tail_core_x;
-            const float low = out.x > 0.0f && core ? sums[n][2 * part] * tail_centre : 0.0f;
-            const float high = out.y > 0.0f && core ? sums[n][2 * part + 1] * tail_centre : 0.0f;
-            total.up_bias[2 * n] += low;
-            total.up_bias[2 * n + 1] += high;
-            *reinterpret_cast<float2*>(memory.core + place * 16 + (chunk ^ chunk_turn(place)) * 4 +
-                                       lane.t % 2 * 2) = make_float2(low, high);
-        }
-    }
-}
-
-/// The gradient of `in`, masked by its ReLU: each of four warps writes two rows of 15 pixels.
-__device__ inline void store_in_gradient(const TailMemory& memory, const TailPlan& plan, const TailTile& tile,
-                                         const float* in, int first_row) {
-    const Lane lane;
-    const std::uint32_t address = shared_address(memory.core) +
-                                  (2 * first_row * tail_core_width + lane.row) * 64 +
-                                  (lane.half ^ chunk_turn(lane.row)) * 16;
-    float sums[2][4][4] = {};
-#pragma unroll
-    for (int step = 0; step < 8; ++step) {
-        const int child = step / 2;
-        std::uint32_t fragments[2][4];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            load_matrices(fragments[r], (address ^ (step % 2 * 32)) +
-                                            ((child / 2 + 2 * r) * tail_core_width + child % 2 * 16) * 64);
-        }
-#pragma unroll
-        for (int pair = 0; pair < 2; ++pair) {
-            const uint4 factors = memory.up_turned[(step * 2 + pair) * 32 + lane.index];
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                multiply_add_tf32(sums[r][2 * pair], fragments[r], factors.x, factors.y);
-                multiply_add_tf32(sums[r][2 * pair + 1], fragments[r], factors.z, factors.w);
+        for (int i = 0; i < 2; ++i) {
+            const int row = 12 * i + lane.warp;
+            const int y = tile.y - 1 + row;
+            const int x = tile.x - 1 + lane.index;
+            if (row < 18 && y >= 0 && y < plan.height && x >= 0 && x < plan.width) {
+                labels[i] =
+                    plan.labels[(static_cast<std::size_t>(tile.image) * plan.height + y) * plan.width + x];
             }
         }
     }
+    /// NaN, to be added to the loss, if one of them is no class; otherwise 0.
+    __device__ float keep(std::uint8_t* to, const TailPlan& plan) const {
+        const Lane lane;
+        float wrong = 0.0f;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int row = 12 * i + lane.warp;
+            if (row >= 18)
+                continue;
+            const bool core = row >= 1 && row <= tail_core_y && lane.index >= 1 && lane.index <= tail_core_x;
+            unsigned label = static_cast<unsigned>(labels[i]) + (core ? 0 : tail_border);
+            if (labels[i] >= plan.classes) {
+                label = tail_no_label;
+                wrong = labels[i] == tail_beyond ? wrong : NAN;
+            }
+            to[row * 32 + lane.index] = static_cast<std::uint8_t>(label);
+        }
+        return wrong;
+    }
+};
+
+// Gradients -----------------------------------------------------------------------------------------------------
+
+/// The gradient of the 3×3 convolution's weights: a warp takes 16 columns of the core, one column of taps and eight
+/// classes. A row of the map's pixels is loaded once, and meets the three rows of slopes that it is a neighbour of.
+__device__ inline void add_last_gradient(const uint4* map_grid, const uint4* slope_grid, TailSums& total) {
+    const Lane lane;
+    const int kx = lane.warp / 4;
+    const int half = lane.warp / 2 % 2;
+    const int first_column = lane.warp % 2 * 16 + 1;
+    const int column = first_column + lane.row;
+    // Two rows at a time. Columns beyond the core belong to other tiles.
+    const std::uint32_t slope =
+        cells_address(slope_grid, half * tail_slope_plane + (1 + lane.plane) * tail_slope_width +
+                                      (column <= tail_core_x ? column : tail_slope_width - 1));
+    const std::uint32_t map = cells_address(map_grid, turned_plane(lane) * tail_map_plane + tail_map_width +
+                                                          first_column + turned_row(lane) + kx);
+    std::uint32_t slopes[tail_core_y / 2][4];
+#pragma unroll
+    for (int line = 0; line < tail_core_y + 2; ++line) {
+        if (line < tail_core_y && line % 2 == 0) {
+            load_turned_matrices(slopes[line / 2], slope + line * tail_slope_width * 16);
+            // As a left factor, these are the same eight classes of other pixels in each quarter.
+            if (kx == 0)
+                multiply_add_f16(total.bias, slopes[line / 2], tail_ones, tail_ones);
+        }
+        std::uint32_t fragment[4];
+        load_turned_matrices(fragment, map + line * tail_map_width * 16);
+#pragma unroll
+        for (int ky = 0; ky < 3; ++ky) {
+            const int r = line - ky;
+            if (r >= 0 && r < tail_core_y) {
+                multiply_add_f16(total.last[ky], fragment, slopes[r / 2][r % 2 * 2],
+                                 slopes[r / 2][r % 2 * 2 + 1]);
+            }
+        }
+    }
+}
+
+/// A row of the gradient of the map, masked by its ReLU. `mask` is where this lane's cell of the map is, and `to` that
+/// of the core.
+__device__ inline void store_tail_core(std::uint32_t mask, std::uint32_t to, const float (&sums)[2][4]) {
+    std::uint32_t out[4];
+    std::uint32_t words[4];
+    load_matrices(out, mask);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        const int row = first_row + i / 2;
-        const int part = i % 2;
+        words[i] = two_float16(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1]) & positive_float16(out[i]);
+    }
+    store_matrices(to, words);
+}
+
+/// The gradient of the map.
+__device__ inline void compute_tail_core(TailMemory& memory, const uint4* map_grid, const uint4* slope_grid) {
+    const Lane lane;
+    // 16 rows for six pairs of warps: 3, 3, 3, 3, 2 and 2.
+    const int group = lane.warp / 2;
+    const int row = group * 3 - max(group - 4, 0);
+    const int column = lane.warp % 2 * 16 + lane.row;
+    const std::uint32_t from =
+        cells_address(slope_grid, lane.plane * tail_slope_plane + row * tail_slope_width + column);
+    // What is beyond the core meets a map of 0.
+    const std::uint32_t mask =
+        cells_address(map_grid, lane.plane * tail_map_plane + (row + 2) * tail_map_width +
+                                    (column < tail_core_x ? column + 2 : tail_map_width - 1));
+    // Even columns first, so that those of one child in each block are neighbours.
+    const std::uint32_t to = cells_address(memory.core, lane.plane * tail_core_plane + row * tail_core_width +
+                                                            column % 2 * tail_core_odd + column / 2);
+    float sums[3][2][4] = {};
+    convolve_tail_rows<tail_slope_width>(
+        from, memory.last_turned, group < 4 ? 3 : 2, sums, [&](int r, const float(&of_row)[2][4]) {
+            store_tail_core(mask + r * tail_map_width * 16, to + r * tail_core_width * 16, of_row);
+        });
+}
+
+/// A row of the gradient of `in`, 15 pixels, masked by its ReLU.
+__device__ inline void store_in_gradient(const TailMemory& memory, const TailPlan& plan, const TailTile& tile,
+                                         const uint4* in, int row) {
+    const Lane lane;
+    const std::uint32_t from =
+        cells_address(memory.core, lane.plane * tail_core_plane + 2 * row * tail_core_width + lane.row);
+    float sums[4][4] = {};
+#pragma unroll 2
+    for (int child = 0; child < 4; ++child) {
+        std::uint32_t fragment[4];
+        load_matrices(fragment, from + (child / 2 * tail_core_width + child % 2 * tail_core_odd) * 16);
+#pragma unroll
+        for (int pair = 0; pair < 2; ++pair) {
+            const uint4 factors = memory.up_turned[(child * 2 + pair) * 32 + lane.index];
+            multiply_add_f16(sums[2 * pair], fragment, factors.x, factors.y);
+            multiply_add_f16(sums[2 * pair + 1], fragment, factors.z, factors.w);
+        }
+    }
+    const std::uint32_t mask =
+        cells_address(in, lane.plane * tail_in_pixels + (row + 1) * tail_in_width + 1 + lane.row);
+    std::uint32_t out[2][4];
+    load_matrices(out[0], mask);
+    load_matrices(out[1], mask + 2 * tail_in_pixels * 16);
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
         const int column = lane.g + 8 * part;
         const int y = tile.y / 2 + row;
         const int x = tile.x / 2 + column;
         if (column >= tail_core_x / 2 || y >= plan.height / 2 || x >= plan.width / 2)
             continue;
         float* const to = plan.in_gradient + tile.in_row(plan, y, x) * 32 + 2 * lane.t;
-        const float* const values = in + ((row + 1) * tail_in_width + column + 1) * 32 + lane.t % 2 * 2;
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
-            const float2 out =
-                *reinterpret_cast<const float2*>(values + ((2 * n + lane.t / 2) ^ wide_turn(column + 1)) * 4);
-            *reinterpret_cast<float2*>(to + 8 * n) =
-                make_float2(out.x > 0.0f ? sums[i / 2][n][2 * part] : 0.0f,
-                            out.y > 0.0f ? sums[i / 2][n][2 * part + 1] : 0.0f);
+            const std::uint32_t mine = positive_float16(out[n / 2][n % 2 * 2 + part]);
+            const float low = (mine & 0xFFFFu) != 0 ? sums[n][2 * part] * plan.scale : 0.0f;
+            const float high = (mine >> 16) != 0 ? sums[n][2 * part + 1] * plan.scale : 0.0f;
+            __stcg(reinterpret_cast<float2*>(to + 8 * n), make_float2(low, high));
         }
     }
 }
 
-/// The gradient of the transposed convolution's weights: each of eight warps computes 16 inputs
-/// by the 16 channels of one child.
-__device__ inline void add_up_gradient(const TailMemory& memory, TailSums& total, const float* in) {
+/// The gradient of the transposed convolution's weights: each of the last eight warps computes 16 inputs by the 16
+/// channels of one child.
+__device__ inline void add_up_gradient(const TailMemory& memory, TailSums& total, const uint4* in) {
     const Lane lane;
-    const int child = lane.warp / 2;
-    const int x = lane.t + 1;
-    const int in_word =
-        tail_in_width * 32 + x * 32 + ((lane.warp % 2 * 4 + lane.g / 4) ^ wide_turn(x)) * 4 + lane.g % 4;
-    const int core_word = (child / 2 * tail_core_width + child % 2 * 16 + lane.t) * 16 +
-                          ((lane.g / 4) ^ chunk_turn(lane.t)) * 4 + lane.g % 4;
-    const auto core = reinterpret_cast<const std::uint32_t*>(memory.core);
+    const int child = (lane.warp - 4) / 2;
+    const int half = lane.warp % 2;
+    const std::uint32_t pixels = cells_address(in, (half * 2 + turned_plane(lane)) * tail_in_pixels +
+                                                       tail_in_width + 1 + turned_row(lane));
+    const std::uint32_t core =
+        cells_address(memory.core, lane.plane * tail_core_plane + child / 2 * tail_core_width +
+                                       child % 2 * tail_core_odd + lane.row);
+    // As a left factor, these are the first eight channels before the other eight, where there should be pixels: even
+    // columns get the sums of the former, and odd ones of the latter.
+    const std::uint32_t first = lane.g % 2 == 0 ? tail_ones : 0;
 #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        const float* const pixels = in + i / 2 * tail_in_width * 32 + i % 2 * 8 * 32;
-        const std::uint32_t* const slopes = core + i / 2 * 2 * tail_core_width * 16 + i % 2 * 8 * 16;
-        const std::uint32_t fragment[4] = {
-            __float_as_uint(pixels[in_word]), __float_as_uint(pixels[in_word ^ 8]),
-            __float_as_uint(pixels[128 + (in_word ^ 4)]), __float_as_uint(pixels[128 + (in_word ^ 12)])};
-        multiply_add_tf32(total.up[0], fragment, slopes[core_word], slopes[64 + (core_word ^ 4)]);
-        multiply_add_tf32(total.up[1], fragment, slopes[core_word ^ 8], slopes[64 + (core_word ^ 12)]);
+    for (int row = 0; row < tail_core_y / 2; ++row) {
+        std::uint32_t of_in[4];
+        std::uint32_t of_core[4];
+        load_turned_matrices(of_in, pixels + row * tail_in_width * 16);
+        load_turned_matrices(of_core, core + row * 2 * tail_core_width * 16);
+        multiply_add_f16(total.up[0], of_in, of_core[0], of_core[1]);
+        multiply_add_f16(total.up[1], of_in, of_core[2], of_core[3]);
+        if (half == 0)
+            multiply_add_f16(total.bias, of_core, first, tail_ones - first);
     }
+}
+
+/// What the second team leaves for the block's sums, and the losses of the first.
+struct TailTeamSums {
+    float last[2][tail_last_factors]; // of two warps
+    float up[tail_up_factors];
+    float bias[12][16];
+    float loss[24][4];
+};
+static_assert(sizeof(TailTeamSums) <= sizeof(TailMemory::in));
+
+__device__ inline TailTeamSums& tail_team_sums(TailMemory& memory) {
+    return *reinterpret_cast<TailTeamSums*>(memory.in);
+}
+
+/// What each team leaves once all is done with the grids; both meet at a barrier before and after it.
+__device__ inline void leave_loss(TailTeamSums& sums, float loss) {
+    const Lane lane;
+    wait_for_both_teams();
+    loss = sum_over_rows(loss);
+    if (lane.g == 0)
+        sums.loss[lane.warp][lane.t] = loss;
+    wait_for_both_teams();
+}
+__device__ inline void leave_gradients(TailTeamSums& sums, const TailSums& total) {
+    const Lane lane;
+    const auto keep = [&](float* to, int stride, const float(&four)[4]) {
+        float* const mine = to + lane.g * stride + 2 * lane.t;
+        *reinterpret_cast<float2*>(mine) = make_float2(four[0], four[1]);
+        *reinterpret_cast<float2*>(mine + 8 * stride) = make_float2(four[2], four[3]);
+    };
+    wait_for_both_teams();
+#pragma unroll
+    for (int ky = 0; ky < 3; ++ky) {
+        keep(sums.last[lane.warp % 2] + (ky * 3 + lane.warp / 4) * 256 + lane.warp / 2 % 2 * 8, 16,
+             total.last[ky]);
+    }
+    if (lane.warp >= 4) {
+        float* const up = sums.up + lane.warp % 2 * 16 * 64 + (lane.warp - 4) / 2 * 16;
+        keep(up, 64, total.up[0]);
+        keep(up + 8, 64, total.up[1]);
+    }
+    if (lane.t == 0) {
+        sums.bias[lane.warp][lane.g] = total.bias[0] + total.bias[2];
+        sums.bias[lane.warp][lane.g + 8] = total.bias[1] + total.bias[3];
+    }
+    const float wrong = sum_over_rows(total.wrong);
+    if (lane.g == 0)
+        sums.loss[12 + lane.warp][lane.t] = wrong;
+    wait_for_both_teams();
 }
 
 /// Adds up over the block's warps, in their order, and writes the block's sums.
-__device__ inline void store_tail_sums(TailMemory& memory, const TailPlan& plan, const TailSums& total) {
-    const Lane lane;
+__device__ inline void store_tail_sums(const TailTeamSums& sums, const TailPlan& plan) {
     float* const out = plan.sums + static_cast<std::size_t>(blockIdx.x) * tail_sums_stride;
-    const int column = 2 * lane.t;
-    if (lane.warp < 8) {
-#pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            const int row = lane.warp % 2 * 16 + lane.g;
-            float* const to = out + tail_up_sums + row * 64 + lane.warp / 2 * 16 + n * 8 + column;
-            *reinterpret_cast<float2*>(to) =
-                make_float2(total.up[n][0] * tail_centre, total.up[n][1] * tail_centre);
-            *reinterpret_cast<float2*>(to + 8 * 64) =
-                make_float2(total.up[n][2] * tail_centre, total.up[n][3] * tail_centre);
-        }
-    }
-    __syncthreads(); // the grids are done with: they make room for what four warps have of the same weights
-    float* const mine = memory.map + lane.warp % 4 * tail_last_words;
-    static_assert(4 * tail_last_words <= tail_map_words);
-#pragma unroll
-    for (int ky = 0; ky < 3; ++ky) {
-#pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            float* const to = mine + ((ky * 3 + lane.warp / 4) * 16 + lane.g) * 16 + n * 8 + column;
-            *reinterpret_cast<float2*>(to) = make_float2(total.last[ky][n][0], total.last[ky][n][1]);
-            *reinterpret_cast<float2*>(to + 8 * 16) = make_float2(total.last[ky][n][2], total.last[ky][n][3]);
-        }
-    }
-    float* const biases = memory.bias_sums[lane.warp];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const float up_bias = sum_over_rows(total.up_bias[i]);
-        if (lane.g == 0) {
-            biases[16 + i / 2 * 8 + column + i % 2] = up_bias / tail_centre;
-        }
-    }
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-        float sum = total.last_bias[n];
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
-        if (lane.t == 0)
-            biases[8 * n + lane.g] = lane.warp < 4 ? sum / tail_centre : 0.0f; // other taps add up the same
-    }
-    const float loss = sum_over_rows(total.loss);
-    if (lane.g == 0)
-        biases[32 + lane.t] = loss;
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < tail_last_words; i += tail_threads) {
+    const int thread = static_cast<int>(threadIdx.y * tail_threads + threadIdx.x);
+    for (int i = thread; i < tail_loss_sum; i += 2 * tail_threads) {
         float sum = 0.0f;
-#pragma unroll
-        for (int warp = 0; warp < 4; ++warp)
-            sum += memory.map[warp * tail_last_words + i];
-        out[i] = sum;
-    }
-    if (threadIdx.x < 36) {
-        float sum = 0.0f;
-#pragma unroll
-        for (int warp = 0; warp < tail_threads / 32; ++warp)
-            sum += memory.bias_sums[warp][threadIdx.x];
-        if (threadIdx.x < 32) {
-            out[tail_last_bias_sums + threadIdx.x] = sum;
+        if (i < tail_up_sums) {
+            sum = sums.last[0][i] + sums.last[1][i];
+        } else if (i < tail_last_bias_sums) {
+            sum = sums.up[i - tail_up_sums];
+        } else if (i < tail_up_bias_sums) {
+            // Warps 0 and 1 have the first eight classes, 2 and 3 the others.
+            const float(*const two)[16] = sums.bias + (i - tail_last_bias_sums) / 8 * 2;
+            sum = two[0][i % 8] + two[1][i % 8];
         } else {
-            // Four lanes have a part of the loss each; the first adds them up.
-            const unsigned lanes = 0xFu;
-            float loss_sum = sum;
-            loss_sum += __shfl_down_sync(lanes, loss_sum, 1);
-            loss_sum += __shfl_down_sync(lanes, loss_sum, 2);
-            if (threadIdx.x == 32)
-                out[tail_loss_sum] = loss_sum;
+            // Every second warp after those has a child's.
+#pragma unroll
+            for (int warp = 4; warp < 12; warp += 2)
+                sum += sums.bias[warp][i % 16];
         }
+        out[i] = sum * plan.scale;
+    }
+    if (thread == 0) {
+        float sum = 0.0f;
+        for (int i = 0; i < 24 * 4; ++i)
+            sum += sums.loss[i / 4][i % 4];
+        out[tail_loss_sum] = sum * 0.693147181f;
     }
 }
 

@@ -1,192 +1,108 @@
 /// \file
-/// The loss of fused_tail.cuh's tiles, and the kernels that put all steps together.
+/// The kernels of fused_tail.hpp: who computes what, and who waits for whom.
 #pragma once
 
-#include <cmath>
-
+#include <nn/operators/fused_tail_forward.cuh>
 #include <nn/operators/fused_tail_gradients.cuh>
 
 namespace nn::detail {
 
-/// 2^value; 0 where that is smaller than any normal number.
-__device__ inline float power_of_two(float value) {
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-    return result;
-}
-
-// The loss ------------------------------------------------------------------------------------------------------
-
-/// Softmax cross-entropy of a row of 16 pixels. A pixel's classes are four lanes' sums; each lane has two pixels. The
-/// bias of what is no class is -infinity.
-__device__ inline void compute_tail_slope(TailMemory& memory, const TailPlan& plan, TailSums& total, int row,
-                                          int first_column, const float (&sums)[2][4],
-                                          const float (&bias)[4]) {
-    const Lane lane;
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-        const int column = first_column + lane.g + 8 * part;
-        const int label = memory.labels[row * 32 + column];
-        float logits[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            logits[i] = sums[i / 2][2 * part + i % 2] + bias[i];
-        float greatest = greater_of(greater_of(logits[0], logits[1]), greater_of(logits[2], logits[3]));
-        greatest = greater_of(greatest, __shfl_xor_sync(0xFFFFFFFFu, greatest, 1));
-        greatest = greater_of(greatest, __shfl_xor_sync(0xFFFFFFFFu, greatest, 2));
-        float powers[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            logits[i] -= greatest;
-            powers[i] = power_of_two(logits[i] * 1.44269504f);
-        }
-        float sum = (powers[0] + powers[1]) + (powers[2] + powers[3]);
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
-
-        const bool right = (label & (tail_wrong_label | tail_no_pixel)) == 0;
-        const float scale = right ? plan.scale * tail_centre : 0.0f;
-        const float share = __fdividef(scale, sum);
-        float slope[4];
-        float loss = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const bool chosen = (label & 15) == i / 2 * 8 + 2 * lane.t + i % 2;
-            slope[i] = powers[i] * share - (chosen ? scale : 0.0f);
-            loss = chosen ? loss - logits[i] : loss;
-        }
-        if ((label & tail_core) != 0)
-            total.loss += right ? (lane.t == 0 ? loss + __logf(sum) : loss) : NAN;
-        const int turn = chunk_turn(column);
-        float* const to = memory.slope + (row * tail_slope_width + column) * 16 + lane.t % 2 * 2;
-#pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            *reinterpret_cast<float2*>(to + ((2 * n + lane.t / 2) ^ turn) * 4) =
-                make_float2(slope[2 * n], slope[2 * n + 1]);
-        }
-    }
-}
-
-/// The first greatest class of a row of 16 pixels.
-__device__ inline void predict_tail_row(const TailMemory& memory, const TailPlan& plan, const TailTile& tile,
-                                        int row, int first_column, const float (&sums)[2][4],
-                                        const float (&bias)[4]) {
-    const Lane lane;
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-        const int column = first_column + lane.g + 8 * part;
-        float greatest = -INFINITY;
-        int best = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int j = i / 2 * 8 + 2 * lane.t + i % 2;
-            const float logit = sums[i / 2][2 * part + i % 2] + bias[i];
-            if (logit > greatest) {
-                greatest = logit;
-                best = j;
-            }
-        }
-#pragma unroll
-        for (int distance = 1; distance < 4; distance *= 2) {
-            const float other = __shfl_xor_sync(0xFFFFFFFFu, greatest, distance);
-            const int other_best = __shfl_xor_sync(0xFFFFFFFFu, best, distance);
-            if (other > greatest || (other == greatest && other_best < best)) {
-                greatest = other;
-                best = other_best;
-            }
-        }
-        if (lane.t == 0 && (memory.labels[row * 32 + column] & tail_core) != 0) {
-            const std::size_t y = static_cast<std::size_t>(tile.y - 1 + row);
-            plan.predictions[(tile.image * plan.height + y) * plan.width + tile.x - 1 + column] =
-                static_cast<std::uint8_t>(best);
-        }
-    }
-}
-
-// Kernels -------------------------------------------------------------------------------------------------------
-
+/// What the first team does.
 template <bool Train>
-__global__ void __launch_bounds__(tail_threads, 1) tail_kernel(TailPlan plan) {
-    extern __shared__ __align__(1024) unsigned char tail_memory[];
-    TailMemory& memory = *reinterpret_cast<TailMemory*>(tail_memory);
-    const Lane lane;
-    TailSums total;
-    float up_bias[4];
-    float last_bias[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int channel = i / 2 * 8 + 2 * lane.t + i % 2;
-        up_bias[i] = plan.up_bias[channel];
-        last_bias[i] = channel < plan.classes ? plan.last_bias[channel] : -INFINITY;
-    }
-    fetch_tail_in(plan, TailTile(plan, blockIdx.x), memory.in[0]);
-    commit_copies();
-    load_tail_weights(memory, plan);
-    // One column beyond the map meets slopes of 0, and so has to be a number.
-    for (int i = static_cast<int>(threadIdx.x); i < 20 * 16; i += tail_threads)
-        memory.map[(i / 16 * tail_map_width + 34) * 16 + i % 16] = 0.0f;
-    wait_for_copies<0>();
-    __syncthreads();
-
-    int turn = 0;
-    for (unsigned index = blockIdx.x; index < plan.tiles; index += gridDim.x, turn ^= 1) {
-        const TailTile tile(plan, index);
-        const float* const in = memory.in[turn];
-        const TailLabels labels(plan, tile);
-        compute_tail_map(memory, plan, tile, in, up_bias);
-        labels.keep(memory, plan);
-        __syncthreads();
-
+__device__ inline void compute_tail_slopes(TailMemory& memory, const TailPlan& plan) {
+    float loss = 0.0f; // as a power of two has it
+    unsigned i = 0;
+    for (unsigned index = blockIdx.x; index < plan.tiles; index += gridDim.x, ++i) {
+        uint4* const map = memory.map[i % 2];
+        TailShare next;
         if (index + gridDim.x < plan.tiles)
-            fetch_tail_in(plan, TailTile(plan, index + gridDim.x), memory.in[turn ^ 1]);
-        commit_copies();
-        // 18 rows for six pairs of warps.
-        const int warp = thread_of_tail() / 32;
-        const int group = warp / 2;
-        const int first_column = warp % 2 * 16;
-        convolve_tail_rows<3, tail_map_width>(
-            memory.map, group * 3, first_column, 3, memory.last, [&](int row, const float(&sums)[2][4]) {
-                if constexpr (Train)
-                    compute_tail_slope(memory, plan, total, group * 3 + row, first_column, sums, last_bias);
-                else
-                    predict_tail_row(memory, plan, tile, group * 3 + row, first_column, sums, last_bias);
-            });
-        if constexpr (Train) {
-            __syncthreads();
-            add_last_gradient(memory, total);
-            // 16 rows: 3, 3, 3, 3, 2 and 2.
-            const int first_row = group * 3 - max(group - 4, 0);
-            convolve_tail_rows<3, tail_slope_width>(
-                memory.slope, first_row, first_column, group < 4 ? 3 : 2, memory.last_turned,
-                [&](int row, const float(&sums)[2][4]) {
-                    store_tail_core(memory, total, first_row + row, first_column, sums);
-                });
-        }
-        wait_for_copies<0>();
-        __syncthreads();
-
-        if constexpr (Train) {
-            if (warp < 8)
-                add_up_gradient(memory, total, in);
-            else if (plan.in_gradient != nullptr)
-                store_in_gradient(memory, plan, tile, in, (warp - 8) * 2);
-        }
+            next.fetch(plan, TailTile(plan, index + gridDim.x));
+        if constexpr (Train)
+            wait_for_other_team(TailBarrier::slopes_read, i);
+        else
+            wait_for_team(TailBarrier::first_team);
+        const TailTile tile(plan, index);
+        compute_tail_map(memory, plan, tile, memory.in[i % 4], map);
+        // The second team has done with what was there three tiles ago.
+        next.keep(memory.in[(i + 1) % 4]);
+        wait_for_team(TailBarrier::first_team);
+        compute_tail_logits<Train>(memory, plan, TailTile(plan, index), map, memory.slope[i % 2],
+                                   memory.labels[i % 2], loss);
+        if constexpr (Train)
+            release_other_team(TailBarrier::slopes_there, i);
     }
     if constexpr (Train)
-        store_tail_sums(memory, plan, total);
+        leave_loss(tail_team_sums(memory), loss);
 }
 
-/// Adds up the blocks' sums: 8 threads for each, which take every eighth block, and are added up in their order.
-static __global__ void __launch_bounds__(256)
+/// What the second team does.
+__device__ inline void compute_tail_gradients(TailMemory& memory, const TailPlan& plan) {
+    TailSums total;
+    for (unsigned ahead = 0; ahead < 2 && blockIdx.x + ahead * gridDim.x < plan.tiles; ++ahead) {
+        total.wrong += TailLabels(plan, blockIdx.x + ahead * gridDim.x).keep(memory.labels[ahead], plan);
+        release_other_team(TailBarrier::slopes_read, ahead);
+    }
+    unsigned i = 0;
+    for (unsigned index = blockIdx.x; index < plan.tiles; index += gridDim.x, ++i) {
+        wait_for_other_team(TailBarrier::slopes_there, i);
+        const TailLabels labels(plan, index + 2 * gridDim.x);
+        add_last_gradient(memory.map[i % 2], memory.slope[i % 2], total);
+        compute_tail_core(memory, memory.map[i % 2], memory.slope[i % 2]);
+        if (index + 2 * gridDim.x < plan.tiles) {
+            total.wrong += labels.keep(memory.labels[i % 2], plan);
+            release_other_team(TailBarrier::slopes_read, i);
+        }
+        wait_for_team(TailBarrier::second_team);
+        const int warp = static_cast<int>(thread_of_tail() / 32);
+        if (warp < 8 && plan.in_gradient != nullptr)
+            store_in_gradient(memory, plan, TailTile(plan, index), memory.in[i % 4], warp);
+        if (warp >= 4)
+            add_up_gradient(memory, total, memory.in[i % 4]);
+    }
+    leave_gradients(tail_team_sums(memory), total);
+}
+
+template <bool Train>
+__global__ void __launch_bounds__(2 * tail_threads, 1) tail_kernel(TailPlan plan) {
+    extern __shared__ __align__(1024) unsigned char tail_memory[];
+    TailMemory& memory = *reinterpret_cast<TailMemory*>(tail_memory);
+    // The columns of zeros.
+    for (unsigned i = threadIdx.x; i < 2 * 20; i += tail_threads)
+        memory.map[threadIdx.y][i / 20 * tail_map_plane + (i % 20 + 1) * tail_map_width - 1] =
+            make_uint4(0, 0, 0, 0);
+    for (unsigned i = threadIdx.x; i < 2 * 18; i += tail_threads)
+        memory.slope[threadIdx.y][i / 18 * tail_slope_plane + (i % 18 + 1) * tail_slope_width - 1] =
+            make_uint4(0, 0, 0, 0);
+    {
+        TailShare first;
+        if (threadIdx.y == 0 && blockIdx.x < plan.tiles)
+            first.fetch(plan, TailTile(plan, blockIdx.x));
+        load_tail_weights(memory, plan);
+        if (threadIdx.y == 0)
+            first.keep(memory.in[0]);
+    }
+    __syncthreads();
+    if (threadIdx.y == 0)
+        compute_tail_slopes<Train>(memory, plan);
+    else if constexpr (Train)
+        compute_tail_gradients(memory, plan);
+    if constexpr (Train)
+        store_tail_sums(tail_team_sums(memory), plan);
+}
+
+inline constexpr int tail_update_threads = 1024;
+
+/// Adds up the blocks' sums: 32 threads for each, which take every 32nd block, and are added up in their order.
+static __global__ void __launch_bounds__(tail_update_threads)
     update_tail_kernel(const float* sums, unsigned blocks, int classes, const float* factors, float* up,
                        float* up_bias, float* last, float* last_bias, float* loss, double loss_scale) {
-    __shared__ double parts[8][33];
+    __shared__ double parts[32][33];
     const unsigned sum_of_block = threadIdx.x % 32;
     const unsigned index = blockIdx.x * 32 + sum_of_block;
     double part = 0.0;
     if (index < tail_sums) {
-#pragma unroll 8
-        for (unsigned block = threadIdx.x / 32; block < blocks; block += 8)
+#pragma unroll 5
+        for (unsigned block = threadIdx.x / 32; block < blocks; block += 32)
             part += static_cast<double>(sums[static_cast<std::size_t>(block) * tail_sums_stride + index]);
     }
     parts[threadIdx.x / 32][sum_of_block] = part;
@@ -194,7 +110,7 @@ static __global__ void __launch_bounds__(256)
     if (threadIdx.x >= 32 || index >= tail_sums)
         return;
     double sum = 0.0;
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < 32; ++i)
         sum += parts[i][sum_of_block];
     const double rate = -static_cast<double>(factors[0]);
     const auto move = [&](float& value) {

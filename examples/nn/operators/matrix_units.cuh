@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 namespace nn::detail {
 
@@ -23,6 +24,31 @@ __device__ inline void load_matrices(std::uint32_t (&fragments)[4], std::uint32_
                  : "memory");
 }
 
+/// The same matrices with rows and columns exchanged: a lane gets rows 2 (lane % 4) and the next, column lane / 4.
+__device__ inline void load_turned_matrices(std::uint32_t (&fragments)[4], std::uint32_t address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+/// The inverse of `load_matrices`.
+__device__ inline void store_matrices(std::uint32_t address, const std::uint32_t (&fragments)[4]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "r"(address), "r"(fragments[0]), "r"(fragments[1]), "r"(fragments[2]), "r"(fragments[3])
+                 : "memory");
+#else
+    const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) {
+        const std::uint32_t row = __shfl_sync(0xFFFFFFFFu, address, 8 * i + lane / 4);
+        asm volatile("st.shared.b32 [%0], %1;" : : "r"(row + lane % 4 * 4), "r"(fragments[i]) : "memory");
+    }
+#endif
+}
+
 /// `sums [16, 8] += a [16, 16] * b [16, 8]` of a warp, in bfloat16 with float32 sums.
 __device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                     std::uint32_t b1) {
@@ -30,6 +56,15 @@ __device__ inline void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4
                  "{%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// The same in float16.
+__device__ inline void multiply_add_f16(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                        std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /// The nearest TF32 number (10 bits of mantissa), as a float32's bits.
@@ -81,6 +116,27 @@ __device__ inline float greater_of(float a, float b) {
     float result;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
     return result;
+}
+
+/// Two numbers as float16 in one word, `low` first in memory: the nearest ones; infinite beyond 65,504.
+__device__ inline std::uint32_t two_float16(float low, float high) {
+    std::uint32_t word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+}
+
+/// The same, with 0 for what is negative; NaN stays.
+__device__ inline std::uint32_t two_float16_relu(float low, float high) {
+    std::uint32_t word;
+    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+}
+
+/// All bits of each of two float16 numbers that is greater than 0; no bits of others.
+__device__ inline std::uint32_t positive_float16(std::uint32_t two) {
+    __half2 numbers;
+    memcpy(&numbers, &two, sizeof(numbers));
+    return __hgt2_mask(numbers, __half2(0.0f, 0.0f));
 }
 
 /// Two numbers as bfloat16 in one word, `low` first in memory.
