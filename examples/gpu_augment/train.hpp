@@ -37,10 +37,17 @@ public:
 
     /// What trains on a batch.
     auto train_stage() {
-        return sluice::Stage{"train", [this](StreamRef stream, ReadyBatch<B>& in, Loss& loss) {
-                                 classifier_.step(stream, std::as_const(in.images).span(), in.labels, loss);
-                             }};
+        return sluice::Stage{
+            "train", [this](StreamRef stream, ReadyBatch<B>& in, Loss& loss) { step(stream, in, loss); }};
     }
+
+    /// One step, as a graph of its own, or as a part of a larger one that is being captured. Launched one by one, its kernels
+    /// and the events between its streams would come late while a batch is copied, since they take the same way.
+    void step(StreamRef stream, const ReadyBatch<B>& in, Loss& loss) {
+        steps_.run(stream, {in.images.data(), loss.data()},
+                   [&](StreamRef s) { classifier_.step(s, in.images.span(), in.labels, loss); });
+    }
+
     /// Handing losses over is the host's work as much as the device's, and so is never captured.
     auto report_stage() {
         return sluice::Stage{"report", [this](StreamRef stream, Loss& loss) { losses_.push(stream, loss); },
@@ -68,15 +75,24 @@ private:
         stream.synchronize();
     }
 
+    /// The slots of a step.
+    struct Places {
+        const float* images;
+        const float* loss;
+        friend bool operator==(const Places&, const Places&) = default;
+    };
+
     const Plan& plan_;
     nn::Classifier<B>& classifier_;
+    sluice::GraphCapture<Places, B> steps_;
     examples::Training training_;
     sluice::Readback<float, B> losses_{
         1, [this](std::size_t, std::span<const float> loss) { training_.losses.push_back(loss[0]); }};
 };
 
 /// Trains on batches that are copied to the device as bytes and augmented there. Serially, all of it is in one
-/// stream; otherwise batch N+2 is copied and batch N+1 augmented while batch N trains.
+/// stream; otherwise batch N+2 is copied and batch N+1 augmented while batch N trains: in streams of their own, or graphed,
+/// as parts of one graph.
 template <sluice::Backend B>
 examples::Training train_augmenting_on_device(const Workload& workload, const BatchAugmentation& augmentation,
                                               nn::Classifier<B>& classifier, sluice::Schedule schedule,
@@ -161,7 +177,7 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
     Trainer<B> trainer(plan, classifier);
 
     sluice::Stage train{"train", [&](StreamRef stream, const Nothing& /*in*/, Loss& loss) {
-                            classifier.step(stream, std::as_const(ready.images).span(), ready.labels, loss);
+                            trainer.step(stream, ready, loss);
                         }};
     sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
                               sluice::Slots{[](int) { return Loss(1); }},
