@@ -107,8 +107,7 @@ __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_ker
         }
         add_scaled(weight, factor, moved);
         if (inside)
-            __stcs(reinterpret_cast<float4*>(weights + static_cast<std::size_t>(input) * plan.columns),
-                   weight);
+            *reinterpret_cast<float4*>(weights + static_cast<std::size_t>(input) * plan.columns) = weight;
         if constexpr (Multiply) {
 #pragma unroll
             for (int four = 0; four < Rows / 4; ++four) {
