@@ -170,11 +170,14 @@ SLUICE_HOST_DEVICE Pixel<C> Rotate<Sampling>::at(const Prepared& p, const Previo
 #endif
     } else {
         // A NaN fails these comparisons too.
-        if (!(from.y > -1.0f && from.x > -1.0f && from.y < static_cast<float>(p.height) &&
-              from.x < static_cast<float>(p.width)))
+        const bool seen = from.y > -1.0f && from.x > -1.0f && from.y < static_cast<float>(p.height) &&
+                          from.x < static_cast<float>(p.width);
+#if !defined(__CUDA_ARCH__)
+        if (!seen)
             return detail::filled<C>(p.fill);
-        const int row = detail::round_down(from.y);
-        const int column = detail::round_down(from.x);
+#endif
+        const int row = detail::round_down(seen ? from.y : 0.0f);
+        const int column = detail::round_down(seen ? from.x : 0.0f);
         const float down = detail::sum(from.y, -static_cast<float>(row));
         const float right = detail::sum(from.x, -static_cast<float>(column));
         Pixel<C> result = detail::filled<C>(0.0f);
@@ -182,17 +185,21 @@ SLUICE_HOST_DEVICE Pixel<C> Rotate<Sampling>::at(const Prepared& p, const Previo
         for (int corner = 0; corner < 4; ++corner) {
             const int y_corner = row + corner / 2;
             const int x_corner = column + corner % 2;
-            if (!detail::inside(y_corner, x_corner, p.height, p.width))
+            const bool there = detail::inside(y_corner, x_corner, p.height, p.width);
+#if !defined(__CUDA_ARCH__)
+            if (!there)
                 continue;
+#endif
             const float weight =
                 (corner / 2 == 0 ? 1.0f - down : down) * (corner % 2 == 0 ? 1.0f - right : right);
-            const Pixel<C> pixel = previous(y_corner, x_corner);
-            covered += weight;
+            // Without a branch, the loads of all corners overlap.
+            const Pixel<C> pixel = previous(there ? y_corner : 0, there ? x_corner : 0);
+            covered += there ? weight : 0.0f;
             for (int c = 0; c < C; ++c)
-                result.value[c] += weight * pixel.value[c];
+                result.value[c] += weight * (there ? pixel.value[c] : 0.0f);
         }
         for (int c = 0; c < C; ++c)
-            result.value[c] = covered * (result.value[c] - p.fill) + p.fill;
+            result.value[c] = seen ? covered * (result.value[c] - p.fill) + p.fill : p.fill;
         return result;
     }
 }

@@ -93,15 +93,11 @@ SLUICE_HOST_DEVICE Pixel<C> filtered_row(const Previous& previous, int j, const 
                                          const KeptWeights& weights) {
     Pixel<C> row = filled<C>(0.0f);
     for (int k = 0; k < KeptWeights::most; ++k) {
-        const bool there = columns.begin + k < columns.end;
-#if !defined(__CUDA_ARCH__)
-        if (!there)
+        if (columns.begin + k >= columns.end)
             break;
-#endif
-        // Without a branch, the loads of all columns overlap.
-        const Pixel<C> pixel = previous(j, there ? columns.begin + k : columns.begin);
+        const Pixel<C> pixel = previous(j, columns.begin + k);
         for (int c = 0; c < C; ++c)
-            row.value[c] += weights.kept[k] * (there ? pixel.value[c] : 0.0f);
+            row.value[c] += weights.kept[k] * pixel.value[c];
     }
     return row;
 }
