@@ -68,7 +68,7 @@ def chain_times(found, pytorch, batches):
 
 def print_tables(found, operators, lines, batches, device):
     print("# Augmentation on a GPU\n")
-    print(f"Written by `bench/plot_operators.py` from one run of `augment` and of `bench/pytorch/augment.py` on one {device}: "
+    print(f"Written by `bench/plot_operators.py` from a run of `augment` and one of `bench/pytorch/augment.py`, on one {device} each: "
           "images of 3 × 256 × 256 bytes to float, parameters drawn for each sample. \"Of a copy\": a copy within device "
           "memory that moves as many bytes took that part of the operator's time; what 32 images become fits in the cache, "
           "for the copy too.\n")

@@ -41,8 +41,8 @@ public:
             "train", [this](StreamRef stream, ReadyBatch<B>& in, Loss& loss) { step(stream, in, loss); }};
     }
 
-    /// One step, as a graph of its own, or as a part of a larger one that is being captured. Launched one by one, its kernels
-    /// and the events between its streams would come late while a batch is copied, since they take the same way.
+    /// One step, as a graph of its own, or as a part of a larger one that is being captured. Kernels that are launched one
+    /// by one come late while a batch is copied to the device.
     void step(StreamRef stream, const ReadyBatch<B>& in, Loss& loss) {
         steps_.run(stream, {in.images.data(), loss.data()},
                    [&](StreamRef s) { classifier_.step(s, in.images.span(), in.labels, loss); });
