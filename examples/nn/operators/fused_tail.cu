@@ -79,13 +79,13 @@ unsigned blocks_of(const TailPlan& plan, std::size_t blocks) {
     return static_cast<unsigned>(std::min<std::size_t>(blocks, plan.tiles));
 }
 
-template <bool Train>
+template <int Sums>
 void launch(sluice::CudaStreamRef stream, const TailPlan& plan, std::size_t blocks) {
     constexpr int bytes = static_cast<int>(sizeof(detail::TailMemory));
     // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
     SLUICE_CUDA_CHECK(
-        cudaFuncSetAttribute(detail::tail_kernel<Train>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    detail::tail_kernel<Train>
+        cudaFuncSetAttribute(detail::tail_kernel<Sums>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    detail::tail_kernel<Sums>
         <<<blocks_of(plan, blocks), dim3(detail::tail_threads, 2), bytes, stream.native()>>>(plan);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
@@ -124,7 +124,10 @@ void tail_gradients(sluice::CudaStreamRef stream, const TailShape& shape,
     plan.in_gradient = in_gradient.data();
     plan.sums = partial_sums.data();
     plan.scale = 1.0f / (detail::tail_slope_scale * static_cast<float>(labels.size()));
-    launch<true>(stream, plan, blocks);
+    if (plan.classes <= 12)
+        launch<3>(stream, plan, blocks);
+    else
+        launch<4>(stream, plan, blocks);
 }
 
 void update_tail(sluice::CudaStreamRef stream, const TailShape& shape,
@@ -154,7 +157,7 @@ void predict_tail(sluice::CudaStreamRef stream, const TailShape& shape,
                   sluice::DeviceSpan<std::uint8_t, sluice::Cuda> predictions, std::size_t blocks) {
     TailPlan plan = checked_plan("predict_tail", shape, weights, in, predictions.size(), blocks);
     plan.predictions = predictions.data();
-    launch<false>(stream, plan, blocks);
+    launch<0>(stream, plan, blocks);
 }
 
 } // namespace nn

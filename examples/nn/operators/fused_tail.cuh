@@ -63,7 +63,8 @@ struct TailMemory {
     uint4 map[2][2 * tail_map_plane];
     uint4 slope[2][2 * tail_slope_plane];
     uint4 core[2 * tail_core_plane];
-    std::uint8_t labels[2][18 * 32];
+    std::uint8_t labels[18 * 32];
+    float losses[tail_threads / 32][4];
 };
 
 /// Gradients are on chip this many times what they are for a loss that is one pixel's, and not the mean: logits' reach
@@ -157,7 +158,6 @@ enum class TailBarrier : unsigned {
     second_team = 2,
     slopes_there = 3, // and the map that they are of
     slopes_read = 5,
-    both_teams = 7, // at different places of the program
 };
 
 /// Waits for the other threads of the team.
@@ -169,12 +169,6 @@ __device__ inline void wait_for_other_team(TailBarrier barrier, unsigned tile) {
     asm volatile("bar.sync %0, %1;"
                  :
                  : "r"(static_cast<unsigned>(barrier) + tile % 2), "n"(2 * tail_threads)
-                 : "memory");
-}
-__device__ inline void wait_for_both_teams() {
-    asm volatile("bar.sync %0, %1;"
-                 :
-                 : "n"(static_cast<unsigned>(TailBarrier::both_teams)), "n"(2 * tail_threads)
                  : "memory");
 }
 /// Lets the other team go on, without waiting.
@@ -201,6 +195,16 @@ struct Lane {
 /// product over pixels; the right factor has them as above.
 __device__ inline int turned_row(const Lane& lane) { return lane.index % 8 + lane.plane * 8; }
 __device__ inline int turned_plane(const Lane& lane) { return lane.index / 8 % 2; }
+
+/// The class that a column of the logits is. A lane has columns 2 t, 2 t + 1, 8 + 2 t and 9 + 2 t; of the last of
+/// these no lane needs to know anything as long as there are no more than 12 classes.
+__host__ __device__ constexpr int tail_class(int column) {
+    return column < 8 ? column : 8 + column % 2 * 4 + (column - 8) / 2;
+}
+/// The column of a class.
+__host__ __device__ constexpr int tail_column(int label) {
+    return label < 8 ? label : 8 + label % 4 * 2 + (label - 8) / 4;
+}
 
 /// The address of the cell that this lane names of 16 pixels from `cell` on.
 __device__ inline std::uint32_t cells_address(const uint4* grid, int cell) {

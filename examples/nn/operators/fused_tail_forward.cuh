@@ -1,5 +1,5 @@
 /// \file
-/// What the first team of fused_tail.cuh computes: maps, logits, and their slopes or the prediction.
+/// What the first team of fused_tail.cuh begins with: factors, maps and labels; and the convolution of both teams.
 #pragma once
 
 #include <cmath>
@@ -10,42 +10,60 @@ namespace nn::detail {
 
 // Weights -------------------------------------------------------------------------------------------------------
 
-/// Fills the factors, of all threads of the block. `up` is [32, 64], `last` [144, classes].
-__device__ inline void load_tail_weights(TailMemory& memory, const TailPlan& plan) {
+/// Where the two numbers of a word of the factors are in a step of 16 rows and two tiles of 8 columns, whose words are
+/// [lane][tile][half of the rows]: at (row, column) and (row + 1, column).
+struct TailFactor {
+    int thread = static_cast<int>(thread_of_tail());
+    int row = thread / 4 % 4 * 2 + thread % 2 * 8;
+    int column = thread / 16 % 8 + thread / 2 % 2 * 8;
+    int word = thread % 128;
+    int first_group = thread / 128; // of steps, of which a team fills three at a time
+};
+inline constexpr int tail_groups = tail_threads / 128;
+
+/// Fills the factors of the transposed convolution [32, 64], and both biases. By the first team.
+__device__ inline void load_tail_up(TailMemory& memory, const TailPlan& plan) {
+    const TailFactor factor;
     const auto up = reinterpret_cast<std::uint32_t*>(memory.up);
-    const auto up_turned = reinterpret_cast<std::uint32_t*>(memory.up_turned);
+#pragma unroll
+    for (int group = factor.first_group; group < 8; group += tail_groups) {
+        // [ky][step][kx]
+        const float* const from = plan.up + (group / 2 % 2 * 16 + factor.row) * 64 +
+                                  (group / 4 * 2 + group % 2) * 16 + factor.column;
+        up[group * 128 + factor.word] = two_float16(from[0], from[64]);
+    }
+    if (factor.thread < 16) {
+        memory.up_bias[factor.thread] = plan.up_bias[factor.thread];
+        // Nothing is as unlikely as what is no class.
+        const int label = tail_class(factor.thread);
+        memory.last_bias[factor.thread] = label < plan.classes ? plan.last_bias[label] : -INFINITY;
+    }
+}
+
+/// Fills those of the 3×3 convolution [144, classes], and what gradients take. By the second team.
+__device__ inline void load_tail_last(TailMemory& memory, const TailPlan& plan) {
+    const TailFactor factor;
+    const int classes = plan.classes;
+    const int of_column = tail_class(factor.column);
+    const int of_row = tail_class(factor.row);
+    const int of_next_row = tail_class(factor.row + 1);
     const auto last = reinterpret_cast<std::uint32_t*>(memory.last);
     const auto last_turned = reinterpret_cast<std::uint32_t*>(memory.last_turned);
-    const int thread = static_cast<int>(threadIdx.y * tail_threads + threadIdx.x);
+    const auto up_turned = reinterpret_cast<std::uint32_t*>(memory.up_turned);
 #pragma unroll
-    for (int i = thread; i < tail_up_factors / 2; i += 2 * tail_threads) {
-        // [..][lane][tile of a pair][half]: of a step of 16 rows and two tiles of 8 columns.
-        const int row = i / 4 % 4 * 2 + i % 2 * 8;
-        const int column = i / 16 % 8 + i / 2 % 2 * 8;
-        const int group = i / 128;
-        // [ky][step][kx]
-        const float* const from =
-            plan.up + (group / 2 % 2 * 16 + row) * 64 + (group / 4 * 2 + group % 2) * 16 + column;
-        up[i] = two_float16(from[0], from[64]);
+    for (int tap = factor.first_group; tap < 9; tap += tail_groups) {
+        const float* const from = plan.last + (tap * 16 + factor.row) * classes + of_column;
+        last[tap * 128 + factor.word] = of_column < classes ? two_float16(from[0], from[classes]) : 0;
+        const float* const turned = plan.last + ((8 - tap) * 16 + factor.column) * classes;
+        last_turned[tap * 128 + factor.word] = two_float16(
+            of_row < classes ? turned[of_row] : 0.0f, of_next_row < classes ? turned[of_next_row] : 0.0f);
+    }
+#pragma unroll
+    for (int group = factor.first_group; group < 8; group += tail_groups) {
         // [child][pair]
-        const float* const turned = plan.up + (group % 2 * 16 + column) * 64 + group / 2 * 16 + row;
-        up_turned[i] = two_float16(turned[0], turned[1]);
-    }
-#pragma unroll
-    for (int i = thread; i < tail_last_factors / 2; i += 2 * tail_threads) {
-        const int row = i / 4 % 4 * 2 + i % 2 * 8;
-        const int column = i / 16 % 8 + i / 2 % 2 * 8;
-        const int tap = i / 128;
-        const float* const from = plan.last + (tap * 16 + row) * plan.classes + column;
-        last[i] = column < plan.classes ? two_float16(from[0], from[plan.classes]) : 0;
-        const float* const turned = plan.last + ((8 - tap) * 16 + column) * plan.classes + row;
-        last_turned[i] =
-            two_float16(row < plan.classes ? turned[0] : 0.0f, row + 1 < plan.classes ? turned[1] : 0.0f);
-    }
-    if (thread < 16) {
-        memory.up_bias[thread] = plan.up_bias[thread];
-        // Nothing is as unlikely as what is no class.
-        memory.last_bias[thread] = thread < plan.classes ? plan.last_bias[thread] : -INFINITY;
+        const float* const from =
+            plan.up + (group % 2 * 16 + factor.column) * 64 + group / 2 * 16 + factor.row;
+        up_turned[group * 128 + factor.word] = two_float16(from[0], from[1]);
     }
 }
 
@@ -144,6 +162,44 @@ __device__ inline void compute_tail_map(const TailMemory& memory, const TailPlan
     }
 }
 
+/// The labels of the grid of slopes: first they are asked for, and kept when they are there.
+struct TailLabels {
+    int labels[2] = {tail_beyond, tail_beyond};
+
+    __device__ void fetch(const TailPlan& plan, const TailTile& tile) {
+        const Lane lane;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int row = 12 * i + lane.warp;
+            const int y = tile.y - 1 + row;
+            const int x = tile.x - 1 + lane.index;
+            if (row < 18 && y >= 0 && y < plan.height && x >= 0 && x < plan.width) {
+                labels[i] =
+                    plan.labels[(static_cast<std::size_t>(tile.image) * plan.height + y) * plan.width + x];
+            }
+        }
+    }
+    /// NaN, to be added to the loss, if one of them is no class; otherwise 0.
+    __device__ float keep(std::uint8_t* to, const TailPlan& plan) const {
+        const Lane lane;
+        float wrong = 0.0f;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int row = 12 * i + lane.warp;
+            if (row >= 18)
+                continue;
+            const bool core = row >= 1 && row <= tail_core_y && lane.index >= 1 && lane.index <= tail_core_x;
+            unsigned label = static_cast<unsigned>(labels[i]) + (core ? 0 : tail_border);
+            if (labels[i] >= plan.classes) {
+                label = tail_no_label;
+                wrong = labels[i] == tail_beyond ? wrong : NAN;
+            }
+            to[row * 32 + lane.index] = static_cast<std::uint8_t>(label);
+        }
+        return wrong;
+    }
+};
+
 // 3×3 convolutions ----------------------------------------------------------------------------------------------
 
 /// Convolves three rows of 16 pixels of a grid `Width` wide, adding to `sums`; `from` is where this lane's cell of the
@@ -176,138 +232,6 @@ __device__ inline void convolve_tail_rows(std::uint32_t from, const uint4* facto
                 finish(line - 2, sums[line - 2]);
         }
     }
-}
-
-/// 2^value; 0 where that is smaller than any normal number.
-__device__ inline float power_of_two(float value) {
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-    return result;
-}
-
-inline constexpr float tail_log2_e = 1.44269504f;
-
-/// Of normal numbers.
-__device__ inline float inverse_of(float value) {
-    float result;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-    return result;
-}
-__device__ inline float log2_of(float value) {
-    float result;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-    return result;
-}
-
-// The loss ------------------------------------------------------------------------------------------------------
-
-/// Softmax cross-entropy of a row of 16 pixels, whose labels begin at `labels`. A pixel's classes are four lanes' sums;
-/// each lane has two pixels. `to` is where this lane's cell of the slopes is.
-__device__ inline void compute_tail_slope(const std::uint8_t* labels, std::uint32_t to, float& total_loss,
-                                          const float (&sums)[2][4]) {
-    const Lane lane;
-    std::uint32_t words[4];
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-        const unsigned label = labels[lane.g + 8 * part];
-        const float logits[4] = {sums[0][2 * part], sums[0][2 * part + 1], sums[1][2 * part],
-                                 sums[1][2 * part + 1]};
-        float greatest = greater_of(greater_of(logits[0], logits[1]), greater_of(logits[2], logits[3]));
-        greatest = greater_of(greatest, __shfl_xor_sync(0xFFFFFFFFu, greatest, 1));
-        greatest = greater_of(greatest, __shfl_xor_sync(0xFFFFFFFFu, greatest, 2));
-        // How this is rounded is the same for all classes, and so without effect.
-        greatest *= tail_log2_e;
-        float powers[4];
-        float exponents[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            exponents[i] = fmaf(logits[i], tail_log2_e, -greatest);
-            powers[i] = power_of_two(exponents[i]);
-        }
-        float sum = (powers[0] + powers[1]) + (powers[2] + powers[3]);
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
-
-        const float scale = label < tail_no_label ? tail_slope_scale : 0.0f;
-        const float share = inverse_of(sum) * scale;
-        float slope[4];
-        float exponent = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const bool chosen = static_cast<int>(label % tail_border) - 2 * lane.t == i / 2 * 8 + i % 2;
-            slope[i] = powers[i] * share - (chosen ? scale : 0.0f);
-            exponent = chosen ? exponents[i] : exponent;
-        }
-        if (label < tail_border)
-            total_loss += 0.25f * log2_of(sum) - exponent; // a quarter in each of the four lanes
-        words[part] = two_float16(slope[0], slope[1]);
-        words[2 + part] = two_float16(slope[2], slope[3]);
-    }
-    store_matrices(to, words);
-}
-
-/// The first greatest class of a row of 16 pixels.
-__device__ inline void predict_tail_row(const TailPlan& plan, const TailTile& tile, int row, int first_column,
-                                        const float (&sums)[2][4]) {
-    const Lane lane;
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-        const int column = first_column + lane.g + 8 * part;
-        float greatest = -INFINITY;
-        int best = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int j = i / 2 * 8 + 2 * lane.t + i % 2;
-            const float logit = sums[i / 2][2 * part + i % 2];
-            if (logit > greatest) {
-                greatest = logit;
-                best = j;
-            }
-        }
-#pragma unroll
-        for (int distance = 1; distance < 4; distance *= 2) {
-            const float other = __shfl_xor_sync(0xFFFFFFFFu, greatest, distance);
-            const int other_best = __shfl_xor_sync(0xFFFFFFFFu, best, distance);
-            if (other > greatest || (other == greatest && other_best < best)) {
-                greatest = other;
-                best = other_best;
-            }
-        }
-        const int y = tile.y - 1 + row;
-        const int x = tile.x - 1 + column;
-        const bool core = row >= 1 && row <= tail_core_y && column >= 1 && column <= tail_core_x;
-        if (lane.t == 0 && core && y < plan.height && x < plan.width) {
-            plan.predictions[(static_cast<std::size_t>(tile.image) * plan.height + y) * plan.width + x] =
-                static_cast<std::uint8_t>(best);
-        }
-    }
-}
-
-/// The logits of a tile, and what becomes of them.
-template <bool Train>
-__device__ inline void compute_tail_logits(TailMemory& memory, const TailPlan& plan, const TailTile& tile,
-                                           const uint4* map, uint4* slope, const std::uint8_t* labels,
-                                           float& loss) {
-    const Lane lane;
-    // 18 rows for six pairs of warps.
-    const int row = lane.warp / 2 * 3;
-    const int first_column = lane.warp % 2 * 16;
-    const int column = first_column + lane.row;
-    const std::uint32_t from =
-        cells_address(map, lane.plane * tail_map_plane + row * tail_map_width + column);
-    const std::uint32_t to =
-        cells_address(slope, lane.plane * tail_slope_plane + row * tail_slope_width + column);
-    float sums[3][2][4];
-#pragma unroll
-    for (int r = 0; r < 3; ++r)
-        begin_with_bias(sums[r], memory.last_bias);
-    convolve_tail_rows<tail_map_width>(from, memory.last, 3, sums, [&](int r, const float(&of_row)[2][4]) {
-        if constexpr (Train)
-            compute_tail_slope(labels + (row + r) * 32 + first_column, to + r * tail_slope_width * 16, loss,
-                               of_row);
-        else
-            predict_tail_row(plan, tile, row + r, first_column, of_row);
-    });
 }
 
 } // namespace nn::detail

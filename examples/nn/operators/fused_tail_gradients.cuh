@@ -1,5 +1,5 @@
 /// \file
-/// What the second team of fused_tail.cuh computes: labels for the first, gradients, and what adds them up.
+/// What the second team of fused_tail.cuh computes: gradients, and what adds them up.
 #pragma once
 
 #include <cmath>
@@ -8,70 +8,22 @@
 
 namespace nn::detail {
 
-/// What a thread of the second team adds up over all tiles: its share of the gradients of weights, as the matrix units give
-/// them, and of the biases'.
+/// What a thread of the second team adds up over all tiles: its share of the gradients of weights, as the matrix units
+/// give them, and of the biases'.
 struct TailSums {
     float last[3][4] = {}; // for each ky
-    float up[2][4] = {};
+    float up[2][2][4] = {};
     float bias[4] = {}; // of which layer, the warp says
-    float wrong = 0.0f; // NaN where a label is no class
 };
 
 /// 1 and 1 in float16.
 inline constexpr std::uint32_t tail_ones = 0x3C003C00u;
 
-/// Adds up over the lanes of equal `t`.
-__device__ inline float sum_over_rows(float value) {
-    for (int distance = 4; distance < 32; distance *= 2)
-        value += __shfl_xor_sync(0xFFFFFFFFu, value, distance);
-    return value;
-}
-
-/// The labels of the grid of slopes: first they are asked for, and kept when they are there.
-struct TailLabels {
-    int labels[2] = {tail_beyond, tail_beyond};
-
-    __device__ TailLabels(const TailPlan& plan, unsigned index) {
-        if (index >= plan.tiles)
-            return;
-        const TailTile tile(plan, index);
-        const Lane lane;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const int row = 12 * i + lane.warp;
-            const int y = tile.y - 1 + row;
-            const int x = tile.x - 1 + lane.index;
-            if (row < 18 && y >= 0 && y < plan.height && x >= 0 && x < plan.width) {
-                labels[i] =
-                    plan.labels[(static_cast<std::size_t>(tile.image) * plan.height + y) * plan.width + x];
-            }
-        }
-    }
-    /// NaN, to be added to the loss, if one of them is no class; otherwise 0.
-    __device__ float keep(std::uint8_t* to, const TailPlan& plan) const {
-        const Lane lane;
-        float wrong = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const int row = 12 * i + lane.warp;
-            if (row >= 18)
-                continue;
-            const bool core = row >= 1 && row <= tail_core_y && lane.index >= 1 && lane.index <= tail_core_x;
-            unsigned label = static_cast<unsigned>(labels[i]) + (core ? 0 : tail_border);
-            if (labels[i] >= plan.classes) {
-                label = tail_no_label;
-                wrong = labels[i] == tail_beyond ? wrong : NAN;
-            }
-            to[row * 32 + lane.index] = static_cast<std::uint8_t>(label);
-        }
-        return wrong;
-    }
-};
-
 // Gradients -----------------------------------------------------------------------------------------------------
 
 /// The gradient of the 3×3 convolution's weights: a warp takes 16 columns of the core, one column of taps and eight
-/// classes. A row of the map's pixels is loaded once, and meets the three rows of slopes that it is a neighbour of.
+/// columns of logits. A row of the map's pixels is loaded once, and meets the three rows of slopes that it is a
+/// neighbour of.
 __device__ inline void add_last_gradient(const uint4* map_grid, const uint4* slope_grid, TailSums& total) {
     const Lane lane;
     const int kx = lane.warp / 4;
@@ -89,7 +41,7 @@ __device__ inline void add_last_gradient(const uint4* map_grid, const uint4* slo
     for (int line = 0; line < tail_core_y + 2; ++line) {
         if (line < tail_core_y && line % 2 == 0) {
             load_turned_matrices(slopes[line / 2], slope + line * tail_slope_width * 16);
-            // As a left factor, these are the same eight classes of other pixels in each quarter.
+            // As a left factor, these are the same eight columns of logits of other pixels in each quarter.
             if (kx == 0)
                 multiply_add_f16(total.bias, slopes[line / 2], tail_ones, tail_ones);
         }
@@ -149,7 +101,7 @@ __device__ inline void store_in_gradient(const TailMemory& memory, const TailPla
     const std::uint32_t from =
         cells_address(memory.core, lane.plane * tail_core_plane + 2 * row * tail_core_width + lane.row);
     float sums[4][4] = {};
-#pragma unroll 2
+#pragma unroll
     for (int child = 0; child < 4; ++child) {
         std::uint32_t fragment[4];
         load_matrices(fragment, from + (child / 2 * tail_core_width + child % 2 * tail_core_odd) * 16);
@@ -183,14 +135,13 @@ __device__ inline void store_in_gradient(const TailMemory& memory, const TailPla
     }
 }
 
-/// The gradient of the transposed convolution's weights: each of the last eight warps computes 16 inputs by the 16
+/// The gradient of the transposed convolution's weights: each of the last four warps computes the 32 inputs by the 16
 /// channels of one child.
 __device__ inline void add_up_gradient(const TailMemory& memory, TailSums& total, const uint4* in) {
     const Lane lane;
-    const int child = (lane.warp - 4) / 2;
-    const int half = lane.warp % 2;
-    const std::uint32_t pixels = cells_address(in, (half * 2 + turned_plane(lane)) * tail_in_pixels +
-                                                       tail_in_width + 1 + turned_row(lane));
+    const int child = lane.warp - 8;
+    const std::uint32_t pixels =
+        cells_address(in, turned_plane(lane) * tail_in_pixels + tail_in_width + 1 + turned_row(lane));
     const std::uint32_t core =
         cells_address(memory.core, lane.plane * tail_core_plane + child / 2 * tail_core_width +
                                        child % 2 * tail_core_odd + lane.row);
@@ -199,23 +150,24 @@ __device__ inline void add_up_gradient(const TailMemory& memory, TailSums& total
     const std::uint32_t first = lane.g % 2 == 0 ? tail_ones : 0;
 #pragma unroll
     for (int row = 0; row < tail_core_y / 2; ++row) {
-        std::uint32_t of_in[4];
         std::uint32_t of_core[4];
-        load_turned_matrices(of_in, pixels + row * tail_in_width * 16);
         load_turned_matrices(of_core, core + row * 2 * tail_core_width * 16);
-        multiply_add_f16(total.up[0], of_in, of_core[0], of_core[1]);
-        multiply_add_f16(total.up[1], of_in, of_core[2], of_core[3]);
-        if (half == 0)
-            multiply_add_f16(total.bias, of_core, first, tail_ones - first);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            std::uint32_t of_in[4];
+            load_turned_matrices(of_in, pixels + (half * 2 * tail_in_pixels + row * tail_in_width) * 16);
+            multiply_add_f16(total.up[half][0], of_in, of_core[0], of_core[1]);
+            multiply_add_f16(total.up[half][1], of_in, of_core[2], of_core[3]);
+        }
+        multiply_add_f16(total.bias, of_core, first, tail_ones - first);
     }
 }
 
-/// What the second team leaves for the block's sums, and the losses of the first.
+/// What the second team leaves for the block's sums, in place of `in`.
 struct TailTeamSums {
     float last[2][tail_last_factors]; // of two warps
     float up[tail_up_factors];
     float bias[12][16];
-    float loss[24][4];
 };
 static_assert(sizeof(TailTeamSums) <= sizeof(TailMemory::in));
 
@@ -223,69 +175,59 @@ __device__ inline TailTeamSums& tail_team_sums(TailMemory& memory) {
     return *reinterpret_cast<TailTeamSums*>(memory.in);
 }
 
-/// What each team leaves once all is done with the grids; both meet at a barrier before and after it.
-__device__ inline void leave_loss(TailTeamSums& sums, float loss) {
+__device__ inline void leave_gradients(TailMemory& memory, const TailSums& total) {
     const Lane lane;
-    wait_for_both_teams();
-    loss = sum_over_rows(loss);
-    if (lane.g == 0)
-        sums.loss[lane.warp][lane.t] = loss;
-    wait_for_both_teams();
-}
-__device__ inline void leave_gradients(TailTeamSums& sums, const TailSums& total) {
-    const Lane lane;
+    TailTeamSums& sums = tail_team_sums(memory);
     const auto keep = [&](float* to, int stride, const float(&four)[4]) {
         float* const mine = to + lane.g * stride + 2 * lane.t;
         *reinterpret_cast<float2*>(mine) = make_float2(four[0], four[1]);
         *reinterpret_cast<float2*>(mine + 8 * stride) = make_float2(four[2], four[3]);
     };
-    wait_for_both_teams();
 #pragma unroll
     for (int ky = 0; ky < 3; ++ky) {
         keep(sums.last[lane.warp % 2] + (ky * 3 + lane.warp / 4) * 256 + lane.warp / 2 % 2 * 8, 16,
              total.last[ky]);
     }
-    if (lane.warp >= 4) {
-        float* const up = sums.up + lane.warp % 2 * 16 * 64 + (lane.warp - 4) / 2 * 16;
-        keep(up, 64, total.up[0]);
-        keep(up + 8, 64, total.up[1]);
+    if (lane.warp >= 8) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            keep(sums.up + i / 2 * 16 * 64 + (lane.warp - 8) * 16 + i % 2 * 8, 64, total.up[i / 2][i % 2]);
     }
     if (lane.t == 0) {
         sums.bias[lane.warp][lane.g] = total.bias[0] + total.bias[2];
         sums.bias[lane.warp][lane.g + 8] = total.bias[1] + total.bias[3];
     }
-    const float wrong = sum_over_rows(total.wrong);
-    if (lane.g == 0)
-        sums.loss[12 + lane.warp][lane.t] = wrong;
-    wait_for_both_teams();
 }
 
 /// Adds up over the block's warps, in their order, and writes the block's sums.
-__device__ inline void store_tail_sums(const TailTeamSums& sums, const TailPlan& plan) {
+__device__ inline void store_tail_sums(TailMemory& memory, const TailPlan& plan) {
+    const TailTeamSums& sums = tail_team_sums(memory);
     float* const out = plan.sums + static_cast<std::size_t>(blockIdx.x) * tail_sums_stride;
     const int thread = static_cast<int>(threadIdx.y * tail_threads + threadIdx.x);
     for (int i = thread; i < tail_loss_sum; i += 2 * tail_threads) {
         float sum = 0.0f;
         if (i < tail_up_sums) {
-            sum = sums.last[0][i] + sums.last[1][i];
+            const int from = i - i % 16 + tail_column(i % 16);
+            sum = sums.last[0][from] + sums.last[1][from];
         } else if (i < tail_last_bias_sums) {
             sum = sums.up[i - tail_up_sums];
         } else if (i < tail_up_bias_sums) {
-            // Warps 0 and 1 have the first eight classes, 2 and 3 the others.
-            const float(*const two)[16] = sums.bias + (i - tail_last_bias_sums) / 8 * 2;
-            sum = two[0][i % 8] + two[1][i % 8];
+            // Warps 0 and 1 have the first eight columns, 2 and 3 the others.
+            const int column = tail_column(i - tail_last_bias_sums);
+            const float(*const two)[16] = sums.bias + column / 8 * 2;
+            sum = two[0][column % 8] + two[1][column % 8];
         } else {
-            // Every second warp after those has a child's.
+            // The last four have a child's each.
 #pragma unroll
-            for (int warp = 4; warp < 12; warp += 2)
+            for (int warp = 8; warp < 12; ++warp)
                 sum += sums.bias[warp][i % 16];
         }
         out[i] = sum * plan.scale;
     }
     if (thread == 0) {
         float sum = 0.0f;
-        for (int i = 0; i < 24 * 4; ++i)
-            sum += sums.loss[i / 4][i % 4];
+        for (const float(&of_warp)[4] : memory.losses)
+            sum += (of_warp[0] + of_warp[1]) + (of_warp[2] + of_warp[3]);
         out[tail_loss_sum] = sum * 0.693147181f;
     }
 }

@@ -2,92 +2,100 @@
 /// The kernels of fused_tail.hpp: who computes what, and who waits for whom.
 #pragma once
 
-#include <nn/operators/fused_tail_forward.cuh>
 #include <nn/operators/fused_tail_gradients.cuh>
+#include <nn/operators/fused_tail_loss.cuh>
 
 namespace nn::detail {
 
-/// What the first team does.
-template <bool Train>
-__device__ inline void compute_tail_slopes(TailMemory& memory, const TailPlan& plan) {
+/// What the first team does, and its sum of losses; see `tail_kernel`.
+template <int Sums>
+__device__ inline float compute_tail_slopes(TailMemory& memory, const TailPlan& plan) {
+    constexpr bool train = Sums > 0;
+    TailShare first;
+    first.fetch(plan, TailTile(plan, blockIdx.x));
+    load_tail_up(memory, plan);
+    // The column of zeros.
+    for (unsigned i = threadIdx.x; i < 2 * 2 * 20; i += tail_threads)
+        memory.map[i / 40][i / 20 % 2 * tail_map_plane + (i % 20 + 1) * tail_map_width - 1] =
+            make_uint4(0, 0, 0, 0);
+    first.keep(memory.in[0]);
+    wait_for_team(TailBarrier::first_team);
     float loss = 0.0f; // as a power of two has it
     unsigned i = 0;
     for (unsigned index = blockIdx.x; index < plan.tiles; index += gridDim.x, ++i) {
         uint4* const map = memory.map[i % 2];
+        TailLabels labels;
+        if constexpr (train)
+            labels.fetch(plan, TailTile(plan, index));
         TailShare next;
         if (index + gridDim.x < plan.tiles)
             next.fetch(plan, TailTile(plan, index + gridDim.x));
-        if constexpr (Train)
+        if (train && i > 0)
             wait_for_other_team(TailBarrier::slopes_read, i);
-        else
-            wait_for_team(TailBarrier::first_team);
-        const TailTile tile(plan, index);
-        compute_tail_map(memory, plan, tile, memory.in[i % 4], map);
+        compute_tail_map(memory, plan, TailTile(plan, index), memory.in[i % 4], map);
+        if constexpr (train)
+            loss += labels.keep(memory.labels, plan);
         // The second team has done with what was there three tiles ago.
         next.keep(memory.in[(i + 1) % 4]);
-        wait_for_team(TailBarrier::first_team);
-        compute_tail_logits<Train>(memory, plan, TailTile(plan, index), map, memory.slope[i % 2],
-                                   memory.labels[i % 2], loss);
-        if constexpr (Train)
+        if (i == 0)
+            wait_for_other_team(TailBarrier::slopes_read, 0); // its factors are there, too
+        else
+            wait_for_team(TailBarrier::first_team);
+        compute_tail_logits<Sums>(memory, plan, TailTile(plan, index), map, memory.slope[i % 2], loss);
+        if constexpr (train)
             release_other_team(TailBarrier::slopes_there, i);
     }
-    if constexpr (Train)
-        leave_loss(tail_team_sums(memory), loss);
+    return loss;
 }
 
 /// What the second team does.
-__device__ inline void compute_tail_gradients(TailMemory& memory, const TailPlan& plan) {
-    TailSums total;
-    for (unsigned ahead = 0; ahead < 2 && blockIdx.x + ahead * gridDim.x < plan.tiles; ++ahead) {
-        total.wrong += TailLabels(plan, blockIdx.x + ahead * gridDim.x).keep(memory.labels[ahead], plan);
+__device__ inline void compute_tail_gradients(TailMemory& memory, const TailPlan& plan, TailSums& total) {
+    load_tail_last(memory, plan);
+    for (unsigned i = threadIdx.x; i < 2 * 2 * 18; i += tail_threads)
+        memory.slope[i / 36][i / 18 % 2 * tail_slope_plane + (i % 18 + 1) * tail_slope_width - 1] =
+            make_uint4(0, 0, 0, 0);
+    for (unsigned ahead = 0; ahead < 2 && blockIdx.x + ahead * gridDim.x < plan.tiles; ++ahead)
         release_other_team(TailBarrier::slopes_read, ahead);
-    }
     unsigned i = 0;
     for (unsigned index = blockIdx.x; index < plan.tiles; index += gridDim.x, ++i) {
         wait_for_other_team(TailBarrier::slopes_there, i);
-        const TailLabels labels(plan, index + 2 * gridDim.x);
         add_last_gradient(memory.map[i % 2], memory.slope[i % 2], total);
         compute_tail_core(memory, memory.map[i % 2], memory.slope[i % 2]);
-        if (index + 2 * gridDim.x < plan.tiles) {
-            total.wrong += labels.keep(memory.labels[i % 2], plan);
+        if (index + 2 * gridDim.x < plan.tiles)
             release_other_team(TailBarrier::slopes_read, i);
-        }
         wait_for_team(TailBarrier::second_team);
         const int warp = static_cast<int>(thread_of_tail() / 32);
-        if (warp < 8 && plan.in_gradient != nullptr)
-            store_in_gradient(memory, plan, TailTile(plan, index), memory.in[i % 4], warp);
-        if (warp >= 4)
+        if (warp >= 8)
             add_up_gradient(memory, total, memory.in[i % 4]);
+        else if (plan.in_gradient != nullptr)
+            store_in_gradient(memory, plan, TailTile(plan, index), memory.in[i % 4], warp);
     }
-    leave_gradients(tail_team_sums(memory), total);
 }
 
-template <bool Train>
+/// Trains where a lane has `Sums` sums of logits that may be classes; predicts where that is 0.
+template <int Sums>
 __global__ void __launch_bounds__(2 * tail_threads, 1) tail_kernel(TailPlan plan) {
     extern __shared__ __align__(1024) unsigned char tail_memory[];
     TailMemory& memory = *reinterpret_cast<TailMemory*>(tail_memory);
-    // The columns of zeros.
-    for (unsigned i = threadIdx.x; i < 2 * 20; i += tail_threads)
-        memory.map[threadIdx.y][i / 20 * tail_map_plane + (i % 20 + 1) * tail_map_width - 1] =
-            make_uint4(0, 0, 0, 0);
-    for (unsigned i = threadIdx.x; i < 2 * 18; i += tail_threads)
-        memory.slope[threadIdx.y][i / 18 * tail_slope_plane + (i % 18 + 1) * tail_slope_width - 1] =
-            make_uint4(0, 0, 0, 0);
-    {
-        TailShare first;
-        if (threadIdx.y == 0 && blockIdx.x < plan.tiles)
-            first.fetch(plan, TailTile(plan, blockIdx.x));
-        load_tail_weights(memory, plan);
-        if (threadIdx.y == 0)
-            first.keep(memory.in[0]);
+    TailSums total;
+    float loss = 0.0f;
+    if (threadIdx.y == 0) {
+        loss = compute_tail_slopes<Sums>(memory, plan);
+    } else if constexpr (Sums > 0) {
+        compute_tail_gradients(memory, plan, total);
+    } else {
+        load_tail_last(memory, plan);
+        release_other_team(TailBarrier::slopes_read, 0);
     }
-    __syncthreads();
-    if (threadIdx.y == 0)
-        compute_tail_slopes<Train>(memory, plan);
-    else if constexpr (Train)
-        compute_tail_gradients(memory, plan);
-    if constexpr (Train)
-        store_tail_sums(tail_team_sums(memory), plan);
+    if constexpr (Sums > 0) {
+        __syncthreads(); // the grids are done with
+        if (threadIdx.y == 0)
+            leave_loss(memory, loss);
+        else
+            leave_gradients(memory, total);
+        __syncthreads();
+        store_tail_sums(memory, plan);
+    }
 }
 
 inline constexpr int tail_update_threads = 1024;
