@@ -39,8 +39,9 @@ struct DecoderOptions {
 /// objects are independent. All memory is allocated at the start, for `batch` images: later calls only enqueue.
 ///
 /// A step forks: once a layer's gradient has gone further down, its weights are updated on a second stream of the
-/// decoder's own, beside the gradients of the layers below. The caller's stream waits for both. The first layer's step
-/// may wait until the next one (see DelayedSteps); to the caller that shows in nothing.
+/// decoder's own, beside the gradients of the layers below. The caller's stream waits for both. Updates that a device
+/// takes together (see MatrixProducts::joins) follow the last gradient. The first layer's step may wait until the next
+/// one (see DelayedSteps); to the caller that shows in nothing.
 template <sluice::Backend B>
 class Decoder {
 public:
@@ -138,6 +139,7 @@ private:
     sluice::BasicEvent<B> begun_;
     sluice::BasicEvent<B> factors_known_;
     std::vector<sluice::BasicEvent<B>> may_update_; // a layer's weights
+    std::vector<WeightUpdate<B>> joined_;           // of the latest step, those that are taken together
     sluice::BasicEvent<B> updated_;
 };
 
@@ -177,6 +179,7 @@ Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
       rate_(options.learning_rate), side_products_(options.precision, options.algorithms),
       may_update_(order.levels()) {
     std::size_t scratch = 0;
+    joined_.reserve(order.levels());
     layers_.reserve(order.levels() - 1);
     for (std::size_t i = 0; i + 1 < order.levels(); ++i) {
         layers_.emplace_back(
@@ -213,7 +216,7 @@ void Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
         if (i == 0 && delayed_.in_use())
             delayed_.forward(stream, layers_[0], in, out);
         else
-            layers_[i].forward(stream, products_, in, out, true);
+            layers_[i].forward(stream, products_, in, out, true, i > 0);
     }
 }
 
@@ -248,25 +251,31 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
     tail_.update(side_, side_products_, input(features, images, last), factors_, loss, side_scratch_);
     if (delayed_.in_use())
         delayed_.keep(side_, input(features, images, 0), factors_);
+    joined_.clear();
+    const auto update = [&](std::size_t i) {
+        const WeightUpdate<B> step =
+            layers_[i].step(input(features, images, i), gradient(images, i + 1), scratch_);
+        if (i == 0 || products_.joins(step, factors_)) {
+            joined_.push_back(step);
+        } else {
+            fork.follow(may_update_[i]);
+            layers_[i].update(side_, side_products_, step.in, step.gradient, factors_, side_scratch_);
+        }
+    };
     for (std::size_t i = last; i-- > 1;) {
-        const Matrix<float, B> of_out = gradient(images, i + 1);
-        const Matrix<const float, B> in = input(features, images, i);
         // With the weights that went forward, and so before their update.
-        layers_[i].input_gradient(stream, products_, of_out, gradient(images, i), in.span());
-        fork.follow(may_update_[i]);
-        // The last to come is the longest.
-        if (i == 1 && delayed_.in_use())
-            layers_[i].update(stream, products_, in, of_out, factors_, scratch_);
-        else
-            layers_[i].update(side_, side_products_, in, of_out, factors_, side_scratch_);
+        layers_[i].input_gradient(stream, products_, gradient(images, i + 1), gradient(images, i),
+                                  input(features, images, i).span(), true);
+        update(i);
     }
     // Nobody asks for the gradient of the features: what made them is frozen.
     if (delayed_.in_use()) {
+        fork.follow(may_update_[0]);
         update_bias(side_.ref(), gradient(images, 1), layers_[0].bias(), factors_, side_scratch_);
     } else if (last > 0) {
-        layers_[0].update(stream, products_, input(features, images, 0), gradient(images, 1), factors_,
-                          scratch_);
+        update(0);
     }
+    products_.update(stream, joined_, factors_);
 }
 
 template <sluice::Backend B>

@@ -47,6 +47,15 @@ public:
                 Matrix<const float, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                 sluice::DeviceSpan<double, B> scratch);
 
+    /// The same step, to be taken with others (see MatrixProducts::update).
+    WeightUpdate<B> step(Matrix<const float, B> in, Matrix<const float, B> out_gradient,
+                         sluice::DeviceSpan<double, B> scratch) {
+        return {.in = in.with_columns(shape_.rows()),
+                .gradient = out_gradient.with_columns(shape_.columns()),
+                .weights = weights(),
+                .bias_step = {.bias = bias_, .outputs = shape_.outputs(), .scratch = scratch}};
+    }
+
     /// The scratch memory that an update over an output of `elements` elements needs.
     std::size_t scratch_size(std::size_t elements) const {
         return sum_scratch(elements / shape_.outputs(), shape_.outputs());
@@ -142,11 +151,8 @@ template <sluice::Backend B>
 void Layer<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                       Matrix<const float, B> in, Matrix<const float, B> out_gradient,
                       sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch) {
-    products.multiply(stream, in.with_columns(shape_.rows()), out_gradient.with_columns(shape_.columns()),
-                      weights(),
-                      {.transpose_a = true,
-                       .device_factors = factors,
-                       .bias_step = {.bias = bias_, .outputs = shape_.outputs(), .scratch = scratch}});
+    const WeightUpdate<B> one = step(in, out_gradient, scratch);
+    products.multiply(stream, one.in, one.gradient, one.weights, one.options(factors));
 }
 
 template <sluice::Backend B>

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include <nn/float16.hpp>
 #include <nn/matrix.hpp>
@@ -74,6 +75,21 @@ struct ProductOptions {
     std::size_t parts = 1;
 };
 
+/// A step of gradient descent: `weights = factors[0] * in^T * gradient + factors[1] * weights`, with factors that it may
+/// share with others.
+template <sluice::Backend B>
+struct WeightUpdate {
+    Matrix<const float, B> in;       ///< [rows, inputs]
+    Matrix<const float, B> gradient; ///< [rows, columns]
+    Matrix<float, B> weights;        ///< [inputs, columns]
+    BiasStep<B> bias_step = {};
+
+    /// As options of `in` times `gradient`.
+    ProductOptions<B> options(sluice::DeviceSpan<const float, B> factors) const {
+        return {.transpose_a = true, .device_factors = factors, .bias_step = bias_step};
+    }
+};
+
 /// Multiplies matrices in stream order. The same shapes and values give the same bits, on any stream and, unless
 /// algorithms are measured (see Algorithms), in any run on the same kind of machine.
 ///
@@ -104,6 +120,14 @@ public:
     void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
                   Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
                   const ProductOptions<sluice::Host>& options = {});
+
+    /// Takes several steps, none of which needs what another one writes. Throws like `multiply`.
+    void update(sluice::HostStreamRef stream, std::span<const WeightUpdate<sluice::Host>> updates,
+                sluice::DeviceSpan<const float, sluice::Host> factors);
+    /// Whether `update` takes this step together with others, so that it is worth waiting for them.
+    bool joins(const WeightUpdate<sluice::Host>&, sluice::DeviceSpan<const float, sluice::Host>) const {
+        return false;
+    }
 };
 
 #if SLUICE_HAS_CUDA
@@ -133,6 +157,13 @@ public:
     void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
                   Matrix<const Bfloat16, sluice::Cuda> b, Matrix<Bfloat16, sluice::Cuda> out,
                   const ProductOptions<sluice::Cuda>& options = {});
+
+    /// As on the processor. Steps in TF32 of not too many rows take two launches together, by rule even where
+    /// algorithms are measured; they are fastest in the order of their rows, most first.
+    void update(sluice::CudaStreamRef stream, std::span<const WeightUpdate<sluice::Cuda>> updates,
+                sluice::DeviceSpan<const float, sluice::Cuda> factors);
+    bool joins(const WeightUpdate<sluice::Cuda>& update,
+               sluice::DeviceSpan<const float, sluice::Cuda> factors) const;
 
 private:
     template <class T, class Out>

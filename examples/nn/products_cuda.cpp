@@ -1,7 +1,9 @@
 #include <nn/products.hpp>
 
+#include <array>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include <nn/device.hpp>
 #include <nn/operators/elementwise.hpp>
@@ -18,13 +20,29 @@ using StreamRef = sluice::CudaStreamRef;
 template <class T>
 using Buffer = sluice::DeviceBuffer<T, Cuda>;
 
-/// The bias that a product's own kernel may add, which has the type of the result: null where there is none.
-template <class Out>
-const void* fused_bias(const ProductOptions<Cuda>& options) {
-    if constexpr (std::is_same_v<Out, float>)
-        return options.bias.data();
-    else
-        return options.rounded_bias.data();
+/// A product as our kernels take it.
+Tf32Product described(const Matrix<const float, Cuda>& a, const Matrix<const float, Cuda>& b,
+                      const Matrix<float, Cuda>& out, const ProductOptions<Cuda>& options) {
+    const auto length = [](std::size_t value) { return static_cast<unsigned>(value); };
+    return {.form = options.transpose_a   ? ProductForm::weight_gradient
+                    : options.transpose_b ? ProductForm::data_gradient
+                                          : ProductForm::forward,
+            .m = length(out.rows()),
+            .n = length(out.columns()),
+            .k = length(options.transpose_a ? a.rows() : a.columns()),
+            .a = a.data(),
+            .b = b.data(),
+            .b_settled = options.b_settled,
+            .out = out.data(),
+            .bias = options.bias.data(),
+            .relu = options.relu,
+            .relu_output = options.relu_output.data(),
+            .alpha = options.alpha,
+            .beta = options.beta,
+            .device_factors = options.device_factors.data(),
+            .step_bias = options.bias_step.bias.data(),
+            .step_size = length(options.bias_step.bias.size()),
+            .step_outputs = length(options.bias_step.outputs)};
 }
 
 } // namespace
@@ -85,34 +103,25 @@ public:
         }
     }
 
+    Tf32Workspace workspace() {
+        return {.partial_sums = reinterpret_cast<float*>(workspace_.data()),
+                .partial_sums_count = product_workspace_bytes / sizeof(float),
+                .tickets = tickets_.data()};
+    }
+
+    /// Whether an update is for our kernel, together with others.
+    bool joins(const WeightUpdate<Cuda>& update, sluice::DeviceSpan<const float, Cuda> factors) {
+        const ProductKey key =
+            key_of(precision_, update.in, update.gradient, update.weights, update.options(factors));
+        const auto found = joins_.find(key);
+        return found != joins_.end() ? found->second : joins_.emplace(key, joins_updates(key)).first->second;
+    }
+
 private:
     void run_ours(StreamRef stream, const Tf32Cut& cut, const Matrix<const float, Cuda>& a,
                   const Matrix<const float, Cuda>& b, const Matrix<float, Cuda>& out,
                   const ProductOptions<Cuda>& options) {
-        const auto length = [](std::size_t value) { return static_cast<unsigned>(value); };
-        const Tf32Product product{.form = options.transpose_a   ? ProductForm::weight_gradient
-                                          : options.transpose_b ? ProductForm::data_gradient
-                                                                : ProductForm::forward,
-                                  .m = length(out.rows()),
-                                  .n = length(out.columns()),
-                                  .k = length(options.transpose_a ? a.rows() : a.columns()),
-                                  .a = a.data(),
-                                  .b = b.data(),
-                                  .b_settled = options.b_settled,
-                                  .out = out.data(),
-                                  .bias = options.bias.data(),
-                                  .relu = options.relu,
-                                  .relu_output = options.relu_output.data(),
-                                  .alpha = options.alpha,
-                                  .beta = options.beta,
-                                  .device_factors = options.device_factors.data(),
-                                  .step_bias = options.bias_step.bias.data(),
-                                  .step_size = length(options.bias_step.bias.size()),
-                                  .step_outputs = length(options.bias_step.outputs)};
-        multiply_tf32(stream, product, cut,
-                      {.partial_sums = reinterpret_cast<float*>(workspace_.data()),
-                       .partial_sums_count = product_workspace_bytes / sizeof(float),
-                       .tickets = tickets_.data()});
+        multiply_tf32(stream, described(a, b, out, options), cut, workspace());
     }
 
     /// What the process measured, or measures now; in a capture, where nothing can be tried, what the rule says, which
@@ -147,6 +156,7 @@ private:
     Buffer<unsigned char> workspace_;
     Buffer<unsigned> tickets_;
     std::map<ProductKey, ProductPlan> plans_;
+    std::map<ProductKey, bool> joins_;
 };
 
 MatrixProducts<sluice::Cuda>::MatrixProducts(Precision precision, Algorithms algorithms)
@@ -210,27 +220,7 @@ template <class T, class Out>
 void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<const T, Cuda>& a,
                                                 const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
                                                 const ProductOptions<Cuda>& options) {
-    const ProductShape shape = checked_shape(a, b, out, options);
-    const bool fusible = fused_bias<Out>(options) != nullptr;
-    const ProductKey key{.precision = plans_->precision(),
-                         .shape = shape,
-                         .parts = options.parts,
-                         .factors = type_of<T>,
-                         .result = type_of<Out>,
-                         .transpose_a = options.transpose_a,
-                         .transpose_b = options.transpose_b,
-                         .accumulate = !options.device_factors.empty() || options.beta != 0.0f,
-                         .device_factors = !options.device_factors.empty(),
-                         .epilogue = !fusible       ? CUBLASLT_EPILOGUE_DEFAULT
-                                     : options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                                    : CUBLASLT_EPILOGUE_BIAS,
-                         .relu_output = !options.relu_output.empty(),
-                         .step_outputs = options.bias_step.bias.empty() ? 0 : options.bias_step.outputs,
-                         .alignment_a = alignment_of(a.data()),
-                         .alignment_b = alignment_of(b.data()),
-                         .alignment_out = alignment_of(out.data()),
-                         .aligned_companions = alignment_of(options.bias.data()) >= 16 &&
-                                               alignment_of(options.relu_output.data()) >= 16};
+    const ProductKey key = key_of(plans_->precision(), a, b, out, options);
     ProductPlan& plan = plans_->plan(key, stream, [&](const auto& use) {
         Scratch<T, Out> scratch(a, b, out, options);
         use([&](StreamRef on, ProductPlan& tried) {
@@ -255,6 +245,32 @@ void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloa
                                             Matrix<const Bfloat16, Cuda> b, Matrix<Bfloat16, Cuda> out,
                                             const ProductOptions<Cuda>& options) {
     multiply_any<Bfloat16, Bfloat16>(stream, a, b, out, options);
+}
+
+bool MatrixProducts<sluice::Cuda>::joins(const WeightUpdate<Cuda>& update,
+                                         sluice::DeviceSpan<const float, Cuda> factors) const {
+    return plans_->joins(update, factors);
+}
+
+void MatrixProducts<sluice::Cuda>::update(StreamRef stream, std::span<const WeightUpdate<Cuda>> updates,
+                                          sluice::DeviceSpan<const float, Cuda> factors) {
+    std::array<Tf32Product, tf32_most_updates> joined;
+    std::size_t count = 0;
+    const auto flush = [&] {
+        if (count > 0)
+            update_tf32(stream, {joined.data(), std::exchange(count, 0)}, plans_->workspace());
+    };
+    for (const WeightUpdate<Cuda>& update : updates) {
+        const ProductOptions<Cuda> options = update.options(factors);
+        if (!joins(update, factors)) {
+            multiply(stream, update.in, update.gradient, update.weights, options);
+            continue;
+        }
+        joined[count++] = described(update.in, update.gradient, update.weights, options);
+        if (count == joined.size())
+            flush();
+    }
+    flush();
 }
 
 } // namespace nn

@@ -175,6 +175,13 @@ void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream,
     multiply_any(stream, a, b, out, options);
 }
 
+void MatrixProducts<sluice::Host>::update(sluice::HostStreamRef stream,
+                                          std::span<const WeightUpdate<sluice::Host>> updates,
+                                          sluice::DeviceSpan<const float, sluice::Host> factors) {
+    for (const WeightUpdate<sluice::Host>& update : updates)
+        multiply(stream, update.in, update.gradient, update.weights, update.options(factors));
+}
+
 namespace {
 
 // A panel of op(b) is packed on the stack, so that the innermost loop runs along rows whatever is transposed; a

@@ -73,6 +73,12 @@ bool in_tf32(const ProductKey& key) {
 
 } // namespace
 
+bool joins_updates(const ProductKey& key) {
+    const Tf32Product product = described(key);
+    return product.form == ProductForm::weight_gradient && key.device_factors && in_tf32(key) &&
+           tf32_is_faster(product.form, product.m, product.n, product.k);
+}
+
 LtPlan lt_plan(const ProductKey& key, const ProductChoice& choice) {
     // Row-major `out = a b` is column-major `out^T = b^T a^T`: the operands change places, nothing is moved, and
     // cuBLASLt's bias, one element for each of its rows, is one for each of our columns.

@@ -116,6 +116,43 @@ struct ProductKey {
     auto operator<=>(const ProductKey&) const = default;
 };
 
+/// The bias that a product's own kernel may add, which has the type of the result: null where there is none.
+template <class Out>
+const void* fused_bias(const ProductOptions<sluice::Cuda>& options) {
+    if constexpr (std::is_same_v<Out, float>)
+        return options.bias.data();
+    else
+        return options.rounded_bias.data();
+}
+
+/// What the choice of an algorithm depends on. Throws `sluice::Error` when the shapes do not fit.
+template <class T, class Out>
+ProductKey key_of(Precision precision, const Matrix<const T, sluice::Cuda>& a,
+                  const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
+                  const ProductOptions<sluice::Cuda>& options) {
+    const ProductShape shape = checked_shape(a, b, out, options);
+    const bool fusible = fused_bias<Out>(options) != nullptr;
+    return {.precision = precision,
+            .shape = shape,
+            .parts = options.parts,
+            .factors = type_of<T>,
+            .result = type_of<Out>,
+            .transpose_a = options.transpose_a,
+            .transpose_b = options.transpose_b,
+            .accumulate = !options.device_factors.empty() || options.beta != 0.0f,
+            .device_factors = !options.device_factors.empty(),
+            .epilogue = !fusible       ? CUBLASLT_EPILOGUE_DEFAULT
+                        : options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                       : CUBLASLT_EPILOGUE_BIAS,
+            .relu_output = !options.relu_output.empty(),
+            .step_outputs = options.bias_step.bias.empty() ? 0 : options.bias_step.outputs,
+            .alignment_a = alignment_of(a.data()),
+            .alignment_b = alignment_of(b.data()),
+            .alignment_out = alignment_of(out.data()),
+            .aligned_companions =
+                alignment_of(options.bias.data()) >= 16 && alignment_of(options.relu_output.data()) >= 16};
+}
+
 /// How a product is computed.
 struct ProductChoice {
     /// By our own kernel, cut up like this; otherwise by cuBLASLt:
@@ -129,6 +166,9 @@ struct ProductChoice {
 /// The ways to compute a product, as far as `handle`'s device has them, the best by rule first; at most about `count`.
 /// The sums of each are in the same order in every run. Throws `sluice::Error` when there is none.
 std::vector<ProductChoice> product_choices(const Handle& handle, const ProductKey& key, int count);
+
+/// Whether a product is an update that our kernel for several together takes, by rule.
+bool joins_updates(const ProductKey& key);
 
 /// A product ready for cuBLASLt.
 struct LtPlan {

@@ -1,4 +1,5 @@
 #include <nn/products_tf32.cuh>
+#include <nn/products_tf32_launch.cuh>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,40 +10,16 @@ namespace {
 
 using namespace tf32;
 
-unsigned divided(unsigned a, unsigned b) { return (a + b - 1) / b; }
-
 bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
 unsigned tiles_of(const Tf32Product& product, const Tf32Cut& cut) {
     return divided(product.n, columns) * divided(product.m, cut.shared_sum ? cut.rows : warps * cut.rows);
 }
 
-void launch_kernel(sluice::CudaStreamRef stream, void (*kernel)(Arguments), const Arguments& arguments,
-                   dim3 grid, std::size_t shared_bytes, unsigned cluster) {
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = cluster;
-    attributes[1].val.clusterDim.y = 1;
-    attributes[1].val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
-    config.blockDim = dim3(threads);
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream.native();
-    config.attrs = attributes;
-    config.numAttrs = cluster > 1 ? 2 : 1;
-    SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments));
-}
-
 template <class V>
 void launch(sluice::CudaStreamRef stream, const Arguments& arguments, const Tf32Cut& cut) {
-    // Once for each device would do; it costs less than to find out which one this is.
-    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(product_kernel<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           static_cast<int>(V::shared_bytes)));
-    launch_kernel(stream, product_kernel<V>, arguments, dim3(arguments.tiles * cut.cluster, cut.splits),
-                  V::shared_bytes, cut.cluster);
+    launch_early(stream, product_kernel<V>, arguments, dim3(arguments.tiles * cut.cluster, cut.splits),
+                 threads, V::shared_bytes, cut.cluster);
 }
 
 template <ProductForm form>
@@ -125,7 +102,7 @@ std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigne
             add_own(32);
         return cuts;
     }
-    const unsigned few_steps = form == ProductForm::forward ? 128 : 64;
+    constexpr unsigned few_steps = 128;
     if (k <= few_steps)
         add_own(64);
     if (m > 32 && m <= 128)

@@ -73,7 +73,6 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
                     early[q][odd][group] =
                         finish.companion(row0 + row_of<V>(q, pair + odd), column0 + 32 * group + 4 * unit);
     }
-    cudaTriggerProgrammaticLaunchCompletion();
     Sums<V> sums;
 
     for (unsigned i = 0; i < count; ++i) {
@@ -87,6 +86,8 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
     }
     wait_for_copies<0>();
     __syncwarp();
+    // Not before: blocks that only wait would keep those of other streams from coming in.
+    cudaTriggerProgrammaticLaunchCompletion();
     if (with_columns)
         sums.join_columns();
 

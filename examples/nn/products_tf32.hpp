@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include <sluice/backend/stream.hpp>
@@ -81,5 +82,15 @@ std::size_t tf32_partial_sums(const Tf32Product& product, const Tf32Cut& cut);
 /// none.
 void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Product& product, const Tf32Cut& cut,
                    const Tf32Workspace& workspace);
+
+/// Most weight gradients that one launch computes.
+inline constexpr std::size_t tf32_most_updates = 8;
+
+/// Enqueues several weight gradients with `device_factors`, each as `tf32_fits` wants it, as two kernels: 1 to
+/// `tf32_most_updates` of them, none of which needs what another one writes; best
+/// with the longest sums first. When they begin, and the order of sums, are
+/// as for `multiply_tf32`. Throws `sluice::Error` for another number, or a workspace too small for their columns' sums.
+void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Product> products,
+                 const Tf32Workspace& workspace);
 
 } // namespace nn::detail

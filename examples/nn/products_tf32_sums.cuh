@@ -119,25 +119,39 @@ __device__ inline void step_bias(const Arguments& arguments) {
     }
 }
 
-/// Writes the sums of a warp that shares them with no other.
+/// Writes the sums of a warp that shares them with no other. What goes with them is read many at a time before any is
+/// written: the compiler cannot know that they are apart in memory.
 template <class V, class Companions>
 __device__ void finish_own(const Arguments& arguments, const Finish<V::form>& finish, const Sums<V>& sums,
                            const Companions& companions, unsigned row0, unsigned column0, bool with_columns) {
     const unsigned unit = threadIdx.x % 32 / 4;
     const unsigned pair = 2 * (threadIdx.x % 4);
+    constexpr unsigned at_once = 4;
+    static_assert(V::rows / 8 % at_once == 0 || V::shared_sum);
 #pragma unroll
-    for (unsigned q = 0; q < V::rows / 8; ++q) {
+    for (unsigned q0 = 0; q0 < V::rows / 8; q0 += at_once) {
+        float4 read[at_once][2][Sums<V>::groups];
+        const auto for_all = [&](const auto& use) {
 #pragma unroll
-        for (unsigned odd = 0; odd < 2; ++odd) {
+            for (unsigned q = 0; q < at_once; ++q)
 #pragma unroll
-            for (unsigned group = 0; group < Sums<V>::groups; ++group) {
-                const unsigned row = row0 + row_of<V>(q, pair + odd);
-                const unsigned column = column0 + 32 * group + 4 * unit;
-                finish.store(row, column, sums.four(group, q, odd),
-                             V::reads_early ? companions[V::reads_early ? q : 0][odd][group]
-                                            : finish.companion(row, column));
-            }
-        }
+                for (unsigned odd = 0; odd < 2; ++odd)
+#pragma unroll
+                    for (unsigned group = 0; group < Sums<V>::groups; ++group)
+                        use(q, odd, group, row0 + row_of<V>(q0 + q, pair + odd),
+                            column0 + 32 * group + 4 * unit);
+        };
+        for_all([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+            if constexpr (V::reads_early)
+                read[q][odd][group] = companions[q0 + q][odd][group];
+            else if (V::form == ProductForm::forward && q + odd > 0) // a bias, the same for all rows
+                read[q][odd][group] = read[0][0][group];
+            else
+                read[q][odd][group] = finish.companion(row, column);
+        });
+        for_all([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+            finish.store(row, column, sums.four(group, q0 + q, odd), read[q][odd][group]);
+        });
     }
     if (with_columns) {
 #pragma unroll
