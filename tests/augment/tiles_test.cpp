@@ -94,4 +94,36 @@ TEST_CASE("tiles: any angle reads only what is there") {
     }
 }
 
+TEST_CASE("tiles: images without a blur, wider than a tile and not, by fours and not") {
+    NN_TEST_RANDOM(random);
+    for (const int width : {1028, 1101, 36, 7}) {
+        for (const Layout layout : {Layout::planar, Layout::interleaved}) {
+            CAPTURE(width);
+            CAPTURE(static_cast<int>(layout));
+            const ImageShape shape{3, 21, width};
+            const auto images = random_images(random, 3, shape);
+            std::vector<SampleParameters> own(images.size());
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                own[i].flip = i == 1 ? 1 : 0;
+                own[i].angle_degrees = 180.0f * static_cast<float>(i);
+            }
+            const Layouts layouts{layout, layout};
+            const Normalize normalize{{100.0f, 110.0f, 120.0f}, {50.0f, 60.0f, 70.0f}};
+            const auto values = run<float, float>(Chain{normalize}, images, own, layouts);
+            const auto flipped = run<std::uint8_t, std::uint8_t>(Chain{Flip{}}, images, own, layouts);
+            const auto turned = run<float, float>(Chain{Rotate<Nearest>{}}, images, own, layouts);
+            for (std::size_t i = 0; i < images.size(); ++i) {
+                CAPTURE(i);
+                const Image normalized = Image::make(shape, [&](int c, int y, int x) {
+                    return (images[i].at(c, y, x) - (100.0 + 10.0 * c)) / (50.0 + 10.0 * c);
+                });
+                CHECK(difference(values[i], normalized) <= 1e-5);
+                CHECK(difference(flipped[i], i == 1 ? flip(images[i]) : images[i]) == 0.0);
+                CHECK(difference(turned[i], rotate_nearest(images[i], 180.0 * static_cast<double>(i), 0.0)) ==
+                      0.0);
+            }
+        }
+    }
+}
+
 } // namespace augment_tiles
