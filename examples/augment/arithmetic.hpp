@@ -28,7 +28,8 @@ struct SineCosine {
     float cosine;
 };
 
-/// Of an angle in degrees, exact at multiples of 90, otherwise within one unit in the last place. NaN for infinities.
+/// Of an angle in degrees, exact at multiples of 90, otherwise within one unit in the last place. NaN for infinities, and
+/// from 1e15 degrees on, either way.
 SLUICE_HOST_DEVICE inline SineCosine sine_and_cosine(float degrees);
 
 /// exp(x) for x <= 0, relative error below 3e-7; 0 where it would be less than 2^-125.
@@ -104,6 +105,9 @@ SLUICE_HOST_DEVICE inline int round_down(float value) {
 }
 
 SLUICE_HOST_DEVICE inline SineCosine sine_and_cosine(float degrees) {
+    // Further away the rest is not exact, and then not small: what would come out need not lie in [-1, 1].
+    if (!(degrees > -1e15f && degrees < 1e15f))
+        return {float_of(0x7FC00000), float_of(0x7FC00000)};
     constexpr double integers = 6755399441055744.0; // 1.5 * 2^52, as in round_even
     const double shifted = sum(product(static_cast<double>(degrees), 1.0 / 90.0), integers);
     const double quarters = sum(shifted, -integers);

@@ -22,7 +22,7 @@ struct SampleParameters {
         0; ///< the crop's first row; operators move one that does not fit to the nearest that does
     std::int32_t left = 0; ///< the crop's first column, likewise
     float angle_degrees =
-        0.0f;                ///< counter-clockwise; all of the result is the fill where it is NaN or infinite
+        0.0f;                ///< counter-clockwise; all of the result is the fill for NaN, and from 1e15 on
     float sigma = 1.0f;      ///< of the blur, in pixels; the result is NaN unless it is positive
     std::int32_t flip = 0;   ///< not 0: mirror left and right
     float brightness = 1.0f; ///< a factor

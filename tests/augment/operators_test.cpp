@@ -212,10 +212,12 @@ TEST_CASE("operators: quarter turns are exact") {
 
 TEST_CASE("operators: an angle that is none gives the fill") {
     NN_TEST_RANDOM(random);
-    const auto images = random_images(random, 2, {3, 9, 12});
-    std::vector<SampleParameters> own(2);
+    const auto images = random_images(random, 4, {3, 9, 12});
+    std::vector<SampleParameters> own(4);
     own[0].angle_degrees = NAN;
     own[1].angle_degrees = INFINITY;
+    own[2].angle_degrees = -1e15f;
+    own[3].angle_degrees = 3e38f;
     for (const auto& results : {run<float, float>(NearestChain{Rotate<Nearest>{5.0f}}, images, own),
                                 run<float, float>(BilinearChain{Rotate<Bilinear>{5.0f}}, images, own)}) {
         for (const Image& image : results)

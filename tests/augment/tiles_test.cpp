@@ -62,8 +62,8 @@ TEST_CASE("tiles: two images of a large batch, which is cut into larger parts, h
 TEST_CASE("tiles: any angle reads only what is there") {
     NN_TEST_RANDOM(random);
     const ImageShape shape{3, 150, 160};
-    constexpr float angles[] = {0.0f,   -0.0f,  90.0f, -90.0f, 180.0f, 270.0f, 44.9f,
-                                135.0f, 1e-20f, 1e7f,  NAN,    60.5f,  -30.0f};
+    constexpr float angles[] = {0.0f,   -0.0f, 90.0f, -90.0f, 180.0f, 270.0f, 44.9f,    135.0f,
+                                1e-20f, 1e7f,  NAN,   60.5f,  -30.0f, 1e19f,  -2.4e21f, 3e38f};
     constexpr int count = static_cast<int>(std::size(angles));
     for (const int width : {128, 130}) { // weights are eighths, and are not
         CAPTURE(width);
