@@ -59,6 +59,7 @@ public:
         training_.seconds =
             examples::run_batches(source, pipeline, title, plan_.amount.warmup, plan_.amount.steps,
                                   [&](std::size_t step) { set_rate(pipeline, step); });
+        steps_.finish();
         losses_.finish();
         return std::move(training_);
     }
