@@ -1,5 +1,5 @@
 /// \file
-/// The kernels that evaluate a chain.
+/// The kernel that evaluates a chain with a blur, and what it shares with the one without, which is in pixels.cuh.
 ///
 /// A block works on one image. Its threads form groups, each as wide as a tile of columns; a group takes a strip of rows. A
 /// thread walks down its column: it evaluates what comes before the blur, once for all channels, and adds each value to the
