@@ -367,6 +367,11 @@ TEST_CASE("fused tail: what does not fit is refused in one sentence") {
                                {shifted.span().subspan(1, run.in.size()), data.pixels() / 4, inputs},
                                run.predictions, 2);
           }) == "predict_tail: the map begins at an address that is no multiple of 16 bytes");
+    CHECK(error_of([&] {
+              nn::tail_gradients(stream.ref(), data.shape, run.const_weights(data),
+                                 matrix(run.in, data.pixels() / 4, inputs), run.labels,
+                                 shifted.span().subspan(1, run.in.size()), run.sums, 2);
+          }) == "tail_gradients: the gradient begins at an address that is no multiple of 8 bytes");
     run.blocks = 0;
     CHECK(error_of([&] { run.predict(stream, data); }) ==
           "predict_tail: 1 tiles for 0 blocks; expected 1 to 2^31 - 1 and at least 1");

@@ -119,6 +119,9 @@ void tail_gradients(sluice::CudaStreamRef stream, const TailShape& shape,
     TailPlan plan = checked_plan("tail_gradients", shape, weights, in, labels.size(), blocks);
     if (!in_gradient.empty())
         require_size("tail_gradients: elements of the gradient", in_gradient.size(), in.size());
+    if (reinterpret_cast<std::uintptr_t>(in_gradient.data()) % 8 != 0) [[unlikely]]
+        throw sluice::Error(
+            "tail_gradients: the gradient begins at an address that is no multiple of 8 bytes");
     require_size("tail_gradients: elements of the sums", partial_sums.size(), fused_tail_scratch(blocks));
     plan.labels = labels.data();
     plan.in_gradient = in_gradient.data();

@@ -75,7 +75,8 @@ constexpr bool has_fused_tail<sluice::Cuda>(Precision precision) {
 /// Gradients of the mean softmax cross-entropy, as `softmax_cross_entropy` defines it, over all pixels of `labels`
 /// [N, H, W]. `in_gradient` is that of `in` [N H/2 W/2, 32], 0 where `in`, which comes out of a ReLU, is not positive;
 /// empty where nobody asks for it. What gradients of weights, and the loss, are the sums of is left in `partial_sums`,
-/// of `fused_tail_scratch` elements. Throws `sluice::Error` when sizes do not fit, or `in` is not aligned to 16 bytes.
+/// of `fused_tail_scratch` elements. Throws `sluice::Error` when sizes do not fit, or `in` is not aligned to 16 bytes, or
+/// `in_gradient` to 8.
 void tail_gradients(sluice::CudaStreamRef stream, const TailShape& shape,
                     const TailWeights<const float, sluice::Cuda>& weights,
                     Matrix<const float, sluice::Cuda> in,
