@@ -1,6 +1,7 @@
 #include <nn/operators/stepped_product.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 #include <nn/operators/for_each.cuh>
 #include <nn/operators/matrix_units.cuh>
@@ -151,16 +152,22 @@ struct AddPartialProducts {
     }
 };
 
+bool aligned(const float* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
+
 SteppedPlan checked_plan(const char* what, const PendingStep<sluice::Cuda>& step,
                          const Matrix<float, sluice::Cuda>& weights) {
     const auto name = [what](const char* rest) { return std::string(what) + ": " + rest; };
     const std::size_t rows = step.in.rows();
     if (rows > stepped_product_rows<sluice::Cuda> || weights.columns() % 4 != 0 ||
-        weights.rows() > 1u << 24 || weights.columns() > 1u << 24) [[unlikely]] {
+        weights.rows() > 1u << 22 || weights.columns() > 1u << 22) [[unlikely]] {
         throw sluice::Error(
             name("") + std::to_string(rows) + " rows and weights of " + std::to_string(weights.rows()) +
             " rows and " + std::to_string(weights.columns()) +
-            " columns; expected at most 16 rows, and sides up to 2^24, the columns a multiple of 4");
+            " columns; expected at most 16 rows, and sides up to 2^22, the columns a multiple of 4");
+    }
+    if (!aligned(weights.data()) || !aligned(step.gradient.data())) [[unlikely]] {
+        throw sluice::Error(
+            name("the weights or the gradient begin at an address that is no multiple of 16 bytes"));
     }
     const auto require = [&](const char* rest, std::size_t actual, std::size_t expected) {
         if (actual != expected) [[unlikely]]
@@ -218,6 +225,9 @@ void step_and_multiply(sluice::CudaStreamRef stream, const PendingStep<sluice::C
     require_size("step_and_multiply: elements of the bias", bias.size(), weights.columns());
     require_size("step_and_multiply: elements of scratch memory", scratch.size(),
                  stepped_product_scratch(weights.rows(), weights.columns()));
+    if (!aligned(scratch.data())) [[unlikely]]
+        throw sluice::Error(
+            "step_and_multiply: scratch memory begins at an address that is no multiple of 16 bytes");
     plan.in = in.data();
     plan.rows = static_cast<int>(in.rows());
     plan.partial = scratch.data();

@@ -32,7 +32,8 @@ template <>
 inline constexpr std::size_t stepped_product_rows<sluice::Cuda> = 16;
 
 /// Takes the step, and then `out = relu(in * weights + bias)`. `in` and the step have at most `stepped_product_rows`
-/// rows each, `columns` is a multiple of 4. Throws `sluice::Error` when sizes do not fit.
+/// rows each, `columns` is a multiple of 4. Throws `sluice::Error` when sizes do not fit, or weights, gradient or scratch
+/// memory are not aligned to 16 bytes.
 void step_and_multiply(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
                        Matrix<float, sluice::Cuda> weights, Matrix<const float, sluice::Cuda> in,
                        sluice::DeviceSpan<const float, sluice::Cuda> bias, Matrix<float, sluice::Cuda> out,
