@@ -49,7 +49,7 @@ inline constexpr bool has_thin_encoder<sluice::Cuda> = true;
 
 /// From images, whose numbers are multiplied with `scale`, to `second` [N H W / 16, 64], which is the output of the last
 /// of the three `layers`; and, unless it is empty, to `first` [N H W / 4, 32], the output of the second. Both sides of
-/// an image are multiples of 4. Throws `sluice::Error` when a size does not fit.
+/// an image are multiples of 4. Throws `sluice::Error` when a size does not fit, or a map is not aligned to 16 bytes.
 void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
                   float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
