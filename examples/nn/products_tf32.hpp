@@ -78,18 +78,19 @@ struct Tf32Workspace {
 std::size_t tf32_partial_sums(const Tf32Product& product, const Tf32Cut& cut);
 
 /// Enqueues the product. It may begin before what is ahead of it in the stream has ended, but writes nothing until
-/// then, and reads nothing but a `b` that is settled. Sums in an order that the lengths and the cut decide. Throws `sluice::Error` for a cut that is
-/// none.
+/// then, and reads nothing but a `b` that is settled. Sums in an order that the lengths and the cut decide. Throws
+/// `sluice::Error` for a cut that is none.
 void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Product& product, const Tf32Cut& cut,
                    const Tf32Workspace& workspace);
 
 /// Most weight gradients that one launch computes.
 inline constexpr std::size_t tf32_most_updates = 8;
 
-/// Enqueues several weight gradients with `device_factors`, each as `tf32_fits` wants it, as two kernels: 1 to
-/// `tf32_most_updates` of them, none of which needs what another one writes; best
-/// with the longest sums first. When they begin, and the order of sums, are
-/// as for `multiply_tf32`. Throws `sluice::Error` for another number, or a workspace too small for their columns' sums.
+/// Enqueues several weight gradients with `device_factors`, each as `tf32_fits` wants it, as at most two kernels: 1 to
+/// `tf32_most_updates` of them, none of which needs what another one writes; best with the longest sums first. They
+/// begin as `multiply_tf32` does, but read nothing before what is ahead has ended; the lengths of all, and the size of
+/// the workspace, decide the order of sums. Throws `sluice::Error` for another number, or a workspace too small for
+/// their columns' sums.
 void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Product> products,
                  const Tf32Workspace& workspace);
 

@@ -17,8 +17,8 @@ struct Updates {
         unsigned splits;     ///< of k
         unsigned block_end;  ///< of the blocks that multiply, over all parts so far
         unsigned finish_end; ///< of those that finish
-        float*
-            partial_sums; ///< [splits, tiles, tile_fours] fours as `updates_kernel` has them; for several splits
+        /// [splits, tiles, tile_fours] fours as `updates_kernel` has them; only for several splits.
+        float* partial_sums;
         float* column_sums; ///< [splits, column_tiles * block_columns]
     };
     Part parts[tf32_most_updates];
