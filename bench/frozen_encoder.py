@@ -70,6 +70,7 @@ def summary(rates: list[float], **further) -> dict:
 def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds: int, precision: str = "tf32") -> dict:
     """One batch size: ours before, between and after groups of theirs."""
     steps = max(20, min(200, 1600 // batch))
+    their_steps = max(20, steps // 2)  # three times, and each takes longer
     rates: dict[str, list[float]] = {name: [] for name in SCHEDULES}
     further: dict[str, dict] = {}
     theirs = {}
@@ -84,12 +85,11 @@ def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds
     ours()
     for i in range(rounds):
         for name in names[i::rounds]:
-            # Three times half as many steps, which take longer.
-            result = pytorch.measure(arrangement=name, batch=batch, steps=max(20, steps // 2), warmup=10, repeats=3)
+            result = pytorch.measure(arrangement=name, batch=batch, steps=their_steps, warmup=10, repeats=3)
             theirs[name] = summary(result["steps_per_second"], allocated_bytes=result["allocated_bytes"],
                                    device_bytes=result["device_bytes"])
         ours()
-    return {"batch": batch, "steps": steps, "precision": precision,
+    return {"batch": batch, "steps": steps, "pytorch_steps": their_steps, "precision": precision,
             "sluice": {name: summary(values, **further[name]) for name, values in rates.items()},
             "pytorch": {name: theirs[name] for name in names}}
 

@@ -39,6 +39,8 @@ constexpr bool begins_with_resized_crop() {
 
 template <Staging staging, int Channels, class C, class In, class Out>
 void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
+    static_assert(sizeof(SharedSample<C>) <= static_bytes,
+                  "augment::Chain: too many operators for a block's memory");
     constexpr bool blurred = C::blur < C::size;
     const int width = arguments.out_shape.width;
     const int height = arguments.out_shape.height;

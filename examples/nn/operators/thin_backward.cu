@@ -248,6 +248,8 @@ void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixe
         check_thin_layer("thin_backward", i, {layers[i].weights, layers[i].bias});
     require_size("thin_backward: elements of the gradient", gradient.size(), rows * 32);
     require_size("thin_backward: elements of the map", map.size(), rows * 32);
+    check_thin_map("thin_backward", gradient.data());
+    check_thin_map("thin_backward", map.data());
     require_size("thin_backward: pixels of an image that are no squares of 8", raster_of_row.size() % 64, 0);
     require_size("thin_backward: factors", factors.size(), 2);
     require_size("thin_backward: scratch memory", scratch.size(), thin_backward_scratch());

@@ -71,7 +71,7 @@ void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, 
 
 /// One step of gradient descent for the first two layers, with the rate of `factors` (see `descent_factors`), from the
 /// gradient [N H W / 4, 32] of the second one's output `first`, after its ReLU. Squares of 8×8 pixels follow one another
-/// in the order of pixels. Throws `sluice::Error` when a size does not fit.
+/// in the order of pixels. Throws `sluice::Error` when a size does not fit, or a map is not aligned to 16 bytes.
 void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
                    float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],

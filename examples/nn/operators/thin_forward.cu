@@ -224,11 +224,8 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     require_size("thin_forward: elements of the last map", second.size(), rows * 64);
     if (!first.empty())
         require_size("thin_forward: elements of the map before it", first.size(), rows * 4 * 32);
-    for (const void* map :
-         {static_cast<const void*>(first.data()), static_cast<const void*>(second.data())}) {
-        if (reinterpret_cast<std::uintptr_t>(map) % 16 != 0) [[unlikely]]
-            throw sluice::Error("thin_forward: a map begins at an address that is no multiple of 16 bytes");
-    }
+    check_thin_map("thin_forward", first.data());
+    check_thin_map("thin_forward", second.data());
     ForwardWeights weights{};
     for (int i = 0; i < 3; ++i) {
         weights.weights[i] = layers[i].weights.data();

@@ -2,6 +2,7 @@
 /// What the launches of the kernels behind thin_encoder.hpp share.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -47,6 +48,14 @@ inline void check_thin_layer(const char* what, std::size_t index, const ThinLaye
             std::to_string(layer.weights.rows()) + ", " + std::to_string(layer.weights.columns()) +
             "] and a bias of " + std::to_string(layer.bias.size()) + " elements; expected [" +
             std::to_string(rows) + ", " + std::to_string(outputs) + "] and " + std::to_string(outputs));
+    }
+}
+
+/// Throws `sluice::Error` unless a map, or its gradient, can be moved 16 bytes at a time.
+inline void check_thin_map(const char* what, const void* map) {
+    if (reinterpret_cast<std::uintptr_t>(map) % 16 != 0) [[unlikely]] {
+        throw sluice::Error(std::string(what) +
+                            ": a map begins at an address that is no multiple of 16 bytes");
     }
 }
 
