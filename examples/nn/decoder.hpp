@@ -33,7 +33,8 @@ struct DecoderOptions {
 };
 
 /// Transposed 2×2 convolutions of stride 2, a ReLU after each, then a 3×3 convolution to the classes; mean
-/// cross-entropy over all pixels.
+/// cross-entropy over all pixels. In TF32 a device may compute the last two layers with factors of float16, which have
+/// as many bits but a shorter range (see operators/fused_tail.hpp).
 ///
 /// Features are as an Encoder gives them. An object is driven by one thread, and by one stream at a time; two
 /// objects are independent. All memory is allocated at the start, for `batch` images: later calls only enqueue.

@@ -30,8 +30,8 @@ struct DecoderTailOptions {
 /// A transposed 2×2 convolution of stride 2 with its ReLU, a 3×3 convolution to the classes, and the mean
 /// cross-entropy over all pixels.
 ///
-/// Where there is a kernel for all of it (see fused_tail.hpp), nothing of an image's size is kept in device memory;
-/// otherwise each layer is a product of its own. Labels and predictions are [N, H, W] in raster order. Work goes to
+/// Where there is a kernel for all of it (see fused_tail.hpp), nothing of an image's size is kept in device memory, and
+/// what is multiplied is float16; otherwise each layer is a product of its own. Labels and predictions are [N, H, W] in raster order. Work goes to
 /// the stream that is handed in, and waits for nothing.
 template <sluice::Backend B>
 class DecoderTail {

@@ -2,8 +2,6 @@
 /// What the second team of fused_tail.cuh computes: gradients, and what adds them up.
 #pragma once
 
-#include <cmath>
-
 #include <nn/operators/fused_tail_forward.cuh>
 
 namespace nn::detail {

@@ -99,6 +99,9 @@ __device__ inline void leave_loss(TailMemory& memory, float loss) {
     if (lane.g == 0)
         memory.losses[lane.warp][lane.t] = loss;
 }
+
+// The prediction ------------------------------------------------------------------------------------------------
+
 /// The first greatest class of a row of 16 pixels.
 __device__ inline void predict_tail_row(const TailPlan& plan, const TailTile& tile, int row, int first_column,
                                         const float (&sums)[2][4]) {
@@ -136,6 +139,8 @@ __device__ inline void predict_tail_row(const TailPlan& plan, const TailTile& ti
         }
     }
 }
+
+// Both ----------------------------------------------------------------------------------------------------------
 
 /// The logits of a tile, and what becomes of them: `Sums` of a lane's may be classes; 0 for predictions.
 template <int Sums>
