@@ -31,8 +31,8 @@ struct DecoderTailOptions {
 /// cross-entropy over all pixels.
 ///
 /// Where there is a kernel for all of it (see fused_tail.hpp), nothing of an image's size is kept in device memory, and
-/// what is multiplied is float16; otherwise each layer is a product of its own. Labels and predictions are [N, H, W] in raster order. Work goes to
-/// the stream that is handed in, and waits for nothing.
+/// what is multiplied is float16; otherwise each layer is a product of its own. Labels and predictions are [N, H, W] in
+/// raster order. Work goes to the stream that is handed in, and waits for nothing.
 template <sluice::Backend B>
 class DecoderTail {
 public:
