@@ -127,8 +127,9 @@ TEST_CASE("stepped product: what does not fit is refused in one sentence") {
           "take_step: 17 rows and weights of 4 rows and 6 columns; expected at most 16 rows, and sides up to "
           "2^22, the columns a multiple of 4");
     CHECK(error_of([&] {
-              nn::take_step(stream.ref(), {matrix(in, 1, 2), {gradient.span().subspan(1, 8), 1, 8}, factors},
-                            matrix(weights, 2, 8));
+              nn::take_step(stream.ref(),
+                            {{in.span().subspan(0, 2), 1, 2}, {gradient.span().subspan(1, 8), 1, 8}, factors},
+                            {weights.span().subspan(0, 16), 2, 8});
           }) == "take_step: the weights or the gradient begin at an address that is no multiple of 16 bytes");
 }
 
