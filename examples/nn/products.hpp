@@ -121,7 +121,8 @@ public:
                   Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
                   const ProductOptions<sluice::Host>& options = {});
 
-    /// Takes several steps, none of which needs what another one writes. Throws like `multiply`.
+    /// Takes several steps, none of which needs what another one writes. Throws like `multiply`, and unless there are
+    /// two factors.
     void update(sluice::HostStreamRef stream, std::span<const WeightUpdate<sluice::Host>> updates,
                 sluice::DeviceSpan<const float, sluice::Host> factors);
     /// Whether `update` takes this step together with others, so that it is worth waiting for them.

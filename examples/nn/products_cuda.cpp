@@ -254,6 +254,7 @@ bool MatrixProducts<sluice::Cuda>::joins(const WeightUpdate<Cuda>& update,
 
 void MatrixProducts<sluice::Cuda>::update(StreamRef stream, std::span<const WeightUpdate<Cuda>> updates,
                                           sluice::DeviceSpan<const float, Cuda> factors) {
+    require_size("weight update: factors", factors.size(), 2);
     std::array<Tf32Product, tf32_most_updates> joined;
     std::size_t count = 0;
     const auto flush = [&] {

@@ -178,6 +178,7 @@ void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream,
 void MatrixProducts<sluice::Host>::update(sluice::HostStreamRef stream,
                                           std::span<const WeightUpdate<sluice::Host>> updates,
                                           sluice::DeviceSpan<const float, sluice::Host> factors) {
+    require_size("weight update: factors", factors.size(), 2);
     for (const WeightUpdate<sluice::Host>& update : updates)
         multiply(stream, update.in, update.gradient, update.weights, update.options(factors));
 }

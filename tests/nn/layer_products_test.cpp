@@ -139,6 +139,10 @@ TEST_CASE("layer products: what goes with a product and does not fit is refused 
                                  .bias_step = {.bias = b, .outputs = 3, .scratch = {}}});
           }).find("matrix product: a step for a bias of 8 elements, 3 of them different, beside 4 columns") ==
           0);
+    const nn::WeightUpdate<B> update{matrix(a, 2, 3), matrix(b, 2, 4), matrix(out, 3, 4)};
+    CHECK(error_of([&] {
+              products.update(stream, {&update, 1}, {});
+          }) == "weight update: factors: 0 were given, expected 2");
 }
 
 } // namespace nn_layer_products
