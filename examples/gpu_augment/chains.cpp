@@ -9,6 +9,9 @@ namespace {
 constexpr float mean = 40.0f;
 constexpr float deviation = 55.0f;
 
+// Of a canvas's side, what a crop shows. A digit is that large, so one that is not in the middle loses an edge.
+constexpr int cropped_side(int side) { return side * 7 / 8; }
+
 ChosenChain choose_published(augment::ImageShape shape) {
     augment::PublishedOptions options;
     options.height = shape.height;
@@ -19,8 +22,8 @@ ChosenChain choose_published(augment::ImageShape shape) {
 }
 
 ChosenChain choose_digits(augment::ImageShape shape) {
-    const int height = shape.height * 15 / 16;
-    const int width = shape.width * 15 / 16;
+    const int height = cropped_side(shape.height);
+    const int width = cropped_side(shape.width);
     augment::ParameterRanges ranges;
     ranges.angle_degrees = {-12.0f, 12.0f};
     ranges.sigma = {0.1f, 0.8f};
@@ -36,7 +39,10 @@ ChosenChain choose(ChainName name, augment::ImageShape shape) {
     case ChainName::digits:
         return choose_digits(shape);
     case ChainName::plain_digits:
-        return {PlainDigitChain{augment::Normalize{mean, deviation}}, {}};
+        return {PlainDigitChain{MiddleCrop{{cropped_side(shape.height), cropped_side(shape.width)}},
+                                augment::Resize{shape.height, shape.width},
+                                augment::Normalize{mean, deviation}},
+                {}};
     case ChainName::published:
         break;
     }

@@ -15,12 +15,20 @@ namespace gpu_augment {
 enum class ChainName : std::uint8_t {
     published,    ///< crop, enlarge, turn, blur, normalise
     digits,       ///< the same, so little that every digit can still be told
-    plain_digits, ///< digits as they are, in the same range of numbers
+    plain_digits, ///< that with nothing random: the middle, as large and in the same range of numbers
 };
 
 using DigitChain = augment::Chain<augment::Crop, augment::Resize, augment::Rotate<augment::Bilinear>,
                                   augment::Blur<3>, augment::Contrast, augment::Normalize>;
-using PlainDigitChain = augment::Chain<augment::Normalize>;
+
+/// The crop that is in the middle, whatever was drawn.
+struct MiddleCrop : augment::Crop {
+    SLUICE_HOST_DEVICE Prepared prepare(const augment::SampleParameters& /*drawn*/,
+                                        augment::ImageShape in) const {
+        return {(in.height - height) / 2, (in.width - width) / 2};
+    }
+};
+using PlainDigitChain = augment::Chain<MiddleCrop, augment::Resize, augment::Normalize>;
 
 /// A chain, and what is drawn for its samples.
 struct ChosenChain {

@@ -15,8 +15,8 @@
 
 namespace gpu_augment {
 
-/// The fraction of the held-out digits that `classifier` names right, as they are: `plain` only brings them into the
-/// range of numbers that it was trained on.
+/// The fraction of the held-out digits that `classifier` names right, with nothing random: `plain` shows them as large,
+/// and in the range of numbers, as it was trained on.
 template <sluice::Backend B>
 double held_out_accuracy(const DigitWorkload& workload, const BatchAugmentation& plain,
                          nn::Classifier<B>& classifier) {

@@ -36,7 +36,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         "unless --schedule says otherwise."};
     examples::add_common_options(app, options,
                                  {.batch = "32; 64 on digits; 4 on the processor",
-                                  .steps = "300; on digits 3,000; on random images on the processor 5",
+                                  .steps = "300; on digits 6,000; on random images on the processor 5",
                                   .warmup =
                                       "enough for each slot to have been captured; on random images on the "
                                       "processor 2"});

@@ -31,7 +31,7 @@ inline int workers_for(const Options& options, Place place) {
 template <sluice::Backend B>
 Amount amount_for(const Options& options, int batch) {
     constexpr bool on_host = std::is_same_v<B, sluice::Host>;
-    const int steps = options.synthetic() ? (on_host ? 5 : 300) : 3000;
+    const int steps = options.synthetic() ? (on_host ? 5 : 300) : 6000;
     int warmup = 0;
     for (const Place place : options.places)
         warmup = std::max(warmup, steps_until_captured(workers_for(options, place)));

@@ -1,7 +1,6 @@
 #include <gpu_augment/workload.hpp>
 
 #include <algorithm>
-#include <cmath>
 
 #include <common/canvas.hpp>
 #include <sluice/random/philox.hpp>
@@ -11,6 +10,10 @@ namespace {
 
 // What a run of random numbers is for.
 enum Purpose : std::uint16_t { images_purpose = 201, labels_purpose = 202 };
+
+// Parts of a training with a rate each, and in how many of them, the last ones, it falls to 0.
+constexpr std::size_t rate_stages = 20;
+constexpr std::size_t falling_stages = 14;
 
 // The epochs of the composed digits: two sets of samples that never meet.
 constexpr std::uint32_t training_epoch = 0;
@@ -24,9 +27,11 @@ void copy_part(const std::vector<T>& from, std::size_t part, std::span<T> to) {
 } // namespace
 
 float Plan::rate_at(std::size_t step) const {
-    if (10 * step < 6 * steps())
+    if (!rate_falls)
         return learning_rate;
-    return 10 * step < 9 * steps() ? std::sqrt(learning_rate * last_rate) : last_rate;
+    const std::size_t left = rate_stages - rate_stages * step / steps();
+    return learning_rate * static_cast<float>(std::min(left, falling_stages)) /
+           static_cast<float>(falling_stages);
 }
 
 SyntheticWorkload::SyntheticWorkload(const Options& options, const Amount& amount) {
@@ -35,7 +40,7 @@ SyntheticWorkload::SyntheticWorkload(const Options& options, const Amount& amoun
     std::size_t channels = 16;
     for (std::size_t side = plan_.width; side > 0; side /= 2, channels *= 2)
         plan_.channels.push_back(channels);
-    plan_.learning_rate = plan_.last_rate = 1e-3f;
+    plan_.learning_rate = 1e-3f;
     plan_.amount = amount;
 
     images_.resize(pool * amount.batch * plan_.image_bytes());
@@ -64,8 +69,8 @@ DigitWorkload::DigitWorkload(const Options& options, const Amount& amount) : see
     const examples::DigitSet digits = examples::load_digit_set(options.data);
     plan_.height = plan_.width = 32;
     plan_.channels = {16, 32, 64, 128, 256};
-    plan_.learning_rate = 0.1f;
-    plan_.last_rate = 0.01f;
+    plan_.learning_rate = 0.2f;
+    plan_.rate_falls = true;
     // Without momentum, first weights as small as PyTorch's leave the network on a plateau for hundreds of steps.
     plan_.first_weight_gain = 1.5f;
     plan_.amount = amount;

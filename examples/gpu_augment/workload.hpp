@@ -28,12 +28,12 @@ struct Plan {
     std::vector<std::size_t> channels; ///< of the encoder's layers, from the 1×1 convolution on
     std::size_t classes = examples::digit_classes;
     float learning_rate = 0.0f;     ///< at the first step
-    float last_rate = 0.0f;         ///< at the last step
+    bool rate_falls = false;        ///< later on, towards 0
     float first_weight_gain = 1.0f; ///< of the first weights over PyTorch's
     Amount amount;
 
-    /// The learning rate at step `step`, warm-up included. It falls twice, late, and so seldom because no work may be
-    /// under way when it does.
+    /// The learning rate at step `step`, warm-up included. Where it falls it is a staircase, with few steps because no
+    /// work may be under way when it changes.
     float rate_at(std::size_t step) const;
 
     std::size_t image_bytes() const { return 3 * height * width; }
