@@ -95,18 +95,26 @@ inline nn::Matrix<float, B> matrix(Buffer<float>& buffer, std::size_t rows, std:
     return {buffer, rows, columns};
 }
 
-/// ‖actual - expected‖ / ‖expected‖; NaN where a NaN is.
+/// ‖actual - expected‖ / ‖scale‖; NaN where a NaN is.
 template <class Actual, class Expected>
-double relative_error(const std::vector<Actual>& actual, const std::vector<Expected>& expected) {
+double relative_error(const std::vector<Actual>& actual, const std::vector<Expected>& expected,
+                      const std::vector<Expected>& scale) {
     REQUIRE(actual.size() == expected.size());
+    REQUIRE(scale.size() == expected.size());
     double difference = 0.0;
     double norm = 0.0;
     for (std::size_t i = 0; i < actual.size(); ++i) {
         const double error = static_cast<double>(actual[i]) - static_cast<double>(expected[i]);
         difference += error * error;
-        norm += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
+        norm += static_cast<double>(scale[i]) * static_cast<double>(scale[i]);
     }
     return norm == 0.0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+}
+
+/// ‖actual - expected‖ / ‖expected‖; NaN where a NaN is.
+template <class Actual, class Expected>
+double relative_error(const std::vector<Actual>& actual, const std::vector<Expected>& expected) {
+    return relative_error(actual, expected, expected);
 }
 
 /// The text of the sluice::Error that `work` throws.
