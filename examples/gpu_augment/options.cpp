@@ -59,7 +59,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                          "processor, 4 otherwise, and no more than there are cores)");
     app.add_flag(
         "--sweep", options.sweep,
-        "run batches of 8, 16, 32 … up to --batch, one size after another (default of --batch: 256)");
+        "run batches of 8, 16, 32 … up to --batch, one size after another (default of --batch: 256); what "
+        "--json names is written after each");
     examples::add_written_file(
         app, "--contact-sheet", options.contact_sheet,
         "instead of training, write photographs before and after augmentation, as PNG");

@@ -231,6 +231,9 @@ examples::Report run(const Options& options, std::ostream& out) {
             << batch << " images a batch, " << amount.steps << " steps after " << amount.warmup
             << " of warm-up, data: " << options.data << std::endl;
         experiment.run();
+        // What was measured so far is kept if the next, larger size is interrupted.
+        if (options.sweep && !options.json.empty())
+            examples::write_json(report, options.json);
     }
     return report;
 }

@@ -116,6 +116,17 @@ TEST_CASE("gpu_augment runs one batch size after another") {
     CHECK(runs[1].at("identical_to_serial").is_null());
 }
 
+TEST_CASE("gpu_augment keeps the report of a sweep that is interrupted") {
+    // Steps enough that what is written at the end is not there when it is looked for.
+    const nlohmann::json report = program.report_at(
+        "16 images", " --sweep --side 16 --batch 16 --steps 100 --augment device --schedule overlapped");
+    REQUIRE(report.is_object());
+    const std::vector<nlohmann::json> runs = trainings(report, "device");
+    REQUIRE(runs.size() == 1);
+    CHECK(runs[0].at("batch") == 8);
+    CHECK(report.at("runs").size() == 3); // its parts, too
+}
+
 TEST_CASE("gpu_augment learns digits, with augmentation and without") {
     const Outcome outcome = program.run(digits + " --batch 32 --steps 200 --schedule all");
     INFO(outcome.errors);

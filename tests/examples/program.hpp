@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -40,6 +41,27 @@ public:
         if (outcome.code == 0)
             outcome.report = nlohmann::json::parse(text_of(json));
         return outcome;
+    }
+
+    /// Runs the program with `--json` and then `arguments` until its own output has a line that begins with `line`,
+    /// then cuts it off. The report as it was then; null when there was none, or no such line.
+    [[nodiscard]] nlohmann::json report_at(const std::string& line, const std::string& arguments) const {
+        const ScratchFolder scratch;
+        const std::filesystem::path json = scratch.path() / "report.json";
+        std::FILE* output = popen((command_ + " --json " + json.string() + arguments).c_str(), "r");
+        REQUIRE(output != nullptr);
+        nlohmann::json report;
+        char buffer[1024];
+        while (std::fgets(buffer, sizeof buffer, output) != nullptr) {
+            if (std::string(buffer).starts_with(line)) {
+                if (std::filesystem::exists(json))
+                    report = nlohmann::json::parse(text_of(json));
+                break;
+            }
+        }
+        // The program ends at what it would write next.
+        (void)pclose(output);
+        return report;
     }
 
     /// Checks that the program refuses `arguments` with exit code 2 and one line, which says `expected`.
