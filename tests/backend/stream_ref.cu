@@ -1,13 +1,13 @@
 // To and from CCCL's cuda::stream_ref, which a plain C++ compiler may not find: hence compiled by nvcc. Calls
 // no device.
+#include "support/cccl_stream_ref.hpp"
+
+#if SLUICE_TEST_HAS_CCCL_STREAM_REF
+#include <type_traits>
+
 #include <doctest/doctest.h>
 
 #include <sluice/backend/stream.hpp>
-
-#if __has_include(<cuda/stream_ref>)
-#include <cuda/stream_ref>
-
-#include <type_traits>
 
 using namespace sluice;
 

@@ -1,13 +1,11 @@
 // Stages in the forms of stream that CUDA programs use, and streams that are lent as such. Compiled by nvcc,
 // since a plain C++ compiler may not find CCCL.
+#include "support/cccl_stream_ref.hpp"
+
 #include <array>
 #include <vector>
 
 #include "pipeline/chain.hpp"
-
-#if __has_include(<cuda/stream_ref>)
-#include <cuda/stream_ref>
-#endif
 
 using namespace sluice;
 using namespace sluice::test;
@@ -59,7 +57,7 @@ TEST_CASE("Callables: stages that take a cudaStream_t, a StreamRef or a cuda::st
     CHECK(sums_are_right(first_native, last_native, sums, stream));
     CHECK(sums_are_right(first_ref, last_native, sums, stream));
     CHECK(sums_are_right(first_ref, last_generic, sums, stream));
-#if __has_include(<cuda/stream_ref>)
+#if SLUICE_TEST_HAS_CCCL_STREAM_REF
     const auto first_cccl = [](cuda::stream_ref on, Word batch, Cells& out) {
         set_words<<<1, words, 0, on.get()>>>(out.data(), batch);
     };
@@ -72,7 +70,7 @@ TEST_CASE("Lent streams: CUDA's default streams, and one that belongs to CCCL") 
     const Inputs<Cuda> inputs(batches, words);
     const CudaStream own;
     std::vector<CudaStreamRef> lent{cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread};
-#if __has_include(<cuda/stream_ref>)
+#if SLUICE_TEST_HAS_CCCL_STREAM_REF
     lent.push_back(cuda::stream_ref(own.native()));
 #endif
     for (const CudaStreamRef mine : lent) {
