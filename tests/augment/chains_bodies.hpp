@@ -51,6 +51,7 @@ RUN_CHAIN(SmoothChain, Byte, float);
 RUN_CHAIN(TurnedCropChain, Byte, nn::Half);
 RUN_CHAIN(augment::PublishedChain, Byte, float);
 RUN_CHAIN(augment::PublishedChain, float, float);
+RUN_CHAIN(gpu_augment::PlainDigitChain, Byte, float);
 RUN_CHAIN(ScaleChain, Byte, Byte);
 RUN_CHAIN(ScaleChain, Byte, nn::Half);
 RUN_CHAIN(ScaleChain, Byte, float);
