@@ -5,7 +5,12 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
 #include <cub/device/device_segmented_sort.cuh>
+#if __has_include(<cub/device/device_transform.cuh>) // not in CUDA 12.4, for one
 #include <cub/device/device_transform.cuh>
+#define SLUICE_BENCH_CUB_TRANSFORMS 1
+#else
+#define SLUICE_BENCH_CUB_TRANSFORMS 0
+#endif
 #include <thrust/iterator/transform_iterator.h>
 
 #include <memory>
@@ -153,6 +158,7 @@ struct Add {
 void add_functions(const Case& on) {
     const auto apply = [](Rows& rows) { ragged::apply(rows.stream, Scale{}, rows.of_values, rows.batch); };
     const auto moved = [](Rows& rows) { return 2 * rows.values() * sizeof(float); };
+#if SLUICE_BENCH_CUB_TRANSFORMS
     add_beside_cub(on, "apply", apply, [](void* temporary, std::size_t& bytes, Rows& rows) {
         if (temporary == nullptr) {
             bytes = 1; // it needs none
@@ -162,6 +168,7 @@ void add_functions(const Case& on) {
                                                static_cast<std::int64_t>(rows.values()), Scale{},
                                                rows.stream.native());
     });
+#endif
     add_beside_copy(on, "apply", apply, moved);
     add_beside_copy(
         on, "apply_by_row",

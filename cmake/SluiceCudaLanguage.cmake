@@ -34,13 +34,24 @@ else()
         RESULT_VARIABLE sluice_nvcc_result)
     if(NOT sluice_nvcc_result EQUAL 0 OR NOT sluice_nvcc_text MATCHES "release ([0-9]+\\.[0-9]+)")
         set(sluice_problem "${sluice_nvcc} does not run")
-    elseif(CMAKE_MATCH_1 VERSION_LESS 12.0)
-        set(sluice_problem "${sluice_nvcc} is version ${CMAKE_MATCH_1}, older than 12.0, the first with C++20")
+    elseif(CMAKE_MATCH_1 VERSION_LESS 12.4)
+        set(sluice_problem
+            "${sluice_nvcc} is version ${CMAKE_MATCH_1}, older than 12.4, the oldest that sluice is tested with")
     endif()
 endif()
 
 if(NOT sluice_problem)
     include(SluiceCudaArchitectures)
+    foreach(sluice_arch IN LISTS CMAKE_CUDA_ARCHITECTURES)
+        # The headers take any; the examples' matrix products, which tests and benchmarks use too, do not.
+        if(sluice_arch MATCHES "^all" OR (sluice_arch MATCHES "^[0-9]+" AND CMAKE_MATCH_0 LESS 80))
+            string(CONCAT sluice_problem "sluice's own programs need GPUs of compute capability 8.0 or later, and "
+                          "CMAKE_CUDA_ARCHITECTURES has ${sluice_arch}")
+        endif()
+    endforeach()
+endif()
+
+if(NOT sluice_problem)
     if(NOT DEFINED CMAKE_CUDA_COMPILER)
         # check_language tries a whole project, so an nvcc that cannot use the host compiler is found here.
         set(ENV{CUDACXX} "${sluice_nvcc}")
