@@ -52,6 +52,25 @@ TEST_CASE("NaN and infinities are not hidden") {
     }
 }
 
+TEST_CASE("a stream is taken in whatever form it is at hand") {
+    const BasicStream<B> stream;
+    Operand<float> in(stream);
+    in.load(stream, {{1.0f, 2.0f}, {}, {4.0f}});
+    const std::vector<float> sums{3.0f, 0.0f, 4.0f};
+    const auto check = [&](const auto& form) {
+        Result<float> result(stream, room.rows);
+        ragged::sum(form, result.memory, in.batch);
+        const auto read = result.read(stream);
+        CHECK(std::vector<float>(read.begin(), read.begin() + 3) == sums);
+    };
+    check(stream);
+    check(stream.ref());
+    check(stream.native());
+#if defined(SLUICE_TEST_HAS_CCCL_STREAM_REF) && SLUICE_TEST_HAS_CCCL_STREAM_REF
+    check(cuda::stream_ref{stream.native()});
+#endif
+}
+
 namespace {
 
 // Sums and maxima of rows whose values, and nothing beyond them, are `T`s from any place in memory on.

@@ -6,26 +6,9 @@
 #include <sluice/ragged/detail/row_tiles.cuh>
 #include <sluice/ragged/elementwise.hpp>
 
-namespace sluice::ragged {
-
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows);
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
-          detail::RaggedValues<Cuda> Other>
-void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Other& other);
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
-          detail::DeviceMemory<Cuda> Dense>
-void apply_by_row(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Dense& dense);
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
-          detail::DeviceMemory<Cuda> Padded>
-void apply_padded(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
-                  std::int64_t width, DeviceSpan<std::int64_t, Cuda> refused = {});
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void generate(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows);
-
 // ---------------------------------------------------------------------------------------------------------------
 
-namespace detail {
+namespace sluice::ragged::detail {
 
 inline constexpr int values_of_thread = 4; ///< loads under way at once
 
@@ -142,31 +125,4 @@ void fill_rows(CudaStreamRef stream, const F& f, U* out, RaggedView<const T> row
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-} // namespace detail
-
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows) {
-    detail::apply_into(stream, f, out, detail::input_view(rows));
-}
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
-          detail::RaggedValues<Cuda> Other>
-void apply(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Other& other) {
-    detail::apply_into(stream, f, out, detail::input_view(rows), other);
-}
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
-          detail::DeviceMemory<Cuda> Dense>
-void apply_by_row(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Dense& dense) {
-    detail::apply_by_row_into(stream, f, out, detail::input_view(rows), dense);
-}
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows,
-          detail::DeviceMemory<Cuda> Padded>
-void apply_padded(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
-                  std::int64_t width, DeviceSpan<std::int64_t, Cuda> refused) {
-    detail::apply_padded_into(stream, f, out, detail::input_view(rows), padded, width, refused);
-}
-template <class F, detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void generate(CudaStreamRef stream, const F& f, Out&& out, const Rows& rows) {
-    detail::generate_into(stream, f, out, detail::input_view(rows));
-}
-
-} // namespace sluice::ragged
+} // namespace sluice::ragged::detail

@@ -6,7 +6,7 @@
 /// memory with as much room as `rows`, or values over the same rows; it may be an input itself. Nothing waits, nothing
 /// is allocated, and all can be captured.
 ///
-/// These functions enqueue on Host streams; those of elementwise.cuh on CUDA streams.
+/// For Host streams; CUDA streams need elementwise.cuh.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 namespace sluice::ragged {
 
 /// `out[i] = f(rows[i])` for each value.
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void apply(HostStreamRef stream, const F& f, Out&& out, const Rows& rows);
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void apply(const S& stream, const F& f, Out&& out, const Rows& rows);
 
 /// `out[i] = f(rows[i], other[i])`. `other` has rows of the same lengths, which is not looked at: a view or a batch
 /// (both, if they are batches of their own), or device memory. Throws `Error` when it has less room than `rows`.
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows,
-          detail::RaggedValues<Host> Other>
-void apply(HostStreamRef stream, const F& f, Out&& out, const Rows& rows, const Other& other);
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
+          detail::RaggedValues<BackendOf<S>> Other>
+void apply(const S& stream, const F& f, Out&& out, const Rows& rows, const Other& other);
 
 /// `out[i] = f(rows[i], dense[r])` for each value of row r. `dense` is device memory with one element for each row
 /// that `rows` has room for, or else `Error` is thrown.
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows,
-          detail::DeviceMemory<Host> Dense>
-void apply_by_row(HostStreamRef stream, const F& f, Out&& out, const Rows& rows, const Dense& dense);
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
+          detail::DeviceMemory<BackendOf<S>> Dense>
+void apply_by_row(const S& stream, const F& f, Out&& out, const Rows& rows, const Dense& dense);
 
 /// `out[i] = f(rows[i], padded[r * width + p])` for each value at position p of row r. `padded` is device memory of
 /// [rows, `width`], with as many rows as `rows` has room for, or else `Error` is thrown, as for a width below 0.
@@ -37,15 +37,15 @@ void apply_by_row(HostStreamRef stream, const F& f, Out&& out, const Rows& rows,
 /// Where a row is longer than `width`, nothing at all is written to `out`; the first element of `refused`, if it has
 /// one, becomes the length of the longest row then, and 0 otherwise: also where `rows` are themselves a result that did
 /// not fit, and so have no values.
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows,
-          detail::DeviceMemory<Host> Padded>
-void apply_padded(HostStreamRef stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
-                  std::int64_t width, DeviceSpan<std::int64_t, Host> refused = {});
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
+          detail::DeviceMemory<BackendOf<S>> Padded>
+void apply_padded(const S& stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
+                  std::int64_t width, DeviceSpan<std::int64_t, BackendOf<S>> refused = {});
 
 /// `out[i] = f(r, p, i)` for each value i, at position p of row r: for functions that look up what they need. `f` must
 /// not read what it is called for elsewhere to write.
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void generate(HostStreamRef stream, const F& f, Out&& out, const Rows& rows);
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void generate(const S& stream, const F& f, Out&& out, const Rows& rows);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -111,6 +111,14 @@ auto* values_of_result(const char* operation, Out& out, RaggedView<const T> rows
     return elements_for_values(operation, "the result", out, rows);
 }
 
+template <Backend B>
+void fill_values(BasicStreamRef<B>, ...) {
+    require_kernels<B>();
+}
+template <Backend B>
+void fill_rows(BasicStreamRef<B>, ...) {
+    require_kernels<B>();
+}
 /// Enqueues `out[i] = f(i)`, `out[i] = f(row, position, i)`. elementwise.cuh has their twins.
 template <class F, class U, class T>
 void fill_values(HostStreamRef stream, const F& f, U* out, RaggedView<const T> rows) {
@@ -181,29 +189,30 @@ void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows
 
 } // namespace detail
 
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void apply(HostStreamRef stream, const F& f, Out&& out, const Rows& rows) {
-    detail::apply_into(stream, f, out, detail::input_view(rows));
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void apply(const S& stream, const F& f, Out&& out, const Rows& rows) {
+    detail::apply_into(detail::ref_of(stream), f, out, detail::input_view(rows));
 }
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows,
-          detail::RaggedValues<Host> Other>
-void apply(HostStreamRef stream, const F& f, Out&& out, const Rows& rows, const Other& other) {
-    detail::apply_into(stream, f, out, detail::input_view(rows), other);
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
+          detail::RaggedValues<BackendOf<S>> Other>
+void apply(const S& stream, const F& f, Out&& out, const Rows& rows, const Other& other) {
+    detail::apply_into(detail::ref_of(stream), f, out, detail::input_view(rows), other);
 }
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows,
-          detail::DeviceMemory<Host> Dense>
-void apply_by_row(HostStreamRef stream, const F& f, Out&& out, const Rows& rows, const Dense& dense) {
-    detail::apply_by_row_into(stream, f, out, detail::input_view(rows), dense);
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
+          detail::DeviceMemory<BackendOf<S>> Dense>
+void apply_by_row(const S& stream, const F& f, Out&& out, const Rows& rows, const Dense& dense) {
+    detail::apply_by_row_into(detail::ref_of(stream), f, out, detail::input_view(rows), dense);
 }
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows,
-          detail::DeviceMemory<Host> Padded>
-void apply_padded(HostStreamRef stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
-                  std::int64_t width, DeviceSpan<std::int64_t, Host> refused) {
-    detail::apply_padded_into(stream, f, out, detail::input_view(rows), padded, width, refused);
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
+          detail::DeviceMemory<BackendOf<S>> Padded>
+void apply_padded(const S& stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
+                  std::int64_t width, DeviceSpan<std::int64_t, BackendOf<S>> refused) {
+    detail::apply_padded_into(detail::ref_of(stream), f, out, detail::input_view(rows), padded, width,
+                              refused);
 }
-template <class F, detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void generate(HostStreamRef stream, const F& f, Out&& out, const Rows& rows) {
-    detail::generate_into(stream, f, out, detail::input_view(rows));
+template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void generate(const S& stream, const F& f, Out&& out, const Rows& rows) {
+    detail::generate_into(detail::ref_of(stream), f, out, detail::input_view(rows));
 }
 
 } // namespace sluice::ragged

@@ -16,40 +16,40 @@ inline constexpr std::size_t most_parts = 4;
 
 /// The rows of all parts, those of the first part first. Throws `Error` for no part, or more than
 /// `most_parts`.
-template <reshaping::AnyStream S, class T>
-void concatenate_rows(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
-                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+                      RaggedWorkspace<BackendOf<S>>& workspace);
 
 /// Row r is row r of all parts, one behind the other. As many rows as the part with the most has; in the
 /// others, rows that are not there count as empty. Throws `Error` likewise.
-template <reshaping::AnyStream S, class T>
-void concatenate_within(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
-                        RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+                        RaggedWorkspace<BackendOf<S>>& workspace);
 
 /// Row n * r + k is row r of part k, of n parts: what belongs together comes to lie together. As many rows as
 /// n times those of the part with the most; in the others, rows that are not there count as empty. Throws
 /// `Error` likewise.
-template <reshaping::AnyStream S, class T>
-void stack(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
-           RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+           RaggedWorkspace<BackendOf<S>>& workspace);
 
 /// The same for parts that are listed in place: `concatenate_rows(stream, out, {a.view(), b.view()},
 /// workspace)`.
-template <reshaping::AnyStream S, class T>
-void concatenate_rows(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
-                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
-template <reshaping::AnyStream S, class T>
-void concatenate_within(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+                      RaggedWorkspace<BackendOf<S>>& workspace);
+template <AnyStream S, class T>
+void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
-                        RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
-template <reshaping::AnyStream S, class T>
-void stack(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+                        RaggedWorkspace<BackendOf<S>>& workspace);
+template <AnyStream S, class T>
+void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
-           RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+           RaggedWorkspace<BackendOf<S>>& workspace);
 
 } // namespace sluice::ragged
 

@@ -15,11 +15,9 @@ enum class LengthOrder { shortest_first, longest_first };
 
 /// The numbers of the rows in the order of their lengths, rows of one length in their own: what `reorder`
 /// takes. `order` has at least `in.row_capacity()` elements; after those of the rows, -1 up to there.
-template <reshaping::AnyStream S, class V>
-void order_by_length(const S& stream,
-                     std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> order,
-                     RaggedView<V> in, LengthOrder direction,
-                     RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+template <AnyStream S, class V>
+void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
+                     RaggedView<V> in, LengthOrder direction, RaggedWorkspace<BackendOf<S>>& workspace);
 
 /// Bounds that `bucket_by_length` takes.
 inline constexpr std::size_t most_bucket_bounds = 12;
@@ -31,12 +29,10 @@ inline constexpr std::size_t most_bucket_bounds = 12;
 /// `order` as for `order_by_length`. Bucket b begins at `order[starts[b]]` and ends before `order[starts[b +
 /// 1]]`; `starts` has `bounds.size()` + 2 elements. Throws `Error` for more than `most_bucket_bounds` bounds,
 /// or some that do not increase.
-template <reshaping::AnyStream S, class V>
-void bucket_by_length(const S& stream,
-                      std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> order,
-                      std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> starts,
-                      RaggedView<V> in, std::span<const std::int64_t> bounds,
-                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace);
+template <AnyStream S, class V>
+void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
+                      std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> starts, RaggedView<V> in,
+                      std::span<const std::int64_t> bounds, RaggedWorkspace<BackendOf<S>>& workspace);
 
 } // namespace sluice::ragged
 

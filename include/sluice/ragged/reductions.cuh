@@ -5,24 +5,9 @@
 #include <sluice/ragged/detail/long_rows.cuh>
 #include <sluice/ragged/reductions.hpp>
 
-namespace sluice::ragged {
-
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void mean(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void max(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void min(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void argmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-
 // ---------------------------------------------------------------------------------------------------------------
 
-namespace detail {
+namespace sluice::ragged::detail {
 
 /// Rows of more values than this are a whole block's.
 inline constexpr int longest_of_warp = 1024;
@@ -246,35 +231,4 @@ void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, R
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-} // namespace detail
-
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::reduce_into_sums<detail::SumOf>(stream, "sum", out, detail::input_view(rows), workspace);
-}
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void mean(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::reduce_into_sums<detail::MeanOf>(stream, "mean", out, detail::input_view(rows), workspace);
-}
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void max(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
-        stream, "max", out, detail::input_view(rows), workspace);
-}
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void min(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
-        stream, "min", out, detail::input_view(rows), workspace);
-}
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void argmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(stream, "argmax", out,
-                                                                    detail::input_view(rows), workspace);
-}
-template <detail::DeviceMemory<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void logsumexp(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(stream, "logsumexp", out,
-                                                                       detail::input_view(rows), workspace);
-}
-
-} // namespace sluice::ragged
+} // namespace sluice::ragged::detail

@@ -6,11 +6,11 @@
 /// beyond the rows stay as they are. Nothing waits, nothing is allocated, and how many rows there are is read where
 /// the work runs, so that a captured graph serves any batch that fits.
 ///
-/// These functions enqueue on Host streams; those of reductions.cuh on CUDA streams. There, a row of more
-/// than 1,024 values is one block's, unless a `workspace` is given, with room for as much as `rows`: then rows of
-/// more than 16,384 values are shared among all blocks, for two further launches. One that is too small is an
-/// `Error`, on Host streams as well. The order in which a row is added up depends on its length alone (and on
-/// whether there is a workspace): the same row gives the same bits in every batch and run.
+/// For Host streams; CUDA streams need reductions.cuh. There, a row of more than 1,024 values is one block's, unless a
+/// `workspace` is given, with room for as much as `rows`: then rows of more than 16,384 values are shared among all
+/// blocks, for two further launches. One that is too small is an `Error`, on Host streams as well. The order in which a
+/// row is added up depends on its length alone (and on whether there is a workspace): the same row gives the same bits
+/// in every batch and run.
 #pragma once
 
 #include <cstdint>
@@ -24,30 +24,31 @@
 namespace sluice::ragged {
 
 /// `out[r]` = the sum of row r, added up in the type of `out`'s elements; 0 for an empty row.
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void sum(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// The mean, added up and divided in the type of `out`'s elements, float or double; NaN for an empty row.
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void mean(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void mean(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// The greatest value; NaN if there is one in the row. For an empty row -infinity, or of integers the lowest.
 /// `out`'s elements are of the values' type.
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void max(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void max(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// The least value; NaN if there is one in the row. For an empty row +infinity, or of integers the greatest.
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void min(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void min(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// The position in its row, from 0 on, of the greatest value, or of the first NaN; of equal ones the first. -1 for an
 /// empty row. `out`'s elements are `std::int64_t`.
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void argmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void argmax(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// log(Σ exp(value)), without overflow; -infinity for an empty row. Values and `out` are both float or both double.
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void logsumexp(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void logsumexp(const S& stream, Out&& out, const Rows& rows,
+               RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -63,6 +64,10 @@ constexpr void require_element() {
                   "sluice::ragged: the elements of `out` are of another type than this operation's results");
 }
 
+template <Backend B>
+void reduce_rows(BasicStreamRef<B>, ...) {
+    require_kernels<B>();
+}
 /// Enqueues `op` for each row: the one place where a reduction meets the backend. reductions.cuh has its twin.
 template <class Op, class T>
 void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows,
@@ -93,33 +98,35 @@ void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> 
 
 } // namespace detail
 
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void sum(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
-    detail::reduce_into_sums<detail::SumOf>(stream, "sum", out, detail::input_view(rows), workspace);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+    detail::reduce_into_sums<detail::SumOf>(detail::ref_of(stream), "sum", out, detail::input_view(rows),
+                                            workspace);
 }
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void mean(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
-    detail::reduce_into_sums<detail::MeanOf>(stream, "mean", out, detail::input_view(rows), workspace);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void mean(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+    detail::reduce_into_sums<detail::MeanOf>(detail::ref_of(stream), "mean", out, detail::input_view(rows),
+                                             workspace);
 }
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void max(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void max(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
-        stream, "max", out, detail::input_view(rows), workspace);
+        detail::ref_of(stream), "max", out, detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void min(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void min(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
-        stream, "min", out, detail::input_view(rows), workspace);
+        detail::ref_of(stream), "min", out, detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void argmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
-    detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(stream, "argmax", out,
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void argmax(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+    detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(detail::ref_of(stream), "argmax", out,
                                                                     detail::input_view(rows), workspace);
 }
-template <detail::DeviceMemory<Host> Out, detail::RowsOn<Host> Rows>
-void logsumexp(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
-    detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(stream, "logsumexp", out,
-                                                                       detail::input_view(rows), workspace);
+template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void logsumexp(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+    detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(
+        detail::ref_of(stream), "logsumexp", out, detail::input_view(rows), workspace);
 }
 
 } // namespace sluice::ragged

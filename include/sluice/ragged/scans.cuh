@@ -5,17 +5,9 @@
 #include <sluice/ragged/reductions.cuh>
 #include <sluice/ragged/scans.hpp>
 
-namespace sluice::ragged {
-
-template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void softmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace = nullptr);
-template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows,
-                   RaggedWorkspace<Cuda>* workspace = nullptr);
-
 // ---------------------------------------------------------------------------------------------------------------
 
-namespace detail {
+namespace sluice::ragged::detail {
 
 /// What the threads of a block share beside a tile.
 template <class Stored>
@@ -276,15 +268,4 @@ void transform_rows(CudaStreamRef stream, const Op& op, typename Op::Stored* out
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-} // namespace detail
-
-template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void softmax(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::softmax_into(stream, out, detail::input_view(rows), workspace);
-}
-template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void exclusive_sum(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>* workspace) {
-    detail::exclusive_sum_into(stream, out, detail::input_view(rows), workspace);
-}
-
-} // namespace sluice::ragged
+} // namespace sluice::ragged::detail

@@ -6,8 +6,8 @@
 /// rows (`RaggedView::over`, `RaggedColumn::view_over`), else `Error` is thrown. It may be `rows` itself where the
 /// types agree. Nothing waits, nothing is allocated, and both can be captured.
 ///
-/// These functions enqueue on Host streams; those of scans.cuh on CUDA streams. There a `workspace` lets all blocks share
-/// long rows, and the same row gives the same bits in every batch and run; both as in reductions.hpp.
+/// For Host streams; CUDA streams need scans.cuh. There a `workspace` lets all blocks share long rows, and the same row
+/// gives the same bits in every batch and run; both as in reductions.hpp.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ namespace sluice::ragged {
 
 /// `out` = exp(value - m) / Σ exp(value - m) in each row, with m the row's greatest value. A row that holds a NaN or
 /// +infinity, or nothing but -infinity, becomes NaN in part or whole. Values and `out` are both float or both double.
-template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void softmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void softmax(const S& stream, Out&& out, const Rows& rows,
+             RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// `out` = the sum of the values before this one in its row, 0 for the first, in the type of `out`'s elements.
-template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows,
-                   RaggedWorkspace<Host>* workspace = nullptr);
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void exclusive_sum(const S& stream, Out&& out, const Rows& rows,
+                   RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -71,6 +72,11 @@ struct PartsOf<ExclusiveSumOf<T, U>> {
 template <class Op>
 using PartValue = typename PartsOf<Op>::Reduction::Accumulator;
 
+template <Backend B>
+void transform_rows(BasicStreamRef<B>, ...) {
+    require_kernels<B>();
+}
+/// Enqueues `op` for each row. scans.cuh has its twin.
 template <class Op, class T>
 void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out, RaggedView<const T> rows,
                     RaggedWorkspace<Host>* workspace) {
@@ -96,13 +102,13 @@ void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows, Works
 
 } // namespace detail
 
-template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void softmax(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
-    detail::softmax_into(stream, out, detail::input_view(rows), workspace);
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void softmax(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+    detail::softmax_into(detail::ref_of(stream), out, detail::input_view(rows), workspace);
 }
-template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void exclusive_sum(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>* workspace) {
-    detail::exclusive_sum_into(stream, out, detail::input_view(rows), workspace);
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void exclusive_sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+    detail::exclusive_sum_into(detail::ref_of(stream), out, detail::input_view(rows), workspace);
 }
 
 } // namespace sluice::ragged

@@ -12,18 +12,9 @@
 #include <sluice/ragged/detail/sort_tiles.cuh>
 #include <sluice/ragged/sort.hpp>
 
-namespace sluice::ragged {
-
-template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void sort(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>& workspace,
-          Order order = Order::ascending);
-template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RowsOn<Cuda> Rows>
-void sort_with_positions(CudaStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
-                         RaggedWorkspace<Cuda>& workspace, Order order = Order::ascending);
-
 // ---------------------------------------------------------------------------------------------------------------
 
-namespace detail {
+namespace sluice::ragged::detail {
 
 template <bool Positions, class T>
 void launch_sort(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorkspace<Cuda>& workspace) {
@@ -61,17 +52,4 @@ void sort_rows(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorkspa
     }
 }
 
-} // namespace detail
-
-template <detail::RaggedValues<Cuda> Out, detail::RowsOn<Cuda> Rows>
-void sort(CudaStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Cuda>& workspace, Order order) {
-    detail::sort_into(stream, out, nullptr, detail::input_view(rows), workspace, order);
-}
-template <detail::RaggedValues<Cuda> Out, detail::RaggedValues<Cuda> Positions, detail::RowsOn<Cuda> Rows>
-void sort_with_positions(CudaStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
-                         RaggedWorkspace<Cuda>& workspace, Order order) {
-    const auto view = detail::input_view(rows);
-    detail::sort_into(stream, out, detail::positions_for(positions, view), view, workspace, order);
-}
-
-} // namespace sluice::ragged
+} // namespace sluice::ragged::detail

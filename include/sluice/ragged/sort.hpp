@@ -6,7 +6,7 @@
 /// `workspace` has room for as much as `rows`; it serves one operation at a time. Nothing waits, nothing is allocated,
 /// and both operations can be captured.
 ///
-/// These functions enqueue on Host streams; those of sort.cuh on CUDA streams.
+/// For Host streams; CUDA streams need sort.cuh.
 #pragma once
 
 #include <algorithm>
@@ -24,15 +24,16 @@ enum class Order { ascending, descending };
 
 /// `out` = the values of each row in order. Throws `Error` when `out` or the workspace is too small, or `out` is
 /// `rows` itself.
-template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void sort(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>& workspace,
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void sort(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>& workspace,
           Order order = Order::ascending);
 
 /// The same, and where each value was in its row, from 0 on, into `positions`, which is like `out` but of
 /// `std::int64_t`.
-template <detail::RaggedValues<Host> Out, detail::RaggedValues<Host> Positions, detail::RowsOn<Host> Rows>
-void sort_with_positions(HostStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
-                         RaggedWorkspace<Host>& workspace, Order order = Order::ascending);
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RaggedValues<BackendOf<S>> Positions,
+          detail::RowsOn<BackendOf<S>> Rows>
+void sort_with_positions(const S& stream, Out&& out, Positions&& positions, const Rows& rows,
+                         RaggedWorkspace<BackendOf<S>>& workspace, Order order = Order::ascending);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -104,6 +105,10 @@ struct SortArguments {
     SortKey<T> key;
 };
 
+template <Backend B, class... Arguments>
+void sort_rows(BasicStreamRef<B>, const Arguments&...) {
+    require_kernels<B>();
+}
 /// Enqueues a sort. sort.cuh has its twin.
 template <class T>
 void sort_rows(HostStreamRef stream, const SortArguments<T>& sort, RaggedWorkspace<Host>& workspace) {
@@ -151,15 +156,18 @@ std::int64_t* positions_for(Positions& positions, RaggedView<const T> rows) {
 
 } // namespace detail
 
-template <detail::RaggedValues<Host> Out, detail::RowsOn<Host> Rows>
-void sort(HostStreamRef stream, Out&& out, const Rows& rows, RaggedWorkspace<Host>& workspace, Order order) {
-    detail::sort_into(stream, out, nullptr, detail::input_view(rows), workspace, order);
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+void sort(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>& workspace,
+          Order order) {
+    detail::sort_into(detail::ref_of(stream), out, nullptr, detail::input_view(rows), workspace, order);
 }
-template <detail::RaggedValues<Host> Out, detail::RaggedValues<Host> Positions, detail::RowsOn<Host> Rows>
-void sort_with_positions(HostStreamRef stream, Out&& out, Positions&& positions, const Rows& rows,
-                         RaggedWorkspace<Host>& workspace, Order order) {
+template <AnyStream S, detail::RaggedValues<BackendOf<S>> Out, detail::RaggedValues<BackendOf<S>> Positions,
+          detail::RowsOn<BackendOf<S>> Rows>
+void sort_with_positions(const S& stream, Out&& out, Positions&& positions, const Rows& rows,
+                         RaggedWorkspace<BackendOf<S>>& workspace, Order order) {
     const auto view = detail::input_view(rows);
-    detail::sort_into(stream, out, detail::positions_for(positions, view), view, workspace, order);
+    detail::sort_into(detail::ref_of(stream), out, detail::positions_for(positions, view), view, workspace,
+                      order);
 }
 
 } // namespace sluice::ragged

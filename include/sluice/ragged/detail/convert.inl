@@ -130,31 +130,31 @@ inline void require_rows(const char* what, std::int64_t given, std::int64_t room
 
 } // namespace reshaping
 
-template <reshaping::AnyStream S, class V>
-void row_ids(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> out,
+template <AnyStream S, class V>
+void row_ids(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> out,
              RaggedView<V> in) {
-    using B = reshaping::BackendOf<S>;
+    using B = BackendOf<S>;
     reshaping::require_elements("row_ids: the result", out.size(), in.value_capacity());
     if (in.value_capacity() == 0)
         return;
     reshaping::Engine<B>::for_each_value(stream, reshaping::numbered(in), reshaping::StoreRow{out.data()});
 }
 
-template <reshaping::AnyStream S, class V>
-void lengths(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> out,
+template <AnyStream S, class V>
+void lengths(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> out,
              RaggedView<V> in) {
-    using B = reshaping::BackendOf<S>;
+    using B = BackendOf<S>;
     reshaping::require_elements("lengths: the result", out.size(), in.row_capacity());
     reshaping::Engine<B>::for_each(stream, in.row_capacity(),
                                    reshaping::StoreLength{out.data(), in.offsets(), in.counts_pointer()});
 }
 
-template <reshaping::AnyStream S, class V>
+template <AnyStream S, class V>
 void to_padded(const S& stream,
-               std::type_identity_t<DeviceSpan<std::remove_const_t<V>, reshaping::BackendOf<S>>> out,
+               std::type_identity_t<DeviceSpan<std::remove_const_t<V>, BackendOf<S>>> out,
                RaggedView<V> in, std::int64_t width, const std::type_identity_t<std::remove_const_t<V>>& fill,
-               std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> refused) {
-    using B = reshaping::BackendOf<S>;
+               std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> refused) {
+    using B = BackendOf<S>;
     reshaping::require_width("to_padded", width);
     reshaping::require_table("to_padded: the result", out.size(), in.row_capacity(), width);
     const auto size = static_cast<std::int64_t>(out.size());
@@ -164,11 +164,11 @@ void to_padded(const S& stream,
                                    reshaping::Pad<V>{in, out.data(), size, width, fill, refused.data()});
 }
 
-template <reshaping::AnyStream S, class V>
-void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, reshaping::BackendOf<S>>> out,
+template <AnyStream S, class V>
+void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, BackendOf<S>>> out,
              RaggedView<V> in, std::int64_t width,
-             std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> refused) {
-    using B = reshaping::BackendOf<S>;
+             std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> refused) {
+    using B = BackendOf<S>;
     reshaping::require_width("to_mask", width);
     reshaping::require_table("to_mask: the result", out.size(), in.row_capacity(), width);
     const auto size = static_cast<std::int64_t>(out.size());
@@ -177,13 +177,13 @@ void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, resh
                                    reshaping::Mark<V>{in, out.data(), size, width, refused.data()});
 }
 
-template <reshaping::AnyStream S, class T>
-void from_padded(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
-                 std::type_identity_t<DeviceSpan<const T, reshaping::BackendOf<S>>> padded,
+template <AnyStream S, class T>
+void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
+                 std::type_identity_t<DeviceSpan<const T, BackendOf<S>>> padded,
                  std::int64_t width,
-                 std::type_identity_t<DeviceSpan<const std::int64_t, reshaping::BackendOf<S>>> lengths,
-                 RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    using B = reshaping::BackendOf<S>;
+                 std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> lengths,
+                 RaggedWorkspace<BackendOf<S>>& workspace) {
+    using B = BackendOf<S>;
     reshaping::require_width("from_padded", width);
     const auto rows = static_cast<std::int64_t>(lengths.size());
     reshaping::require_table("from_padded: the padded rows", padded.size(), rows, width);
@@ -193,13 +193,13 @@ void from_padded(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
                                reshaping::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
 }
 
-template <reshaping::AnyStream S, class T>
-void from_padded_mask(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
-                      std::type_identity_t<DeviceSpan<const T, reshaping::BackendOf<S>>> padded,
+template <AnyStream S, class T>
+void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
+                      std::type_identity_t<DeviceSpan<const T, BackendOf<S>>> padded,
                       std::int64_t width,
-                      std::type_identity_t<DeviceSpan<const std::uint8_t, reshaping::BackendOf<S>>> mask,
-                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    using B = reshaping::BackendOf<S>;
+                      std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> mask,
+                      RaggedWorkspace<BackendOf<S>>& workspace) {
+    using B = BackendOf<S>;
     reshaping::require_width("from_padded_mask", width);
     const auto size = static_cast<std::int64_t>(padded.size());
     if (size % width != 0) {

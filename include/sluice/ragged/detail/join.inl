@@ -122,46 +122,46 @@ void join(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
 
 } // namespace reshaping
 
-template <reshaping::AnyStream S, class T>
-void concatenate_rows(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
-                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsInTurn<T>>(BasicStreamRef<reshaping::BackendOf<S>>(stream),
+                      RaggedWorkspace<BackendOf<S>>& workspace) {
+    reshaping::join<reshaping::RowsInTurn<T>>(BasicStreamRef<BackendOf<S>>(stream),
                                               "concatenate_rows", out, parts, workspace);
 }
-template <reshaping::AnyStream S, class T>
-void concatenate_within(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
-                        RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsJoined<T>>(BasicStreamRef<reshaping::BackendOf<S>>(stream),
+                        RaggedWorkspace<BackendOf<S>>& workspace) {
+    reshaping::join<reshaping::RowsJoined<T>>(BasicStreamRef<BackendOf<S>>(stream),
                                               "concatenate_within", out, parts, workspace);
 }
-template <reshaping::AnyStream S, class T>
-void stack(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
-           RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsInterleaved<T>>(BasicStreamRef<reshaping::BackendOf<S>>(stream), "stack",
+           RaggedWorkspace<BackendOf<S>>& workspace) {
+    reshaping::join<reshaping::RowsInterleaved<T>>(BasicStreamRef<BackendOf<S>>(stream), "stack",
                                                    out, parts, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void concatenate_rows(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
-                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+                      RaggedWorkspace<BackendOf<S>>& workspace) {
     concatenate_rows(stream, out, std::span<const RaggedView<const T>>(parts.begin(), parts.size()),
                      workspace);
 }
-template <reshaping::AnyStream S, class T>
-void concatenate_within(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
-                        RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+                        RaggedWorkspace<BackendOf<S>>& workspace) {
     concatenate_within(stream, out, std::span<const RaggedView<const T>>(parts.begin(), parts.size()),
                        workspace);
 }
-template <reshaping::AnyStream S, class T>
-void stack(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out,
+template <AnyStream S, class T>
+void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
-           RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+           RaggedWorkspace<BackendOf<S>>& workspace) {
     stack(stream, out, std::span<const RaggedView<const T>>(parts.begin(), parts.size()), workspace);
 }
 

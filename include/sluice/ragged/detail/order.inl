@@ -41,12 +41,12 @@ struct BucketKeys {
 
 } // namespace reshaping
 
-template <reshaping::AnyStream S, class V>
+template <AnyStream S, class V>
 void order_by_length(const S& stream,
-                     std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> order,
+                     std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
                      RaggedView<V> in, LengthOrder direction,
-                     RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    using B = reshaping::BackendOf<S>;
+                     RaggedWorkspace<BackendOf<S>>& workspace) {
+    using B = BackendOf<S>;
     reshaping::require_elements("order_by_length: the order", order.size(), in.row_capacity());
     RaggedScratch<B> scratch = workspace.scratch();
     const reshaping::LengthKeys keys{in.offsets(), in.counts_pointer(), in.value_capacity(),
@@ -54,13 +54,13 @@ void order_by_length(const S& stream,
     reshaping::Engine<B>::sort_rows(stream, order.data(), in.row_capacity(), keys, nullptr, scratch);
 }
 
-template <reshaping::AnyStream S, class V>
+template <AnyStream S, class V>
 void bucket_by_length(const S& stream,
-                      std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> order,
-                      std::type_identity_t<DeviceSpan<std::int64_t, reshaping::BackendOf<S>>> starts,
+                      std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
+                      std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> starts,
                       RaggedView<V> in, std::span<const std::int64_t> bounds,
-                      RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    using B = reshaping::BackendOf<S>;
+                      RaggedWorkspace<BackendOf<S>>& workspace) {
+    using B = BackendOf<S>;
     reshaping::require_elements("bucket_by_length: the order", order.size(), in.row_capacity());
     if (bounds.size() > most_bucket_bounds) {
         throw Error("ragged::bucket_by_length: " + std::to_string(bounds.size()) +

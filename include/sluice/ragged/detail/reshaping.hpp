@@ -24,43 +24,13 @@
 
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/span.hpp>
+#include <sluice/ragged/detail/any_stream.hpp>
 #include <sluice/ragged/detail/reshaping_memory.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/view.hpp>
 #include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged::reshaping {
-
-template <class S>
-struct StreamBackend {};
-template <Backend B>
-struct StreamBackend<BasicStreamRef<B>> {
-    using type = B;
-};
-template <Backend B>
-struct StreamBackend<BasicStream<B>> {
-    using type = B;
-};
-template <>
-struct StreamBackend<Host::NativeStream> {
-    using type = Host;
-};
-#if SLUICE_HAS_CUDA
-template <>
-struct StreamBackend<Cuda::NativeStream> {
-    using type = Cuda;
-};
-#endif
-
-/// A stream: owned, referred to, or a backend's own handle.
-template <class S>
-concept AnyStream = requires {
-    typename StreamBackend<S>::type;
-};
-
-/// The backend of a stream: what an operation's other arguments must belong to.
-template <AnyStream S>
-using BackendOf = typename StreamBackend<S>::type;
 
 /// An operand, to which a view of values that may change converts as well; the result's type names `T`.
 template <class T>

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <sluice/memory/copy.hpp>
+#include <sluice/ragged/detail/any_stream.hpp>
 #include <sluice/ragged/view.hpp>
 
 namespace sluice::ragged::detail {

@@ -162,54 +162,54 @@ void make(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, co
 
 } // namespace reshaping
 
-template <reshaping::AnyStream S, class T>
-void slice(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-           std::int64_t first, std::int64_t last, RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+template <AnyStream S, class T>
+void slice(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+           std::int64_t first, std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_range("slice", first, last);
-    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "slice", out,
+    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "slice", out,
                     reshaping::SliceOfRows<T>{{in}, first, last}, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void slice_within(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
+template <AnyStream S, class T>
+void slice_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
                   std::int64_t first, std::int64_t last,
-                  RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+                  RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_range("slice_within", first, last);
-    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "slice_within", out,
+    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "slice_within", out,
                     reshaping::SliceWithinRows<T>{{in}, first, last}, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void prefix(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-            std::int64_t most, RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+template <AnyStream S, class T>
+void prefix(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+            std::int64_t most, RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_not_negative("prefix", most);
-    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "prefix", out,
+    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "prefix", out,
                     reshaping::SliceWithinRows<T>{{in}, 0, most}, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void gather(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-            std::type_identity_t<DeviceSpan<const std::int64_t, reshaping::BackendOf<S>>> indices,
-            RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+template <AnyStream S, class T>
+void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+            std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> indices,
+            RaggedWorkspace<BackendOf<S>>& workspace) {
     const reshaping::IndexedRows<T> plan{
         {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
-    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "gather", out, plan, workspace);
+    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "gather", out, plan, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void reorder(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-             std::type_identity_t<DeviceSpan<const std::int64_t, reshaping::BackendOf<S>>> order,
-             RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+template <AnyStream S, class T>
+void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+             std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> order,
+             RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_elements("reorder: the order", order.size(), in.row_capacity());
     const reshaping::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
-    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "reorder", out, plan, workspace);
+    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "reorder", out, plan, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void mask(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-          std::type_identity_t<DeviceSpan<const std::uint8_t, reshaping::BackendOf<S>>> keep,
-          RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    using B = reshaping::BackendOf<S>;
+template <AnyStream S, class T>
+void mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+          std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> keep,
+          RaggedWorkspace<BackendOf<S>>& workspace) {
+    using B = BackendOf<S>;
     const RaggedTarget<T> target = out.target();
     reshaping::require_apart("mask", target, in);
     reshaping::require_elements("mask: the values to keep", keep.size(), in.value_capacity());
@@ -219,36 +219,36 @@ void mask(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshapi
                                   in.value_capacity(), scratch);
 }
 
-template <reshaping::AnyStream S, class T>
-void mask_rows(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-               std::type_identity_t<DeviceSpan<const std::uint8_t, reshaping::BackendOf<S>>> keep,
-               RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+template <AnyStream S, class T>
+void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+               std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> keep,
+               RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
-    reshaping::repeat_by(BasicStreamRef<reshaping::BackendOf<S>>(stream), "mask_rows", out, in,
+    reshaping::repeat_by(BasicStreamRef<BackendOf<S>>(stream), "mask_rows", out, in,
                          reshaping::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void remove_empty(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-                  RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
-    reshaping::repeat_by(BasicStreamRef<reshaping::BackendOf<S>>(stream), "remove_empty", out, in,
+template <AnyStream S, class T>
+void remove_empty(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+                  RaggedWorkspace<BackendOf<S>>& workspace) {
+    reshaping::repeat_by(BasicStreamRef<BackendOf<S>>(stream), "remove_empty", out, in,
                          reshaping::OnceIfFilled{in.counts_pointer(), in.offsets()}, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void repeat(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-            std::int64_t times, RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+template <AnyStream S, class T>
+void repeat(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+            std::int64_t times, RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_not_negative("repeat", times);
-    reshaping::make(BasicStreamRef<reshaping::BackendOf<S>>(stream), "repeat", out,
+    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "repeat", out,
                     reshaping::RepeatedRows<T>{{in}, times}, workspace);
 }
 
-template <reshaping::AnyStream S, class T>
-void repeat_each(const S& stream, RaggedBatch<T, reshaping::BackendOf<S>>& out, reshaping::Rows<T> in,
-                 std::type_identity_t<DeviceSpan<const std::int64_t, reshaping::BackendOf<S>>> times,
-                 RaggedWorkspace<reshaping::BackendOf<S>>& workspace) {
+template <AnyStream S, class T>
+void repeat_each(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+                 std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> times,
+                 RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_elements("repeat_each: the times", times.size(), in.row_capacity());
-    reshaping::repeat_by(BasicStreamRef<reshaping::BackendOf<S>>(stream), "repeat_each", out, in,
+    reshaping::repeat_by(BasicStreamRef<BackendOf<S>>(stream), "repeat_each", out, in,
                          reshaping::TimesGiven{in.counts_pointer(), times.data()}, workspace);
 }
 
