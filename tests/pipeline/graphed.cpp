@@ -135,7 +135,7 @@ TEST_CASE("graphed: batches of a source are told apart by their slot") {
                           out[i] = input_word(index, i);
                   },
                   SourceOptions<B>{.workers = 2, .slots = 4, .batches = count}};
-    for (auto& batch : source)
+    for (const auto& batch : source)
         pipeline.submit(batch);
     pipeline.finish();
     CHECK(memories.values() == expected_memories(2, batches_from(0, count)));

@@ -72,7 +72,7 @@ TEST_CASE("Contract 1: a pinned slot is not filled again before its copy is done
             Chain<B> chain(2, words, batches);
             make_copies_late(chain, 300);
             auto pipeline = chain.pipeline<2>({.schedule = schedule});
-            for (auto& batch : source)
+            for (const auto& batch : source)
                 pipeline.submit(batch);
             pipeline.finish();
             CHECK(chain.results(batches) == chain_results(2, words, batches_from(0, batches)));

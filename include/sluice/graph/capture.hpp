@@ -2,6 +2,7 @@
 /// Guarded capture: a stream's work as a graph, or the reason why not.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -59,6 +60,16 @@ inline bool capturing() noexcept { return detail::capture_ledger().depth > 0; }
 // ---------------------------------------------------------------------------------------------------------------
 
 namespace detail {
+
+/// Refuses, with a readable message, what cannot be called as work on a stream of `B`.
+template <GraphBackend B, class F>
+constexpr bool check_work() {
+    constexpr bool fits = std::invocable<F&, BasicStreamRef<B>>;
+    static_assert(
+        fits,
+        "sluice: work to be captured must be callable as work(stream), with the stream that it enqueues on");
+    return fits;
+}
 
 /// The text of what `call()` throws; empty if it throws nothing.
 template <class F>
@@ -130,6 +141,7 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, Cap
 template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
                                                const CaptureOptions& options) {
+    (void)detail::check_work<B, F>();
     if (B::is_default_stream(stream.native()))
         throw Error("capture refused: the default stream cannot be captured; expected a stream of its own");
     const std::string stale = detail::thrown_text([] { B::check_launches(); });

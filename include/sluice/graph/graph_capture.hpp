@@ -121,17 +121,27 @@ public:
 
     /// Enqueues the key's work on `stream`: by replaying it, or by calling `work(stream)`. Throws `Error`, and what
     /// `work` throws when it runs eagerly.
-    template <std::invocable<Ref> F>
-    Replay run(Ref stream, const Key& key, F&& work);
-    template <std::invocable<Ref> F>
+    template <class F>
+    Replay run(Ref stream, const Key& key, F&& work) {
+        if constexpr (detail::check_work<B, F>())
+            return run_fitting(stream, key, work);
+        else
+            return {};
+    }
+    template <class F>
     Replay run(Ref stream, F&& work) requires std::same_as<Key, NoKey> {
-        return run(stream, NoKey{}, std::forward<F>(work));
+        return run(stream, NoKey{}, work);
     }
 
     /// Captures the key's work anew, since it has changed, and replays that. The executable is updated in place where
     /// the driver can. Throws `Error`, and what `work` throws when it runs eagerly.
-    template <std::invocable<Ref> F>
-    Replay recapture(Ref stream, const Key& key, F&& work);
+    template <class F>
+    Replay recapture(Ref stream, const Key& key, F&& work) {
+        if constexpr (detail::check_work<B, F>())
+            return recapture_fitting(stream, key, work);
+        else
+            return {};
+    }
 
     /// Waits for eager runs that are under way on the side stream. Throws `Error` for a fault of their work, which on the
     /// Host backend no other stream knows of. Replays are the caller's stream's.
@@ -183,6 +193,10 @@ private:
         std::string reason;
     };
 
+    template <class F>
+    Replay run_fitting(Ref stream, const Key& key, F& work);
+    template <class F>
+    Replay recapture_fitting(Ref stream, const Key& key, F& work);
     Entry* find(const Key& key) noexcept;
     const Entry* find(const Key& key) const noexcept;
     Entry& admit(const Key& key);

@@ -69,7 +69,7 @@ struct PipelineOptions {
 ///
 /// \code
 /// sluice::Pipeline pipeline{sluice::Stages{copy, encode, train}, sluice::Slots{make_images, make_features}};
-/// for (auto& batch : source) pipeline.submit(batch);
+/// for (const auto& batch : source) pipeline.submit(batch);
 /// pipeline.finish();
 /// \endcode
 template <class StageList, class SlotList>
@@ -111,9 +111,14 @@ public:
     requires(!std::is_trivially_copyable_v<Batch>) void submit(const Batch&& batch) = delete;
 
     /// The same for a batch of a source: its slot is filled again once the first stage's work has read it.
-    template <class Batch>
-    void submit(SourceBatch<Batch, backend>& batch) {
-        submit_and(*batch, detail::BatchKey::of_place(*batch), [&] { batch.release(streams_[0]); });
+    template <class Batch, Backend B>
+    void submit(const SourceBatch<Batch, B>& batch) {
+        static_assert(
+            std::is_same_v<B, backend>,
+            "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
+            "theirs, such as SourceOptions<Host>{}");
+        if constexpr (std::is_same_v<B, backend>)
+            submit_and(*batch, detail::BatchKey::of_place(*batch), [&] { batch.release(streams_[0]); });
     }
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
@@ -153,7 +158,7 @@ private:
     using StageTuple = std::tuple<Ss...>;
     using MakerTuple = std::tuple<Makers...>;
     template <std::size_t Index>
-    using SlotOf = std::invoke_result_t<std::tuple_element_t<Index, MakerTuple>&, int>;
+    using SlotOf = typename detail::SlotMadeBy<std::tuple_element_t<Index, MakerTuple>>::type;
 
     // Marks the pipeline as in use, on its device, for the length of a call.
     class Call {

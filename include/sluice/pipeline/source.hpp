@@ -38,7 +38,8 @@ struct SourceOptions {
     std::size_t batches = unlimited;
 };
 
-/// A source's batch in the caller's hands. Reaches the slot through `*` and `->`.
+/// A source's batch in the caller's hands. Reaches the slot through `*` and `->`, for a look: give `submit` the batch
+/// itself, not `*batch`, of which the source would not learn that work still reads it.
 template <class Batch, Backend B = DefaultBackend>
 class SourceBatch {
 public:
@@ -54,7 +55,7 @@ public:
 
     /// The slot may be filled again once what `stream` has been handed so far is done. A pipeline's `submit`
     /// calls it; a batch that is submitted twice stays until both have read it.
-    void release(BasicStreamRef<B> stream) {
+    void release(BasicStreamRef<B> stream) const {
         if (released_)
             stream.wait(*read_);
         read_->record(stream);
@@ -68,7 +69,7 @@ private:
     Batch* value_ = nullptr;
     BasicEvent<B>* read_ = nullptr;
     std::size_t index_ = 0;
-    bool released_ = false;
+    mutable bool released_ = false; // Of the slot, which the batch only refers to.
 };
 
 /// The state of a source whose workers need none of their own.
@@ -99,7 +100,7 @@ struct NoState {};
 /// sluice::Source source{[](int) { return Batch{}; },
 ///                       [&](std::size_t index, Batch& out) { load(index, out); },
 ///                       {.workers = 4, .batches = 1000}};
-/// for (auto& batch : source) pipeline.submit(batch);
+/// for (const auto& batch : source) pipeline.submit(batch);
 /// \endcode
 template <class Batch, class State, class Fill, Backend B = DefaultBackend>
 class Source {
@@ -135,7 +136,7 @@ public:
     void rewind();
 
     class Iterator;
-    /// Goes on from where the source stands: `for (auto& batch : source)`.
+    /// Goes on from where the source stands: `for (const auto& batch : source)`.
     Iterator begin() { return Iterator(*this); }
     std::default_sentinel_t end() const noexcept { return {}; }
 

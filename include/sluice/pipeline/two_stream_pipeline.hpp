@@ -13,7 +13,7 @@ namespace sluice {
 /// \code
 /// sluice::TwoStreamPipeline pipeline{encode, train, [&](int slot) { return Features{batch_size}; },
 ///                                    {.schedule = sluice::Schedule::overlapped}};
-/// for (auto& batch : source) pipeline.submit(batch);
+/// for (const auto& batch : source) pipeline.submit(batch);
 /// pipeline.finish();
 /// \endcode
 template <class Producer, class Consumer, class MakeSlot>

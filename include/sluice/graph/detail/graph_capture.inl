@@ -17,8 +17,8 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <std::invocable<BasicStreamRef<B>> F>
-Replay GraphCapture<Key, B>::run(Ref stream, const Key& key, F&& work) {
+template <class F>
+Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work) {
     if (capturing()) {
         work(stream);
         return {};
@@ -85,11 +85,11 @@ Replay GraphCapture<Key, B>::run(Ref stream, const Key& key, F&& work) {
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <std::invocable<BasicStreamRef<B>> F>
-Replay GraphCapture<Key, B>::recapture(Ref stream, const Key& key, F&& work) {
+template <class F>
+Replay GraphCapture<Key, B>::recapture_fitting(Ref stream, const Key& key, F& work) {
     Entry* const entry = find(key);
     if (capturing() || entry == nullptr || entry->state != State::ready)
-        return run(stream, key, work);
+        return run_fitting(stream, key, work);
     const DeviceGuard<B> device(device_);
     entry->used = ++clock_;
     ++entry->runs;

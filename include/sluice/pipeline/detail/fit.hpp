@@ -1,10 +1,11 @@
 /// \file
-/// Whether a stage's callable fits its place, said in one line.
+/// Whether stages' callables and slot makers fit their places, said in one line.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 
 #include <sluice/backend/stream.hpp>
 
@@ -34,5 +35,16 @@ constexpr bool check_fit() {
     }
     return fits;
 }
+
+/// What a slot maker makes; refuses, with a readable message, one that makes nothing.
+template <class Maker>
+struct SlotMadeBy {
+    static constexpr bool makes = requires(Maker & make) { requires !std::is_void_v<decltype(make(0))>; };
+    static_assert(
+        makes, "sluice::Pipeline: a slot maker must be callable as make(int slot), and return what the two "
+               "stages exchange");
+    using type =
+        typename std::conditional_t<makes, std::invoke_result<Maker&, int>, std::type_identity<int>>::type;
+};
 
 } // namespace sluice::detail
