@@ -150,8 +150,7 @@ void lengths(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, Back
 }
 
 template <AnyStream S, class V>
-void to_padded(const S& stream,
-               std::type_identity_t<DeviceSpan<std::remove_const_t<V>, BackendOf<S>>> out,
+void to_padded(const S& stream, std::type_identity_t<DeviceSpan<std::remove_const_t<V>, BackendOf<S>>> out,
                RaggedView<V> in, std::int64_t width, const std::type_identity_t<std::remove_const_t<V>>& fill,
                std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> refused) {
     using B = BackendOf<S>;
@@ -179,8 +178,7 @@ void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, Back
 
 template <AnyStream S, class T>
 void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
-                 std::type_identity_t<DeviceSpan<const T, BackendOf<S>>> padded,
-                 std::int64_t width,
+                 std::type_identity_t<DeviceSpan<const T, BackendOf<S>>> padded, std::int64_t width,
                  std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> lengths,
                  RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
@@ -195,8 +193,7 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
 
 template <AnyStream S, class T>
 void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
-                      std::type_identity_t<DeviceSpan<const T, BackendOf<S>>> padded,
-                      std::int64_t width,
+                      std::type_identity_t<DeviceSpan<const T, BackendOf<S>>> padded, std::int64_t width,
                       std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> mask,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;

@@ -126,22 +126,21 @@ template <AnyStream S, class T>
 void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsInTurn<T>>(BasicStreamRef<BackendOf<S>>(stream),
-                                              "concatenate_rows", out, parts, workspace);
+    reshaping::join<reshaping::RowsInTurn<T>>(detail::ref_of(stream), "concatenate_rows", out, parts,
+                                              workspace);
 }
 template <AnyStream S, class T>
 void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                         RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsJoined<T>>(BasicStreamRef<BackendOf<S>>(stream),
-                                              "concatenate_within", out, parts, workspace);
+    reshaping::join<reshaping::RowsJoined<T>>(detail::ref_of(stream), "concatenate_within", out, parts,
+                                              workspace);
 }
 template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsInterleaved<T>>(BasicStreamRef<BackendOf<S>>(stream), "stack",
-                                                   out, parts, workspace);
+    reshaping::join<reshaping::RowsInterleaved<T>>(detail::ref_of(stream), "stack", out, parts, workspace);
 }
 
 template <AnyStream S, class T>

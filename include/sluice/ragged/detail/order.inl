@@ -42,10 +42,8 @@ struct BucketKeys {
 } // namespace reshaping
 
 template <AnyStream S, class V>
-void order_by_length(const S& stream,
-                     std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
-                     RaggedView<V> in, LengthOrder direction,
-                     RaggedWorkspace<BackendOf<S>>& workspace) {
+void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
+                     RaggedView<V> in, LengthOrder direction, RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
     reshaping::require_elements("order_by_length: the order", order.size(), in.row_capacity());
     RaggedScratch<B> scratch = workspace.scratch();
@@ -55,11 +53,9 @@ void order_by_length(const S& stream,
 }
 
 template <AnyStream S, class V>
-void bucket_by_length(const S& stream,
-                      std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
-                      std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> starts,
-                      RaggedView<V> in, std::span<const std::int64_t> bounds,
-                      RaggedWorkspace<BackendOf<S>>& workspace) {
+void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
+                      std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> starts, RaggedView<V> in,
+                      std::span<const std::int64_t> bounds, RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
     reshaping::require_elements("bucket_by_length: the order", order.size(), in.row_capacity());
     if (bounds.size() > most_bucket_bounds) {

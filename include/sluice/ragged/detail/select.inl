@@ -163,28 +163,27 @@ void make(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, co
 } // namespace reshaping
 
 template <AnyStream S, class T>
-void slice(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
-           std::int64_t first, std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
+void slice(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in, std::int64_t first,
+           std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_range("slice", first, last);
-    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "slice", out,
-                    reshaping::SliceOfRows<T>{{in}, first, last}, workspace);
+    reshaping::make(detail::ref_of(stream), "slice", out, reshaping::SliceOfRows<T>{{in}, first, last},
+                    workspace);
 }
 
 template <AnyStream S, class T>
 void slice_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
-                  std::int64_t first, std::int64_t last,
-                  RaggedWorkspace<BackendOf<S>>& workspace) {
+                  std::int64_t first, std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_range("slice_within", first, last);
-    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "slice_within", out,
+    reshaping::make(detail::ref_of(stream), "slice_within", out,
                     reshaping::SliceWithinRows<T>{{in}, first, last}, workspace);
 }
 
 template <AnyStream S, class T>
-void prefix(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
-            std::int64_t most, RaggedWorkspace<BackendOf<S>>& workspace) {
+void prefix(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in, std::int64_t most,
+            RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_not_negative("prefix", most);
-    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "prefix", out,
-                    reshaping::SliceWithinRows<T>{{in}, 0, most}, workspace);
+    reshaping::make(detail::ref_of(stream), "prefix", out, reshaping::SliceWithinRows<T>{{in}, 0, most},
+                    workspace);
 }
 
 template <AnyStream S, class T>
@@ -193,7 +192,7 @@ void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<
             RaggedWorkspace<BackendOf<S>>& workspace) {
     const reshaping::IndexedRows<T> plan{
         {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
-    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "gather", out, plan, workspace);
+    reshaping::make(detail::ref_of(stream), "gather", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
@@ -202,7 +201,7 @@ void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows
              RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_elements("reorder: the order", order.size(), in.row_capacity());
     const reshaping::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
-    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "reorder", out, plan, workspace);
+    reshaping::make(detail::ref_of(stream), "reorder", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
@@ -224,23 +223,23 @@ void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Ro
                std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> keep,
                RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
-    reshaping::repeat_by(BasicStreamRef<BackendOf<S>>(stream), "mask_rows", out, in,
+    reshaping::repeat_by(detail::ref_of(stream), "mask_rows", out, in,
                          reshaping::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
 }
 
 template <AnyStream S, class T>
 void remove_empty(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
                   RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::repeat_by(BasicStreamRef<BackendOf<S>>(stream), "remove_empty", out, in,
+    reshaping::repeat_by(detail::ref_of(stream), "remove_empty", out, in,
                          reshaping::OnceIfFilled{in.counts_pointer(), in.offsets()}, workspace);
 }
 
 template <AnyStream S, class T>
-void repeat(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
-            std::int64_t times, RaggedWorkspace<BackendOf<S>>& workspace) {
+void repeat(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in, std::int64_t times,
+            RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_not_negative("repeat", times);
-    reshaping::make(BasicStreamRef<BackendOf<S>>(stream), "repeat", out,
-                    reshaping::RepeatedRows<T>{{in}, times}, workspace);
+    reshaping::make(detail::ref_of(stream), "repeat", out, reshaping::RepeatedRows<T>{{in}, times},
+                    workspace);
 }
 
 template <AnyStream S, class T>
@@ -248,7 +247,7 @@ void repeat_each(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::
                  std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> times,
                  RaggedWorkspace<BackendOf<S>>& workspace) {
     reshaping::require_elements("repeat_each: the times", times.size(), in.row_capacity());
-    reshaping::repeat_by(BasicStreamRef<BackendOf<S>>(stream), "repeat_each", out, in,
+    reshaping::repeat_by(detail::ref_of(stream), "repeat_each", out, in,
                          reshaping::TimesGiven{in.counts_pointer(), times.data()}, workspace);
 }
 
