@@ -186,23 +186,23 @@ inline int Cuda::device_of(NativeStream stream) {
 #if CUDART_VERSION >= 12080
     SLUICE_CUDA_CHECK(cudaStreamGetDevice(stream, &device));
 #else
-    // An event can be recorded only on a stream of its own device: try each device in turn.
+    // An event can be recorded only on a stream of its own device: try each, and first the current one, whose default
+    // streams the handles without a device mean.
     int current = 0;
     SLUICE_CUDA_CHECK(cudaGetDevice(&current));
-    int found = -1;
-    for (const int count = device_count(); device < count && found < 0; ++device) {
+    bool found = false;
+    for (int tried = 0, count = device_count(); tried < count && !found; ++tried) {
+        device = (current + tried) % count;
         cudaEvent_t probe = nullptr;
         SLUICE_CUDA_CHECK(cudaSetDevice(device));
         SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&probe, cudaEventDisableTiming));
-        if (cudaEventRecord(probe, stream) == cudaSuccess)
-            found = device;
+        found = cudaEventRecord(probe, stream) == cudaSuccess;
         (void)cudaGetLastError();
         (void)cudaEventDestroy(probe);
     }
     SLUICE_CUDA_CHECK(cudaSetDevice(current));
-    if (found < 0)
+    if (!found)
         throw Error("the stream belongs to none of this machine's devices");
-    device = found;
 #endif
     return device;
 }

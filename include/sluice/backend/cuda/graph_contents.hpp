@@ -41,6 +41,7 @@ struct CudaGraphContents {
 
 private:
     static std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph);
+    static cudaGraphNodeType type_of(cudaGraphNode_t node);
     template <class Visit>
     static void visit_words(cudaGraph_t graph, Visit&& visit);
 };
@@ -56,13 +57,22 @@ inline std::vector<cudaGraphNode_t> CudaGraphContents::nodes_of(cudaGraph_t grap
     return nodes;
 }
 
+inline cudaGraphNodeType CudaGraphContents::type_of(cudaGraphNode_t node) {
+    cudaGraphNodeType type = cudaGraphNodeTypeCount;
+    const cudaError_t error = cudaGraphNodeGetType(node, &type);
+    if (error == cudaErrorUnknown) { // what CUDA 12.4 says of conditional nodes
+        (void)cudaGetLastError();
+        return cudaGraphNodeTypeCount;
+    }
+    detail::check_cuda(error, "cudaGraphNodeGetType(node, &type)", __FILE__, __LINE__);
+    return type;
+}
+
 inline std::size_t CudaGraphContents::node_count(cudaGraph_t graph) {
     std::size_t count = 0;
     for (const cudaGraphNode_t node : nodes_of(graph)) {
         ++count;
-        cudaGraphNodeType type{};
-        SLUICE_CUDA_CHECK(cudaGraphNodeGetType(node, &type));
-        if (type != cudaGraphNodeTypeGraph)
+        if (type_of(node) != cudaGraphNodeTypeGraph)
             continue;
         cudaGraph_t child = nullptr;
         SLUICE_CUDA_CHECK(cudaGraphChildGraphNodeGetGraph(node, &child));
@@ -75,19 +85,24 @@ inline std::size_t CudaGraphContents::node_count(cudaGraph_t graph) {
 template <class Visit>
 void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
     for (const cudaGraphNode_t node : nodes_of(graph)) {
-        cudaGraphNodeType type{};
-        SLUICE_CUDA_CHECK(cudaGraphNodeGetType(node, &type));
+        const cudaGraphNodeType type = type_of(node);
         visit(&type, sizeof(type), false);
         if (type == cudaGraphNodeTypeKernel) {
             cudaKernelNodeParams kernel{};
-            SLUICE_CUDA_CHECK(cudaGraphKernelNodeGetParams(node, &kernel));
+            const cudaError_t error = cudaGraphKernelNodeGetParams(node, &kernel);
+            // Kernels of a library that brings a runtime of its own, or launched by the driver's API: this runtime
+            // does not know them, and they stay unseen.
+            if (error == cudaErrorInvalidDeviceFunction) {
+                (void)cudaGetLastError();
+                continue;
+            }
+            detail::check_cuda(error, "cudaGraphKernelNodeGetParams(node, &kernel)", __FILE__, __LINE__);
             const unsigned shape[] = {kernel.gridDim.x,     kernel.gridDim.y,  kernel.gridDim.z,
                                       kernel.blockDim.x,    kernel.blockDim.y, kernel.blockDim.z,
                                       kernel.sharedMemBytes};
             visit(&kernel.func, sizeof(kernel.func), false);
             visit(shape, sizeof(shape), false);
-#if CUDART_VERSION >= 13000
-            // Kernels of libraries are not known to the runtime by name; their arguments stay unseen.
+#if CUDART_VERSION >= 12040
             std::size_t offset = 0;
             std::size_t bytes = 0;
             for (std::size_t index = 0;

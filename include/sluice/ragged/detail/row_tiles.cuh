@@ -27,7 +27,11 @@ inline constexpr int tile_rows = 511;
 inline constexpr std::int64_t smallest_share = 512;
 /// Blocks that a multiprocessor runs at a time (which the kernels' registers and shared memory allow), and how many
 /// it is given one after the other, so that slow ones are made up for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+inline constexpr int blocks_at_a_time = 4; // its threads; the compiler refuses more
+#else
 inline constexpr int blocks_at_a_time = 6;
+#endif
 inline constexpr int laps = 4;
 
 /// Values of a tile, at most, for `bytes` of shared memory for each.
