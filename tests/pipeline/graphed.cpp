@@ -1,6 +1,8 @@
 // Schedule::graphed: one graph a step, the same bits, and nothing lost at either end.
+#include <array>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/chain.hpp"
@@ -141,6 +143,51 @@ TEST_CASE("graphed: batches of a source are told apart by their slot") {
     CHECK(memories.values() == expected_memories(2, batches_from(0, count)));
     CHECK(pipeline.graph_counters().captures == 4);
     CHECK(pipeline.graph_counters().replays > 40);
+}
+
+TEST_CASE(
+    "graphed: work on a caller's stream comes before the first step and after the last, lent or joined") {
+    const Inputs<B> inputs(distinct, words);
+    constexpr std::size_t count = 20;
+    const auto expected = [](unsigned char before) {
+        const Word first = 0x01010101u * before;
+        const auto all = chain_results(2, words, repeating(count), first);
+        std::vector<Word> memories(all.begin() + count * words, all.end());
+        memories.resize(3 * words, first);
+        return memories;
+    };
+    std::uint64_t seed = 400;
+    for (const int lent_to : {-1, 0, 1}) {
+        for (const int slots : {1, 2, 3}) {
+            CAPTURE(lent_to);
+            CAPTURE(slots);
+            Delay::set({.seed = ++seed, .one_in = 3, .microseconds = 200});
+            const BasicStream<B> mine;
+            Memories memories;
+            Cells between(3 * words);
+            std::array<StageOptions<B>, 2> options;
+            if (lent_to >= 0)
+                options[static_cast<std::size_t>(lent_to)].stream = mine;
+            TwoStreamPipeline pipeline{Stage{"first", memories.first(), options[0]},
+                                       Stage{"last", memories.last(1), options[1]}, make_cells,
+                                       graphed(slots)};
+            for (const unsigned char before : std::array<unsigned char, 2>{9, 77}) {
+                ops::spin(mine.native(), 2000);
+                fill_bytes(mine, memories.all, before);
+                if (lent_to < 0)
+                    pipeline.join(mine);
+                for (std::size_t batch = 0; batch < count; ++batch)
+                    pipeline.submit(inputs[batch % distinct]);
+                lent_to < 0 ? pipeline.flush(mine) : pipeline.flush();
+                copy(mine, between, memories.all);
+                std::vector<Word> left(between.size());
+                copy_and_wait(mine, left, between);
+                CHECK(left == expected(before));
+            }
+            pipeline.finish();
+            CHECK(pipeline.graph_counters().replays > count / 2);
+        }
+    }
 }
 
 TEST_CASE("graphed: a stage that waits cannot be captured, and costs nothing but the graph") {

@@ -241,6 +241,8 @@ TEST_CASE("Streams that the pipeline makes have the priority that the stage asks
     auto pipeline = chain.pipeline<2>({}, {StageOptions<B>{.priority = priority}, StageOptions<B>{}});
     CHECK(pipeline.stream(0).priority() == priority);
     CHECK(pipeline.stream(1).priority() == 0);
+    CHECK(contains_all(text_of([&] { (void)pipeline.stream(2); }),
+                       {"stage 2", "of a pipeline of 2 stages", "counted from 0"}));
 }
 
 } // namespace pipeline_lent_streams

@@ -214,4 +214,11 @@ TEST_CASE("Contract 1: a ring of less than one slot is refused") {
     }
 }
 
+TEST_CASE("Contract 1: a slot that is not there is refused") {
+    SlotRing<int, B> ring(2, [](int slot) { return slot; });
+    CHECK(ring[1] == 1);
+    for (const int index : {-1, 2})
+        CHECK(contains_all(text_of([&] { (void)ring[index]; }), {"no slot of that number"}));
+}
+
 } // namespace pipeline_slots

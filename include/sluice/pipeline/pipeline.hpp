@@ -54,14 +54,16 @@ struct PipelineOptions {
 ///
 /// A pipeline is driven by one thread at a time; separate pipelines are independent of each other. It belongs
 /// to the device that was current when it was made, and leaves the caller's current device as it was. After
-/// the first lap over the slots, a step creates, allocates and waits for nothing.
+/// the first lap over the slots, a step creates, allocates and waits for nothing. A pipeline can be neither copied nor
+/// moved; a function can return a new one.
 ///
 /// Under `Schedule::graphed` a step is one graph: stage k works on batch N-k, all of them at the same time, and the next
 /// step comes after all of it. So later stages of the last batches are enqueued by `flush` or `finish`, or by the
 /// submits that follow. There is an executable for each slot and each batch that is told apart: batches of a `Source`
 /// by their slot, others by their value, bit by bit, which must be trivially copyable and at most 256 bytes long for
-/// that (otherwise steps run eagerly, and `on_refusal` is told why). With one slot, the stages of a batch are one chain
-/// and nothing lags. The first and the last steps run eagerly.
+/// that (otherwise steps run eagerly, and `on_refusal` is told why): a span or a pointer, not the buffers themselves,
+/// and no number that differs for every batch. With one slot, the stages of a batch are one chain and nothing lags. The
+/// first and the last steps run eagerly.
 ///
 /// A stage that throws leaves the pipeline drained and failed: the batch in hand is lost, every later call
 /// throws, and `reset` makes it usable again. What a stage threw is nested in the `Error` that names the
@@ -151,8 +153,17 @@ public:
     /// What became of the steps' graphs; all 0 under other schedules.
     GraphCounters graph_counters() const noexcept { return graphs_.counters(); }
 
-    /// The stream that stage `index` runs on.
-    BasicStreamRef<backend> stream(std::size_t index) const { return streams_[index]; }
+    /// The stream that stage `index` is handed, the first one's under `Schedule::serial`. What the caller enqueues there
+    /// comes between that stage's work for the batches before and after, but not under `Schedule::graphed`: replays, on
+    /// the first captured stage's stream, lag behind by a batch a stage. Use `join` and `flush` there. Throws
+    /// `Error` where there is no such stage.
+    BasicStreamRef<backend> stream(std::size_t index) const {
+        if (index >= stage_count) {
+            throw Error("the stream of stage " + std::to_string(index) + " was asked for, of a pipeline of " +
+                        std::to_string(stage_count) + " stages, counted from 0");
+        }
+        return streams_[index];
+    }
 
 private:
     using StageTuple = std::tuple<Ss...>;

@@ -46,8 +46,11 @@ public:
     void reset() noexcept;
 
     int size() const noexcept { return static_cast<int>(slots_.size()); }
-    /// What `make(index)` made, whatever batch is in it. Throws `std::out_of_range` where there is no such slot.
-    T& operator[](int index) { return slots_.at(static_cast<std::size_t>(index))->value; }
+    /// What `make(index)` made, whatever batch is in it. Throws `Error` where there is no such slot.
+    T& operator[](int index) {
+        expect(index >= 0 && index < size(), "there is no slot of that number; slots are counted from 0");
+        return slots_[static_cast<std::size_t>(index)]->value;
+    }
 
 private:
     struct Slot {

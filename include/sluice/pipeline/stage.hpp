@@ -45,7 +45,9 @@ struct StageOptions {
 ///
 /// Under `Schedule::graphed` the callable is called to capture its work, once a slot (and batch of a source's), and
 /// its work is replayed from then on. Then nothing that it reads on the host may change from batch to batch: shapes,
-/// pointers, scalars. A learning rate belongs in a `DeviceScalar`; what needs the host each time opts out.
+/// pointers, scalars. What needs the host each time opts out. A number that changes from batch to batch, such as a
+/// learning rate, comes with the batch, in its pinned memory, or lies in the slot, where a stage before that opts out
+/// puts it; one that changes seldom, in a `DeviceScalar`, is set after `finish`.
 ///
 /// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors,
 /// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.

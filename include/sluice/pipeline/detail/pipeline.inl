@@ -192,7 +192,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::step(std::size_t number, const B
             if (!keyed && whole)
                 graphs_.refuse(
                     "capture refused: batches are told apart by their value, and this type is not trivially "
-                    "copyable or longer than 256 bytes; submit batches of a Source, or spans");
+                    "copyable or longer than 256 bytes; submit batches of a Source, spans or pointers");
             backend::check_launches();
             work(*graphs_.origin());
         }
