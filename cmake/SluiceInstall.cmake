@@ -16,8 +16,7 @@ install(
     FILES_MATCHING
     PATTERN "*.hpp"
     PATTERN "*.inl"
-    PATTERN "*.cuh"
-    PATTERN "*.inl")
+    PATTERN "*.cuh")
 install(
     EXPORT sluiceTargets
     NAMESPACE sluice::
