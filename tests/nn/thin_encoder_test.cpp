@@ -27,6 +27,27 @@ nn::EncoderOptions draw(Random& random, nn::Precision precision) {
             .seed = random.seed()};
 }
 
+/// The same images as bytes and as numbers, from an aligned address on or from one beside it.
+class DrawnImages {
+public:
+    DrawnImages(Random& random, std::size_t size, bool aligned)
+        : size_(size), shift_(aligned ? 0 : random.between(1, 3)), drawn_(random.bytes(shift_ + size, 5)),
+          bytes_(device(drawn_)), numbers_(device(std::vector<float>(drawn_.begin(), drawn_.end()))) {}
+
+    std::vector<std::uint8_t> values() const {
+        return {drawn_.end() - static_cast<std::ptrdiff_t>(size_), drawn_.end()};
+    }
+    auto bytes() const { return bytes_.span().subspan(shift_, size_); }
+    auto numbers() const { return numbers_.span().subspan(shift_, size_); }
+
+private:
+    std::size_t size_;
+    std::size_t shift_;
+    std::vector<std::uint8_t> drawn_;
+    Buffer<std::uint8_t> bytes_;
+    Buffer<float> numbers_;
+};
+
 /// Weights -1, 0 and 1, most of them 0.
 void make_small(Random& random, std::vector<nn::NamedTensor>& weights) {
     for (nn::NamedTensor& tensor : weights) {
@@ -89,18 +110,13 @@ TEST_CASE(
             auto weights = encoder.weights(stream);
             make_small(random, weights);
             const std::size_t images = random.between(1, options.batch);
-            const std::size_t shift = aligned ? 0 : random.between(1, 3);
-            const auto bytes = random.bytes(images * encoder.image_size(), 5);
-            std::vector<std::uint8_t> shifted(shift);
-            shifted.insert(shifted.end(), bytes.begin(), bytes.end());
-            const Buffer<std::uint8_t> as_bytes = device(shifted);
-            const Buffer<float> as_numbers = device(std::vector<float>(shifted.begin(), shifted.end()));
+            const DrawnImages drawn(random, images * encoder.image_size(), aligned);
             const auto features_gradient = random.numbers(images * encoder.features_size());
             const Buffer<float> gradient = device(features_gradient);
             const float learning_rate = 1.0f / 64.0f;
             const Buffer<float> rate = device(std::vector<float>{learning_rate});
 
-            const auto maps = naive_maps(bytes, options, weights);
+            const auto maps = naive_maps(drawn.values(), options, weights);
             const nn::PixelOrder raster(maps.back().h, maps.back().w, 0);
             const auto gradients = naive_gradients(
                 maps, options, weights, naive::from_rows(features_gradient, raster, maps.back().c));
@@ -109,9 +125,9 @@ TEST_CASE(
                 encoder.load(stream, weights);
                 Buffer<float> features = poisoned<float>(stream, images * encoder.features_size());
                 if (numbers) {
-                    encoder.forward(stream, as_numbers.span().subspan(shift, bytes.size()), features);
+                    encoder.forward(stream, drawn.numbers(), features);
                 } else {
-                    encoder.forward(stream, as_bytes.span().subspan(shift, bytes.size()), features);
+                    encoder.forward(stream, drawn.bytes(), features);
                 }
                 encoder.backward(stream, gradient, rate);
                 CHECK(relative_error(host(stream, features), naive::to_rows(maps.back(), raster)) <=
@@ -205,19 +221,14 @@ TEST_CASE("thin encoder: the map behind it in bfloat16, bytes or numbers, aligne
         make_small(random, weights);
         encoder.load(stream, weights);
         const std::size_t images = random.between(1, options.batch);
-        const std::size_t shift = aligned ? 0 : random.between(1, 3);
-        const auto bytes = random.bytes(images * encoder.image_size(), 5);
-        std::vector<std::uint8_t> shifted(shift);
-        shifted.insert(shifted.end(), bytes.begin(), bytes.end());
-        const Buffer<std::uint8_t> as_bytes = device(shifted);
-        const Buffer<float> as_numbers = device(std::vector<float>(shifted.begin(), shifted.end()));
+        const DrawnImages drawn(random, images * encoder.image_size(), aligned);
         Buffer<float> features = poisoned<float>(stream, images * encoder.features_size());
         Buffer<float> others = poisoned<float>(stream, images * encoder.features_size());
-        encoder.forward(stream, as_bytes.span().subspan(shift, bytes.size()), features);
-        encoder.forward(stream, as_numbers.span().subspan(shift, bytes.size()), others);
+        encoder.forward(stream, drawn.bytes(), features);
+        encoder.forward(stream, drawn.numbers(), others);
         const auto result = host(stream, features);
         CHECK(host(stream, others) == result);
-        const auto maps = naive_maps(bytes, options, weights);
+        const auto maps = naive_maps(drawn.values(), options, weights);
         const nn::PixelOrder raster(maps.back().h, maps.back().w, 0);
         CHECK(relative_error(result, naive::to_rows(maps.back(), raster)) <= 1e-2);
     }
