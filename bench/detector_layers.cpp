@@ -100,7 +100,8 @@ void forward(benchmark::State& state, nn::Precision precision) {
 }
 
 void step(benchmark::State& state, nn::Precision precision) {
-    const nn::DetectorOptions options = experiment(precision);
+    nn::DetectorOptions options = experiment(precision);
+    options.keep_routes = true;
     nn::Detector<Cuda> detector(options);
     const Buffer<std::uint8_t> images = random_bytes(batch * detector.image_size());
     Buffer<float> boxes(batch * detector.predictions_size());

@@ -9,7 +9,8 @@ the article's GIoU over the real boxes, in microseconds:
   tensor for each column.
 - Each waiting for every step, back to back, and as a CUDA graph; forward, and forward with the gradient of the predictions.
 - The copies of images and targets to the device: separate ones, padded ones, and one packed block.
-- The forward pass of the detector in bfloat16, eager and compiled.
+- The forward pass of the detector in bfloat16, and a step of its training with a given gradient of the boxes and plain
+  gradient descent, eager and compiled.
 
 A variant that fails is left out of the table, with the reason. `--quick` leaves out what takes long; `--only NAME` all but
 some lines.
@@ -399,6 +400,33 @@ def measure_detector(table: Table, batch: Batch) -> None:
     table.line("detector: bfloat16, nhwc, compiled", lambda: forward_16(torch.compile(channels_last)))
 
 
+def measure_detector_step(table: Table, batch: Batch, quick: bool) -> None:
+    images = torch.randint(0, 256, (batch.rows, 1, IMAGE, IMAGE), dtype=torch.uint8, device="cuda")
+    gradient = torch.randn(batch.rows, 4 * batch.width, device="cuda")
+
+    def step(compiled: bool, channels_last: bool) -> Work:
+        with torch.device("cuda"):
+            model = detector(batch.width)
+        if channels_last:
+            model = model.to(memory_format=torch.channels_last)
+        run = torch.compile(model) if compiled else model
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, fused=True)
+
+        def work() -> None:
+            with torch.autocast("cuda", torch.bfloat16):
+                boxes = run(images.float() / 255)
+            boxes.backward(gradient.to(boxes.dtype))
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+        return work
+
+    if not quick:
+        table.line("detector, step: autocast, eager", lambda: step(False, False), graph=False)
+    table.line("detector, step: autocast, compiled", lambda: step(True, False), graph=False)
+    table.line("detector, step: nhwc, compiled", lambda: step(True, True), graph=False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=1024)
@@ -424,6 +452,7 @@ def main() -> None:
         measure_copies(table, batch)
     if arguments.part in ("all", "detector"):
         measure_detector(table, batch)
+        measure_detector_step(table, batch, arguments.quick)
 
     if arguments.json:
         report = {"experiment": "masked_giou", "framework": f"PyTorch {torch.__version__}",

@@ -77,6 +77,7 @@ void run_train(const Options& options, examples::Report& report, std::ostream& o
                                     .image_scale = 1.0f / 255.0f,
                                     .box_scale = static_cast<float>(spec.width),
                                     .precision = options.precision.value_or(nn::Precision::tf32),
+                                    .keep_routes = true,
                                     .seed = options.seed};
     nn::Detector<B> detector(sizes);
     sluice::BasicStream<B> stream;

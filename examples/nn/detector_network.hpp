@@ -71,6 +71,9 @@ private:
         const std::size_t columns = buffer.size() / options_.batch;
         return {buffer.span().first(images_ * columns), images_, columns};
     }
+    sluice::DeviceSpan<std::uint32_t, B> routes(std::size_t level) {
+        return routes_[level].span().first(routes_[level].size() / options_.batch * images_);
+    }
     Matrix<T, B> gradient_of_map(std::size_t level) {
         const std::size_t columns = convolutions_[level].out().size();
         return {gradients_[level % 2].span().first(images_ * columns), images_, columns};
@@ -86,6 +89,8 @@ private:
     MixedLayer<T, B> hidden_layer_;
     MixedLayer<T, B> head_layer_;
     std::vector<sluice::DeviceBuffer<T, B>> maps_; // what the convolutions leave
+    // Where their gradients go; empty unless kept.
+    std::vector<sluice::DeviceBuffer<std::uint32_t, B>> routes_;
     sluice::DeviceBuffer<T, B> hidden_;
     sluice::DeviceBuffer<float, B> outputs_; // of the head
     sluice::DeviceBuffer<T, B> gradients_[2];
@@ -123,6 +128,8 @@ auto DetectorNetwork<T, B>::workspace_sizes(const std::vector<PooledConvolution<
         most.patches = std::max(most.patches, sizes.patches);
         most.convolved = std::max(most.convolved, sizes.convolved);
         most.weight_gradients = std::max(most.weight_gradients, sizes.weight_gradients);
+        most.bias_gradients = std::max(most.bias_gradients, sizes.bias_gradients);
+        most.routes = std::max(most.routes, sizes.routes);
         most.scratch = std::max(most.scratch, sizes.scratch);
     }
     return most;
@@ -145,6 +152,7 @@ DetectorNetwork<T, B>::DetectorNetwork(const DetectorOptions& options)
     for (std::size_t level = 0; level < convolutions_.size(); ++level) {
         const std::size_t size = options.batch * convolutions_[level].out().size();
         maps_.emplace_back(size);
+        routes_.emplace_back(options.keep_routes ? convolutions_[level].kept_words(options.batch) : 0);
         sizes[level % 2] = std::max(sizes[level % 2], size);
     }
     for (std::size_t turn = 0; turn < 2; ++turn)
@@ -177,7 +185,7 @@ void DetectorNetwork<T, B>::forward_any(StreamRef stream, sluice::DeviceSpan<con
         } else {
             const Matrix<const T, B> before = rows(maps_[level - 1]);
             convolutions_[level].forward(stream, products_, before.span(), rows(maps_[level]).span(),
-                                         workspace_);
+                                         workspace_, routes(level));
         }
     }
     hidden_layer_.forward(stream, products_, rows(maps_.back()), rows(hidden_), true);
@@ -206,7 +214,8 @@ void DetectorNetwork<T, B>::backward_and_update(StreamRef stream,
         } else {
             const Matrix<const T, B> before = rows(maps_[level - 1]);
             convolutions_[level].backward(stream, products_, before.span(), pooled, gradient,
-                                          gradient_of_map(level - 1).span(), factors_, workspace_);
+                                          gradient_of_map(level - 1).span(), factors_, workspace_,
+                                          routes(level));
         }
     }
 }

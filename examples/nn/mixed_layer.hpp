@@ -38,11 +38,12 @@ public:
                 Matrix<const T, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                 sluice::DeviceSpan<double, B> scratch);
 
-    /// The two halves of an update: the weights, by gradients [parts, rows * columns] whose sum counts, and the bias.
-    /// `scratch` holds at least `sum_scratch` of either's rows and columns.
+    /// The two halves of an update: the weights, by gradients [parts, rows * columns] whose sum counts, and the bias, by
+    /// gradients [rows, outputs] of `T` or float. `scratch` holds at least `sum_scratch` of either's rows and columns.
     void update_weights(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradients,
                         sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch);
-    void update_bias(sluice::BasicStreamRef<B> stream, Matrix<const T, B> out_gradient,
+    template <class U>
+    void update_bias(sluice::BasicStreamRef<B> stream, const Matrix<U, B>& out_gradient,
                      sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch);
 
     std::size_t scratch_size(std::size_t elements) const { return layer_.scratch_size(elements); }
@@ -123,7 +124,8 @@ void MixedLayer<T, B>::update_weights(sluice::BasicStreamRef<B> stream, Matrix<c
 }
 
 template <class T, sluice::Backend B>
-void MixedLayer<T, B>::update_bias(sluice::BasicStreamRef<B> stream, Matrix<const T, B> out_gradient,
+template <class U>
+void MixedLayer<T, B>::update_bias(sluice::BasicStreamRef<B> stream, const Matrix<U, B>& out_gradient,
                                    sluice::DeviceSpan<const float, B> factors,
                                    sluice::DeviceSpan<double, B> scratch) {
     nn::update_bias(stream, out_gradient.with_columns(shape().outputs()), layer_.bias(), factors, scratch);

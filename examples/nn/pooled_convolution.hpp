@@ -11,6 +11,7 @@
 
 #include <nn/mixed_layer.hpp>
 #include <nn/operators/fused_convolution.hpp>
+#include <nn/operators/fused_gradients.hpp>
 #include <nn/operators/maps.hpp>
 
 namespace nn {
@@ -21,23 +22,25 @@ struct ConvolutionWorkspace {
     sluice::DeviceBuffer<T, B> patches;
     sluice::DeviceBuffer<T, B> convolved;
     sluice::DeviceBuffer<float, B> weight_gradients;
+    sluice::DeviceBuffer<float, B> bias_gradients;
+    sluice::DeviceBuffer<std::uint32_t, B> routes;
     sluice::DeviceBuffer<double, B> scratch;
 
     /// Elements of each.
     struct Sizes {
-        std::size_t patches = 0, convolved = 0, weight_gradients = 0, scratch = 0;
+        std::size_t patches = 0, convolved = 0, weight_gradients = 0, bias_gradients = 0, routes = 0,
+                    scratch = 0;
     };
     explicit ConvolutionWorkspace(const Sizes& sizes)
         : patches(sizes.patches), convolved(sizes.convolved), weight_gradients(sizes.weight_gradients),
-          scratch(sizes.scratch) {}
+          bias_gradients(sizes.bias_gradients), routes(sizes.routes), scratch(sizes.scratch) {}
 };
 
 /// Maps [N, H, W, C], or grey images of bytes, to maps [N, H / 2, W / 2, Co] of elements `T`.
 ///
-/// Where a kernel does it all at once (see fused_convolution.hpp), it does. Otherwise, and on the way back, the
+/// Where kernels do it all at once (see fused_convolution.hpp and fused_gradients.hpp), they do. Otherwise the
 /// neighbourhoods of a few images at a time are gathered into patches, which are multiplied with the weights. Which
-/// element of a pool was the greatest is not kept but found again: writing it down, and reading it, would take as
-/// long as the forward's whole writing, and each forward would pay for it.
+/// element of a pool was the greatest is found again on the way back, unless a forward was given room to keep it.
 template <class T, sluice::Backend B>
 class PooledConvolution {
 public:
@@ -53,19 +56,26 @@ public:
     /// What it needs of a workspace.
     typename Workspace::Sizes workspace_sizes() const;
 
-    /// From maps, `From` is `T`, or images, `From` is a byte.
+    /// The words in which a forward of so many images keeps what a backward would otherwise find again; 0 where that
+    /// is nothing.
+    std::size_t kept_words(std::size_t images) const {
+        return fused_back_ && in_.channels != 1 ? route_words(images * out().size()) : 0;
+    }
+
+    /// From maps, `From` is `T`, or images, `From` is a byte. `kept` has `kept_words`, or none.
     template <class From>
     void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                  sluice::DeviceSpan<const From, B> maps, sluice::DeviceSpan<T, B> pooled,
-                 Workspace& workspace) const;
+                 Workspace& workspace, sluice::DeviceSpan<std::uint32_t, B> kept = {}) const;
 
     /// The gradient of `maps`, unless `gradient` is empty, and then one step of gradient descent (see Layer::update).
-    /// `maps` and `pooled` are what the latest forward had; `pooled_gradient` is overwritten.
+    /// `maps`, `pooled` and `kept` are what the latest forward had; `pooled_gradient` is overwritten.
     template <class From>
     void backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                   sluice::DeviceSpan<const From, B> maps, sluice::DeviceSpan<const T, B> pooled,
                   sluice::DeviceSpan<T, B> pooled_gradient, sluice::DeviceSpan<T, B> gradient,
-                  sluice::DeviceSpan<const float, B> factors, Workspace& workspace);
+                  sluice::DeviceSpan<const float, B> factors, Workspace& workspace,
+                  sluice::DeviceSpan<const std::uint32_t, B> kept = {});
 
     /// As Layer's.
     void save(sluice::BasicStreamRef<B> stream, const std::string& name,
@@ -105,15 +115,22 @@ private:
     void gather_weight_gradients(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                                  std::size_t images, std::size_t first_part, Workspace& workspace) const;
     void pack(sluice::BasicStreamRef<B> stream);
+    template <class From>
+    void backward_fused(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const From, B> maps,
+                        sluice::DeviceSpan<const T, B> pooled_gradient, sluice::DeviceSpan<T, B> gradient,
+                        sluice::DeviceSpan<const float, B> factors, Workspace& workspace,
+                        sluice::DeviceSpan<const std::uint32_t, B> kept);
 
     MapShape in_;
     MixedLayer<T, B> layer_;
     float scale_;
-    bool fused_;
+    bool fused_; // the way forward
+    bool fused_back_;
     std::size_t part_images_;  // whose weight gradient is one product
     std::size_t chunk_images_; // whose patches are there at once; a multiple of the former
     std::size_t batch_;
     sluice::DeviceBuffer<std::uint32_t, B> packed_; // weights as fused kernels take them
+    sluice::DeviceBuffer<std::uint32_t, B> turned_; // likewise, on the way back
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -124,7 +141,7 @@ PooledConvolution<T, B>::PooledConvolution(const MapShape& in, std::size_t outpu
     : in_(in), layer_(LayerShape::convolution(in.channels, outputs, 3), key), scale_(scale),
       fused_(has_fused_convolution<T, B> && images == (in.channels == 1) &&
              offers_fused_convolution(in.channels, outputs)),
-      batch_(batch) {
+      fused_back_(fused_ && offers_fused_gradients(in.channels, outputs)), batch_(batch) {
     require_even_sides("convolution", in);
     const std::size_t parts = std::clamp<std::size_t>(gradient_elements / weights_size(), 1, batch);
     part_images_ = (batch + parts - 1) / parts;
@@ -134,6 +151,8 @@ PooledConvolution<T, B>::PooledConvolution(const MapShape& in, std::size_t outpu
     if constexpr (has_fused_convolution<T, B>) {
         if (fused_)
             packed_ = sluice::DeviceBuffer<std::uint32_t, B>(packed_weight_words(in.channels, outputs));
+        if (fused_back_)
+            turned_ = sluice::DeviceBuffer<std::uint32_t, B>(turned_weight_words(in.channels, outputs));
     }
     on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { pack(stream); });
 }
@@ -143,11 +162,21 @@ void PooledConvolution<T, B>::pack(sluice::BasicStreamRef<B> stream) {
     if constexpr (has_fused_convolution<T, B>) {
         if (fused_ && !packed_.empty())
             pack_weights(stream, layer_.weights(), packed_);
+        if (fused_back_ && !turned_.empty())
+            pack_turned_weights(stream, layer_.weights(), turned_);
     }
 }
 
 template <class T, sluice::Backend B>
 auto PooledConvolution<T, B>::workspace_sizes() const -> typename Workspace::Sizes {
+    if (fused_back_) {
+        const std::size_t outputs = layer_.shape().outputs();
+        const std::size_t parts = gradient_parts(in_.channels, outputs);
+        return {.weight_gradients = parts * weights_size(),
+                .bias_gradients = parts * outputs,
+                .routes = kept_words(batch_),
+                .scratch = std::max(sum_scratch(parts, weights_size()), sum_scratch(parts, outputs))};
+    }
     const std::size_t chunk = std::min(chunk_images_, batch_);
     const std::size_t parts = (batch_ + part_images_ - 1) / part_images_;
     return {.patches = chunk * patch_size(),
@@ -161,11 +190,11 @@ template <class T, sluice::Backend B>
 template <class From>
 void PooledConvolution<T, B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
                                       sluice::DeviceSpan<const From, B> maps, sluice::DeviceSpan<T, B> pooled,
-                                      Workspace& workspace) const {
+                                      Workspace& workspace, sluice::DeviceSpan<std::uint32_t, B> kept) const {
     if constexpr (has_fused_convolution<T, B>) {
         if (fused_) {
             if constexpr (std::is_same_v<From, T>)
-                convolve_and_pool(stream, maps, in_, packed_, layer_.bias(), pooled);
+                convolve_and_pool(stream, maps, in_, packed_, layer_.bias(), pooled, kept);
             else
                 convolve_and_pool(stream, maps, in_, scale_, layer_.weights(), layer_.bias(), pooled);
             return;
@@ -190,7 +219,14 @@ void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, MatrixP
                                        sluice::DeviceSpan<const T, B> pooled,
                                        sluice::DeviceSpan<T, B> pooled_gradient,
                                        sluice::DeviceSpan<T, B> gradient,
-                                       sluice::DeviceSpan<const float, B> factors, Workspace& workspace) {
+                                       sluice::DeviceSpan<const float, B> factors, Workspace& workspace,
+                                       sluice::DeviceSpan<const std::uint32_t, B> kept) {
+    if constexpr (has_fused_convolution<T, B>) {
+        if (fused_back_) {
+            backward_fused(stream, maps, pooled_gradient, gradient, factors, workspace, kept);
+            return;
+        }
+    }
     const std::size_t count = require_maps("convolution", in_, maps.size());
     const std::size_t outputs = layer_.shape().outputs();
     relu_gradient(stream, pooled, pooled_gradient);
@@ -215,6 +251,38 @@ void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, MatrixP
     layer_.update_weights(
         stream, {workspace.weight_gradients.span().first(parts * weights_size()), parts, weights_size()},
         factors, workspace.scratch);
+    pack(stream);
+}
+
+template <class T, sluice::Backend B>
+template <class From>
+void PooledConvolution<T, B>::backward_fused(sluice::BasicStreamRef<B> stream,
+                                             sluice::DeviceSpan<const From, B> maps,
+                                             sluice::DeviceSpan<const T, B> pooled_gradient,
+                                             sluice::DeviceSpan<T, B> gradient,
+                                             sluice::DeviceSpan<const float, B> factors, Workspace& workspace,
+                                             sluice::DeviceSpan<const std::uint32_t, B> kept) {
+    const std::size_t outputs = layer_.shape().outputs();
+    const std::size_t parts = gradient_parts(in_.channels, outputs);
+    const Matrix<float, B> weight_parts{workspace.weight_gradients.span().first(parts * weights_size()),
+                                        parts, weights_size()};
+    const Matrix<float, B> bias_parts{workspace.bias_gradients.span().first(parts * outputs), parts, outputs};
+    if constexpr (std::is_same_v<From, T>) {
+        sluice::DeviceSpan<const std::uint32_t, B> routes = kept;
+        if (kept.empty()) {
+            const auto found = workspace.routes.span().first(route_words(pooled_gradient.size()));
+            convolve_and_pool(stream, maps, in_, packed_, layer_.bias(), {}, found);
+            routes = found;
+        }
+        if (!gradient.empty())
+            input_gradients(stream, pooled_gradient, routes, in_, outputs, turned_, gradient);
+        weight_gradients(stream, maps, in_, pooled_gradient, routes, outputs, weight_parts, bias_parts);
+    } else {
+        weight_gradients(stream, maps, in_, scale_, layer_.weights(), layer_.bias(), pooled_gradient,
+                             weight_parts, bias_parts);
+    }
+    layer_.update_bias(stream, bias_parts, factors, workspace.scratch);
+    layer_.update_weights(stream, weight_parts, factors, workspace.scratch);
     pack(stream);
 }
 

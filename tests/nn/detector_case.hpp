@@ -34,6 +34,7 @@ inline nn::DetectorOptions draw(Random& random, bool fused) {
     options.image_scale = 1.0f / 64.0f;
     options.box_scale = 4.0f;
     options.learning_rate = 1.0f;
+    options.keep_routes = random.between(0, 1) == 1;
     options.seed = random.seed();
     return options;
 }

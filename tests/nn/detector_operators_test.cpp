@@ -204,7 +204,10 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
         value *= bytes ? static_cast<double>(scale) : 1.0;
     const Buffer<From> input = device(maps);
     Buffer<T> pooled = poisoned<T>(stream, images * layer.out().size());
-    layer.forward(stream.ref(), products, input.span(), pooled.span(), workspace);
+    // What the way back needs to know of the way forward is kept, or found again.
+    Buffer<std::uint32_t> kept =
+        poisoned<std::uint32_t>(stream, random.between(0, 1) == 1 ? layer.kept_words(images) : 0);
+    layer.forward(stream.ref(), products, input.span(), pooled.span(), workspace, kept.span());
 
     const naive::Doubles weight = naive::doubles(before[0].values);
     const naive::Doubles bias = naive::doubles(before[1].values);
@@ -226,7 +229,8 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
     Buffer<T> in_gradients = poisoned<T>(stream, maps.size());
     const Buffer<float> factors = device(std::vector<float>{-1.0f, 1.0f});
     layer.backward(stream.ref(), products, input.span(), std::as_const(pooled).span(), gradients.span(),
-                   bytes ? sluice::DeviceSpan<T, B>{} : in_gradients.span(), factors.span(), workspace);
+                   bytes ? sluice::DeviceSpan<T, B>{} : in_gradients.span(), factors.span(), workspace,
+                   std::as_const(kept).span());
     std::vector<nn::NamedTensor> after;
     layer.save(stream, "w", after);
     for (std::size_t i = 0; i < 2; ++i) {

@@ -84,6 +84,7 @@ TEST_CASE("detector: training lowers the loss, and gives the same bits again and
             targets[i] += common[i % common.size()];
         const Trained trained = train(options, bytes, targets, 80, false);
         CHECK(trained.losses.back() < 0.5 * trained.losses.front());
+        options.keep_routes = !options.keep_routes;
         const Trained again = train(options, bytes, targets, 80, false);
         CHECK(again.losses == trained.losses);
         CHECK(again.weights == trained.weights);

@@ -1,14 +1,16 @@
 #include <nn/operators/fused_convolution.hpp>
 
-#include <limits>
-
 #include <nn/operators/for_each.cuh>
 #include <nn/operators/fused_bytes.cuh>
 #include <nn/operators/fused_kernels.cuh>
+#include <nn/operators/fused_launch.cuh>
 
 namespace nn {
 namespace {
 
+using detail::bits_of;
+using detail::checked_blocks;
+using detail::fused_shape;
 using detail::FusedShape;
 
 /// What every call has to fit; returns the number of images.
@@ -28,40 +30,61 @@ std::size_t checked_images(const MapShape& shape, std::size_t elements, std::siz
     return images;
 }
 
-/// The shape, cut into tiles of `tile_y` by `tile_x` pixels.
-FusedShape fused_shape(const MapShape& shape, std::size_t outputs, std::size_t tile_y, std::size_t tile_x) {
-    const std::size_t tiles_x = (shape.width + tile_x - 1) / tile_x;
-    const std::size_t tiles = tiles_x * ((shape.height + tile_y - 1) / tile_y);
-    return {static_cast<int>(shape.height), static_cast<int>(shape.width), static_cast<int>(outputs),
-            static_cast<unsigned>(tiles_x), static_cast<unsigned>(tiles)};
-}
+/// What a kernel takes, and where it puts its results; without routes it is a kernel that knows nothing of them.
+struct Convolved {
+    const Bfloat16* maps;
+    MapShape shape;
+    std::size_t images;
+    const std::uint32_t* packed;
+    const float* bias;
+    std::size_t outputs;
+    Bfloat16* pooled;
+    std::uint32_t* routes;
+};
 
-unsigned checked_blocks(std::size_t blocks) {
-    if (blocks > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-        throw sluice::Error("convolve_and_pool: the maps need " + std::to_string(blocks) +
-                            " blocks, more than one launch takes");
-    }
-    return static_cast<unsigned>(blocks);
-}
-
-const std::uint16_t* bits_of(const Bfloat16* values) {
-    return reinterpret_cast<const std::uint16_t*>(values);
-}
-std::uint16_t* bits_of(Bfloat16* values) { return reinterpret_cast<std::uint16_t*>(values); }
-
-template <int Inputs>
-void launch_wide(sluice::CudaStreamRef stream, const Bfloat16* maps, const MapShape& shape,
-                 std::size_t images, const std::uint32_t* packed, const float* bias, std::size_t outputs,
-                 Bfloat16* pooled) {
-    using Tile = detail::WideTile<Inputs>;
-    const FusedShape tiled = fused_shape(shape, outputs, Tile::side, Tile::side);
-    // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
-    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::convolve_wide_kernel<Inputs>,
-                                           cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
-    detail::convolve_wide_kernel<Inputs>
-        <<<checked_blocks(images * tiled.tiles * (outputs / 64)), detail::fused_threads, Tile::bytes,
-           stream.native()>>>(bits_of(maps), tiled, packed, bias, bits_of(pooled));
+template <bool Routes>
+void launch_narrow(sluice::CudaStreamRef stream, const Convolved& what) {
+    const FusedShape tiled =
+        fused_shape(what.shape, what.outputs, detail::narrow_tile_y, detail::narrow_tile_x);
+    detail::convolve_four_kernel<Routes>
+        <<<checked_blocks("convolve_and_pool", what.images * tiled.tiles * (what.outputs / 16)),
+           detail::fused_threads, 0, stream.native()>>>(bits_of(what.maps), tiled, what.packed, what.bias,
+                                                        bits_of(what.pooled), what.routes);
     SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+template <int Inputs, bool Routes>
+void launch_wide(sluice::CudaStreamRef stream, const Convolved& what) {
+    using Tile = detail::WideTile<Inputs>;
+    const FusedShape tiled = fused_shape(what.shape, what.outputs, Tile::side, Tile::side);
+    // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
+    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::convolve_wide_kernel<Inputs, Routes>,
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
+    detail::convolve_wide_kernel<Inputs, Routes>
+        <<<checked_blocks("convolve_and_pool", what.images * tiled.tiles * (what.outputs / 64)),
+           detail::fused_threads, Tile::bytes, stream.native()>>>(
+            bits_of(what.maps), tiled, what.packed, what.bias, bits_of(what.pooled), what.routes);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+template <bool Routes>
+void launch_any(sluice::CudaStreamRef stream, const Convolved& what) {
+    switch (what.shape.channels) {
+    case 4:
+        return launch_narrow<Routes>(stream, what);
+    case 16:
+        return launch_wide<16, Routes>(stream, what);
+    case 64:
+        return launch_wide<64, Routes>(stream, what);
+    default:
+        break;
+    }
+    if constexpr (!Routes) {
+        if (what.shape.channels == 32)
+            return launch_wide<32, false>(stream, what);
+    }
+    throw sluice::Error("convolve_and_pool: maps of " + std::to_string(what.shape.channels) +
+                        (Routes ? " channels have no routes" : " channel are images of bytes"));
 }
 
 } // namespace
@@ -91,8 +114,9 @@ void convolve_and_pool(sluice::CudaStreamRef stream,
     require_size("convolve_and_pool: weights", weights.size(), 9 * outputs);
     const bool aligned = shape.width % 8 == 0 && reinterpret_cast<std::uintptr_t>(images.data()) % 8 == 0;
     const std::size_t threads = count * (shape.height / 2) * ((shape.width / 2 + 3) / 4);
-    const dim3 grid(checked_blocks((threads + detail::fused_threads - 1) / detail::fused_threads),
-                    static_cast<unsigned>(outputs / 4));
+    const dim3 grid(
+        checked_blocks("convolve_and_pool", (threads + detail::fused_threads - 1) / detail::fused_threads),
+        static_cast<unsigned>(outputs / 4));
     detail::convolve_bytes_kernel<<<grid, detail::fused_threads, 0, stream.native()>>>(
         images.data(), fused_shape(shape, outputs, 1, 1), scale, weights.data(), bias.data(),
         bits_of(pooled.data()), aligned, threads);
@@ -102,32 +126,19 @@ void convolve_and_pool(sluice::CudaStreamRef stream,
 void convolve_and_pool(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
                        const MapShape& shape, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> packed,
                        sluice::DeviceSpan<const float, sluice::Cuda> bias,
-                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled) {
+                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled,
+                       sluice::DeviceSpan<std::uint32_t, sluice::Cuda> routes) {
     const std::size_t outputs = bias.size();
-    const std::size_t images = checked_images(shape, maps.size(), outputs, pooled.size());
+    const std::size_t results = pooled.empty() ? 8 * routes.size() : pooled.size();
+    const std::size_t images = checked_images(shape, maps.size(), outputs, results);
     require_size("convolve_and_pool: words of packed weights", packed.size(),
                  packed_weight_words(shape.channels, outputs));
-    switch (shape.channels) {
-    case 4: {
-        const FusedShape tiled = fused_shape(shape, outputs, detail::narrow_tile_y, detail::narrow_tile_x);
-        detail::convolve_four_kernel<<<checked_blocks(images * tiled.tiles * (outputs / 16)),
-                                       detail::fused_threads, 0, stream.native()>>>(
-            bits_of(maps.data()), tiled, packed.data(), bias.data(), bits_of(pooled.data()));
-        SLUICE_CUDA_CHECK(cudaGetLastError());
-        break;
-    }
-    case 16:
-        return launch_wide<16>(stream, maps.data(), shape, images, packed.data(), bias.data(), outputs,
-                               pooled.data());
-    case 32:
-        return launch_wide<32>(stream, maps.data(), shape, images, packed.data(), bias.data(), outputs,
-                               pooled.data());
-    case 64:
-        return launch_wide<64>(stream, maps.data(), shape, images, packed.data(), bias.data(), outputs,
-                               pooled.data());
-    default:
-        throw sluice::Error("convolve_and_pool: maps of 1 channel are images of bytes");
-    }
+    const Convolved what{maps.data(), shape,   images,        packed.data(),
+                         bias.data(), outputs, pooled.data(), routes.data()};
+    if (routes.empty())
+        return launch_any<false>(stream, what);
+    require_size("convolve_and_pool: words of routes", routes.size(), route_words(results));
+    launch_any<true>(stream, what);
 }
 
 } // namespace nn

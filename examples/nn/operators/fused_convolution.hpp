@@ -33,6 +33,10 @@ constexpr std::size_t packed_weight_words(std::size_t inputs, std::size_t output
     return (inputs == 4 ? 3 * 16 : 9 * inputs) * outputs / 2;
 }
 
+/// The 32-bit words of the routes of so many pooled elements, which are a multiple of 8: four bits for each, of which
+/// the one is set that its gradient goes to (upper left first, then right, then below), or none where the ReLU gives 0.
+constexpr std::size_t route_words(std::size_t pooled) { return pooled / 8; }
+
 /// Where maps of elements `T` are convolved so.
 template <class T, sluice::Backend B>
 inline constexpr bool has_fused_convolution = false;
@@ -53,11 +57,14 @@ void convolve_and_pool(sluice::CudaStreamRef stream,
                        sluice::DeviceSpan<const float, sluice::Cuda> bias,
                        sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled);
 
-/// From maps of 4, 16, 32 or 64 channels, with packed weights.
+/// From maps of 4, 16, 32 or 64 channels, with packed weights. If `routes` are given, it writes them as well, or, if
+/// `pooled` is empty, alone: of each pool the greatest element, which is found among elements rounded to bfloat16 as
+/// everywhere, and of equal ones is the first. Maps of 32 channels have no routes.
 void convolve_and_pool(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
                        const MapShape& shape, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> packed,
                        sluice::DeviceSpan<const float, sluice::Cuda> bias,
-                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled);
+                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled,
+                       sluice::DeviceSpan<std::uint32_t, sluice::Cuda> routes = {});
 #endif
 
 } // namespace nn

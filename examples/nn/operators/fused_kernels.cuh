@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <nn/operators/fused_routes.cuh>
 #include <nn/operators/fused_shape.hpp>
 #include <nn/operators/matrix_units.cuh>
 
@@ -41,6 +42,13 @@ __device__ inline std::uint32_t pooled_pair(const float (&upper)[4], const float
     return two_bfloat16(greater_of(first, 0.0f), greater_of(second, 0.0f));
 }
 
+/// The routes of the same pools, of which `pooled` is the result.
+__device__ inline std::uint32_t routes_of_pools(const float (&upper)[4], const float (&lower)[4],
+                                                std::uint32_t pooled) {
+    return route_pair(two_bfloat16(upper[0], upper[1]), two_bfloat16(upper[2], upper[3]),
+                      two_bfloat16(lower[0], lower[1]), two_bfloat16(lower[2], lower[3]), pooled);
+}
+
 // Four channels: a row of three taps is a step of the matrix units. ---------------------------------------------
 
 inline constexpr int narrow_tile_x = 64; // pixels of the convolution that a block computes
@@ -49,10 +57,11 @@ inline constexpr int narrow_tile_y = 16;
 inline constexpr int narrow_row = narrow_tile_x + 4;
 
 /// 4 channels to a group of 16. A pixel is 8 bytes, so that the channels of taps kx … kx + 3 are neighbours, and a
-/// fragment is a word of shared memory.
-static __global__ void __launch_bounds__(fused_threads)
+/// fragment is a word of shared memory. `Routes`: writes those too, and pooled maps only if asked for.
+template <bool Routes>
+__global__ void __launch_bounds__(fused_threads)
     convolve_four_kernel(const std::uint16_t* maps, FusedShape shape, const std::uint32_t* packed,
-                         const float* bias, std::uint16_t* pooled) {
+                         const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
     __shared__ uint2 tile[(narrow_tile_y + 2) * narrow_row];
     const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs) / 16);
     const int thread = static_cast<int>(threadIdx.x);
@@ -102,9 +111,16 @@ static __global__ void __launch_bounds__(fused_threads)
         const int py = place.tile_y * (narrow_tile_y / 2) + row;
         if (px < pooled_width && py < pooled_height) {
             const std::size_t pixel = (place.image * pooled_height + py) * pooled_width + px;
-            *reinterpret_cast<uint2*>(pooled + pixel * shape.outputs + channel) =
-                make_uint2(pooled_pair(sums[0][0], sums[1][0], shift.x, shift.y),
-                           pooled_pair(sums[0][1], sums[1][1], shift.z, shift.w));
+            const std::size_t element = pixel * shape.outputs + channel;
+            const std::uint32_t first_pair = pooled_pair(sums[0][0], sums[1][0], shift.x, shift.y);
+            const std::uint32_t second_pair = pooled_pair(sums[0][1], sums[1][1], shift.z, shift.w);
+            if constexpr (Routes) {
+                reinterpret_cast<std::uint16_t*>(routes)[element / 4] =
+                    static_cast<std::uint16_t>(routes_of_pools(sums[0][0], sums[1][0], first_pair) |
+                                               routes_of_pools(sums[0][1], sums[1][1], second_pair) << 8);
+            }
+            if (!Routes || pooled != nullptr)
+                *reinterpret_cast<uint2*>(pooled + element) = make_uint2(first_pair, second_pair);
         }
     }
 }
@@ -112,7 +128,7 @@ static __global__ void __launch_bounds__(fused_threads)
 // 16 channels and more: a tap's channels are one or several steps. ----------------------------------------------
 
 /// How a block that convolves 16×16 pixels to 64 channels uses shared memory: the pixels with a border of one, then a
-/// ring of weights, a tap in each place.
+/// ring of weights: in each place those of 16 inputs and three taps, one below the other.
 template <int Inputs>
 struct WideTile {
     static constexpr int side = 16;
@@ -121,9 +137,10 @@ struct WideTile {
     static constexpr int pixel_bytes = 2 * Inputs;
     static constexpr int pixels = row * row;
     static constexpr int steps = Inputs / 16;
-    static constexpr int stage_bytes = steps * 2048;
-    // Two blocks share a multiprocessor, whose registers their sums fill; where all taps fit, all are kept.
-    static constexpr int stages = Inputs == 64 ? 4 : 9;
+    static constexpr int turns = 3 * steps;
+    static constexpr int stage_bytes = 3 * 2048;
+    // Two blocks share a multiprocessor, whose registers their sums fill; where all weights fit, all are kept.
+    static constexpr int stages = Inputs == 64 ? 4 : turns;
     static constexpr int bytes = pixels * pixel_bytes + stages * stage_bytes;
 
     /// Even columns first, then odd ones: the eight pixels that a matrix's rows are then follow one another.
@@ -135,11 +152,36 @@ struct WideTile {
     }
 };
 
-/// `Inputs` channels to a group of 64. Each of four warps computes 4×16 pixels.
-template <int Inputs>
+/// Adds to a warp's 4×16 pixels what three taps, one below the other, and 16 inputs contribute, from column `x` and line
+/// `line` of the pixels on. Six rows of them are loaded, each of which serves up to three rows of results.
+template <class Pixels, std::size_t Tiles>
+__device__ inline void add_taps(float (&sums)[4][Tiles][4], std::uint32_t pixels, int line, int x, int chunk,
+                                const uint4* factors, int lane) {
+    constexpr int pairs = static_cast<int>(Tiles / 2);
+    std::uint32_t fragments[6][4];
+#pragma unroll
+    for (int i = 0; i < 6; ++i)
+        load_matrices(fragments[i], pixels + Pixels::offset(Pixels::pixel(line + i, x), chunk));
+#pragma unroll
+    for (int ky = 0; ky < 3; ++ky) {
+#pragma unroll
+        for (int pair = 0; pair < pairs; ++pair) {
+            const uint4 factor = factors[(ky * pairs + pair) * 32 + lane];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                multiply_add(sums[i][2 * pair], fragments[i + ky], factor.x, factor.y);
+                multiply_add(sums[i][2 * pair + 1], fragments[i + ky], factor.z, factor.w);
+            }
+        }
+    }
+}
+
+/// `Inputs` channels to a group of 64. Each of four warps computes 4×16 pixels. `Routes`: writes those too, and pooled
+/// maps only if asked for.
+template <int Inputs, bool Routes>
 __global__ void __launch_bounds__(fused_threads, 2)
     convolve_wide_kernel(const std::uint16_t* maps, FusedShape shape, const std::uint32_t* packed,
-                         const float* bias, std::uint16_t* pooled) {
+                         const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
     using Tile = WideTile<Inputs>;
     extern __shared__ uint4 fused_memory[];
     const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs) / 64);
@@ -151,12 +193,12 @@ __global__ void __launch_bounds__(fused_threads, 2)
     const uint4* const weights = reinterpret_cast<const uint4*>(packed) +
                                  static_cast<std::size_t>(place.group) * 9 * Tile::steps * 128;
 
-    const auto fetch_tap = [&](int tap) {
-        const std::uint32_t to = ring + (tap % Tile::stages) * Tile::stage_bytes;
+    const auto fetch = [&](int turn) {
+        const std::uint32_t to = ring + (turn % Tile::stages) * Tile::stage_bytes;
 #pragma unroll
-        for (int i = 0; i < Tile::steps; ++i) {
+        for (int i = 0; i < Tile::stage_bytes / 16 / fused_threads; ++i) {
             const int chunk = i * fused_threads + thread;
-            copy_16_bytes(to + chunk * 16, weights + tap * Tile::steps * 128 + chunk, true);
+            copy_16_bytes(to + chunk * 16, weights + turn * (Tile::stage_bytes / 16) + chunk);
         }
     };
     const std::uint16_t* const image =
@@ -172,10 +214,10 @@ __global__ void __launch_bounds__(fused_threads, 2)
             inside ? (static_cast<std::size_t>(y) * shape.width + x) * Inputs + chunk * 8 : 0;
         copy_16_bytes(pixels + Tile::offset(Tile::pixel(tile_y, tile_x), chunk), image + from, inside);
     }
-    // The first group of copies is the pixels and the first tap, each further one a tap.
+    // The first group of copies is the pixels and the first weights, each further one a turn's weights.
 #pragma unroll
-    for (int tap = 0; tap < Tile::stages - 1; ++tap) {
-        fetch_tap(tap);
+    for (int turn = 0; turn < Tile::stages - 1; ++turn) {
+        fetch(turn);
         commit_copies();
     }
 
@@ -183,34 +225,21 @@ __global__ void __launch_bounds__(fused_threads, 2)
     // Which row of which of the four matrices of a fragment this lane gives the address of.
     const int matrix_x = 2 * (lane % 8) + lane / 8 % 2;
     const int half = lane / 16;
-    for (int tap = 0; tap < 9; ++tap) {
-        wait_for_copies<Tile::stages - 2>();
-        // What others copied is there; and all are done with the tap before, whose place is filled next.
-        __syncthreads();
-        if (tap + Tile::stages - 1 < 9)
-            fetch_tap(tap + Tile::stages - 1);
-        commit_copies(); // maybe an empty group, so that the count stays right
-        const uint4* const stage =
-            fused_memory + (Tile::pixels * Tile::pixel_bytes + (tap % Tile::stages) * Tile::stage_bytes) / 16;
-        int pixel[4];
 #pragma unroll
-        for (int line = 0; line < 4; ++line)
-            pixel[line] = Tile::pixel(4 * warp + line + tap / 3, matrix_x + tap % 3);
-#pragma unroll
+    for (int kx = 0; kx < 3; ++kx) {
         for (int step = 0; step < Tile::steps; ++step) {
-            std::uint32_t fragments[4][4];
-#pragma unroll
-            for (int line = 0; line < 4; ++line)
-                load_matrices(fragments[line], pixels + Tile::offset(pixel[line], 2 * step + half));
-#pragma unroll
-            for (int pair = 0; pair < 4; ++pair) {
-                const uint4 factors = stage[(step * 4 + pair) * 32 + lane];
-#pragma unroll
-                for (int line = 0; line < 4; ++line) {
-                    multiply_add(sums[line][2 * pair], fragments[line], factors.x, factors.y);
-                    multiply_add(sums[line][2 * pair + 1], fragments[line], factors.z, factors.w);
-                }
-            }
+            const int turn = kx * Tile::steps + step;
+            wait_for_copies<Tile::stages - 2>();
+            // What others copied is there; and all are done with the turn before, whose place is filled next.
+            __syncthreads();
+            if (turn + Tile::stages - 1 < Tile::turns)
+                fetch(turn + Tile::stages - 1);
+            commit_copies(); // maybe an empty group, so that the count stays right
+            add_taps<Tile>(sums, pixels, 4 * warp, matrix_x + kx, 2 * step + half,
+                           fused_memory +
+                               (Tile::pixels * Tile::pixel_bytes + turn % Tile::stages * Tile::stage_bytes) /
+                                   16,
+                           lane);
         }
     }
 
@@ -226,14 +255,24 @@ __global__ void __launch_bounds__(fused_threads, 2)
 #pragma unroll
         for (int part = 0; part < 2; ++part) {
             const int channel = place.group * 64 + part * 32 + lane % 4 * 8;
+            const std::size_t element = at * shape.outputs + channel;
             std::uint32_t words[4];
+            std::uint32_t route = 0;
 #pragma unroll
             for (int n = 0; n < 4; ++n) {
-                words[n] = pooled_pair(sums[2 * row][4 * part + n], sums[2 * row + 1][4 * part + n],
-                                       bias[channel + 2 * n], bias[channel + 2 * n + 1]);
+                const auto& upper = sums[2 * row][4 * part + n];
+                const auto& lower = sums[2 * row + 1][4 * part + n];
+                const float bias0 = bias[channel + 2 * n];
+                const float bias1 = bias[channel + 2 * n + 1];
+                words[n] = pooled_pair(upper, lower, bias0, bias1);
+                if constexpr (Routes)
+                    route |= routes_of_pools(upper, lower, words[n]) << (8 * n);
             }
-            *reinterpret_cast<uint4*>(pooled + at * shape.outputs + channel) =
-                make_uint4(words[0], words[1], words[2], words[3]);
+            if constexpr (Routes)
+                routes[element / 8] = route;
+            if (!Routes || pooled != nullptr)
+                *reinterpret_cast<uint4*>(pooled + element) =
+                    make_uint4(words[0], words[1], words[2], words[3]);
         }
     }
 }
@@ -270,20 +309,22 @@ struct PackWeights {
                                               weight(3 * ky + kx, input + 1, output));
     }
 
-    /// [group of 64][tap][step][pair of tiles][lane][tile of the pair][half].
+    /// [group of 64][kx][step][ky][pair of tiles][lane][tile of the pair][half].
     __device__ void pack_wide(std::size_t word) const {
         const int steps = inputs / 16;
         const int half = static_cast<int>(word % 2);
         const int lane = static_cast<int>(word / 4 % 32);
         const int tile = static_cast<int>(word / 128 % 4 * 2 + word / 2 % 2);
         const std::size_t rest = word / 512;
-        const int step = static_cast<int>(rest % steps);
-        const int tap = static_cast<int>(rest / steps % 9);
-        const int group = static_cast<int>(rest / steps / 9);
+        const int ky = static_cast<int>(rest % 3);
+        const int step = static_cast<int>(rest / 3 % steps);
+        const int kx = static_cast<int>(rest / 3 / steps % 3);
+        const int group = static_cast<int>(rest / 3 / steps / 3);
         const int column = lane / 4;
         const int output = group * 64 + tile / 4 * 32 + column / 2 * 8 + tile % 4 * 2 + column % 2;
         const int input = 16 * step + 8 * half + lane % 4 * 2;
-        packed[word] = two_bfloat16(weight(tap, input, output), weight(tap, input + 1, output));
+        packed[word] =
+            two_bfloat16(weight(3 * ky + kx, input, output), weight(3 * ky + kx, input + 1, output));
     }
 
     __device__ void operator()(std::size_t word) const {

@@ -120,14 +120,33 @@ struct UnpoolGradient {
     }
 };
 
+/// Eight elements, so far from one another that eight neighbours read, and write, neighbouring ones each time: one read
+/// at a time keeps too little of a device's memory busy.
 template <class To, class From>
 struct ScaledCopy {
     const From* from;
     To* to;
     float factor;
+    std::size_t size;
 
-    SLUICE_HOST_DEVICE void operator()(std::size_t i) const {
-        to[i] = To(factor * static_cast<float>(from[i]));
+    static constexpr std::size_t count = 8;
+    static constexpr std::size_t distance = 256;
+    static constexpr std::size_t calls(std::size_t elements) {
+        return (elements + count * distance - 1) / (count * distance) * distance;
+    }
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t call) const {
+        const std::size_t first = call / distance * (count * distance) + call % distance;
+        if (first + (count - 1) * distance < size) {
+            From values[count];
+            for (std::size_t i = 0; i < count; ++i)
+                values[i] = from[first + i * distance];
+            for (std::size_t i = 0; i < count; ++i)
+                to[first + i * distance] = To(factor * static_cast<float>(values[i]));
+            return;
+        }
+        for (std::size_t i = first; i < size; i += distance)
+            to[i] = To(factor * static_cast<float>(from[i]));
     }
 };
 
@@ -207,7 +226,8 @@ template <class To, class From, sluice::Backend B>
 void scaled_copy(sluice::BasicStreamRef<B> stream, SpanArgument<const From, B> from, float factor,
                  SpanArgument<To, B> to) {
     require_size("scaled_copy: elements of the result", to.size(), from.size());
-    detail::for_each(stream, to.size(), detail::ScaledCopy<To, From>{from.data(), to.data(), factor});
+    using Copy = detail::ScaledCopy<To, From>;
+    detail::for_each(stream, Copy::calls(to.size()), Copy{from.data(), to.data(), factor, to.size()});
 }
 
 } // namespace nn

@@ -1,0 +1,328 @@
+/// \file
+/// The kernel behind fused_gradients.hpp's `input_gradients`: a 3×3 convolution with turned weights of the gradients
+/// before the pool, which are spread from pooled ones in shared memory only.
+///
+/// A warp's tile of the product has 16 pixels of a row, even ones first, as in fused_kernels.cuh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <nn/operators/fused_kernels.cuh>
+#include <nn/operators/fused_routes.cuh>
+
+namespace nn::detail {
+
+// 16 channels and more ------------------------------------------------------------------------------------------
+
+/// How a block that computes 16×16 pixels of `Inputs` channels uses shared memory: the gradients of 64 outputs at a time,
+/// with a border of one, then a ring of weights: in each place those of 16 outputs and a column of three taps.
+template <int Inputs>
+struct GradientTile {
+    static constexpr int depth = 64;
+    using Pixels = WideTile<depth>;
+    static constexpr int steps = depth / 16;
+    static constexpr int turns = 3 * steps;
+    static constexpr int tiles = Inputs / 8;
+    static constexpr int stage_bytes = 3 * tiles * 256;
+    static constexpr int stages = Inputs == 64 ? 4 : turns;
+    static constexpr int pools = Pixels::side / 2 + 2; // along a side, with those beyond the border
+    static constexpr int bytes = Pixels::pixels * Pixels::pixel_bytes + stages * stage_bytes;
+};
+
+/// Fills the pixels of a tile with the gradients of `depth` outputs from `first` on.
+template <int Inputs>
+__device__ inline void spread_gradients(uint4* memory, const std::uint16_t* pooled_gradient,
+                                        const std::uint32_t* routes, const FusedShape& shape,
+                                        const FusedPlace& place, int first) {
+    using Tile = GradientTile<Inputs>;
+    using Pixels = typename Tile::Pixels;
+    const int height = shape.height / 2;
+    const int width = shape.width / 2;
+#pragma unroll 2
+    for (int i = static_cast<int>(threadIdx.x); i < Tile::pools * Tile::pools * Pixels::chunks;
+         i += fused_threads) {
+        const int chunk = i % Pixels::chunks;
+        const int pool_y = i / Pixels::chunks / Tile::pools;
+        const int pool_x = i / Pixels::chunks % Tile::pools;
+        const int y = place.tile_y * (Pixels::side / 2) + pool_y - 1;
+        const int x = place.tile_x * (Pixels::side / 2) + pool_x - 1;
+        uint4 gradients = make_uint4(0, 0, 0, 0);
+        std::uint32_t route = 0;
+        if (y >= 0 && y < height && x >= 0 && x < width) {
+            const std::size_t pixel = (place.image * height + y) * width + x;
+            const std::size_t element = pixel * shape.outputs + first + chunk * 8;
+            gradients = *reinterpret_cast<const uint4*>(pooled_gradient + element);
+            route = routes[element / 8];
+        }
+        std::uint32_t pairs[4];
+#pragma unroll
+        for (int w = 0; w < 4; ++w)
+            pairs[w] = routes_of_pair(route, w);
+#pragma unroll
+        for (int at = 0; at < 4; ++at) {
+            const int tile_y = 2 * pool_y - 1 + at / 2;
+            const int tile_x = 2 * pool_x - 1 + at % 2;
+            if (tile_y >= 0 && tile_y < Pixels::row && tile_x >= 0 && tile_x < Pixels::row) {
+                memory[Pixels::offset(Pixels::pixel(tile_y, tile_x), chunk) / 16] =
+                    make_uint4(routed(gradients.x, pairs[0], at), routed(gradients.y, pairs[1], at),
+                               routed(gradients.z, pairs[2], at), routed(gradients.w, pairs[3], at));
+            }
+        }
+    }
+}
+
+/// Stores a thread's two pixels of a row.
+template <int Inputs>
+__device__ inline void store_gradients(const float (&sums)[GradientTile<Inputs>::tiles][4], int side,
+                                       std::uint16_t* to, int quad) {
+    if constexpr (Inputs == 16) {
+        *reinterpret_cast<uint2*>(to + 4 * quad) =
+            make_uint2(two_bfloat16(sums[0][2 * side], sums[0][2 * side + 1]),
+                       two_bfloat16(sums[1][2 * side], sums[1][2 * side + 1]));
+    } else {
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+            std::uint32_t words[4];
+#pragma unroll
+            for (int n = 0; n < 4; ++n)
+                words[n] = two_bfloat16(sums[4 * part + n][2 * side], sums[4 * part + n][2 * side + 1]);
+            *reinterpret_cast<uint4*>(to + 32 * part + 8 * quad) =
+                make_uint4(words[0], words[1], words[2], words[3]);
+        }
+    }
+}
+
+/// Each of four warps computes 4×16 pixels of all channels.
+template <int Inputs>
+__global__ void __launch_bounds__(fused_threads, 2)
+    input_gradients_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
+                           FusedShape shape, const std::uint32_t* packed, std::uint16_t* gradient) {
+    using Tile = GradientTile<Inputs>;
+    using Pixels = typename Tile::Pixels;
+    extern __shared__ uint4 fused_memory[];
+    const FusedPlace place(shape, blockIdx.x, 1);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % 32;
+    const int warp = thread / 32;
+    const std::uint32_t pixels = shared_address(fused_memory);
+    const std::uint32_t ring = pixels + Pixels::pixels * Pixels::pixel_bytes;
+    const uint4* const weights = reinterpret_cast<const uint4*>(packed);
+    const int rounds = shape.outputs / Tile::depth;
+
+    const auto fetch = [&](int stage) {
+        if (stage < rounds * Tile::turns) {
+            const std::uint32_t to = ring + (stage % Tile::stages) * Tile::stage_bytes;
+            for (int i = thread; i < Tile::stage_bytes / 16; i += fused_threads)
+                copy_16_bytes(to + i * 16, weights + stage * (Tile::stage_bytes / 16) + i);
+        }
+        commit_copies(); // maybe an empty group, so that the count stays right
+    };
+#pragma unroll
+    for (int stage = 0; stage < Tile::stages - 1; ++stage)
+        fetch(stage);
+
+    float sums[4][Tile::tiles][4] = {};
+    const int matrix_x = 2 * (lane % 8) + lane / 8 % 2;
+    const int half = lane / 16;
+    int stage = 0;
+    for (int round = 0; round < rounds; ++round) {
+        __syncthreads(); // all are done with the pixels of the round before
+        spread_gradients<Inputs>(fused_memory, pooled_gradient, routes, shape, place, round * Tile::depth);
+#pragma unroll
+        for (int kx = 0; kx < 3; ++kx) {
+            for (int step = 0; step < Tile::steps; ++step, ++stage) {
+                wait_for_copies<Tile::stages - 2>();
+                // What others copied and spread is there; and all are done with the stage whose place is filled next.
+                __syncthreads();
+                fetch(stage + Tile::stages - 1);
+                add_taps<Pixels>(sums, pixels, 4 * warp, matrix_x + kx, 2 * step + half,
+                                 fused_memory + (Pixels::pixels * Pixels::pixel_bytes +
+                                                 stage % Tile::stages * Tile::stage_bytes) /
+                                                    16,
+                                 lane);
+            }
+        }
+    }
+
+#pragma unroll
+    for (int line = 0; line < 4; ++line) {
+        const int y = place.tile_y * Pixels::side + 4 * warp + line;
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            const int x = place.tile_x * Pixels::side + 2 * (lane / 4) + side;
+            if (y >= shape.height || x >= shape.width)
+                continue;
+            const std::size_t pixel = (place.image * shape.height + y) * shape.width + x;
+            store_gradients<Inputs>(sums[line], side, gradient + pixel * Inputs, lane % 4);
+        }
+    }
+}
+
+// Four channels: what is spread stays in registers ---------------------------------------------------------------
+
+/// A thread's share of a row of eight pools: four channels of a pool, and of those beside it.
+struct NarrowPools {
+    uint2 gradients[3];
+    std::uint32_t routes[3];
+};
+
+inline constexpr int narrow_strip = 16;   // pixels in a row, which a warp computes
+inline constexpr int narrow_segment = 16; // pools, below one another, whose pixels it computes
+
+/// A warp goes down a strip. A row of pools is two of pixels, each of which goes to three rows of results; two are done
+/// after each. Outputs are dealt to the steps of the matrix units such that a thread's four lie side by side.
+static __global__ void __launch_bounds__(fused_threads)
+    narrow_input_gradients_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
+                                  FusedShape shape, const std::uint32_t* packed, std::uint16_t* gradient,
+                                  std::size_t warps) {
+    const std::size_t index = static_cast<std::size_t>(blockIdx.x) * (fused_threads / 32) + threadIdx.x / 32;
+    if (index >= warps)
+        return;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int quad = lane % 4;
+    const unsigned in_image = static_cast<unsigned>(index % shape.tiles);
+    const std::size_t image = index / shape.tiles;
+    const int height = shape.height / 2;
+    const int width = shape.width / 2;
+    const int x = static_cast<int>(in_image % shape.tiles_x) * (narrow_strip / 2) + lane / 4;
+    const int first = static_cast<int>(in_image / shape.tiles_x) * narrow_segment;
+    const int last = first + narrow_segment < height ? first + narrow_segment : height;
+    const int groups = shape.outputs / 16;
+
+    uint2 factors[9]; // [kx][ky]
+    const auto load_factors = [&](int group) {
+#pragma unroll
+        for (int i = 0; i < 9; ++i)
+            factors[i] = reinterpret_cast<const uint2*>(packed)[(group * 9 + i) * 32 + lane];
+    };
+    const auto load_pools = [&](int y, int group) {
+        NarrowPools pools;
+#pragma unroll
+        for (int i = 0; i < 3; ++i) {
+            const int at = x + i - 1;
+            pools.gradients[i] = make_uint2(0, 0);
+            pools.routes[i] = 0;
+            if (y >= 0 && y < height && at >= 0 && at < width) {
+                const std::size_t pixel = (image * height + y) * width + at;
+                const std::size_t element = pixel * shape.outputs + group * 16 + quad * 4;
+                pools.gradients[i] = *reinterpret_cast<const uint2*>(pooled_gradient + element);
+                pools.routes[i] = reinterpret_cast<const std::uint16_t*>(routes)[element / 4];
+            }
+        }
+        return pools;
+    };
+
+    // The rows of results 2 y - 1 … 2 y + 2 of the pools' row y.
+    float sums[4][4] = {};
+    load_factors(0);
+    NarrowPools next = load_pools(first - 1, 0);
+    for (int y = first - 1; y <= last; ++y) {
+        for (int group = 0; group < groups; ++group) {
+            const NarrowPools pools = next;
+            if (groups > 1)
+                load_factors(group);
+            next = group + 1 < groups ? load_pools(y, group + 1) : load_pools(y + 1, 0);
+            std::uint32_t pairs[3][2];
+#pragma unroll
+            for (int i = 0; i < 3; ++i) {
+                pairs[i][0] = routes_of_pair(pools.routes[i], 0);
+                pairs[i][1] = routes_of_pair(pools.routes[i], 1);
+            }
+#pragma unroll
+            for (int below = 0; below < 2; ++below) {
+                const int left = 2 * below;
+                const int right = left + 1;
+                const std::uint32_t a0 = routed(pools.gradients[0].x, pairs[0][0], right);
+                const std::uint32_t a1 = routed(pools.gradients[0].y, pairs[0][1], right);
+                const std::uint32_t b0 = routed(pools.gradients[1].x, pairs[1][0], left);
+                const std::uint32_t b1 = routed(pools.gradients[1].y, pairs[1][1], left);
+                const std::uint32_t c0 = routed(pools.gradients[1].x, pairs[1][0], right);
+                const std::uint32_t c1 = routed(pools.gradients[1].y, pairs[1][1], right);
+                const std::uint32_t d0 = routed(pools.gradients[2].x, pairs[2][0], left);
+                const std::uint32_t d1 = routed(pools.gradients[2].y, pairs[2][1], left);
+                // Even pixels are a fragment's first rows, odd ones the others.
+                const std::uint32_t fragments[3][4] = {{a0, b0, a1, b1}, {b0, c0, b1, c1}, {c0, d0, c1, d1}};
+#pragma unroll
+                for (int kx = 0; kx < 3; ++kx) {
+#pragma unroll
+                    for (int ky = 0; ky < 3; ++ky)
+                        multiply_add(sums[2 + below - ky], fragments[kx], factors[kx * 3 + ky].x,
+                                     factors[kx * 3 + ky].y);
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            // The words of even pixels are with the first two threads of four; those of odd ones go to the others.
+            const std::uint32_t even = two_bfloat16(sums[i][0], sums[i][1]);
+            const std::uint32_t odd =
+                __shfl_sync(0xFFFFFFFFu, two_bfloat16(sums[i][2], sums[i][3]), lane - 2);
+            const int line = 2 * y - 1 + i;
+            if (line >= 2 * first && line < 2 * last && x < width) {
+                const std::size_t pixel = (image * shape.height + line) * shape.width + 2 * x;
+                reinterpret_cast<std::uint32_t*>(gradient)[2 * pixel + quad] = quad < 2 ? even : odd;
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                sums[i][e] = sums[i + 2][e];
+                sums[i + 2][e] = 0.0f;
+            }
+        }
+    }
+}
+
+// Weights -------------------------------------------------------------------------------------------------------
+
+/// Fills one word of weights: two neighbouring outputs of one input, where `weights` is [9 C, Co].
+template <int Inputs>
+struct PackTurned {
+    const float* weights;
+    std::uint32_t* packed;
+    int outputs;
+
+    /// A tap of the gradient is the opposite one of the convolution.
+    __device__ std::uint32_t word_of(int ky, int kx, int input, int output) const {
+        const int row = (8 - (3 * ky + kx)) * Inputs + input;
+        const float* const from = weights + static_cast<std::size_t>(row) * outputs + output;
+        return two_bfloat16(from[0], from[1]);
+    }
+
+    /// [group of 16][kx][ky][lane][half]: columns from the fifth on have no input.
+    __device__ void pack_narrow(std::size_t word) const {
+        const int half = static_cast<int>(word % 2);
+        const int lane = static_cast<int>(word / 2 % 32);
+        const int ky = static_cast<int>(word / 64 % 3);
+        const int kx = static_cast<int>(word / 192 % 3);
+        const int group = static_cast<int>(word / 576);
+        const int output = group * 16 + lane % 4 * 4 + 2 * half;
+        packed[word] = lane / 4 < Inputs ? word_of(ky, kx, lane / 4, output) : 0;
+    }
+
+    /// [group of 64][kx][step][ky][pair of tiles][lane][tile of the pair][half]. Inputs are dealt to columns such that a
+    /// thread's results lie side by side.
+    __device__ void pack_wide(std::size_t word) const {
+        constexpr std::size_t pairs = Inputs / 16;
+        const int half = static_cast<int>(word % 2);
+        const int lane = static_cast<int>(word / 4 % 32);
+        const int tile = static_cast<int>(word / 128 % pairs * 2 + word / 2 % 2);
+        const std::size_t rest = word / 128 / pairs;
+        const int ky = static_cast<int>(rest % 3);
+        const int step = static_cast<int>(rest / 3 % 4);
+        const int kx = static_cast<int>(rest / 12 % 3);
+        const int output = static_cast<int>(rest / 36) * 64 + 16 * step + 8 * half + lane % 4 * 2;
+        const int column = lane / 4;
+        const int input = Inputs == 16 ? column / 2 * 4 + tile * 2 + column % 2
+                                       : tile / 4 * 32 + column / 2 * 8 + tile % 4 * 2 + column % 2;
+        packed[word] = word_of(ky, kx, input, output);
+    }
+
+    __device__ void operator()(std::size_t word) const {
+        if constexpr (Inputs == 4)
+            pack_narrow(word);
+        else
+            pack_wide(word);
+    }
+};
+
+} // namespace nn::detail

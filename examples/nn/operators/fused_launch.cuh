@@ -1,0 +1,37 @@
+/// \file
+/// What the launches of fused_convolution.hpp's and fused_gradients.hpp's kernels share.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <nn/float16.hpp>
+#include <nn/operators/fused_shape.hpp>
+#include <nn/operators/maps.hpp>
+
+namespace nn::detail {
+
+/// The shape, cut into tiles of `tile_y` by `tile_x` pixels.
+inline FusedShape fused_shape(const MapShape& shape, std::size_t outputs, std::size_t tile_y,
+                              std::size_t tile_x) {
+    const std::size_t tiles_x = (shape.width + tile_x - 1) / tile_x;
+    const std::size_t tiles = tiles_x * ((shape.height + tile_y - 1) / tile_y);
+    return {static_cast<int>(shape.height), static_cast<int>(shape.width), static_cast<int>(outputs),
+            static_cast<unsigned>(tiles_x), static_cast<unsigned>(tiles)};
+}
+
+inline unsigned checked_blocks(const char* what, std::size_t blocks) {
+    if (blocks > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+        throw sluice::Error(std::string(what) + ": the maps need " + std::to_string(blocks) +
+                            " blocks, more than one launch takes");
+    }
+    return static_cast<unsigned>(blocks);
+}
+
+inline const std::uint16_t* bits_of(const Bfloat16* values) {
+    return reinterpret_cast<const std::uint16_t*>(values);
+}
+inline std::uint16_t* bits_of(Bfloat16* values) { return reinterpret_cast<std::uint16_t*>(values); }
+
+} // namespace nn::detail
