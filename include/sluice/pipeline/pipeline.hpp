@@ -54,8 +54,8 @@ struct PipelineOptions {
 ///
 /// A pipeline is driven by one thread at a time; separate pipelines are independent of each other. It belongs
 /// to the device that was current when it was made, and leaves the caller's current device as it was. After
-/// the first lap over the slots, a step creates, allocates and waits for nothing. A pipeline can be neither copied nor
-/// moved; a function can return a new one.
+/// the first lap over the slots, a step creates, allocates and waits for nothing. What stages refer to must outlive it.
+/// It can be neither copied nor moved; a function can return a new one.
 ///
 /// Under `Schedule::graphed` a step is one graph: stage k works on batch N-k, all of them at the same time, and the next
 /// step comes after all of it. So later stages of the last batches are enqueued by `flush` or `finish`, or by the
@@ -65,9 +65,9 @@ struct PipelineOptions {
 /// and no number that differs for every batch. With one slot, the stages of a batch are one chain and nothing lags. The
 /// first and the last steps run eagerly.
 ///
-/// A stage that throws leaves the pipeline drained and failed: the batch in hand is lost, every later call
-/// throws, and `reset` makes it usable again. What a stage threw is nested in the `Error` that names the
-/// stage and the batch.
+/// A stage that throws leaves the pipeline drained and failed: the batch in hand is lost (and under `Schedule::graphed`
+/// those before it that later stages have not had yet), every later call throws, and `reset` makes it usable again.
+/// What a stage threw is nested in the `Error` that names the stage and the batch.
 ///
 /// \code
 /// sluice::Pipeline pipeline{sluice::Stages{copy, encode, train}, sluice::Slots{make_images, make_features}};
@@ -99,10 +99,10 @@ public:
 
     /// Enqueues all stages for `batch` and returns.
     ///
-    /// What the first stage's work reads, such as pinned memory, must stay as it is until that work is done,
-    /// and `batch` itself if a stage refers to it later. Batches of a `Source` see to that themselves. Throws
-    /// `Error`: for a stage's exception or failed call, a known fault of earlier work, or a pipeline that has
-    /// failed before.
+    /// What the first stage's work reads, such as pinned memory, must stay as it is until that work is done, which an
+    /// event tells that is recorded on `stream(0)` after the call, and `batch` itself if a stage refers to it later.
+    /// Batches of a `Source` see to that themselves. Throws `Error`: for a stage's exception or failed call, a known
+    /// fault of earlier work, or a pipeline that has failed before.
     template <class Batch>
     void submit(const Batch& batch) {
         submit_and(batch, detail::BatchKey::of_value(batch), [] {});

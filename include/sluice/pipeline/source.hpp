@@ -94,7 +94,7 @@ struct NoState {};
 /// source, or `stop`, in the middle lets the batches being filled come to their end and drops the rest.
 ///
 /// The constructing thread iterates; its workers are its own. Belongs to the device that was current when it
-/// was made.
+/// was made. Can be neither copied nor moved.
 ///
 /// \code
 /// sluice::Source source{[](int) { return Batch{}; },

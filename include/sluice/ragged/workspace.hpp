@@ -56,7 +56,7 @@ private:
 /// other: on one stream, or on streams that wait for each other.
 ///
 /// Move-only. Must outlive the work that uses it, unless made with the stream of that work. Belongs to the
-/// device that was current when it was made.
+/// device that was current when it was made. Not synchronised: one thread at a time.
 template <Backend B = DefaultBackend>
 class RaggedWorkspace {
 public:
