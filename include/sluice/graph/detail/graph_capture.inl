@@ -182,14 +182,12 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
         if (entry.executable && entry.executable->update(graph)) {
             ++counters_.updates;
         } else {
-            entry.executable.reset();
             entry.executable.emplace(graph);
             ++counters_.instantiations;
         }
         if (options_.upload)
             entry.executable->upload(stream);
-        entry.graph.reset();
-        entry.graph.emplace(std::move(graph));
+        entry.graph = std::move(graph);
         if (options_.check)
             entry.memory = B::device_pointers(entry.graph->native());
         entry.reason.clear();
