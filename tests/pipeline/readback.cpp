@@ -224,6 +224,19 @@ TEST_CASE("Readback: a push of another size is refused in a sentence, and change
     CHECK(notes.values == numbers(2));
 }
 
+TEST_CASE("Readback: a push is not captured, also as the first one, and changes nothing") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    Notes notes;
+    Readback<Word, B> readback(words, notes.handler(), 2);
+    DeviceBuffer<Word, B> values(words);
+    const std::string text =
+        text_of([&] { (void)capture(stream, [&](BasicStreamRef<B> s) { readback.push(s, values); }); });
+    CHECK(contains_all(text,
+                       {"capture refused", "readback: a push was being captured", "StageOptions::graphed"}));
+    CHECK(readback.pushed() == 0);
+}
+
 TEST_CASE("Readback: less than one slot is refused in a sentence") {
     for (const int slots : {0, -3}) {
         CHECK(text_of([&] {

@@ -217,6 +217,7 @@ TEST_CASE("RaggedPacker: marked while the stream is being captured") {
     const std::string text = text_of([&] { packer.mark_in_use(stream); });
     B::destroy_graph(B::end_capture(stream.native()));
     CHECK(contains(text, "RaggedPacker::mark_in_use"));
+    CHECK(contains(text, "after each launch"));
 }
 
 } // namespace ragged_copies

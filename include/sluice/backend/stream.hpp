@@ -151,6 +151,20 @@ void BasicEvent<B>::record(BasicStreamRef<B> stream) {
     B::record(native_, stream.native());
 }
 
+namespace detail {
+
+/// Whether `stream` is being captured: what it is handed is recorded and does not run.
+template <Backend B>
+bool records(BasicStreamRef<B> stream) {
+    if constexpr (requires { B::is_capturing(stream.native()); }) {
+        return B::is_capturing(stream.native());
+    } else {
+        return false;
+    }
+}
+
+} // namespace detail
+
 using StreamRef = BasicStreamRef<DefaultBackend>;
 using Stream = BasicStream<DefaultBackend>;
 using HostStreamRef = BasicStreamRef<Host>;

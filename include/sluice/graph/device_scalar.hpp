@@ -111,10 +111,8 @@ template <class T, Backend B>
 void DeviceScalar<T, B>::refuse_capture(BasicStreamRef<B> stream, const char* why) const {
     if (slots_.empty())
         throw Error("the device scalar was moved from");
-    if constexpr (requires { B::is_capturing(stream.native()); }) {
-        if (B::is_capturing(stream.native()))
-            throw Error(why);
-    }
+    if (detail::records(stream))
+        throw Error(why);
 }
 
 template <class T, Backend B>

@@ -15,7 +15,7 @@ namespace sluice {
 /// device to pinned, or from device to device, of the stream's backend. Buffers and spans both serve. Both
 /// sides must stay alive, and pinned memory unchanged, until the stream has got there.
 ///
-/// Throws `Error` when the lengths differ.
+/// Throws `Error` when the lengths differ, or the call fails.
 template <Backend B, class To, class From>
 void copy(BasicStreamRef<B> stream, To&& to, const From& from);
 

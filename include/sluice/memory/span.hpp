@@ -49,7 +49,8 @@ protected:
 } // namespace detail
 
 /// Elements in the memory of a backend's device. The host cannot index it; a kernel takes `data()` and
-/// `size()`. Trivially copyable; owns nothing. Converts to a span of const elements, never to a host span.
+/// `size()`. Trivially copyable; owns nothing. Converts to a span of const elements, never to a host span. Of a pointer
+/// and a length it names memory of any other owner, such as a `thrust::device_vector`.
 template <class T, Backend B = DefaultBackend>
 class DeviceSpan : public detail::SpanBase<DeviceSpan<T, B>, T> {
 public:
@@ -64,7 +65,8 @@ public:
 };
 
 /// Elements in host memory that a backend's devices copy from and to (page-locked, on CUDA). Host code reads
-/// and writes it like a `std::span`, to which it converts. Trivially copyable; owns nothing.
+/// and writes it like a `std::span`, to which it converts. Trivially copyable; owns nothing. Made of a pointer and a
+/// length it names memory of any other owner, which must be page-locked for copies to overlap with anything.
 template <class T, Backend B = DefaultBackend>
 class PinnedSpan : public detail::SpanBase<PinnedSpan<T, B>, T> {
 public:

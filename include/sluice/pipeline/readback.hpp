@@ -24,8 +24,10 @@ namespace sluice {
 /// pushes, on the thread that calls `push`, `poll` or `finish`; index counts from 0. Nothing is lost: when
 /// all slots are on their way, `push` waits for the oldest.
 ///
-/// Driven by the thread that drives the pipeline. Belongs to the device that was current when it was made.
-/// Destroying it waits for copies under way, and drops what has not been handed over: call `finish` first.
+/// A push cannot be captured: under `Schedule::graphed` its stage opts out (`StageOptions::graphed`), or all steps run
+/// eagerly. Driven by the thread that drives the pipeline. Belongs to the device that was current when it was made; can
+/// be neither copied nor moved. Destroying it waits for copies under way, and drops what has not been handed over: call
+/// `finish` first.
 ///
 /// \code
 /// sluice::Readback<float> losses{
@@ -49,7 +51,7 @@ public:
     ~Readback() { reset(); }
 
     /// Enqueues the copy of `values`, device memory of `count` values, on `stream`. Later work of that stream
-    /// may overwrite them. Throws `Error`, and what the handler throws.
+    /// may overwrite them. Throws `Error`, also while `stream` is being captured, and what the handler throws.
     void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values);
 
     /// Hands over what has arrived, without waiting. Throws `Error`, and what the handler throws.
@@ -124,6 +126,11 @@ void Readback<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> value
     if (values.size() != count_) {
         throw Error("readback: " + std::to_string(values.size()) + " values were pushed; this one takes " +
                     std::to_string(count_) + " at a time");
+    }
+    if (detail::records(stream)) {
+        throw Error(
+            "readback: a push was being captured, and its replays would hand nothing over; push outside of "
+            "captures, in a pipeline from a stage that opts out (StageOptions::graphed)");
     }
     poll();
     if (pushed_ - handed_ == slots_.size()) {

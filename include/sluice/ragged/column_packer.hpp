@@ -142,8 +142,7 @@ void RaggedColumnPacker<U, B>::copy_to(BasicStreamRef<B> stream, RaggedColumn<U,
 
 template <class U, Backend B>
 void RaggedColumnPacker<U, B>::mark_in_use(BasicStreamRef<B> stream) const {
-    detail::refuse_ragged_capture(stream, "RaggedColumnPacker::mark_in_use");
-    block_.mark_in_use(stream);
+    detail::mark_in_use(block_, stream, "RaggedColumnPacker");
 }
 
 template <class U, class T, Backend B>

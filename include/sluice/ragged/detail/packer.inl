@@ -261,8 +261,7 @@ void RaggedPacker<T, B>::copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& ba
 
 template <class T, Backend B>
 void RaggedPacker<T, B>::mark_in_use(BasicStreamRef<B> stream) const {
-    detail::refuse_ragged_capture(stream, "RaggedPacker::mark_in_use");
-    block_.mark_in_use(stream);
+    detail::mark_in_use(block_, stream, "RaggedPacker");
 }
 
 namespace detail {

@@ -81,14 +81,15 @@ private:
     bool in_use_ = false;
 };
 
-/// Whether `stream` records what it is handed.
+/// What `mark_in_use` of the packer `who` does.
 template <Backend B>
-bool records(BasicStreamRef<B> stream) {
-    if constexpr (requires { B::is_capturing(stream.native()); }) {
-        return B::is_capturing(stream.native());
-    } else {
-        return false;
+void mark_in_use(PinnedBlock<B>& block, BasicStreamRef<B> stream, const char* who) {
+    if (records(stream)) {
+        throw Error(std::string(who) +
+                    "::mark_in_use: nothing reads the block while the stream is being captured; "
+                    "call it after each launch of the graph");
     }
+    block.mark_in_use(stream);
 }
 
 } // namespace sluice::detail

@@ -5,18 +5,6 @@ namespace sluice {
 
 namespace detail {
 
-/// Throws where nothing can be read yet, since the work is only being recorded.
-template <Backend B>
-void refuse_ragged_capture(BasicStreamRef<B> stream, const char* call) {
-    if constexpr (requires { B::is_capturing(stream.native()); }) {
-        if (B::is_capturing(stream.native())) {
-            throw Error(
-                std::string(call) +
-                ": the batch holds nothing yet while the stream is being captured; ask after a launch");
-        }
-    }
-}
-
 inline std::string ragged_amount(std::int64_t rows, std::int64_t values) {
     return std::to_string(rows) + (rows == 1 ? " row" : " rows") + " and " + std::to_string(values) +
            (values == 1 ? " value" : " values");
@@ -55,7 +43,10 @@ std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, s
 
 template <class T, Backend B>
 RaggedCounts RaggedBatch<T, B>::counts_and_wait(BasicStreamRef<B> stream) const {
-    detail::refuse_ragged_capture(stream, "RaggedBatch::counts_and_wait");
+    if (detail::records(stream)) {
+        throw Error("RaggedBatch::counts_and_wait: the batch holds nothing yet while the stream is being "
+                    "captured; ask after a launch");
+    }
     RaggedCounts result;
     copy_and_wait(stream, std::span<RaggedCounts>(&result, 1), counts());
     return result;
