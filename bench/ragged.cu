@@ -26,6 +26,19 @@ using namespace bench;
 using sluice::Cuda;
 namespace ragged = sluice::ragged;
 
+// CUDA 12's CUB counts in `int`; later ones in what they are given.
+#if CUDART_VERSION >= 13000
+using CubCount = std::int64_t;
+using CubScanCount = std::uint32_t;
+#else
+using CubCount = int;
+using CubScanCount = int;
+#endif
+template <class T>
+CubCount cub_count(T number) {
+    return static_cast<CubCount>(number);
+}
+
 /// Something to be done to a case's rows.
 template <class Enqueue>
 class RowsSubject {
@@ -72,8 +85,9 @@ void add_sums(const Case& on) {
         ragged::sum(rows.stream, rows.of_rows, rows.batch, &rows.workspace);
     };
     add_beside_cub(on, "sum", enqueue, [](void* temporary, std::size_t& bytes, Rows& rows) {
-        return cub::DeviceSegmentedReduce::Sum(temporary, bytes, rows.in(), rows.of_rows.data(), rows.count,
-                                               rows.offsets(), rows.offsets() + 1, rows.stream.native());
+        return cub::DeviceSegmentedReduce::Sum(temporary, bytes, rows.in(), rows.of_rows.data(),
+                                               cub_count(rows.count), rows.offsets(), rows.offsets() + 1,
+                                               rows.stream.native());
     });
     add_beside_copy(on, "sum", enqueue, [](Rows& rows) {
         return rows.values() * sizeof(float) + rows.rows() * (offset_bytes + sizeof(float));
@@ -90,7 +104,7 @@ void add_scans(const Case& on) {
     add_beside_cub(on, "exclusive_sum", sums, [](void* temporary, std::size_t& bytes, Rows& rows) {
         return cub::DeviceScan::ExclusiveSumByKey(
             temporary, bytes, rows.row_ids.data(), rows.in(), rows.of_values.data(),
-            static_cast<std::uint32_t>(rows.values()), ::cuda::std::equal_to<>{}, rows.stream.native());
+            static_cast<CubScanCount>(rows.values()), ::cuda::std::equal_to<>{}, rows.stream.native());
     });
     add_beside_copy(on, "exclusive_sum", sums, moved);
     add_beside_copy(
@@ -103,8 +117,8 @@ void add_sort(const Case& on) {
         on, "sort", [](Rows& rows) { ragged::sort(rows.stream, rows.of_values, rows.batch, rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             return cub::DeviceSegmentedSort::SortKeys(
-                temporary, bytes, rows.in(), rows.of_values.data(), static_cast<std::int64_t>(rows.values()),
-                rows.count, rows.offsets(), rows.offsets() + 1, rows.stream.native());
+                temporary, bytes, rows.in(), rows.of_values.data(), cub_count(rows.values()),
+                cub_count(rows.count), rows.offsets(), rows.offsets() + 1, rows.stream.native());
         });
 }
 
@@ -123,7 +137,7 @@ void add_other_reductions(const Case& on) {
         on, "max", [](Rows& rows) { ragged::max(rows.stream, rows.of_rows, rows.batch, &rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             return cub::DeviceSegmentedReduce::Max(temporary, bytes, rows.in(), rows.of_rows.data(),
-                                                   rows.count, rows.offsets(), rows.offsets() + 1,
+                                                   cub_count(rows.count), rows.offsets(), rows.offsets() + 1,
                                                    rows.stream.native());
         });
     add_beside_cub(
@@ -131,7 +145,7 @@ void add_other_reductions(const Case& on) {
         [](Rows& rows) { ragged::argmax(rows.stream, rows.places, rows.batch, &rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             auto* const out = reinterpret_cast<cub::KeyValuePair<int, float>*>(rows.places.data());
-            return cub::DeviceSegmentedReduce::ArgMax(temporary, bytes, rows.in(), out, rows.count,
+            return cub::DeviceSegmentedReduce::ArgMax(temporary, bytes, rows.in(), out, cub_count(rows.count),
                                                       rows.offsets(), rows.offsets() + 1,
                                                       rows.stream.native());
         });
@@ -142,9 +156,9 @@ void add_other_reductions(const Case& on) {
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             const auto in = thrust::make_transform_iterator(rows.in(), ToExponentialSum{});
             auto* const out = reinterpret_cast<ExponentialSum*>(rows.places.data());
-            return cub::DeviceSegmentedReduce::Reduce(temporary, bytes, in, out, rows.count, rows.offsets(),
-                                                      rows.offsets() + 1, MergeExponentialSums{},
-                                                      ExponentialSum{-INFINITY, 0.0f}, rows.stream.native());
+            return cub::DeviceSegmentedReduce::Reduce(
+                temporary, bytes, in, out, cub_count(rows.count), rows.offsets(), rows.offsets() + 1,
+                MergeExponentialSums{}, ExponentialSum{-INFINITY, 0.0f}, rows.stream.native());
         });
 }
 
@@ -164,9 +178,8 @@ void add_functions(const Case& on) {
             bytes = 1; // it needs none
             return cudaSuccess;
         }
-        return cub::DeviceTransform::Transform(rows.in(), rows.of_values.data(),
-                                               static_cast<std::int64_t>(rows.values()), Scale{},
-                                               rows.stream.native());
+        return cub::DeviceTransform::Transform(rows.in(), rows.of_values.data(), cub_count(rows.values()),
+                                               Scale{}, rows.stream.native());
     });
 #endif
     add_beside_copy(on, "apply", apply, moved);
