@@ -73,7 +73,8 @@ void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicConditio
 /// A number that work on the device sets and the functions above look at.
 ///
 /// In a capture they make conditional nodes, and the host is not asked again. Outside they bring the number to
-/// the host, wait for it, and call the bodies that it asks for. The results are the same.
+/// the host, wait for it, and call the bodies that it asks for. The results are the same. On CUDA, capturing
+/// `if_else` and `select` needs version 12.8 of driver and toolkit, the others 12.4, and throws `Error` before.
 ///
 /// Get a setter, enqueue work that calls `set` in every run, then branch. One setter serves one branch: each
 /// `if_nonzero`, `if_else` and `select` needs a new one, given out for the same stream or one that the same
