@@ -82,8 +82,8 @@ private:
 
 /// Owns a stream. Move-only; a moved-from stream owns nothing and may only be assigned to or destroyed.
 ///
-/// It belongs to the device that was current when it was made. Destroying it does not wait for its work on a
-/// device; on the Host backend it does.
+/// It belongs to the device that was current when it was made. Any thread may enqueue on it, as on the native stream.
+/// Destroying it does not wait for its work on a device; on the Host backend it does.
 template <Backend B>
 class BasicStream {
 public:

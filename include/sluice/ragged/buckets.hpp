@@ -16,7 +16,7 @@ namespace sluice {
 ///
 /// Work for a small batch in a large bucket copies, and lays grids out for, at most twice what the batch
 /// needs, where rows and values grow alike. Where the number of rows is known, `smallest.rows` =
-/// `largest.rows` leaves values alone.
+/// `largest.rows` leaves values alone. Never changes, so any thread may ask it.
 ///
 /// \code
 /// const sluice::RaggedBuckets buckets{{.rows = 1024, .values = 1024}, {.rows = 1024, .values = 1 << 18}};
