@@ -99,9 +99,10 @@ void forward(benchmark::State& state, nn::Precision precision) {
             [&](StreamRef stream) { detector.forward(stream, images, boxes); });
 }
 
-void step(benchmark::State& state, nn::Precision precision) {
+void step(benchmark::State& state, nn::Precision precision, nn::Algorithms algorithms) {
     nn::DetectorOptions options = experiment(precision);
     options.keep_routes = true;
+    options.algorithms = algorithms;
     nn::Detector<Cuda> detector(options);
     const Buffer<std::uint8_t> images = random_bytes(batch * detector.image_size());
     Buffer<float> boxes(batch * detector.predictions_size());
@@ -148,6 +149,27 @@ void product(benchmark::State& state) {
             });
 }
 
+/// The step of that layer's weights, float32, and then their copy in bfloat16.
+void update(benchmark::State& state, nn::Algorithms algorithms, bool rounds) {
+    constexpr std::size_t inputs = 65536;
+    constexpr std::size_t outputs = 16384;
+    nn::MatrixProducts<Cuda> products(nn::Precision::bfloat16, algorithms);
+    const Buffer<nn::Bfloat16> maps = random_numbers<nn::Bfloat16>(batch * inputs);
+    const Buffer<nn::Bfloat16> gradient = random_numbers<nn::Bfloat16>(batch * outputs);
+    const Buffer<float> factors = nn::to_device<Cuda>(std::vector<float>{-1e-6f, 1.0f});
+    Buffer<float> weights = random_numbers<float>(inputs * outputs);
+    Buffer<nn::Bfloat16> rounded(weights.size());
+    measure(state, 5, 2.0 * static_cast<double>(batch * inputs) * static_cast<double>(outputs), 0.0,
+            [&](StreamRef stream) {
+                products.multiply(stream, nn::Matrix<const nn::Bfloat16, Cuda>{maps, batch, inputs},
+                                  nn::Matrix<const nn::Bfloat16, Cuda>{gradient, batch, outputs},
+                                  nn::Matrix<float, Cuda>{weights, inputs, outputs},
+                                  {.transpose_a = true, .device_factors = factors});
+                if (rounds)
+                    nn::scaled_copy<nn::Bfloat16, float>(stream, weights.span(), 1.0f, rounded.span());
+            });
+}
+
 template <class Function, class... Arguments>
 void add(const std::string& name, int iterations, Function function, Arguments... arguments) {
     benchmark::RegisterBenchmark(name.c_str(), function, arguments...)
@@ -165,8 +187,12 @@ void bench::add_parts() {
     add("convolution/16_to_64", 10, convolution<nn::Bfloat16>, MapShape{64, 64, 16}, std::size_t{64});
     add("convolution/64_to_256", 10, convolution<nn::Bfloat16>, MapShape{32, 32, 64}, std::size_t{256});
     add("product/65536_to_16384", 5, product);
+    add("update/65536_to_16384", 5, update, nn::Algorithms::heuristic, false);
+    add("update_measured/65536_to_16384", 5, update, nn::Algorithms::measured, false);
+    add("update_and_round/65536_to_16384", 5, update, nn::Algorithms::heuristic, true);
     add("forward/bfloat16", 5, forward, nn::Precision::bfloat16);
     add("forward/tf32", 2, forward, nn::Precision::tf32);
-    add("step/bfloat16", 3, step, nn::Precision::bfloat16);
+    add("step/bfloat16", 3, step, nn::Precision::bfloat16, nn::Algorithms::heuristic);
+    add("step_measured/bfloat16", 3, step, nn::Precision::bfloat16, nn::Algorithms::measured);
 }
 #endif

@@ -1,6 +1,7 @@
 // What a detector is made of: patches, pools, biases of bfloat16, fused convolutions and the layer.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <nn/operators/elementwise.hpp>
 #include <nn/operators/maps.hpp>
@@ -286,6 +287,37 @@ TEST_CASE_TEMPLATE("detector operators: convolution and pool of the channels tha
     check_layer<T, T>(random, {side(8), side(16), 32}, 128, 2, random.between(1, 2));
     check_layer<T, T>(random, {side(16), side(16), 64}, 64, 2, random.between(1, 2));
     check_layer<T, T>(random, {side(16), side(16), 64}, 256, 1, 1);
+}
+
+TEST_CASE("detector operators: of many maps each is convolved as alone") {
+    NN_TEST_RANDOM(random);
+    const Stream stream;
+    // On a device so many that a block takes one group of channels after another.
+    const std::size_t images = nn::has_fused_convolution<Bfloat16, B> ? 2048 : 4;
+    const nn::MapShape shape{16, 16, 16};
+    nn::MatrixProducts<B> products;
+    const nn::PooledConvolution<Bfloat16, B> layer(shape, 128, images, false, 1.0f, {.seed = random.seed()});
+    nn::ConvolutionWorkspace<Bfloat16, B> workspace(layer.workspace_sizes());
+    const auto few = rounded<Bfloat16>(random.numbers(3 * shape.size()));
+    const auto convolve = [&](std::size_t count) {
+        std::vector<Bfloat16> maps;
+        for (std::size_t i = 0; i < count * shape.size(); ++i)
+            maps.push_back(few[i % few.size()]);
+        const Buffer<Bfloat16> input = device(maps);
+        Buffer<Bfloat16> pooled = poisoned<Bfloat16>(stream, count * layer.out().size());
+        Buffer<std::uint32_t> kept = poisoned<std::uint32_t>(stream, layer.kept_words(count));
+        layer.forward(stream.ref(), products, input.span(), pooled.span(), workspace, kept.span());
+        return std::pair{widened(host(stream, pooled)), host(stream, kept)};
+    };
+    const auto [pooled, kept] = convolve(3);
+    const auto [all_pooled, all_kept] = convolve(images);
+    bool equal = true;
+    for (std::size_t i = 0; i < all_pooled.size(); ++i)
+        equal = equal && all_pooled[i] == pooled[i % pooled.size()];
+    CHECK(equal);
+    for (std::size_t i = 0; i < all_kept.size(); ++i)
+        equal = equal && all_kept[i] == kept[i % kept.size()];
+    CHECK(equal);
 }
 
 } // namespace nn_detector_operators

@@ -42,6 +42,9 @@ struct Convolved {
     std::uint32_t* routes;
 };
 
+/// What keeps any device busy, and the last blocks short beside all others.
+constexpr std::size_t many_blocks = 2048;
+
 template <bool Routes>
 void launch_narrow(sluice::CudaStreamRef stream, const Convolved& what) {
     const FusedShape tiled =
@@ -60,10 +63,13 @@ void launch_wide(sluice::CudaStreamRef stream, const Convolved& what) {
     // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::convolve_wide_kernel<Inputs, Routes>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
-    detail::convolve_wide_kernel<Inputs, Routes>
-        <<<checked_blocks("convolve_and_pool", what.images * tiled.tiles * (what.outputs / 64)),
-           detail::fused_threads, Tile::bytes, stream.native()>>>(
-            bits_of(what.maps), tiled, what.packed, what.bias, bits_of(what.pooled), what.routes);
+    // A block that goes on to the next group of channels has its pixels already; but there must be blocks enough.
+    const std::size_t tiles = what.images * tiled.tiles;
+    const int groups = tiles >= many_blocks ? static_cast<int>(what.outputs / 64) : 1;
+    const std::size_t blocks = groups == 1 ? tiles * (what.outputs / 64) : tiles;
+    detail::convolve_wide_kernel<Inputs, Routes><<<checked_blocks("convolve_and_pool", blocks),
+                                                   detail::fused_threads, Tile::bytes, stream.native()>>>(
+        bits_of(what.maps), tiled, groups, what.packed, what.bias, bits_of(what.pooled), what.routes);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -1,5 +1,7 @@
 #include <nn/operators/fused_gradients.hpp>
 
+#include <limits>
+
 #include <nn/operators/for_each.cuh>
 #include <nn/operators/fused_byte_gradients.cuh>
 #include <nn/operators/fused_input_gradients.cuh>
@@ -28,8 +30,12 @@ std::size_t checked_images(const char* what, const MapShape& shape, std::size_t 
     const std::size_t images = require_maps(what, shape, elements);
     require_even_sides(what, shape);
     require_size(what, pooled, images * shape.pixels() / 4 * outputs);
-    if (shape.height > 1u << 20 || shape.width > 1u << 20 || outputs > 1u << 20)
-        throw sluice::Error(std::string(what) + ": a side of a map, or its channels, exceed 2^20");
+    if (shape.height > 1u << 20 || shape.width > 1u << 20 || outputs > 1u << 20 ||
+        shape.pixels() * outputs > std::numeric_limits<std::int32_t>::max()) {
+        throw sluice::Error(
+            std::string(what) +
+            ": a side of a map, or its channels, exceed 2^20, or a convolved map 2^31 elements");
+    }
     return images;
 }
 

@@ -15,59 +15,75 @@ namespace nn::detail {
 
 // 16 channels and more ------------------------------------------------------------------------------------------
 
-/// How a block that computes 16×16 pixels of `Inputs` channels uses shared memory: the gradients of 64 outputs at a time,
-/// with a border of one, then a ring of weights: in each place those of 16 outputs and a column of three taps.
+/// How a block that computes 16×16 pixels of `Inputs` channels uses shared memory: the gradients of `depth` outputs at a
+/// time, with a border of one, and maybe those of the next ones; then a ring of weights: in each place those of 16
+/// outputs and a column of three taps.
 template <int Inputs>
 struct GradientTile {
-    static constexpr int depth = 64;
+    static constexpr bool wide = Inputs == 64;
+    static constexpr int depth = wide ? 64 : 32;
     using Pixels = WideTile<depth>;
     static constexpr int steps = depth / 16;
     static constexpr int turns = 3 * steps;
     static constexpr int tiles = Inputs / 8;
     static constexpr int stage_bytes = 3 * tiles * 256;
-    static constexpr int stages = Inputs == 64 ? 4 : turns;
+    // Where sums are many, a multiprocessor has room for two blocks: then a block has to work ahead itself. Where they
+    // are few, other blocks work while one waits.
+    static constexpr int stages = wide ? 4 : turns;
+    static_assert(turns % stages == 0); // so that each turn has its place, whatever the round
+    static constexpr int buffers = wide ? 2 : 1;
+    static constexpr int pixel_bytes = Pixels::pixels * Pixels::pixel_bytes;
     static constexpr int pools = Pixels::side / 2 + 2; // along a side, with those beyond the border
-    static constexpr int bytes = Pixels::pixels * Pixels::pixel_bytes + stages * stage_bytes;
+    static constexpr int chunks = pools * pools * Pixels::chunks;
+    static constexpr int bytes = buffers * pixel_bytes + stages * stage_bytes;
 };
 
-/// Fills the pixels of a tile with the gradients of `depth` outputs from `first` on.
+/// Eight gradients of a pool, and where they go.
+struct PooledChunk {
+    uint4 gradients;
+    std::uint32_t routes;
+};
+
+/// Loads chunk `i` of a tile, of the outputs from `first` on.
 template <int Inputs>
-__device__ inline void spread_gradients(uint4* memory, const std::uint16_t* pooled_gradient,
-                                        const std::uint32_t* routes, const FusedShape& shape,
-                                        const FusedPlace& place, int first) {
+__device__ inline PooledChunk load_chunk(int i, const std::uint16_t* pooled_gradient,
+                                         const std::uint32_t* routes, const FusedShape& shape,
+                                         const FusedPlace& place, int first) {
     using Tile = GradientTile<Inputs>;
-    using Pixels = typename Tile::Pixels;
+    constexpr int chunks = Tile::Pixels::chunks;
     const int height = shape.height / 2;
     const int width = shape.width / 2;
-#pragma unroll 2
-    for (int i = static_cast<int>(threadIdx.x); i < Tile::pools * Tile::pools * Pixels::chunks;
-         i += fused_threads) {
-        const int chunk = i % Pixels::chunks;
-        const int pool_y = i / Pixels::chunks / Tile::pools;
-        const int pool_x = i / Pixels::chunks % Tile::pools;
-        const int y = place.tile_y * (Pixels::side / 2) + pool_y - 1;
-        const int x = place.tile_x * (Pixels::side / 2) + pool_x - 1;
-        uint4 gradients = make_uint4(0, 0, 0, 0);
-        std::uint32_t route = 0;
-        if (y >= 0 && y < height && x >= 0 && x < width) {
-            const std::size_t pixel = (place.image * height + y) * width + x;
-            const std::size_t element = pixel * shape.outputs + first + chunk * 8;
-            gradients = *reinterpret_cast<const uint4*>(pooled_gradient + element);
-            route = routes[element / 8];
-        }
-        std::uint32_t pairs[4];
+    const int y = place.tile_y * (Tile::Pixels::side / 2) + i / chunks / Tile::pools - 1;
+    const int x = place.tile_x * (Tile::Pixels::side / 2) + i / chunks % Tile::pools - 1;
+    PooledChunk chunk{make_uint4(0, 0, 0, 0), 0};
+    if (y >= 0 && y < height && x >= 0 && x < width) {
+        const std::size_t pixel = (place.image * height + y) * width + x;
+        const std::size_t element = pixel * shape.outputs + first + i % chunks * 8;
+        chunk.gradients = *reinterpret_cast<const uint4*>(pooled_gradient + element);
+        chunk.routes = routes[element / 8];
+    }
+    return chunk;
+}
+
+/// Spreads it over its four pixels, as far as they are in the tile.
+template <int Inputs>
+__device__ inline void spread_chunk(uint4* memory, int i, const PooledChunk& chunk) {
+    using Tile = GradientTile<Inputs>;
+    using Pixels = typename Tile::Pixels;
+    const int pool_y = i / Pixels::chunks / Tile::pools;
+    const int pool_x = i / Pixels::chunks % Tile::pools;
+    std::uint32_t pairs[4];
 #pragma unroll
-        for (int w = 0; w < 4; ++w)
-            pairs[w] = routes_of_pair(route, w);
+    for (int w = 0; w < 4; ++w)
+        pairs[w] = routes_of_pair(chunk.routes, w);
 #pragma unroll
-        for (int at = 0; at < 4; ++at) {
-            const int tile_y = 2 * pool_y - 1 + at / 2;
-            const int tile_x = 2 * pool_x - 1 + at % 2;
-            if (tile_y >= 0 && tile_y < Pixels::row && tile_x >= 0 && tile_x < Pixels::row) {
-                memory[Pixels::offset(Pixels::pixel(tile_y, tile_x), chunk) / 16] =
-                    make_uint4(routed(gradients.x, pairs[0], at), routed(gradients.y, pairs[1], at),
-                               routed(gradients.z, pairs[2], at), routed(gradients.w, pairs[3], at));
-            }
+    for (int at = 0; at < 4; ++at) {
+        const int y = 2 * pool_y - 1 + at / 2;
+        const int x = 2 * pool_x - 1 + at % 2;
+        if (y >= 0 && y < Pixels::row && x >= 0 && x < Pixels::row) {
+            memory[Pixels::offset(Pixels::pixel(y, x), i % Pixels::chunks) / 16] =
+                make_uint4(routed(chunk.gradients.x, pairs[0], at), routed(chunk.gradients.y, pairs[1], at),
+                           routed(chunk.gradients.z, pairs[2], at), routed(chunk.gradients.w, pairs[3], at));
         }
     }
 }
@@ -95,7 +111,7 @@ __device__ inline void store_gradients(const float (&sums)[GradientTile<Inputs>:
 
 /// Each of four warps computes 4×16 pixels of all channels.
 template <int Inputs>
-__global__ void __launch_bounds__(fused_threads, 2)
+__global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 : 4)
     input_gradients_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
                            FusedShape shape, const std::uint32_t* packed, std::uint16_t* gradient) {
     using Tile = GradientTile<Inputs>;
@@ -106,41 +122,88 @@ __global__ void __launch_bounds__(fused_threads, 2)
     const int lane = thread % 32;
     const int warp = thread / 32;
     const std::uint32_t pixels = shared_address(fused_memory);
-    const std::uint32_t ring = pixels + Pixels::pixels * Pixels::pixel_bytes;
+    const std::uint32_t ring = pixels + Tile::buffers * Tile::pixel_bytes;
     const uint4* const weights = reinterpret_cast<const uint4*>(packed);
     const int rounds = shape.outputs / Tile::depth;
 
-    const auto fetch = [&](int stage) {
-        if (stage < rounds * Tile::turns) {
-            const std::uint32_t to = ring + (stage % Tile::stages) * Tile::stage_bytes;
+    // Turn by turn, or those of the next round.
+    const auto fetch = [&](int round, int turn) {
+        if (turn < Tile::turns || round + 1 < rounds) {
+            const std::uint32_t to = ring + (turn % Tile::stages) * Tile::stage_bytes;
+            const uint4* const from = weights + (round * Tile::turns + turn) * (Tile::stage_bytes / 16);
+#pragma unroll
             for (int i = thread; i < Tile::stage_bytes / 16; i += fused_threads)
-                copy_16_bytes(to + i * 16, weights + stage * (Tile::stage_bytes / 16) + i);
+                copy_16_bytes(to + i * 16, from + i);
         }
         commit_copies(); // maybe an empty group, so that the count stays right
     };
+    const auto load = [&](int i, int round) {
+        return load_chunk<Inputs>(i, pooled_gradient, routes, shape, place, round * Tile::depth);
+    };
+    const auto spread_all = [&](int round) {
+        constexpr int each = (Tile::chunks + fused_threads - 1) / fused_threads;
+        PooledChunk chunks[each];
 #pragma unroll
-    for (int stage = 0; stage < Tile::stages - 1; ++stage)
-        fetch(stage);
-
-    float sums[4][Tile::tiles][4] = {};
+        for (int i = 0; i < each; ++i) {
+            if (thread + i * fused_threads < Tile::chunks)
+                chunks[i] = load(thread + i * fused_threads, round);
+        }
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+            if (thread + i * fused_threads < Tile::chunks)
+                spread_chunk<Inputs>(fused_memory, thread + i * fused_threads, chunks[i]);
+        }
+    };
     const int matrix_x = 2 * (lane % 8) + lane / 8 % 2;
     const int half = lane / 16;
-    int stage = 0;
-    for (int round = 0; round < rounds; ++round) {
-        __syncthreads(); // all are done with the pixels of the round before
-        spread_gradients<Inputs>(fused_memory, pooled_gradient, routes, shape, place, round * Tile::depth);
+    float sums[4][Tile::tiles][4] = {};
+    const auto add = [&](int buffer, int kx, int step) {
+        const int turn = kx * Tile::steps + step;
+        add_taps<Pixels>(
+            sums, pixels + buffer * Tile::pixel_bytes, 4 * warp, matrix_x + kx, 2 * step + half,
+            fused_memory + (Tile::buffers * Tile::pixel_bytes + turn % Tile::stages * Tile::stage_bytes) / 16,
+            lane);
+    };
+
+    if constexpr (Tile::wide) {
 #pragma unroll
-        for (int kx = 0; kx < 3; ++kx) {
-            for (int step = 0; step < Tile::steps; ++step, ++stage) {
-                wait_for_copies<Tile::stages - 2>();
-                // What others copied and spread is there; and all are done with the stage whose place is filled next.
-                __syncthreads();
-                fetch(stage + Tile::stages - 1);
-                add_taps<Pixels>(sums, pixels, 4 * warp, matrix_x + kx, 2 * step + half,
-                                 fused_memory + (Pixels::pixels * Pixels::pixel_bytes +
-                                                 stage % Tile::stages * Tile::stage_bytes) /
-                                                    16,
-                                 lane);
+        for (int turn = 0; turn < Tile::stages - 1; ++turn)
+            fetch(0, turn);
+        spread_all(0);
+        for (int round = 0; round < rounds; ++round) {
+            uint4* const next = fused_memory + (round + 1) % 2 * (Tile::pixel_bytes / 16);
+            int ahead = round + 1 < rounds ? thread : Tile::chunks; // the chunk that is spread next
+#pragma unroll
+            for (int kx = 0; kx < 3; ++kx) {
+                for (int step = 0; step < Tile::steps; ++step, ahead += fused_threads) {
+                    wait_for_copies<Tile::stages - 2>();
+                    // What others copied and spread is there; and all are done with what is filled next.
+                    __syncthreads();
+                    fetch(round, kx * Tile::steps + step + Tile::stages - 1);
+                    PooledChunk chunk;
+                    if (ahead < Tile::chunks)
+                        chunk = load(ahead, round + 1);
+                    add(round % 2, kx, step);
+                    if (ahead < Tile::chunks)
+                        spread_chunk<Inputs>(next, ahead, chunk);
+                }
+            }
+        }
+        static_assert(Tile::turns * fused_threads >= Tile::chunks);
+    } else {
+        for (int round = 0; round < rounds; ++round) {
+            __syncthreads(); // all are done with the round before
+#pragma unroll
+            for (int turn = 0; turn < Tile::turns; ++turn)
+                fetch(round, turn);
+            spread_all(round);
+            wait_for_copies<0>();
+            __syncthreads();
+#pragma unroll
+            for (int kx = 0; kx < 3; ++kx) {
+#pragma unroll 1 // more would not fit into registers
+                for (int step = 0; step < Tile::steps; ++step)
+                    add(0, kx, step);
             }
         }
     }
@@ -196,23 +259,28 @@ static __global__ void __launch_bounds__(fused_threads)
         for (int i = 0; i < 9; ++i)
             factors[i] = reinterpret_cast<const uint2*>(packed)[(group * 9 + i) * 32 + lane];
     };
+    // From the middle one of three pools on, in the first row of the image.
+    const std::size_t origin = (image * height * width + x) * shape.outputs + quad * 4;
+    const std::uint16_t* const gradients_from = pooled_gradient + origin;
+    const std::uint16_t* const routes_from = reinterpret_cast<const std::uint16_t*>(routes) + origin / 4;
+    const bool inside[3] = {x > 0 && x <= width, x < width, x + 1 < width};
+    const int row = width * shape.outputs;
     const auto load_pools = [&](int y, int group) {
         NarrowPools pools;
+        const bool in_rows = y >= 0 && y < height;
 #pragma unroll
         for (int i = 0; i < 3; ++i) {
-            const int at = x + i - 1;
-            pools.gradients[i] = make_uint2(0, 0);
-            pools.routes[i] = 0;
-            if (y >= 0 && y < height && at >= 0 && at < width) {
-                const std::size_t pixel = (image * height + y) * width + at;
-                const std::size_t element = pixel * shape.outputs + group * 16 + quad * 4;
-                pools.gradients[i] = *reinterpret_cast<const uint2*>(pooled_gradient + element);
-                pools.routes[i] = reinterpret_cast<const std::uint16_t*>(routes)[element / 4];
-            }
+            const int at = y * row + group * 16 + (i - 1) * shape.outputs;
+            const bool there = in_rows && inside[i];
+            pools.gradients[i] =
+                there ? *reinterpret_cast<const uint2*>(gradients_from + at) : make_uint2(0, 0);
+            pools.routes[i] = there ? routes_from[at / 4] : 0;
         }
         return pools;
     };
 
+    std::uint32_t* const to =
+        reinterpret_cast<std::uint32_t*>(gradient) + 2 * (image * shape.height * shape.width + 2 * x) + quad;
     // The rows of results 2 y - 1 … 2 y + 2 of the pools' row y.
     float sums[4][4] = {};
     load_factors(0);
@@ -259,10 +327,8 @@ static __global__ void __launch_bounds__(fused_threads)
             const std::uint32_t odd =
                 __shfl_sync(0xFFFFFFFFu, two_bfloat16(sums[i][2], sums[i][3]), lane - 2);
             const int line = 2 * y - 1 + i;
-            if (line >= 2 * first && line < 2 * last && x < width) {
-                const std::size_t pixel = (image * shape.height + line) * shape.width + 2 * x;
-                reinterpret_cast<std::uint32_t*>(gradient)[2 * pixel + quad] = quad < 2 ? even : odd;
-            }
+            if (line >= 2 * first && line < 2 * last && x < width)
+                to[line * shape.width * 2] = quad < 2 ? even : odd;
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 sums[i][e] = sums[i + 2][e];
@@ -299,18 +365,20 @@ struct PackTurned {
         packed[word] = lane / 4 < Inputs ? word_of(ky, kx, lane / 4, output) : 0;
     }
 
-    /// [group of 64][kx][step][ky][pair of tiles][lane][tile of the pair][half]. Inputs are dealt to columns such that a
+    /// [round][kx][step][ky][pair of tiles][lane][tile of the pair][half]. Inputs are dealt to columns such that a
     /// thread's results lie side by side.
     __device__ void pack_wide(std::size_t word) const {
         constexpr std::size_t pairs = Inputs / 16;
+        constexpr int steps = GradientTile<Inputs>::steps;
         const int half = static_cast<int>(word % 2);
         const int lane = static_cast<int>(word / 4 % 32);
         const int tile = static_cast<int>(word / 128 % pairs * 2 + word / 2 % 2);
         const std::size_t rest = word / 128 / pairs;
         const int ky = static_cast<int>(rest % 3);
-        const int step = static_cast<int>(rest / 3 % 4);
-        const int kx = static_cast<int>(rest / 12 % 3);
-        const int output = static_cast<int>(rest / 36) * 64 + 16 * step + 8 * half + lane % 4 * 2;
+        const int step = static_cast<int>(rest / 3 % steps);
+        const int kx = static_cast<int>(rest / 3 / steps % 3);
+        const int output =
+            static_cast<int>(rest / 9) / steps * (16 * steps) + 16 * step + 8 * half + lane % 4 * 2;
         const int column = lane / 4;
         const int input = Inputs == 16 ? column / 2 * 4 + tile * 2 + column % 2
                                        : tile / 4 * 32 + column / 2 * 8 + tile % 4 * 2 + column % 2;

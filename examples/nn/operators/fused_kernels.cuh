@@ -141,6 +141,7 @@ struct WideTile {
     static constexpr int stage_bytes = 3 * 2048;
     // Two blocks share a multiprocessor, whose registers their sums fill; where all weights fit, all are kept.
     static constexpr int stages = Inputs == 64 ? 4 : turns;
+    static_assert(turns % stages == 0); // so that each turn has its place, whatever the group
     static constexpr int bytes = pixels * pixel_bytes + stages * stage_bytes;
 
     /// Even columns first, then odd ones: the eight pixels that a matrix's rows are then follow one another.
@@ -176,29 +177,30 @@ __device__ inline void add_taps(float (&sums)[4][Tiles][4], std::uint32_t pixels
     }
 }
 
-/// `Inputs` channels to a group of 64. Each of four warps computes 4×16 pixels. `Routes`: writes those too, and pooled
-/// maps only if asked for.
+/// `Inputs` channels to `groups` groups of 64, one after another. Each of four warps computes 4×16 pixels. `Routes`:
+/// writes those too, and pooled maps only if asked for.
 template <int Inputs, bool Routes>
 __global__ void __launch_bounds__(fused_threads, 2)
-    convolve_wide_kernel(const std::uint16_t* maps, FusedShape shape, const std::uint32_t* packed,
+    convolve_wide_kernel(const std::uint16_t* maps, FusedShape shape, int groups, const std::uint32_t* packed,
                          const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
     using Tile = WideTile<Inputs>;
     extern __shared__ uint4 fused_memory[];
-    const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs) / 64);
+    const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs / 64 / groups));
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
     const int warp = thread / 32;
     const std::uint32_t pixels = shared_address(fused_memory);
     const std::uint32_t ring = pixels + Tile::pixels * Tile::pixel_bytes;
     const uint4* const weights = reinterpret_cast<const uint4*>(packed) +
-                                 static_cast<std::size_t>(place.group) * 9 * Tile::steps * 128;
+                                 static_cast<std::size_t>(place.group * groups) * 9 * Tile::steps * 128;
 
-    const auto fetch = [&](int turn) {
+    const auto fetch = [&](int group, int turn) {
         const std::uint32_t to = ring + (turn % Tile::stages) * Tile::stage_bytes;
+        const uint4* const from = weights + (group * Tile::turns + turn) * (Tile::stage_bytes / 16);
 #pragma unroll
         for (int i = 0; i < Tile::stage_bytes / 16 / fused_threads; ++i) {
             const int chunk = i * fused_threads + thread;
-            copy_16_bytes(to + chunk * 16, weights + turn * (Tile::stage_bytes / 16) + chunk);
+            copy_16_bytes(to + chunk * 16, from + chunk);
         }
     };
     const std::uint16_t* const image =
@@ -217,62 +219,65 @@ __global__ void __launch_bounds__(fused_threads, 2)
     // The first group of copies is the pixels and the first weights, each further one a turn's weights.
 #pragma unroll
     for (int turn = 0; turn < Tile::stages - 1; ++turn) {
-        fetch(turn);
+        fetch(0, turn);
         commit_copies();
     }
 
-    float sums[4][8][4] = {};
     // Which row of which of the four matrices of a fragment this lane gives the address of.
     const int matrix_x = 2 * (lane % 8) + lane / 8 % 2;
     const int half = lane / 16;
-#pragma unroll
-    for (int kx = 0; kx < 3; ++kx) {
-        for (int step = 0; step < Tile::steps; ++step) {
-            const int turn = kx * Tile::steps + step;
-            wait_for_copies<Tile::stages - 2>();
-            // What others copied is there; and all are done with the turn before, whose place is filled next.
-            __syncthreads();
-            if (turn + Tile::stages - 1 < Tile::turns)
-                fetch(turn + Tile::stages - 1);
-            commit_copies(); // maybe an empty group, so that the count stays right
-            add_taps<Tile>(sums, pixels, 4 * warp, matrix_x + kx, 2 * step + half,
-                           fused_memory +
-                               (Tile::pixels * Tile::pixel_bytes + turn % Tile::stages * Tile::stage_bytes) /
-                                   16,
-                           lane);
-        }
-    }
-
     const int pooled_width = shape.width / 2;
     const int pooled_height = shape.height / 2;
     const int px = place.tile_x * (Tile::side / 2) + lane / 4;
+    for (int group = 0; group < groups; ++group) {
+        float sums[4][8][4] = {};
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-        const int py = place.tile_y * (Tile::side / 2) + 2 * warp + row;
-        if (px >= pooled_width || py >= pooled_height)
-            continue;
-        const std::size_t at = (place.image * pooled_height + py) * pooled_width + px;
-#pragma unroll
-        for (int part = 0; part < 2; ++part) {
-            const int channel = place.group * 64 + part * 32 + lane % 4 * 8;
-            const std::size_t element = at * shape.outputs + channel;
-            std::uint32_t words[4];
-            std::uint32_t route = 0;
-#pragma unroll
-            for (int n = 0; n < 4; ++n) {
-                const auto& upper = sums[2 * row][4 * part + n];
-                const auto& lower = sums[2 * row + 1][4 * part + n];
-                const float bias0 = bias[channel + 2 * n];
-                const float bias1 = bias[channel + 2 * n + 1];
-                words[n] = pooled_pair(upper, lower, bias0, bias1);
-                if constexpr (Routes)
-                    route |= routes_of_pools(upper, lower, words[n]) << (8 * n);
+        for (int kx = 0; kx < 3; ++kx) {
+            for (int step = 0; step < Tile::steps; ++step) {
+                const int turn = kx * Tile::steps + step;
+                const int ahead = turn + Tile::stages - 1;
+                wait_for_copies<Tile::stages - 2>();
+                // What others copied is there; and all are done with the turn before, whose place is filled next.
+                __syncthreads();
+                if (ahead < Tile::turns || group + 1 < groups)
+                    fetch(group, ahead);
+                commit_copies(); // maybe an empty group, so that the count stays right
+                add_taps<Tile>(
+                    sums, pixels, 4 * warp, matrix_x + kx, 2 * step + half,
+                    fused_memory +
+                        (Tile::pixels * Tile::pixel_bytes + turn % Tile::stages * Tile::stage_bytes) / 16,
+                    lane);
             }
-            if constexpr (Routes)
-                routes[element / 8] = route;
-            if (!Routes || pooled != nullptr)
-                *reinterpret_cast<uint4*>(pooled + element) =
-                    make_uint4(words[0], words[1], words[2], words[3]);
+        }
+
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+            const int py = place.tile_y * (Tile::side / 2) + 2 * warp + row;
+            if (px >= pooled_width || py >= pooled_height)
+                continue;
+            const std::size_t at = (place.image * pooled_height + py) * pooled_width + px;
+#pragma unroll
+            for (int part = 0; part < 2; ++part) {
+                const int channel = (place.group * groups + group) * 64 + part * 32 + lane % 4 * 8;
+                const std::size_t element = at * shape.outputs + channel;
+                std::uint32_t words[4];
+                std::uint32_t route = 0;
+#pragma unroll
+                for (int n = 0; n < 4; ++n) {
+                    const auto& upper = sums[2 * row][4 * part + n];
+                    const auto& lower = sums[2 * row + 1][4 * part + n];
+                    const float bias0 = bias[channel + 2 * n];
+                    const float bias1 = bias[channel + 2 * n + 1];
+                    words[n] = pooled_pair(upper, lower, bias0, bias1);
+                    if constexpr (Routes)
+                        route |= routes_of_pools(upper, lower, words[n]) << (8 * n);
+                }
+                if constexpr (Routes)
+                    routes[element / 8] = route;
+                if (!Routes || pooled != nullptr)
+                    *reinterpret_cast<uint4*>(pooled + element) =
+                        make_uint4(words[0], words[1], words[2], words[3]);
+            }
         }
     }
 }

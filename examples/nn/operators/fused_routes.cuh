@@ -42,7 +42,10 @@ __device__ inline std::uint32_t routes_of_pair(std::uint32_t routes, int w) {
 
 /// Of two neighbouring channels' gradients what goes to place `place` of their pools.
 __device__ inline std::uint32_t routed(std::uint32_t gradients, std::uint32_t pair, int place) {
-    return gradients & (pair >> place & 0x00010001u) * 0xFFFFu;
+    // The sign bits of the first and the third byte, all over each half.
+    std::uint32_t mask;
+    asm("prmt.b32 %0, %1, %1, 0xAA88;" : "=r"(mask) : "r"(pair << (7 - place)));
+    return gradients & mask;
 }
 
 /// A channel's gradient, the low half of `gradient`, at two places side by side in one word: `route` is 1 for the

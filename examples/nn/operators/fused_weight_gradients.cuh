@@ -271,7 +271,10 @@ static_assert(NarrowSumTile::moved % 128 == 48);
 
 /// What a thread loads of a tile, before it is needed: pixels for all, and two channels of its own pools.
 struct NarrowLoads {
-    uint2 pixels[(NarrowSumTile::pixels + NarrowSumTile::threads - 1) / NarrowSumTile::threads];
+    static constexpr int count =
+        (NarrowSumTile::pixels + NarrowSumTile::threads - 1) / NarrowSumTile::threads;
+
+    uint2 pixels[count];
     std::uint32_t gradients[NarrowSumTile::down];
     std::uint32_t routes[NarrowSumTile::down];
 };
@@ -285,14 +288,13 @@ __device__ inline void load_narrow(NarrowLoads& loads, const std::uint16_t* maps
     const int lane = thread % 32;
     const uint2* const image = reinterpret_cast<const uint2*>(maps) +
                                place.image * static_cast<std::size_t>(shape.height) * shape.width;
-    int slot = 0;
 #pragma unroll
-    for (int i = thread; i < Tile::pixels; i += Tile::threads) {
+    for (int slot = 0; slot < NarrowLoads::count; ++slot) {
+        const int i = thread + slot * Tile::threads;
         const int y = place.tile_y * Tile::height + i / Tile::row - 1;
         const int x = place.tile_x * Tile::width + i % Tile::row - 1;
-        const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
-        loads.pixels[slot++] =
-            inside ? image[static_cast<std::size_t>(y) * shape.width + x] : make_uint2(0, 0);
+        const bool inside = i < Tile::pixels && y >= 0 && y < shape.height && x >= 0 && x < shape.width;
+        loads.pixels[slot] = inside ? image[static_cast<std::size_t>(y) * shape.width + x] : make_uint2(0, 0);
     }
     const int height = shape.height / 2;
     const int width = shape.width / 2;
@@ -343,14 +345,14 @@ static __global__ void __launch_bounds__(NarrowSumTile::threads, 3)
     for (std::size_t tile = range.first; tile < range.last; ++tile) {
         const NarrowLoads loads = next;
         __syncthreads(); // all are done with the tile before
-        int slot = 0;
 #pragma unroll
-        for (int i = thread; i < Tile::pixels; i += Tile::threads) {
+        for (int slot = 0; slot < NarrowLoads::count; ++slot) {
+            const int i = thread + slot * Tile::threads;
             uint2* const pixel = reinterpret_cast<uint2*>(memory) + i;
-            pixel[0] = loads.pixels[slot];
+            if (i < Tile::pixels)
+                pixel[0] = loads.pixels[slot];
             if (i + 1 < Tile::pixels)
                 pixel[Tile::moved / 8 + 1] = loads.pixels[slot];
-            ++slot;
         }
         if (tile + 1 < range.last)
             load_narrow(next, maps, shape, tile + 1, pooled_gradient, routes, group);
