@@ -1,5 +1,5 @@
 // Pageable memory in an asynchronous copy: the copy would run after the vector may have gone.
-// EXPECT: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, or copy_and_wait
+// EXPECT: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, a PinnedSpan of page-locked memory, or copy_and_wait
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 
