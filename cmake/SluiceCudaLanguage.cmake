@@ -63,6 +63,13 @@ if(NOT sluice_problem)
         if(SLUICE_QUICK_KERNELS AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
             add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
         endif()
+        # Programs are linked with the library of nvcc's own g++. Which that is, CMake tells from 3.31 on.
+        string(REGEX MATCH "^[0-9]+" sluice_cxx_major "${CMAKE_CXX_COMPILER_VERSION}")
+        if("${CMAKE_CXX_COMPILER_ID};${CMAKE_CUDA_HOST_COMPILER_ID}" STREQUAL "GNU;GNU"
+           AND CMAKE_CUDA_HOST_COMPILER_VERSION VERSION_LESS sluice_cxx_major)
+            string(CONCAT sluice_problem "${sluice_nvcc} uses g++ ${CMAKE_CUDA_HOST_COMPILER_VERSION}, whose library may "
+                          "lack what g++ ${CMAKE_CXX_COMPILER_VERSION} calls; set CXX or CUDAHOSTCXX")
+        endif()
     else()
         set(sluice_problem "${sluice_nvcc} cannot compile with the host compiler found")
     endif()
