@@ -1,6 +1,6 @@
 /// \file
 /// Applies a chain to a batch of images, on a device, in one kernel. See apply.hpp for the contract, and
-/// detail/tiles.cuh for how.
+/// detail/tiles.cuh, detail/shrunk.cuh and detail/window.cuh for how.
 #pragma once
 
 #include <augment/apply.hpp>

@@ -35,6 +35,7 @@ using ResizeChain = augment::Chain<augment::Resize>;
 using CropResizeChain = augment::Chain<augment::Crop, augment::Resize>;
 using NearestChain = augment::Chain<augment::Rotate<augment::Nearest>>;
 using BilinearChain = augment::Chain<augment::Rotate<augment::Bilinear>>;
+using TurnedChain = augment::Chain<augment::Rotate<augment::Bilinear>, augment::Normalize>;
 using FlipChain = augment::Chain<augment::Flip>;
 using BlurChain = augment::Chain<augment::Blur<7>>;
 using WideBlurChain = augment::Chain<augment::Blur<11>>;

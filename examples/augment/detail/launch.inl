@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <augment/detail/launch_windows.inl>
 #include <augment/detail/pixels.cuh>
 
 namespace augment {
@@ -15,8 +16,6 @@ inline constexpr int most_staged_bytes = 184 * 1024;
 inline constexpr int static_bytes = 1024;
 /// Blocks of 512 threads that a device with 132 multiprocessors runs at once.
 inline constexpr int blocks_at_once = 264;
-
-inline int divided_up(int a, int b) { return (a + b - 1) / b; }
 
 /// The most dynamic shared memory that a block may have on the current device.
 inline int most_block_bytes() {
@@ -78,6 +77,11 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     arguments.strip = std::min(divided_up(height, 4 * groups) * 4, halo ? 128 : 16);
     while (arguments.strip > least_strip && blocks(arguments.strip) < 256)
         arguments.strip /= 2;
+    if (!blurred && staging == Staging::none) {
+        while (groups / 2 * arguments.columns >= 32 * static_cast<int>(least_warps) &&
+               blocks(arguments.strip) < 256)
+            groups /= 2;
+    }
     const auto bytes_with = [&](int count) {
         if constexpr (staging == Staging::none)
             return count * bytes_of_group;
@@ -103,7 +107,7 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     const dim3 grid(static_cast<unsigned>(images),
                     static_cast<unsigned>(divided_up(height, arguments.strip * groups)),
                     static_cast<unsigned>(beside));
-    if (grid.y > 65535u || grid.z > 65535u) {
+    if (grid.y > most_blocks_beside || grid.z > most_blocks_beside) {
         throw sluice::Error("images of " + text_of(arguments.out_shape) +
                             " are larger than one launch takes on a device");
     }
@@ -130,6 +134,9 @@ inline bool weights_are_eighths(int in, int out) { return 4 * static_cast<std::i
 template <class C, class In, class Out>
 void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
     const ImageShape in = arguments.in_shape;
+    if (in.channels == 3 ? launch_shrunk<3>(stream, arguments, images)
+                         : launch_shrunk<1>(stream, arguments, images))
+        return;
     if (in.channels != 3)
         return launch_tiles<Staging::none, 1>(stream, arguments, images);
     if constexpr (begins_with_resized_crop<C>() && std::is_same_v<In, std::uint8_t>) {
@@ -163,6 +170,10 @@ void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, 
                 return launch_tiles<Staging::exact, 3>(stream, arguments, images);
             return launch_tiles<Staging::weighted, 3>(stream, arguments, images);
         }
+    }
+    if constexpr (only_turns<C>() && std::is_same_v<In, std::uint8_t>) {
+        if (launch_turned(stream, arguments, images))
+            return;
     }
     launch_tiles<Staging::none, 3>(stream, arguments, images);
 }

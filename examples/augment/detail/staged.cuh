@@ -53,6 +53,30 @@ __device__ inline unsigned shared_address(const void* shared) {
     return static_cast<unsigned>(__cvta_generic_to_shared(shared));
 }
 
+/// The word at an address in shared memory, of which nothing is written any more. With an address of 32 bits, distances that are
+/// constants cost nothing.
+__device__ inline unsigned word(unsigned at) {
+    unsigned result;
+    asm("ld.shared.u32 %0, [%1];" : "=r"(result) : "r"(at));
+    return result;
+}
+
+/// 2^23 and a byte of `pixel`.
+template <unsigned selector>
+__device__ float shifted(unsigned pixel) {
+    return __uint_as_float(__byte_perm(pixel, 0x4B000000u, selector));
+}
+
+/// Between that byte of four pixels: `a` and `b` are above `c` and `d`.
+template <unsigned selector>
+__device__ float mixed(unsigned a, unsigned b, unsigned c, unsigned d, float down, float right) {
+    const float first = shifted<selector>(a);
+    const float third = shifted<selector>(c);
+    const float above = fmaf(right, shifted<selector>(b) - first, first - 8388608.0f);
+    const float below = fmaf(right, shifted<selector>(d) - third, third - 8388608.0f);
+    return fmaf(down, below - above, above);
+}
+
 /// The resized crop. A functor of coordinates, as ImageAfter. Made after the block has met behind the staging.
 template <Staging staging>
 class StagedImage {
@@ -122,30 +146,11 @@ private:
         asm("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(result.offset), "=r"(result.weight) : "r"(at));
         return result;
     }
-    static __device__ unsigned word(unsigned at) {
-        unsigned result;
-        asm("ld.shared.u32 %0, [%1];" : "=r"(result) : "r"(at));
-        return result;
-    }
 
     /// Sums of bytes times eighths of eighths. 0x4B000000 is 2^23 as a float, whose last bits count ones.
     static __device__ float exact(unsigned bytes, unsigned weights) {
         const unsigned total = __dp4a(bytes, weights, 0x4B000000u);
         return fmaf(__uint_as_float(total), 1.0f / 64.0f, -131072.0f);
-    }
-
-    /// 2^23 and a byte of `pixel`.
-    template <unsigned selector>
-    static __device__ float shifted(unsigned pixel) {
-        return __uint_as_float(__byte_perm(pixel, 0x4B000000u, selector));
-    }
-    template <unsigned selector>
-    static __device__ float mixed(unsigned a, unsigned b, unsigned c, unsigned d, float down, float right) {
-        const float first = shifted<selector>(a);
-        const float third = shifted<selector>(c);
-        const float above = fmaf(right, shifted<selector>(b) - first, first - 8388608.0f);
-        const float below = fmaf(right, shifted<selector>(d) - third, third - 8388608.0f);
-        return fmaf(down, below - above, above);
     }
 
     unsigned rows_; // addresses in shared memory, of the entries for row and column 0
