@@ -60,8 +60,16 @@ if(NOT sluice_problem)
     endif()
     if(CMAKE_CUDA_COMPILER)
         enable_language(CUDA)
-        if(SLUICE_QUICK_KERNELS AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
-            add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
+        if(SLUICE_QUICK_KERNELS)
+            # nvcc 12 knows no such option, and 13.5 then compiles no __dp4a.
+            include(CheckSourceCompiles)
+            set(CMAKE_REQUIRED_FLAGS -Ofc=max)
+            check_source_compiles(CUDA "__global__ void dot(unsigned* to) { *to = __dp4a(to[1], to[2], to[3]); }
+                                        int main() {}" SLUICE_NVCC_COMPILES_QUICKLY)
+            unset(CMAKE_REQUIRED_FLAGS)
+            if(SLUICE_NVCC_COMPILES_QUICKLY)
+                add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
+            endif()
         endif()
         # Programs are linked with the library of nvcc's own g++. Which that is, CMake tells from 3.31 on.
         string(REGEX MATCH "^[0-9]+" sluice_cxx_major "${CMAKE_CXX_COMPILER_VERSION}")
