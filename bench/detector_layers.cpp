@@ -4,6 +4,7 @@
 ///     detector_layers                                  everything
 ///     detector_layers --benchmark_filter=forward       the whole way forward
 ///     detector_layers --benchmark_filter=convolution   layer by layer
+///     detector_layers --benchmark_filter=step          a step of training, forward and back
 ///
 /// `TFLOP/s` counts two operations for each product of a sum; `GB/s` counts what has to be read and written once. Each
 /// figure is the time of a call until the device is done, from a queue of several calls.
@@ -99,10 +100,9 @@ void forward(benchmark::State& state, nn::Precision precision) {
             [&](StreamRef stream) { detector.forward(stream, images, boxes); });
 }
 
-void step(benchmark::State& state, nn::Precision precision, nn::Algorithms algorithms) {
+void step(benchmark::State& state, nn::Precision precision) {
     nn::DetectorOptions options = experiment(precision);
     options.keep_routes = true;
-    options.algorithms = algorithms;
     nn::Detector<Cuda> detector(options);
     const Buffer<std::uint8_t> images = random_bytes(batch * detector.image_size());
     Buffer<float> boxes(batch * detector.predictions_size());
@@ -192,7 +192,6 @@ void bench::add_parts() {
     add("update_and_round/65536_to_16384", 5, update, nn::Algorithms::heuristic, true);
     add("forward/bfloat16", 5, forward, nn::Precision::bfloat16);
     add("forward/tf32", 2, forward, nn::Precision::tf32);
-    add("step/bfloat16", 3, step, nn::Precision::bfloat16, nn::Algorithms::heuristic);
-    add("step_measured/bfloat16", 3, step, nn::Precision::bfloat16, nn::Algorithms::measured);
+    add("step/bfloat16", 3, step, nn::Precision::bfloat16);
 }
 #endif

@@ -32,7 +32,8 @@ namespace nn {
 ///
 /// With `Precision::bfloat16` activations and the weights that products take are bfloat16 and sums are float32; the
 /// weights that descend are float32 still, since a step is often less than a bfloat16 can tell. On a device the
-/// convolutions of the channels {4, 16, 64 …, 256} are then kernels of our own that pool before they write.
+/// convolutions of the channels {4, 16, 64 …, 256} are then kernels of our own, which pool before they write, and on
+/// the way back spread gradients from pools to pixels where they are needed, never in memory.
 ///
 /// An object is driven by one thread, and by one stream at a time; two objects are independent. All memory is
 /// allocated at the start, for `batch` images: later calls only enqueue, wait for nothing, and can be captured. The

@@ -137,8 +137,7 @@ auto DetectorNetwork<T, B>::workspace_sizes(const std::vector<PooledConvolution<
 
 template <class T, sluice::Backend B>
 DetectorNetwork<T, B>::DetectorNetwork(const DetectorOptions& options)
-    : options_(options), products_(options.precision, options.algorithms),
-      convolutions_(make_convolutions(options)),
+    : options_(options), products_(options.precision), convolutions_(make_convolutions(options)),
       hidden_layer_(
           LayerShape::linear(options.channels.back(), options.hidden, convolutions_.back().out().pixels()),
           layer_key(options.seed, random_operation, options.channels.size())),

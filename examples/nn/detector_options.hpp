@@ -23,7 +23,6 @@ struct DetectorOptions {
     float box_scale = 1.0f;     ///< what the last layer's outputs are multiplied with, to be pixels
     bool centred_boxes = false; ///< first boxes near the middle half of the image, instead of anywhere
     Precision precision = Precision::tf32; ///< of products on a device; bfloat16: of weights and maps too
-    Algorithms algorithms = Algorithms::heuristic; ///< how a device's way to multiply is chosen
     /// Whether each `forward` keeps where the gradients of pools go, which a `backward_and_update` otherwise finds by
     /// convolving again: for training. The results are the same.
     bool keep_routes = false;

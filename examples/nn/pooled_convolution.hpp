@@ -142,6 +142,8 @@ PooledConvolution<T, B>::PooledConvolution(const MapShape& in, std::size_t outpu
       fused_(has_fused_convolution<T, B> && images == (in.channels == 1) &&
              offers_fused_convolution(in.channels, outputs)),
       fused_back_(fused_ && offers_fused_gradients(in.channels, outputs)), batch_(batch) {
+    if constexpr (has_fused_convolution<T, B>)
+        fused_back_ = fused_back_ && device_offers_fused_gradients(in.channels);
     require_even_sides("convolution", in);
     const std::size_t parts = std::clamp<std::size_t>(gradient_elements / weights_size(), 1, batch);
     part_images_ = (batch + parts - 1) / parts;
@@ -279,7 +281,7 @@ void PooledConvolution<T, B>::backward_fused(sluice::BasicStreamRef<B> stream,
         weight_gradients(stream, maps, in_, pooled_gradient, routes, outputs, weight_parts, bias_parts);
     } else {
         weight_gradients(stream, maps, in_, scale_, layer_.weights(), layer_.bias(), pooled_gradient,
-                             weight_parts, bias_parts);
+                         weight_parts, bias_parts);
     }
     layer_.update_bias(stream, bias_parts, factors, workspace.scratch);
     layer_.update_weights(stream, weight_parts, factors, workspace.scratch);

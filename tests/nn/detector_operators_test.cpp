@@ -294,7 +294,7 @@ TEST_CASE("detector operators: of many maps each is convolved as alone") {
     const Stream stream;
     // On a device so many that a block takes one group of channels after another.
     const std::size_t images = nn::has_fused_convolution<Bfloat16, B> ? 2048 : 4;
-    const nn::MapShape shape{16, 16, 16};
+    const nn::MapShape shape{2, 4, 64};
     nn::MatrixProducts<B> products;
     const nn::PooledConvolution<Bfloat16, B> layer(shape, 128, images, false, 1.0f, {.seed = random.seed()});
     nn::ConvolutionWorkspace<Bfloat16, B> workspace(layer.workspace_sizes());
@@ -319,5 +319,33 @@ TEST_CASE("detector operators: of many maps each is convolved as alone") {
         equal = equal && all_kept[i] == kept[i % kept.size()];
     CHECK(equal);
 }
+
+#if SLUICE_TEST_CUDA
+TEST_CASE("detector operators: gradients without kernels, and sizes that do not fit, are refused") {
+    const Stream stream;
+    const nn::MapShape shape{4, 4, 16};
+    const Buffer<Bfloat16> maps(shape.size());
+    const Buffer<Bfloat16> pooled_gradient(4 * 64);
+    const Buffer<std::uint32_t> routes(nn::route_words(pooled_gradient.size()));
+    Buffer<float> parts(nn::gradient_parts(16, 64) * 9 * 16 * 64);
+    Buffer<float> bias_parts(64);
+    CHECK(error_of([&] {
+              nn::weight_gradients(stream, maps, {4, 4, 32}, pooled_gradient, routes, 64,
+                                   nn::Matrix<float, B>{parts, parts.size(), 1},
+                                   nn::Matrix<float, B>{bias_parts, 1, 64});
+          }) == "weight_gradients: no kernel takes maps of 32 channels convolved to 64");
+    CHECK(error_of([&] {
+              nn::weight_gradients(stream, maps, shape, pooled_gradient, routes, 64,
+                                   nn::Matrix<float, B>{parts, parts.size(), 1},
+                                   nn::Matrix<float, B>{bias_parts, 1, 64});
+          }) == "weight_gradients: elements of the bias's parts: 64 were given, expected 33792");
+    Buffer<Bfloat16> gradient(maps.size());
+    const Buffer<std::uint32_t> turned(nn::turned_weight_words(16, 64));
+    CHECK(error_of([&] {
+              nn::input_gradients(stream, pooled_gradient, routes.span().first(31), shape, 64, turned,
+                                  gradient);
+          }) == "input_gradients: words of routes: 31 were given, expected 32");
+}
+#endif
 
 } // namespace nn_detector_operators

@@ -4,6 +4,7 @@
 #include <nn/operators/fused_bytes.cuh>
 #include <nn/operators/fused_kernels.cuh>
 #include <nn/operators/fused_launch.cuh>
+#include <nn/operators/fused_weights.cuh>
 
 namespace nn {
 namespace {
@@ -63,9 +64,10 @@ void launch_wide(sluice::CudaStreamRef stream, const Convolved& what) {
     // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::convolve_wide_kernel<Inputs, Routes>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
-    // A block that goes on to the next group of channels has its pixels already; but there must be blocks enough.
+    // A block that goes on to the next group of channels has its pixels already, which is worth it where they are
+    // many; and there must be blocks enough.
     const std::size_t tiles = what.images * tiled.tiles;
-    const int groups = tiles >= many_blocks ? static_cast<int>(what.outputs / 64) : 1;
+    const int groups = Inputs == 64 && tiles >= many_blocks ? static_cast<int>(what.outputs / 64) : 1;
     const std::size_t blocks = groups == 1 ? tiles * (what.outputs / 64) : tiles;
     detail::convolve_wide_kernel<Inputs, Routes><<<checked_blocks("convolve_and_pool", blocks),
                                                    detail::fused_threads, Tile::bytes, stream.native()>>>(

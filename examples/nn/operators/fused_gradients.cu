@@ -1,11 +1,13 @@
 #include <nn/operators/fused_gradients.hpp>
 
+#include <algorithm>
 #include <limits>
 
 #include <nn/operators/for_each.cuh>
 #include <nn/operators/fused_byte_gradients.cuh>
 #include <nn/operators/fused_input_gradients.cuh>
 #include <nn/operators/fused_launch.cuh>
+#include <nn/operators/fused_narrow_gradients.cuh>
 #include <nn/operators/fused_weight_gradients.cuh>
 
 namespace nn {
@@ -90,6 +92,16 @@ void launch_weight_gradients(CudaStreamRef stream, const DeviceSpan<const Bfloat
 }
 
 } // namespace
+
+bool device_offers_fused_gradients(std::size_t inputs) {
+    if (inputs != 64)
+        return true; // no more than the way forward takes, or less than every device has
+    int device = 0;
+    int most = 0;
+    SLUICE_CUDA_CHECK(cudaGetDevice(&device));
+    SLUICE_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return most >= std::max(detail::SumTile<64>::bytes, detail::GradientTile<64>::bytes);
+}
 
 void pack_turned_weights(CudaStreamRef stream, Matrix<const float, Cuda> weights,
                          DeviceSpan<std::uint32_t, Cuda> packed) {

@@ -1,5 +1,6 @@
 /// \file
-/// The kernels behind fused_convolution.hpp whose products are matrix units', and how they want the weights packed.
+/// The kernels behind fused_convolution.hpp whose products are matrix units'. How they want the weights packed is in
+/// fused_weights.cuh.
 ///
 /// A warp's tile of the product, 16 pixels by 8 channels, takes its 16 rows from eight pools: row r is the left pixel
 /// of pool r, row r + 8 the right one, and a second tile holds the pixels below. A thread then has the four values
@@ -177,7 +178,7 @@ __device__ inline void add_taps(float (&sums)[4][Tiles][4], std::uint32_t pixels
     }
 }
 
-/// `Inputs` channels to `groups` groups of 64, one after another. Each of four warps computes 4×16 pixels. `Routes`:
+/// `Inputs` channels to `groups` groups of 64, one after another; one, unless it is 64 inputs. Each of four warps computes 4×16 pixels. `Routes`:
 /// writes those too, and pooled maps only if asked for.
 template <int Inputs, bool Routes>
 __global__ void __launch_bounds__(fused_threads, 2)
@@ -185,6 +186,8 @@ __global__ void __launch_bounds__(fused_threads, 2)
                          const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
     using Tile = WideTile<Inputs>;
     extern __shared__ uint4 fused_memory[];
+    if constexpr (Inputs != 64)
+        groups = 1; // known to the compiler
     const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs / 64 / groups));
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
@@ -281,63 +284,5 @@ __global__ void __launch_bounds__(fused_threads, 2)
         }
     }
 }
-
-// Weights -------------------------------------------------------------------------------------------------------
-
-/// Fills one word: two neighbouring inputs of one output, where `weights` is [9 C, Co]. A warp reads, for a step of
-/// 16 inputs and a tile of 8 outputs, two words a lane.
-struct PackWeights {
-    const float* weights;
-    std::uint32_t* packed;
-    int inputs;
-    int outputs;
-
-    __device__ float weight(int tap, int input, int output) const {
-        return weights[(static_cast<std::size_t>(tap) * inputs + input) * outputs + output];
-    }
-
-    /// [group of 16][ky][tile of 8][lane][half]: the inputs of a step are the channels of four taps, of which the last
-    /// is none.
-    __device__ void pack_four(std::size_t word) const {
-        const int half = static_cast<int>(word % 2);
-        const int lane = static_cast<int>(word / 2 % 32);
-        const int tile = static_cast<int>(word / 64 % 2);
-        const int ky = static_cast<int>(word / 128 % 3);
-        const int group = static_cast<int>(word / 384);
-        const int column = lane / 4;
-        const int output = group * 16 + column / 2 * 4 + tile * 2 + column % 2;
-        const int depth = 8 * half + lane % 4 * 2;
-        const int kx = depth / 4;
-        const int input = depth % 4;
-        packed[word] = kx == 3 ? 0
-                               : two_bfloat16(weight(3 * ky + kx, input, output),
-                                              weight(3 * ky + kx, input + 1, output));
-    }
-
-    /// [group of 64][kx][step][ky][pair of tiles][lane][tile of the pair][half].
-    __device__ void pack_wide(std::size_t word) const {
-        const int steps = inputs / 16;
-        const int half = static_cast<int>(word % 2);
-        const int lane = static_cast<int>(word / 4 % 32);
-        const int tile = static_cast<int>(word / 128 % 4 * 2 + word / 2 % 2);
-        const std::size_t rest = word / 512;
-        const int ky = static_cast<int>(rest % 3);
-        const int step = static_cast<int>(rest / 3 % steps);
-        const int kx = static_cast<int>(rest / 3 / steps % 3);
-        const int group = static_cast<int>(rest / 3 / steps / 3);
-        const int column = lane / 4;
-        const int output = group * 64 + tile / 4 * 32 + column / 2 * 8 + tile % 4 * 2 + column % 2;
-        const int input = 16 * step + 8 * half + lane % 4 * 2;
-        packed[word] =
-            two_bfloat16(weight(3 * ky + kx, input, output), weight(3 * ky + kx, input + 1, output));
-    }
-
-    __device__ void operator()(std::size_t word) const {
-        if (inputs == 4)
-            pack_four(word);
-        else
-            pack_wide(word);
-    }
-};
 
 } // namespace nn::detail

@@ -34,8 +34,6 @@ __device__ inline FusedPlace tile_place(const FusedShape& shape, std::size_t til
     return place;
 }
 
-// 16 channels and more ------------------------------------------------------------------------------------------
-
 /// How a block that sums over tiles of 32×8 pixels, for 64 outputs, uses shared memory: twice pixels with a border of
 /// one, then the factors that are made of gradients.
 template <int Inputs>
@@ -94,28 +92,25 @@ __device__ inline PooledChunks load_pooled(const std::uint16_t* pooled_gradient,
     return result;
 }
 
-/// Makes the factors of gradients, [step][pair of tiles][lane], and adds each channel's to `sums`. Column n of tile j is
-/// channel 8 n + j: a thread's eight channels are a column of each tile.
+/// Makes the factors of pool `i`'s gradients, [step][pair of tiles][lane], and adds each channel's to `sums`. Column n of
+/// tile j is channel 8 n + j: a thread's eight channels are a column of each tile.
 template <int Inputs>
-__device__ inline void spread_factors(uint4* factors, const PooledChunks& chunks, float (&sums)[8]) {
+__device__ inline void spread_factors(uint4* factors, const PooledChunks& chunks, int i, float (&sums)[8]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int step = static_cast<int>(threadIdx.x) / 32 + i * (SumTile<Inputs>::spreading / 32);
+    const std::uint32_t words[4] = {chunks.gradients[i].x, chunks.gradients[i].y, chunks.gradients[i].z,
+                                    chunks.gradients[i].w};
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const int step = static_cast<int>(threadIdx.x) / 32 + i * (SumTile<Inputs>::spreading / 32);
-        const std::uint32_t words[4] = {chunks.gradients[i].x, chunks.gradients[i].y, chunks.gradients[i].z,
-                                        chunks.gradients[i].w};
-#pragma unroll
-        for (int w = 0; w < 4; ++w) {
-            const std::uint32_t low = words[w] & 0xFFFFu;
-            const std::uint32_t high = words[w] >> 16;
-            const std::uint32_t low_route = chunks.routes[i] >> (8 * w) & 0xFu;
-            const std::uint32_t high_route = chunks.routes[i] >> (8 * w + 4) & 0xFu;
-            sums[2 * w] += low_route != 0 ? __uint_as_float(low << 16) : 0.0f;
-            sums[2 * w + 1] += high_route != 0 ? __uint_as_float(high << 16) : 0.0f;
-            factors[(step * 4 + w) * 32 + lane] =
-                make_uint4(routed_beside(low, low_route), routed_beside(low, low_route >> 2),
-                           routed_beside(high, high_route), routed_beside(high, high_route >> 2));
-        }
+    for (int w = 0; w < 4; ++w) {
+        const std::uint32_t low = words[w] & 0xFFFFu;
+        const std::uint32_t high = words[w] >> 16;
+        const std::uint32_t low_route = chunks.routes[i] >> (8 * w) & 0xFu;
+        const std::uint32_t high_route = chunks.routes[i] >> (8 * w + 4) & 0xFu;
+        sums[2 * w] += low_route != 0 ? __uint_as_float(low << 16) : 0.0f;
+        sums[2 * w + 1] += high_route != 0 ? __uint_as_float(high << 16) : 0.0f;
+        factors[(step * 4 + w) * 32 + lane] =
+            make_uint4(routed_beside(low, low_route), routed_beside(low, low_route >> 2),
+                       routed_beside(high, high_route), routed_beside(high, high_route >> 2));
     }
 }
 
@@ -166,7 +161,8 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
         copy_pixels(place, 0);
         if (thread < Tile::spreading) {
             chunks = load_pooled<Inputs>(pooled_gradient, routes, shape, place, group);
-            spread_factors<Inputs>(factors_of(0), chunks, bias_sums);
+            spread_factors<Inputs>(factors_of(0), chunks, 0, bias_sums);
+            spread_factors<Inputs>(factors_of(0), chunks, 1, bias_sums);
         }
     }
     int stage = 0;
@@ -186,7 +182,10 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
         // Which row of which of the four matrices of a fragment this lane gives the address of.
         const int matrix_y = lane / 16;
         const int chunk = 2 * quarter + lane / 8 % 2;
-        for (int strip = sharer; strip < Tile::strips; strip += Tile::sharers) {
+        constexpr int turns = Tile::strips / Tile::sharers;
+#pragma unroll 1
+        for (int turn = 0; turn < turns; ++turn) {
+            const int strip = turn * Tile::sharers + sharer;
             const int column = 8 * strip + kx + lane % 8;
             const auto load_rows = [&](std::uint32_t(&rows)[4], int y) {
                 load_turned_matrices(rows, pixels + Tile::offset((y + matrix_y) * Tile::row + column, chunk));
@@ -208,9 +207,14 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
                     multiply_add(sums[2][2 * pair + 1], rows[y + 1], factor.z, factor.w);
                 }
             }
+            // Not all in the end, when each warp would do the same and the matrix units nothing.
+            if (more && thread < Tile::spreading) {
+                if (turn == turns / 2)
+                    spread_factors<Inputs>(factors_of(stage ^ 1), chunks, 0, bias_sums);
+                if (turn == turns - 1 - turns / 4)
+                    spread_factors<Inputs>(factors_of(stage ^ 1), chunks, 1, bias_sums);
+            }
         }
-        if (more && thread < Tile::spreading)
-            spread_factors<Inputs>(factors_of(stage ^ 1), chunks, bias_sums);
     }
 
     float* const to =
@@ -248,171 +252,6 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
         for (int i = 0; i < Tile::sharers; ++i) {
             bias_parts[(static_cast<std::size_t>(part) * Tile::sharers + i) * shape.outputs + group * 64 +
                        thread] = i == 0 ? sum : 0.0f;
-        }
-    }
-}
-
-// Four channels: 16 rows of a product are four taps of a row, of which the last is none --------------------------
-
-/// How a block that sums over tiles of 64×8 pixels, for 16 outputs, uses shared memory: pixels with a border of one, 8
-/// bytes each, and the same moved on by one pixel, so that from any pixel 16 bytes can be loaded.
-struct NarrowSumTile {
-    static constexpr int threads = 256;
-    static constexpr int width = 64;
-    static constexpr int height = 8;
-    static constexpr int row = width + 4;
-    static constexpr int pixels = row * (height + 2);
-    static constexpr int down = height / 2;
-    // The two do not begin at the same bank.
-    static constexpr int moved = pixels * 8 + 112;
-    static constexpr int bytes = moved + pixels * 8;
-};
-static_assert(NarrowSumTile::moved % 128 == 48);
-
-/// What a thread loads of a tile, before it is needed: pixels for all, and two channels of its own pools.
-struct NarrowLoads {
-    static constexpr int count =
-        (NarrowSumTile::pixels + NarrowSumTile::threads - 1) / NarrowSumTile::threads;
-
-    uint2 pixels[count];
-    std::uint32_t gradients[NarrowSumTile::down];
-    std::uint32_t routes[NarrowSumTile::down];
-};
-
-__device__ inline void load_narrow(NarrowLoads& loads, const std::uint16_t* maps, const FusedShape& shape,
-                                   std::size_t index, const std::uint16_t* pooled_gradient,
-                                   const std::uint32_t* routes, int group) {
-    using Tile = NarrowSumTile;
-    const FusedPlace place = tile_place(shape, index);
-    const int thread = static_cast<int>(threadIdx.x);
-    const int lane = thread % 32;
-    const uint2* const image = reinterpret_cast<const uint2*>(maps) +
-                               place.image * static_cast<std::size_t>(shape.height) * shape.width;
-#pragma unroll
-    for (int slot = 0; slot < NarrowLoads::count; ++slot) {
-        const int i = thread + slot * Tile::threads;
-        const int y = place.tile_y * Tile::height + i / Tile::row - 1;
-        const int x = place.tile_x * Tile::width + i % Tile::row - 1;
-        const bool inside = i < Tile::pixels && y >= 0 && y < shape.height && x >= 0 && x < shape.width;
-        loads.pixels[slot] = inside ? image[static_cast<std::size_t>(y) * shape.width + x] : make_uint2(0, 0);
-    }
-    const int height = shape.height / 2;
-    const int width = shape.width / 2;
-#pragma unroll
-    for (int i = 0; i < Tile::down; ++i) {
-        const int y = place.tile_y * Tile::down + i;
-        const int x = place.tile_x * (Tile::width / 2) + 4 * (thread / 32) + lane % 4;
-        loads.gradients[i] = 0;
-        loads.routes[i] = 0;
-        if (y < height && x < width) {
-            const std::size_t pixel = (place.image * height + y) * width + x;
-            const std::size_t element = pixel * shape.outputs + group * 16 + lane / 4 * 2;
-            loads.gradients[i] = *reinterpret_cast<const std::uint32_t*>(pooled_gradient + element);
-            loads.routes[i] = reinterpret_cast<const std::uint8_t*>(routes)[element / 2];
-        }
-    }
-}
-
-/// Each of eight warps sums over a strip of 8 pixels' width.
-static __global__ void __launch_bounds__(NarrowSumTile::threads, 3)
-    narrow_weight_gradients_kernel(const std::uint16_t* maps, FusedShape shape, std::size_t tiles,
-                                   const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
-                                   float* weight_parts, float* bias_parts) {
-    using Tile = NarrowSumTile;
-    constexpr int warps = Tile::threads / 32;
-    using WarpSums = float[26][32];
-    // The pixels of a tile, and in the end the sums of each warp.
-    __shared__ uint4 memory[warps * sizeof(WarpSums) / sizeof(uint4)];
-    static_assert(sizeof(memory) >= Tile::bytes);
-    WarpSums* const warp_sums = reinterpret_cast<WarpSums*>(memory);
-    const unsigned groups = static_cast<unsigned>(shape.outputs) / 16;
-    const int group = static_cast<int>(blockIdx.x % groups);
-    const unsigned part = blockIdx.x / groups;
-    const TileRange range(tiles, part, gridDim.x / groups);
-    const int thread = static_cast<int>(threadIdx.x);
-    const int lane = thread % 32;
-    const int warp = thread / 32;
-
-    // This lane's row of a matrix: a pixel, and two of the taps from it on.
-    const int column = 8 * warp + lane % 8 + lane / 8 % 2 * 2;
-    const std::uint32_t from =
-        shared_address(memory) + (column % 2 == 0 ? column * 8 : Tile::moved + (column + 1) * 8);
-    float sums[3][2][4] = {};
-    float bias_sums[2] = {};
-    NarrowLoads next;
-    if (range.first < range.last)
-        load_narrow(next, maps, shape, range.first, pooled_gradient, routes, group);
-    for (std::size_t tile = range.first; tile < range.last; ++tile) {
-        const NarrowLoads loads = next;
-        __syncthreads(); // all are done with the tile before
-#pragma unroll
-        for (int slot = 0; slot < NarrowLoads::count; ++slot) {
-            const int i = thread + slot * Tile::threads;
-            uint2* const pixel = reinterpret_cast<uint2*>(memory) + i;
-            if (i < Tile::pixels)
-                pixel[0] = loads.pixels[slot];
-            if (i + 1 < Tile::pixels)
-                pixel[Tile::moved / 8 + 1] = loads.pixels[slot];
-        }
-        if (tile + 1 < range.last)
-            load_narrow(next, maps, shape, tile + 1, pooled_gradient, routes, group);
-        __syncthreads();
-        std::uint32_t rows[Tile::down + 1][4];
-        load_turned_matrices(rows[0], from + lane / 16 * (Tile::row * 8));
-#pragma unroll
-        for (int y = 0; y < Tile::down; ++y) {
-            load_turned_matrices(rows[y + 1], from + (2 * y + 2 + lane / 16) * (Tile::row * 8));
-            const std::uint32_t between[4] = {rows[y][2], rows[y][3], rows[y + 1][0], rows[y + 1][1]};
-#pragma unroll
-            for (int j = 0; j < 2; ++j) {
-                const std::uint32_t gradient =
-                    j == 0 ? loads.gradients[y] & 0xFFFFu : loads.gradients[y] >> 16;
-                const std::uint32_t way = loads.routes[y] >> (4 * j) & 0xFu;
-                bias_sums[j] += way != 0 ? __uint_as_float(gradient << 16) : 0.0f;
-                const std::uint32_t upper = routed_beside(gradient, way);
-                const std::uint32_t lower = routed_beside(gradient, way >> 2);
-                multiply_add(sums[0][j], rows[y], upper, lower);
-                multiply_add(sums[1][j], between, upper, lower);
-                multiply_add(sums[2][j], rows[y + 1], upper, lower);
-            }
-        }
-    }
-
-    __syncthreads(); // all are done with the pixels
-#pragma unroll
-    for (int ky = 0; ky < 3; ++ky) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-            warp_sums[warp][ky * 8 + i][lane] = sums[ky][i / 4][i % 4];
-    }
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 1);
-        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 2);
-        warp_sums[warp][24 + j][lane] = bias_sums[j];
-    }
-    __syncthreads();
-    for (int i = thread; i < 26 * 32; i += Tile::threads) {
-        const int which = i / 32;
-        const int of = i % 32;
-        float sum = 0.0f;
-        for (int w = 0; w < warps; ++w)
-            sum += warp_sums[w][which][of];
-        if (which >= 24) {
-            if (of % 4 == 0)
-                bias_parts[static_cast<std::size_t>(part) * shape.outputs + group * 16 + of / 4 * 2 + which -
-                           24] = sum;
-            continue;
-        }
-        const int ky = which / 8;
-        const int j = which / 4 % 2;
-        const int e = which % 4;
-        const int row = of / 4 + e / 2 * 8; // a tap and a channel
-        const int kx = row / 4;
-        const int output = group * 16 + (of % 4 * 2 + e % 2) * 2 + j;
-        if (kx < 3) {
-            const std::size_t weight = static_cast<std::size_t>((3 * ky + kx) * 4 + row % 4);
-            weight_parts[(static_cast<std::size_t>(part) * 36 + weight) * shape.outputs + output] = sum;
         }
     }
 }
