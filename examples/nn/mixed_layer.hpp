@@ -38,8 +38,9 @@ public:
                 Matrix<const T, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                 sluice::DeviceSpan<double, B> scratch);
 
-    /// The two halves of an update: the weights, by gradients [parts, rows * columns] whose sum counts, and the bias, by
-    /// gradients [rows, outputs] of `T` or float. `scratch` holds at least `sum_scratch` of either's rows and columns.
+    /// The two halves of an update: the weights, by gradients [parts, rows * columns] whose sum counts, and the
+    /// bias, by gradients [rows, outputs] of `T` or float. `scratch` holds at least `sum_scratch` of either's
+    /// rows and columns.
     void update_weights(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradients,
                         sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch);
     template <class U>

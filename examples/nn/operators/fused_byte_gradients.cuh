@@ -11,8 +11,8 @@
 
 namespace nn::detail {
 
-/// For one channel of a pool: 1, 2, 4 or 8, the place of the greatest of four elements, rounded; 0 where the ReLU of the
-/// greatest one and `shift` is 0.
+/// For one channel of a pool: 1, 2, 4 or 8, the place of the greatest of four elements, rounded; 0 where the
+/// ReLU of the greatest one and `shift` is 0.
 __device__ inline std::uint32_t route_of(const float (&elements)[4], float shift) {
     float greatest = __bfloat162float(__float2bfloat16_rn(elements[0]));
     float exact = elements[0];

@@ -3,8 +3,8 @@
 /// bfloat16, on a device.
 ///
 /// Maps are [N, H, W, C], channels last, in raster order; the gradients of pooled maps are [N, H / 2, W / 2, Co]. Which
-/// element of a pool a gradient goes to is what `convolve_and_pool` found. Products take the matrix units, sums are float32.
-/// How a sum over pixels is parted depends on sizes alone.
+/// element of a pool a gradient goes to is what `convolve_and_pool` found. Products take the matrix units, sums are
+/// float32. How a sum over pixels is parted depends on sizes alone.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +58,8 @@ void input_gradients(sluice::CudaStreamRef stream,
                      std::size_t outputs, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> turned,
                      sluice::DeviceSpan<Bfloat16, sluice::Cuda> gradient);
 
-/// The gradients of weights [9 C, Co] and bias, in `gradient_parts` parts: `weight_parts` [parts, 9 C Co] and `bias_parts`
-/// [parts, Co]. From maps of 4, 16 or 64 channels.
+/// The gradients of weights [9 C, Co] and bias, in `gradient_parts` parts: `weight_parts` [parts, 9 C Co] and
+/// `bias_parts` [parts, Co]. From maps of 4, 16 or 64 channels.
 void weight_gradients(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
                       const MapShape& shape, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> pooled_gradient,
                       sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> routes, std::size_t outputs,

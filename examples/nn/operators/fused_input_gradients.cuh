@@ -13,9 +13,9 @@
 
 namespace nn::detail {
 
-/// How a block that computes 16×16 pixels of `Inputs` channels uses shared memory: the gradients of `depth` outputs at a
-/// time, with a border of one, and maybe those of the next ones; then a ring of weights: in each place those of 16
-/// outputs and a column of three taps.
+/// How a block that computes 16×16 pixels of `Inputs` channels uses shared memory: the gradients of `depth`
+/// outputs at a time, with a border of one, and maybe those of the next ones; then a ring of weights: in each
+/// place those of 16 outputs and a column of three taps.
 template <int Inputs>
 struct GradientTile {
     static constexpr bool wide = Inputs == 64;

@@ -154,8 +154,9 @@ struct WideTile {
     }
 };
 
-/// Adds to a warp's 4×16 pixels what three taps, one below the other, and 16 inputs contribute, from column `x` and line
-/// `line` of the pixels on. Six rows of them are loaded, each of which serves up to three rows of results.
+/// Adds to a warp's 4×16 pixels what three taps, one below the other, and 16 inputs contribute, from column `x`
+/// and line `line` of the pixels on. Six rows of them are loaded, each of which serves up to three rows of
+/// results.
 template <class Pixels, std::size_t Tiles>
 __device__ inline void add_taps(float (&sums)[4][Tiles][4], std::uint32_t pixels, int line, int x, int chunk,
                                 const uint4* factors, int lane) {
@@ -178,8 +179,8 @@ __device__ inline void add_taps(float (&sums)[4][Tiles][4], std::uint32_t pixels
     }
 }
 
-/// `Inputs` channels to `groups` groups of 64, one after another; one, unless it is 64 inputs. Each of four warps computes 4×16 pixels. `Routes`:
-/// writes those too, and pooled maps only if asked for.
+/// `Inputs` channels to `groups` groups of 64, one after another; one, unless it is 64 inputs. Each of four
+/// warps computes 4×16 pixels. `Routes`: writes those too, and pooled maps only if asked for.
 template <int Inputs, bool Routes>
 __global__ void __launch_bounds__(fused_threads, 2)
     convolve_wide_kernel(const std::uint16_t* maps, FusedShape shape, int groups, const std::uint32_t* packed,

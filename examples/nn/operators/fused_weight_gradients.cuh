@@ -92,8 +92,8 @@ __device__ inline PooledChunks load_pooled(const std::uint16_t* pooled_gradient,
     return result;
 }
 
-/// Makes the factors of pool `i`'s gradients, [step][pair of tiles][lane], and adds each channel's to `sums`. Column n of
-/// tile j is channel 8 n + j: a thread's eight channels are a column of each tile.
+/// Makes the factors of pool `i`'s gradients, [step][pair of tiles][lane], and adds each channel's to `sums`.
+/// Column n of tile j is channel 8 n + j: a thread's eight channels are a column of each tile.
 template <int Inputs>
 __device__ inline void spread_factors(uint4* factors, const PooledChunks& chunks, int i, float (&sums)[8]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
