@@ -51,8 +51,9 @@ __device__ Window turned_window(const Prepared& turn, int y, int x, int last_y, 
     };
     const int top = within(fminf(fminf(a.y, b.y), fminf(c.y, d.y)), turn.height);
     const int left = within(fminf(fminf(a.x, b.x), fminf(c.x, d.x)), turn.width) & ~3;
-    const int bottom = least(within(fmaxf(fmaxf(a.y, b.y), fmaxf(c.y, d.y)), turn.height) + 1, turn.height);
-    const int right = least(within(fmaxf(fmaxf(a.x, b.x), fmaxf(c.x, d.x)), turn.width) + 1, turn.width);
+    // With second neighbours, even of what is at the border.
+    const int bottom = within(fmaxf(fmaxf(a.y, b.y), fmaxf(c.y, d.y)), turn.height) + 1;
+    const int right = within(fmaxf(fmaxf(a.x, b.x), fmaxf(c.x, d.x)), turn.width) + 1;
     return {top, left, least(bottom + 1 - top, window_rows), least((right - left) / 4 + 1, window_pitch / 4)};
 }
 
