@@ -46,13 +46,18 @@ void launch_form(sluice::CudaStreamRef stream, const Arguments& arguments, const
 } // namespace
 
 bool tf32_available() {
+    // Of all variants the one that takes the most shared memory, more than some later devices offer a block.
+    using Greatest = Variant<ProductForm::forward, 16, 32, 3, true>;
+    int room = 0;
+    SLUICE_CUDA_CHECK(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                             sluice::Cuda::current_device()));
     // Asked of the code, since that of an older architecture runs on a newer one, and does nothing.
     cudaFuncAttributes attributes = {};
-    const cudaError_t status =
-        cudaFuncGetAttributes(&attributes, product_kernel<Variant<ProductForm::forward, 8, 32, 3, true>>);
+    const cudaError_t status = cudaFuncGetAttributes(&attributes, product_kernel<Greatest>);
     if (status != cudaSuccess)
         (void)cudaGetLastError();
-    return status == cudaSuccess && attributes.ptxVersion >= 90;
+    return status == cudaSuccess && attributes.ptxVersion >= 90 &&
+           Greatest::shared_bytes <= static_cast<std::size_t>(room);
 }
 
 bool tf32_fits(const Tf32Product& product) {
