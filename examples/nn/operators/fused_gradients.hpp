@@ -42,11 +42,12 @@ constexpr std::size_t gradient_parts(std::size_t inputs, std::size_t outputs) {
     }
 }
 
-#if SLUICE_HAS_CUDA
 /// Whether a block of the current device may have the shared memory that the kernels for maps of `inputs` channels ask
-/// for: 64 channels take 149 KiB, which some kinds of GPU have not got. Throws `sluice::Error`.
+/// for: 64 channels take 149 KiB, which some kinds of GPU have not got. Defined in builds with CUDA. Throws
+/// `sluice::Error`.
 bool device_offers_fused_gradients(std::size_t inputs);
 
+#if SLUICE_HAS_CUDA
 /// Rounds weights [9 C, Co] and puts them into the order in which `input_gradients` takes them.
 void pack_turned_weights(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> weights,
                          sluice::DeviceSpan<std::uint32_t, sluice::Cuda> packed);
