@@ -4,6 +4,9 @@
 /// larger grid would need global memory and a ticket for that, and longer. Needs compute capability 9.0.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include <nn/boxes/bodies/per_box.hpp>
@@ -127,19 +130,27 @@ __global__ void __launch_bounds__(few_threads) few_boxes_kernel(const RowArgumen
 #endif
 }
 
-/// Whether `few_boxes_kernel` is there for the current device: the device must know clusters, and the kernel must have
-/// been compiled for it, and not for an older one.
+/// Compiled for the same devices as `few_boxes_kernel`.
+template <int>
+__global__ void few_boxes_probe() {}
+
+/// Whether `few_boxes_kernel` is there for the current device. Asked of the code, once for each device: that of an older
+/// architecture runs on a newer one, and does nothing.
 inline bool has_few_boxes_kernel() {
-#if defined(__CUDA_ARCH_LIST__)
-    int major = 0;
-    SLUICE_CUDA_CHECK(
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, sluice::Cuda::current_device()));
-    for (const int compiled_for : {__CUDA_ARCH_LIST__}) {
-        if (compiled_for >= 900 && compiled_for < 100 * (major + 1))
-            return true;
+    enum class Answer : unsigned char { unknown, yes, no };
+    static std::array<std::atomic<Answer>, 64> answers{};
+    const auto device = static_cast<std::size_t>(sluice::Cuda::current_device());
+    Answer answer = Answer::unknown;
+    if (device < answers.size())
+        answer = answers[device].load(std::memory_order_relaxed);
+    if (answer == Answer::unknown) {
+        cudaFuncAttributes attributes{};
+        SLUICE_CUDA_CHECK(cudaFuncGetAttributes(&attributes, few_boxes_probe<0>));
+        answer = attributes.ptxVersion >= 90 ? Answer::yes : Answer::no;
+        if (device < answers.size())
+            answers[device].store(answer, std::memory_order_relaxed);
     }
-#endif
-    return false;
+    return answer == Answer::yes;
 }
 
 template <class Formula, class P, class U, class G>
