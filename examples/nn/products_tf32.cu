@@ -10,6 +10,14 @@ namespace {
 
 using namespace tf32;
 
+// Blocks, so that each multiprocessor has one, or two. It has room for two, though rarely for two of a cluster of more
+// than two.
+constexpr unsigned once = 132;
+constexpr unsigned twice = 264;
+
+/// Whether the weights of a product, `n` by `k`, come from memory each time, whatever else there is.
+bool beyond_cache(unsigned n, unsigned k) { return std::size_t{n} * k > (std::size_t{1} << 24); }
+
 bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
 unsigned tiles_of(const Tf32Product& product, const Tf32Cut& cut) {
@@ -27,8 +35,14 @@ void launch_form(sluice::CudaStreamRef stream, const Arguments& arguments, const
     constexpr bool update = form == ProductForm::weight_gradient;
     if (cut.shared_sum && cut.rows == 64)
         return launch<Variant<form, 64, 16, 3, true>>(stream, arguments, cut);
-    if (cut.shared_sum && cut.rows == 32)
+    if (cut.shared_sum && cut.rows == 32) {
+        // Memory wants more on its way; else it is better to leave room for blocks of other streams.
+        if constexpr (!update) {
+            if (!beyond_cache(arguments.product.n, arguments.product.k))
+                return launch<Variant<form, 32, 16, 3, true>>(stream, arguments, cut);
+        }
         return launch<Variant<form, 32, 16, 4, true>>(stream, arguments, cut);
+    }
     if (!cut.shared_sum && cut.rows == 32)
         return launch<Variant<form, 32, 16, 3, false>>(stream, arguments, cut);
     if constexpr (!update) {
@@ -66,9 +80,11 @@ bool tf32_fits(const Tf32Product& product) {
     // What runs along the rows of a, of b and of out.
     const unsigned along_a = weight_gradient ? product.m : product.k;
     const unsigned along_b = data_gradient ? product.k : product.n;
-    return along_a % 4 == 0 && along_b % 4 == 0 && product.n % 4 == 0 && aligned(product.a) &&
-           aligned(product.b) && aligned(product.out) && aligned(product.bias) &&
-           aligned(product.relu_output);
+    // The kernels count the bytes of several rows in 32 bits.
+    constexpr unsigned longest = 1u << 27;
+    return along_a % 4 == 0 && along_b % 4 == 0 && product.n % 4 == 0 && along_a < longest &&
+           along_b < longest && aligned(product.a) && aligned(product.b) && aligned(product.out) &&
+           aligned(product.bias) && aligned(product.relu_output);
 }
 
 std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigned k) {
@@ -88,38 +104,56 @@ std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigne
             cuts.push_back(cut);
     };
     const auto add_own = [&](unsigned rows) { cuts.push_back({.rows = rows, .shared_sum = false}); };
-    // One multiprocessor has room for two blocks, though rarely for two of a cluster of more than two.
-    constexpr unsigned once = 132;
-    constexpr unsigned twice = 264;
     const unsigned fitting = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
     if (update) {
         const bool many_tiles = std::size_t{divided(n, columns)} * divided(m, 64) > twice;
         // Weights beyond the cache's size are worth reading before all else, whatever the multiplications lose by it.
-        const bool beyond_cache = std::size_t{m} * n > (std::size_t{1} << 22);
-        if (k <= 32 || (k <= 128 && beyond_cache))
+        const bool large = std::size_t{m} * n > (std::size_t{1} << 22);
+        if (k <= 32 || (k <= 128 && large))
             add_own(32);
         if (many_tiles)
             add_shared(64, once);
         add_shared(32, once);
         add_shared(64, once);
         add_shared(64, twice);
-        if (k > 32 && k <= 128 && !beyond_cache)
+        if (k > 32 && k <= 128 && !large)
             add_own(32);
         return cuts;
     }
+    // What is first is so by measurement in chains of products: latency is hidden best by two blocks on each
+    // multiprocessor, of 64 rows if there are as many.
+    const auto own_blocks = [&](unsigned rows) { return divided(n, columns) * divided(m, warps * rows); };
     constexpr unsigned few_steps = 128;
-    if (k <= few_steps)
-        add_own(64);
-    if (m > 32 && m <= 128)
-        add_shared(32, once);
+    constexpr unsigned almost_once = 128;
+    if (k <= few_steps) {
+        const bool forward = form == ProductForm::forward;
+        if (own_blocks(64) >= (forward ? 2 * almost_once : almost_once))
+            add_own(64);
+        else if (own_blocks(32) >= almost_once)
+            add_own(32);
+    }
+    constexpr unsigned enough_of_64_rows = 192;
+    const bool high = m > 32 && divided(n, columns) * divided(m, 64) >= enough_of_64_rows;
+    const unsigned rows = high ? 64 : std::min(fitting, 32u);
+    if (beyond_cache(n, k) || 2 * divided(n, columns) * divided(m, rows) <= once)
+        add_shared(rows, once);
+    else
+        add_shared(rows, twice, k > few_steps ? 2 : 1);
     if (form == ProductForm::data_gradient && m > 512)
         add_shared(64, twice, 2);
     add_shared(fitting, once);
     add_shared(fitting, twice);
-    if (m > 32)
+    if (m > 32) {
+        add_shared(32, once);
         add_shared(32, twice);
-    if (k > few_steps && k <= 256)
-        add_own(64);
+    }
+    if (k <= 256) {
+        for (const unsigned own_rows : {64u, 32u}) {
+            const Tf32Cut own{.rows = own_rows, .shared_sum = false};
+            if (std::find(cuts.begin(), cuts.end(), own) == cuts.end())
+                cuts.push_back(own);
+        }
+    }
     return cuts;
 }
 

@@ -33,24 +33,23 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
     const Copies<V::q_along_k, V::rows, V::depth> q_copies(product.a, lane, row0, product.m, product.k);
     const std::uint32_t mine_address = shared_address(mine);
     const bool any = row0 < product.m;
-    const auto begin_p = [&](unsigned i) {
+    const unsigned step = sharers * V::depth;
+    const auto begin_p = [&](unsigned i, std::uint32_t to) {
         if (i < count && any)
-            p_copies.begin(mine_address + i % V::stages * (4 * V::stage_floats),
-                           (first + i * sharers) * V::depth);
+            p_copies.begin(to, first * V::depth + i * step);
     };
-    const auto begin_q = [&](unsigned i) {
-        if (i < count && any) {
-            q_copies.begin(mine_address + i % V::stages * (4 * V::stage_floats) + 4 * columns * V::depth,
-                           (first + i * sharers) * V::depth);
-        }
+    const auto begin_q = [&](unsigned i, std::uint32_t to) {
+        if (i < count && any)
+            q_copies.begin(to + 4 * columns * V::depth, first * V::depth + i * step);
         commit_copies();
     };
+    constexpr unsigned stage_bytes = 4 * V::stage_floats;
     constexpr unsigned ahead = V::stages - 1;
 
     if (product.b_settled) {
 #pragma unroll
         for (unsigned i = 0; i < ahead; ++i)
-            begin_p(i);
+            begin_p(i, mine_address + i * stage_bytes);
     }
     cudaGridDependencySynchronize();
     const unsigned unit = lane / 4;
@@ -59,8 +58,8 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
 #pragma unroll
     for (unsigned i = 0; i < ahead; ++i) {
         if (!product.b_settled)
-            begin_p(i);
-        begin_q(i);
+            begin_p(i, mine_address + i * stage_bytes);
+        begin_q(i, mine_address + i * stage_bytes);
     }
     float4 early[V::reads_early ? V::rows / 8 : 1][2][columns / 32] = {};
     if constexpr (V::reads_early) {
@@ -75,14 +74,19 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
     }
     Sums<V> sums;
 
+    unsigned slot = 0;
+    unsigned free_slot = ahead;
+#pragma unroll 1
     for (unsigned i = 0; i < count; ++i) {
         wait_for_copies<static_cast<int>(V::stages) - 2>();
         __syncwarp();
-        begin_p(i + ahead);
-        begin_q(i + ahead);
-        const float* const stage = mine + i % V::stages * V::stage_floats;
+        begin_p(i + ahead, mine_address + free_slot * stage_bytes);
+        begin_q(i + ahead, mine_address + free_slot * stage_bytes);
+        const float* const stage = mine + slot * V::stage_floats;
         if (any)
             sums.add(stage, stage + columns * V::depth, lane, with_columns);
+        free_slot = slot;
+        slot = slot + 1 == V::stages ? 0 : slot + 1;
     }
     wait_for_copies<0>();
     __syncwarp();

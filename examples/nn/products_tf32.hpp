@@ -57,7 +57,8 @@ struct Tf32Cut {
 /// Whether the current device has what the kernel is made of, which came with compute capability 9.0.
 bool tf32_available();
 
-/// Whether the kernel takes a product at all: lengths of rows that are multiples of 4, addresses of 16 bytes.
+/// Whether the kernel takes a product at all: lengths of rows that are multiples of 4 and below 2^27, addresses of
+/// 16 bytes.
 bool tf32_fits(const Tf32Product& product);
 
 /// Cuts worth trying for a product of such lengths, the best by rule first.

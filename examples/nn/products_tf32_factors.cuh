@@ -65,28 +65,28 @@ __device__ constexpr unsigned place(unsigned row, unsigned k) {
     }
 }
 
-/// Brings `width` rows, or columns, of a factor to shared memory, `depth` of k at a time.
+/// Brings `width` rows, or columns, of a factor to shared memory, `depth` of k at a time. Lines of memory are shorter
+/// than 2^27 numbers, so that all but addresses fits 32 bits.
 template <bool along_k, unsigned width, unsigned depth>
 class Copies {
 public:
     /// Of a factor whose rows, or columns, end at `end`, those from `first` on.
     __device__ Copies(const float* from, unsigned lane, unsigned first, unsigned end, unsigned k_end)
         : line_(lane / per_line), within_(lane % per_line * 4), first_(first), end_(end), k_end_(k_end),
-          place_(16 * place<along_k, width, depth>(along_k ? line_ : within_, along_k ? within_ : line_)) {
-        const std::size_t stride = along_k ? k_end : end;
-        step_ = lines_at_once * stride;
-        source_ = from + (along_k ? (first + line_) * stride + within_ : line_ * stride + first + within_);
+          place_(16 * place<along_k, width, depth>(along_k ? line_ : within_, along_k ? within_ : line_)),
+          line_bytes_(4 * (along_k ? k_end : end)), complete_until_(first + width <= end ? k_end : 0) {
+        source_ = reinterpret_cast<const char*>(from + (along_k ? within_ : first + within_)) +
+                  static_cast<std::size_t>(along_k ? first + line_ : line_) * line_bytes_;
     }
 
-    /// Begins to copy k from `k` on; zeros where there is nothing.
+    /// Begins to copy k from `k` on; zeros where there is nothing. `to` is a multiple of 128.
     __device__ void begin(std::uint32_t to, unsigned k) const {
-        const float* source = source_ + (along_k ? k : k * static_cast<std::size_t>(end_));
-        if (first_ + width <= end_ && k + depth <= k_end_) {
+        const char* const source = source_ + static_cast<std::size_t>(k) * (along_k ? 4 : line_bytes_);
+        const std::uint32_t at = to + place_;
+        if (k + depth <= complete_until_) {
 #pragma unroll
-            for (unsigned i = 0; i < copies; ++i) {
-                copy_16_bytes(to + (place_ ^ turned(i)) + 512 * i, source);
-                source += step_;
-            }
+            for (unsigned i = 0; i < copies; ++i)
+                copy_16_bytes((at ^ turned(i)) + 512 * i, source + i * step());
         } else {
             const unsigned line = (along_k ? first_ : k) + line_;
             const unsigned line_end = along_k ? end_ : k_end_;
@@ -94,8 +94,7 @@ public:
 #pragma unroll 1
             for (unsigned i = 0; i < copies; ++i) {
                 const bool there = inside && line + i * lines_at_once < line_end;
-                copy_16_bytes(to + (place_ ^ turned(i)) + 512 * i, there ? source : source_, there);
-                source += step_;
+                copy_16_bytes((at ^ turned(i)) + 512 * i, there ? source + i * step() : source_, there);
             }
         }
     }
@@ -113,25 +112,52 @@ private:
         else
             return width == 64 ? 32 * ((i >> 1) & 3) : 32 * (i & 3);
     }
+    /// Bytes from one copy to the next.
+    __device__ std::size_t step() const { return lines_at_once * line_bytes_; }
 
-    const float* source_;
-    std::size_t step_;
+    const char* source_;
     unsigned line_;
     unsigned within_;
     unsigned first_;
     unsigned end_;
     unsigned k_end_;
     unsigned place_;
+    unsigned line_bytes_;
+    unsigned complete_until_; ///< as far as k goes where all rows, or columns, are there
+};
+
+/// Where a lane reads its fours of a factor. `place` by itself would be computed for each of them; by what is known of
+/// the rows and steps that are asked for, all lie a constant away from one place, or from that with one bit turned
+/// round.
+template <bool along_k, unsigned width, unsigned depth>
+class Reads {
+public:
+    /// `row` is the lane's of 8, or four times that, and `k` is four times the lane's of 4.
+    __device__ Reads(unsigned row, unsigned k) : place_(place<along_k, width, depth>(row, k)) {}
+
+    /// The four at `row` and `k` from the lane's on. Along k, `k` is a multiple of 16, and `row` one of 8 or a multiple
+    /// of 32 and up to 3 more. Otherwise `row` is a multiple of 32, and `k` one of 16 and up to 3 more.
+    __device__ float4 operator()(const float* stage, unsigned row, unsigned k) const {
+        const float4* const fours = reinterpret_cast<const float4*>(stage);
+        if constexpr (!along_k)
+            return fours[place_ + k * (width / 4) + row / 4];
+        else if constexpr (depth == 16)
+            return fours[(place_ ^ (row & 1 ? 4 : 0)) + row / 2 * 8];
+        else
+            return fours[(place_ ^ ((row & 1) != (k / 16) ? 4 : 0)) + row * (depth / 4)];
+    }
+
+private:
+    unsigned place_;
 };
 
 /// Four steps of k for each of four rows of the units: `values[i][j]`, step i, row j.
 template <bool along_k, unsigned width, unsigned depth>
-__device__ void read_four(float (&values)[4][4], const float* from, unsigned row, unsigned k) {
-    const float4* const places = reinterpret_cast<const float4*>(from);
+__device__ void read_four(float (&values)[4][4], const Reads<along_k, width, depth>& reads,
+                          const float* stage, unsigned row, unsigned k) {
 #pragma unroll
     for (unsigned i = 0; i < 4; ++i) {
-        const float4 read = along_k ? places[place<along_k, width, depth>(row + i, k)]
-                                    : places[place<along_k, width, depth>(row, k + i)];
+        const float4 read = along_k ? reads(stage, row + i, k) : reads(stage, row, k + i);
         const float four[4] = {read.x, read.y, read.z, read.w};
 #pragma unroll
         for (unsigned j = 0; j < 4; ++j)
@@ -162,14 +188,15 @@ struct Sums {
     __device__ void add(const float* p_stage, const float* q_stage, unsigned lane, bool with_columns) {
         const unsigned unit = lane / 4;
         const unsigned step = 4 * (lane % 4);
+        const Reads<V::p_along_k, columns, V::depth> p_reads(4 * unit, step);
+        const Reads<V::q_along_k, V::rows, V::depth> q_reads(V::q_along_k ? unit : 4 * unit, step);
 #pragma unroll
         for (unsigned k = 0; k < V::depth; k += 16) {
             std::uint32_t q[q_tiles][4];
             if constexpr (V::q_along_k) {
 #pragma unroll
                 for (unsigned tile = 0; tile < q_tiles; ++tile) {
-                    const float4 read = reinterpret_cast<const float4*>(
-                        q_stage)[place<true, V::rows, V::depth>(8 * tile + unit, k + step)];
+                    const float4 read = q_reads(q_stage, 8 * tile, k);
                     q[tile][0] = rounded(read.x);
                     q[tile][1] = rounded(read.y);
                     q[tile][2] = rounded(read.z);
@@ -179,7 +206,7 @@ struct Sums {
 #pragma unroll
                 for (unsigned group = 0; group < V::rows / 32; ++group) {
                     float read[4][4];
-                    read_four<false, V::rows, V::depth>(read, q_stage, 32 * group + 4 * unit, k + step);
+                    read_four(read, q_reads, q_stage, 32 * group, k);
 #pragma unroll
                     for (unsigned i = 0; i < 4; ++i)
 #pragma unroll
@@ -190,7 +217,7 @@ struct Sums {
 #pragma unroll
             for (unsigned group = 0; group < groups; ++group) {
                 float read[4][4];
-                read_four<V::p_along_k, columns, V::depth>(read, p_stage, 32 * group + 4 * unit, k + step);
+                read_four(read, p_reads, p_stage, 32 * group, k);
                 if (V::form == ProductForm::weight_gradient && with_columns) {
 #pragma unroll
                     for (unsigned j = 0; j < 4; ++j)

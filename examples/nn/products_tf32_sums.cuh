@@ -211,28 +211,45 @@ __device__ void finish_shared(const Arguments& arguments, const Finish<V::form>&
     }
     __syncthreads();
 
-    const auto of_block = [&](unsigned at) {
-        float4 sum = load_four(shared + at);
-#pragma unroll
-        for (unsigned w = 1; w < warps; ++w)
-            sum = sum + load_four(shared + w * V::warp_floats + at);
-        return sum;
-    };
     const auto place_of = [](unsigned four) {
         return sums_place(four / column_fours, four % column_fours * 4);
     };
+    const auto of_block = [&](unsigned four) {
+        const float* const from = shared + place_of(four);
+        float4 sum = load_four(from);
+#pragma unroll
+        for (unsigned w = 1; w < warps; ++w)
+            sum = sum + load_four(from + w * V::warp_floats);
+        return sum;
+    };
     if (cluster_size > 1) {
+#pragma unroll 2
         for (unsigned four = threadIdx.x; four < all; four += threads)
-            store_four(shared + place_of(four), of_block(place_of(four)));
+            store_four(shared + place_of(four), of_block(four));
         cluster.sync();
     }
-    const auto of_cluster = [&](unsigned at) {
-        if (cluster_size == 1)
-            return of_block(at);
-        float4 sum = load_four(cluster.map_shared_rank(shared, 0) + at);
-        for (unsigned r = 1; r < cluster_size; ++r)
-            sum = sum + load_four(cluster.map_shared_rank(shared, r) + at);
-        return sum;
+    // The sums of some fours, each `stride` after the one before. Code is kept short: it is run once, and comes from
+    // memory as data do.
+    constexpr unsigned at_once = turns < 4 ? turns : 4;
+    const auto add_up = [&](float4(&sum)[at_once], unsigned four) {
+        const auto for_all = [&](const auto& add) {
+#pragma unroll
+            for (unsigned i = 0; i < at_once; ++i) {
+                if (four + i * stride < all)
+                    add(i, four + i * stride);
+            }
+        };
+        if (cluster_size == 1) {
+            for_all([&](unsigned i, unsigned at) { sum[i] = of_block(at); });
+            return;
+        }
+        const float* from = cluster.map_shared_rank(shared, 0);
+        for_all([&](unsigned i, unsigned at) { sum[i] = load_four(from + place_of(at)); });
+#pragma unroll 1
+        for (unsigned r = 1; r < cluster_size; ++r) {
+            from = cluster.map_shared_rank(shared, r);
+            for_all([&](unsigned i, unsigned at) { sum[i] = sum[i] + load_four(from + place_of(at)); });
+        }
     };
     const auto use = [&](unsigned four, float4 sum, float4 companion) {
         const unsigned row = four / column_fours;
@@ -245,10 +262,17 @@ __device__ void finish_shared(const Arguments& arguments, const Finish<V::form>&
     bool done = true;
     if (gridDim.y == 1) {
 #pragma unroll
-        for (unsigned turn = 0; turn < turns; ++turn) {
+        for (unsigned turn = 0; turn < turns; turn += at_once) {
             const unsigned four = begin + turn * stride;
-            if (four < all)
-                use(four, of_cluster(place_of(four)), companions[turn]);
+            if (four >= all)
+                break;
+            float4 sum[at_once];
+            add_up(sum, four);
+#pragma unroll
+            for (unsigned i = 0; i < at_once && turn + i < turns; ++i) {
+                if (four + i * stride < all)
+                    use(four + i * stride, sum[i], companions[turn + i]);
+            }
         }
     } else {
         const unsigned tile = blockIdx.x / cluster_size;
@@ -256,9 +280,18 @@ __device__ void finish_shared(const Arguments& arguments, const Finish<V::form>&
             const std::size_t before = (static_cast<std::size_t>(split) * arguments.tiles + tile);
             return arguments.partial_sums + 4 * (before * (fours + column_fours) + four);
         };
-        for (unsigned four = begin; four < all; four += stride)
-            store_four(partial(blockIdx.y, four), of_cluster(place_of(four)));
+#pragma unroll 1
+        for (unsigned four = begin; four < all; four += at_once * stride) {
+            float4 sum[at_once];
+            add_up(sum, four);
+#pragma unroll
+            for (unsigned i = 0; i < at_once; ++i) {
+                if (four + i * stride < all)
+                    store_four(partial(blockIdx.y, four + i * stride), sum[i]);
+            }
+        }
         done = last_of(arguments.tickets + 1 + blockIdx.x, gridDim.y);
+#pragma unroll 1
         for (unsigned four = begin; done && four < all; four += stride) {
             const float4 companion = companion_of(four);
             float4 sum = __ldcg(reinterpret_cast<const float4*>(partial(0, four)));
