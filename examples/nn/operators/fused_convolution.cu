@@ -14,21 +14,10 @@ using detail::checked_blocks;
 using detail::fused_shape;
 using detail::FusedShape;
 
-/// What every call has to fit; returns the number of images.
 std::size_t checked_images(const MapShape& shape, std::size_t elements, std::size_t outputs,
                            std::size_t pooled) {
-    if (!offers_fused_convolution(shape.channels, outputs)) {
-        throw sluice::Error("convolve_and_pool: no kernel convolves maps of " +
-                            std::to_string(shape.channels) + " channels to " + std::to_string(outputs));
-    }
-    const std::size_t images = require_maps("convolve_and_pool", shape, elements);
-    require_even_sides("convolve_and_pool", shape);
-    require_size("convolve_and_pool: elements of the pooled maps", pooled,
-                 images * shape.pixels() / 4 * outputs);
-    if (shape.height > 1u << 20 || shape.width > 1u << 20 || outputs > 1u << 20) {
-        throw sluice::Error("convolve_and_pool: a side of a map, or its channels, exceed 2^20");
-    }
-    return images;
+    return detail::checked_images("convolve_and_pool", offers_fused_convolution(shape.channels, outputs),
+                                  shape, elements, outputs, pooled);
 }
 
 /// What a kernel takes, and where it puts its results; without routes it is a kernel that knows nothing of them.

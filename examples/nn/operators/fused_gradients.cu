@@ -24,20 +24,10 @@ using sluice::DeviceSpan;
 /// What every call has to fit; returns the number of images.
 std::size_t checked_images(const char* what, const MapShape& shape, std::size_t elements, std::size_t outputs,
                            std::size_t pooled) {
-    if (!offers_fused_gradients(shape.channels, outputs)) {
-        throw sluice::Error(std::string(what) + ": no kernel takes maps of " +
-                            std::to_string(shape.channels) + " channels convolved to " +
-                            std::to_string(outputs));
-    }
-    const std::size_t images = require_maps(what, shape, elements);
-    require_even_sides(what, shape);
-    require_size(what, pooled, images * shape.pixels() / 4 * outputs);
-    if (shape.height > 1u << 20 || shape.width > 1u << 20 || outputs > 1u << 20 ||
-        shape.pixels() * outputs > std::numeric_limits<std::int32_t>::max()) {
-        throw sluice::Error(
-            std::string(what) +
-            ": a side of a map, or its channels, exceed 2^20, or a convolved map 2^31 elements");
-    }
+    const bool offered = offers_fused_gradients(shape.channels, outputs);
+    const std::size_t images = detail::checked_images(what, offered, shape, elements, outputs, pooled);
+    if (shape.pixels() * outputs > std::numeric_limits<std::int32_t>::max())
+        throw sluice::Error(std::string(what) + ": a convolved map exceeds 2^31 elements");
     return images;
 }
 

@@ -112,9 +112,8 @@ void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
     constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
     constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
     static_assert(to_place != detail::Place::host && from_place != detail::Place::host,
-                  "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, a "
-                  "PinnedSpan "
-                  "of page-locked memory, or copy_and_wait");
+                  "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, "
+                  "a PinnedSpan of page-locked memory, or copy_and_wait");
     static_assert(to_place == detail::Place::device || from_place == detail::Place::device,
                   "sluice::copy: one side must be device memory");
     if constexpr (to_place != detail::Place::host && from_place != detail::Place::host) {
