@@ -1,0 +1,38 @@
+/// \file
+/// What captured work wants to be told of each replay.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <sluice/backend/stream.hpp>
+
+namespace sluice::detail {
+
+/// Told of each launch of the graph that it was captured into, on the thread that launches.
+template <Backend B>
+class ReplayHook {
+public:
+    ReplayHook() = default;
+    ReplayHook(const ReplayHook&) = delete;
+    ReplayHook& operator=(const ReplayHook&) = delete;
+    virtual ~ReplayHook() = default;
+
+    /// The graph is about to be launched. May wait for what its last launch left to be picked up. Throws `Error`.
+    virtual void before_replay() = 0;
+    /// The graph has been launched on `stream`. Throws `Error`.
+    virtual void after_replay(BasicStreamRef<B> stream) = 0;
+};
+
+template <Backend B>
+using ReplayHooks = std::vector<std::shared_ptr<ReplayHook<B>>>;
+
+/// Where the capture on the calling thread keeps hooks; null where none is under way, or nobody would call them, as
+/// in a plain `capture`.
+template <Backend B>
+ReplayHooks<B>*& replay_hooks() noexcept {
+    thread_local ReplayHooks<B>* hooks = nullptr;
+    return hooks;
+}
+
+} // namespace sluice::detail
