@@ -123,15 +123,9 @@ TEST_CASE("throw_if_failed asks without waiting") {
 
 TEST_CASE("an event on a failed stream is reached, and reports the failure") {
     const HostStream stream;
-    const HostStream waiting;
     HostEvent event;
     fail(stream, "broken");
     event.record(stream);
-    waiting.wait(event);
-    bool ran = false;
-    waiting.enqueue([&ran] { ran = true; });
-    waiting.synchronize(); // neither hangs nor fails by itself
-    CHECK(ran);
     CHECK(contains(text_of([&] { event.synchronize(); }), "broken"));
     CHECK(contains(text_of([&] { (void)event.done(); }), "broken"));
 
@@ -139,6 +133,105 @@ TEST_CASE("an event on a failed stream is reached, and reports the failure") {
     event.record(stream);
     event.synchronize();
     CHECK(event.done());
+}
+
+TEST_CASE("a stream that waits for what a failed stream recorded fails with it, and so on") {
+    const HostStream first;
+    const HostStream second;
+    const HostStream third;
+    const HostStream apart;
+    HostEvent before;
+    HostEvent forth;
+    HostEvent further;
+    before.record(first);
+    fail(first, "the cause");
+    forth.record(first);
+    bool ran = false;
+    second.wait(forth);
+    second.enqueue([&ran] { ran = true; });
+    further.record(second);
+    third.wait(further);
+    third.enqueue([&ran] { ran = true; });
+    apart.wait(before); // recorded before the fault
+    for (const HostStream* stream : {&third, &second, &first})
+        CHECK(text_of([&] { stream->synchronize(); }) == "work on a host stream failed: the cause");
+    CHECK_FALSE(ran);
+    apart.synchronize();
+
+    for (const HostStream* stream : {&third, &second, &first})
+        Host::clear_failure(stream->native());
+    forth.record(first);
+    second.wait(forth);
+    second.enqueue([&ran] { ran = true; });
+    further.record(second);
+    third.wait(further);
+    third.synchronize();
+    CHECK(ran);
+}
+
+TEST_CASE("the first cause is kept") {
+    const HostStream first;
+    const HostStream second;
+    HostEvent event;
+    const ScopedLatch latch;
+    hold(first, latch);
+    fail(first, "another cause");
+    event.record(first);
+    fail(second, "the cause");
+    second.wait(event);
+    latch.open();
+    CHECK(contains(text_of([&] { second.synchronize(); }), "the cause"));
+    CHECK(contains(text_of([&] { first.synchronize(); }), "another cause"));
+}
+
+TEST_CASE("a wait is for its own record's failure, whatever is recorded after") {
+    const HostStream failing;
+    const HostStream good;
+    const HostStream late;
+    const HostStream later;
+    HostEvent event;
+    const ScopedLatch latch;
+    hold(late, latch);
+    fail(failing, "broken");
+    event.record(failing);
+    late.wait(event);
+    event.record(good);
+    later.wait(event);
+    later.synchronize(); // its record is the good one
+    event.synchronize();
+    latch.open();
+    CHECK(contains(text_of([&] { late.synchronize(); }), "broken"));
+
+    for (int i = 0; i < 100; ++i) { // nothing adds up
+        event.record(failing);
+        later.wait(event);
+        event.record(good);
+        later.wait(event);
+    }
+    CHECK(contains(text_of([&] { later.synchronize(); }), "broken"));
+}
+
+TEST_CASE("a failed stream runs nothing of a launch that waits for another one") {
+    const HostStream stream;
+    const HostStream other;
+    HostEvent event;
+    int ran = 0;
+    Host::begin_capture(stream.native(), CaptureMode::this_thread);
+    stream.enqueue([&ran] { ++ran; });
+    host::Graph* const graph = Host::end_capture(stream.native());
+    host::Executable* const executable = Host::instantiate(graph);
+    fail(other, "broken");
+    event.record(other);
+    stream.wait(event);
+    Host::launch(executable, stream.native());
+    CHECK(contains(text_of([&] { stream.synchronize(); }), "broken"));
+    CHECK(ran == 0);
+    Host::clear_failure(stream.native());
+    Host::launch(executable, stream.native());
+    stream.synchronize();
+    CHECK(ran == 1);
+    Host::destroy_executable(executable);
+    Host::destroy_graph(graph);
 }
 
 TEST_CASE("a failed stream still waits for others' events") {

@@ -2,9 +2,17 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "support/error_text.hpp"
+#include "support/heap_count.hpp"
 #include "support/on_stream.hpp"
 
 namespace backend_host_queue {
@@ -12,32 +20,131 @@ namespace backend_host_queue {
 using namespace sluice;
 using namespace sluice::test;
 
-TEST_CASE("a full queue makes whoever enqueues wait, and loses nothing") {
+TEST_CASE("a full queue makes whoever enqueues wait as long as tasks end, and loses nothing") {
+    const HostStream stream;
+    std::vector<int> seen;
+    const int tasks = static_cast<int>(host::Queue::capacity) + 500;
+    seen.reserve(static_cast<std::size_t>(tasks));
+    std::atomic<int> ended{0};
+    for (int i = 0; i < tasks; ++i) {
+        stream.enqueue([&seen, &ended, i] {
+            seen.push_back(i);
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+            ++ended;
+        });
+        REQUIRE(i + 1 - ended <= static_cast<int>(host::Queue::capacity) + 1);
+    }
+    stream.synchronize();
+    REQUIRE(seen.size() == static_cast<std::size_t>(tasks));
+    for (int i = 0; i < tasks; ++i)
+        REQUIRE(seen[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("a thread that enqueues more than a queue holds before it lets the queue go on does not hang") {
     const HostStream stream;
     const ScopedLatch latch;
-    std::vector<int> seen;
-    seen.reserve(2000);
+    int count = 0;
     hold(stream, latch);
-    const int room = static_cast<int>(host::Queue::capacity) - 1; // the first task is outstanding too
-    for (int i = 0; i < room; ++i)
-        stream.enqueue([&seen, i] { seen.push_back(i); });
-    CHECK_FALSE(latch.timed_out()); // none of these had to wait
-
-    std::atomic<bool> entered{false};
-    std::thread late([&] {
-        stream.enqueue([&seen, room] { seen.push_back(room); });
-        entered = true;
-    });
-    give_it_time();
-    CHECK_FALSE(entered.load());
-
-    latch.open();
-    late.join();
-    stream.synchronize();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 5000; ++i)
+        stream.enqueue([&count] { ++count; });
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
     CHECK_FALSE(latch.timed_out());
-    REQUIRE(seen.size() == host::Queue::capacity);
-    for (int i = 0; i <= room; ++i)
-        CHECK(seen[static_cast<std::size_t>(i)] == i);
+    latch.open();
+    stream.synchronize();
+    CHECK(count == 5000);
+
+    const HeapCount heap; // it keeps the room
+    latch.open();
+    for (int i = 0; i < 5000; ++i)
+        stream.enqueue([&count] { ++count; });
+    stream.synchronize();
+    CHECK(heap.allocations() == 0);
+    CHECK(count == 10000);
+}
+
+TEST_CASE("a task that enqueues never waits for room, on its own stream or on another") {
+    const HostStream stream;
+    const HostStream other;
+    const ScopedLatch latch;
+    int here = 0;
+    int there = 0;
+    hold(other, latch);
+    stream.enqueue([&] {
+        for (int i = 0; i < 5000; ++i) {
+            stream.enqueue([&here] { ++here; });
+            other.enqueue([&there] { ++there; });
+        }
+        latch.open();
+    });
+    stream.synchronize(); // the task that enqueues,
+    stream.synchronize(); // and what it enqueued
+    other.synchronize();
+    CHECK_FALSE(latch.timed_out());
+    CHECK(here == 5000);
+    CHECK(there == 5000);
+}
+
+TEST_CASE("a task that waits for its own stream is told so, and the stream goes on") {
+    const HostStream stream;
+    HostEvent event;
+    std::string synchronizing;
+    std::string waiting;
+    bool done = true;
+    stream.enqueue([&] {
+        synchronizing = text_of([&] { stream.synchronize(); });
+        event.record(stream);
+        waiting = text_of([&] { event.synchronize(); });
+        done = stream.done();
+    });
+    stream.synchronize();
+    CHECK(contains(synchronizing, "a task cannot wait for the stream that runs it"));
+    CHECK(contains(waiting, "a task cannot wait for an event that is recorded behind it"));
+    CHECK_FALSE(done);
+    event.synchronize();
+
+    // Not caught, it fails the stream as any exception does.
+    stream.enqueue([&stream] { stream.synchronize(); });
+    CHECK(contains(text_of([&] { stream.synchronize(); }), "a task cannot wait for the stream"));
+
+    // An inline stream within a task does not hide the stream around it.
+    const HostStream outer;
+    outer.enqueue([&] {
+        const HostStream inner = HostStream::make_inline();
+        inner.enqueue([&] { waiting = text_of([&] { outer.synchronize(); }); });
+        inner.enqueue([&] { synchronizing = text_of([&] { inner.synchronize(); }); });
+        inner.synchronize();
+    });
+    outer.synchronize();
+    CHECK(contains(waiting, "a task cannot wait"));
+    CHECK(contains(synchronizing, "a task cannot wait"));
+}
+
+TEST_CASE("a task may be the last that holds its own stream") {
+    std::atomic<int> ran{0};
+    const std::uint64_t alive = Host::counts().streams.alive;
+    for (const bool with_thread : {true, false}) {
+        auto stream = std::make_shared<HostStream>(with_thread ? HostStream() : HostStream::make_inline());
+        const HostStreamRef ref = *stream;
+        const ScopedLatch latch;
+        if (with_thread)
+            hold(*stream, latch);
+        ref.enqueue([&ran, ref, owned = stream]() mutable {
+            ref.enqueue([&ran] { ++ran; });
+            if (owned.use_count() > 1) {
+                CHECK_FALSE(owned->done());
+                ref.enqueue([&ran, last = std::move(owned)]() mutable {
+                    last.reset();
+                    ++ran;
+                });
+            }
+        });
+        stream.reset();
+        latch.open();
+        CHECK(eventually([&] { return Host::counts().streams.alive == alive; }));
+    }
+    CHECK(eventually([&] { return ran >= 2; }));
+    give_it_time();
 }
 
 TEST_CASE("the ring of tasks is used over and over") {

@@ -51,7 +51,7 @@ TEST_CASE("enqueueing small tasks allocates nothing") {
     std::array<double, 16> numbers{};
     double sum = 0;
     const auto enqueue = [&] {
-        for (int i = 0; i < 2000; ++i) // more than the queue holds
+        for (int i = 0; i < 2000; ++i) // more than the queue holds: then this thread waits for it
             stream.enqueue([&sum, numbers, i] { sum += numbers[static_cast<std::size_t>(i) % 16] + 1; });
         stream.synchronize();
     };

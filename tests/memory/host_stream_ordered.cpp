@@ -1,7 +1,7 @@
 // Which stream a buffer is freed on, and when: seen through a backend that notes it.
 #include <doctest/doctest.h>
 
-#include <thread>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -60,18 +60,51 @@ TEST_CASE("a buffer is freed on the stream that it was allocated on, wherever it
     CHECK(Noting::freed_on == Freed{nullptr, second.native()});
 }
 
-TEST_CASE("memory is not freed while its stream holds work that may use it") {
+TEST_CASE("memory is not freed while its stream holds work that may use it, and nobody waits for that") {
     const HostStream stream;
     const Alive before = alive_now<Host>();
     DeviceBuffer<int, Host> buffer(10, stream);
+    const int* const memory = buffer.data();
     const ScopedLatch latch;
     hold(stream, latch);
-    std::thread destroyer([&buffer] { buffer = DeviceBuffer<int, Host>{}; });
-    give_it_time();
-    CHECK(alive_now<Host>().device_allocations == before.device_allocations + 1);
+    buffer = DeviceBuffer<int, Host>{}; // comes back at once
+    CHECK_FALSE(latch.timed_out());
+    CHECK(alive_now<Host>() == before);
+    CHECK(Host::is_device_memory(memory));
     latch.open();
-    destroyer.join();
     stream.synchronize();
+    CHECK_FALSE(Host::is_device_memory(memory));
+}
+
+TEST_CASE("a task may be the last that holds memory of its stream, or of a stream that waits for it") {
+    const Alive before = alive_now<Host>();
+    {
+        const HostStream stream;
+        const HostStream waiting;
+        HostEvent event;
+        const ScopedLatch latch;
+        hold(stream, latch);
+        auto own = std::make_shared<DeviceBuffer<int, Host>>(10, stream);
+        auto others = std::make_shared<DeviceBuffer<int, Host>>(10, waiting);
+        const int* const memory = own->data();
+        int* const first = own->data();
+        stream.enqueue([own = std::move(own), others = std::move(others)]() mutable {
+            own.reset();
+            others.reset();
+        });
+        bool still_there = false;
+        stream.enqueue([&, first] { // enqueued before the memory was freed
+            still_there = Host::is_device_memory(memory);
+            *first = 1;
+        });
+        event.record(stream);
+        waiting.wait(event);
+        latch.open();
+        waiting.synchronize();
+        stream.synchronize();
+        CHECK(still_there);
+        CHECK_FALSE(Host::is_device_memory(memory));
+    }
     CHECK(alive_now<Host>() == before);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -100,6 +101,27 @@ struct Hooked {
         before("elapsed_milliseconds");
         return B::elapsed_milliseconds(start, stop);
     }
+
+    using NativeSemaphore = typename B::NativeSemaphore;
+
+    static NativeSemaphore create_semaphore() {
+        before("create_semaphore");
+        return B::create_semaphore();
+    }
+    static void destroy_semaphore(NativeSemaphore semaphore) noexcept { B::destroy_semaphore(semaphore); }
+    static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        before("signal_semaphore", stream);
+        B::signal_semaphore(stream, semaphore, value);
+    }
+    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        before("wait_semaphore", stream);
+        B::wait_semaphore(stream, semaphore, value);
+    }
+    static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) {
+        B::signal_semaphore(semaphore, value);
+    }
+    static std::uint32_t semaphore_value(NativeSemaphore semaphore) { return B::semaphore_value(semaphore); }
+    static void reset_semaphore(NativeSemaphore semaphore) { B::reset_semaphore(semaphore); }
 
     static void* allocate_device(std::size_t bytes) {
         before("allocate_device");

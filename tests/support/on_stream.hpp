@@ -1,8 +1,6 @@
 // Host code in stream order, on every backend.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
@@ -11,26 +9,11 @@
 
 namespace sluice::test {
 
-/// Runs `callable` on the host when `stream` gets there. On CUDA it must neither throw nor call CUDA, and
-/// those of several streams may run one after another: one that waits can hold up those of other streams.
+/// Runs `callable` on the host when `stream` gets there. On CUDA it must not call CUDA, and those of several streams
+/// may run one after another: one that waits can hold up those of other streams.
 template <Backend B, class F>
 void run_on(BasicStreamRef<B> stream, F callable) {
-    if constexpr (requires { stream.enqueue(std::move(callable)); }) {
-        stream.enqueue(std::move(callable));
-    } else {
-#if SLUICE_HAS_CUDA
-        auto boxed = std::make_unique<std::function<void()>>(std::move(callable));
-        SLUICE_CUDA_CHECK(cudaLaunchHostFunc(
-            stream.native(),
-            [](void* memory) {
-                const std::unique_ptr<std::function<void()>> owned(
-                    static_cast<std::function<void()>*>(memory));
-                (*owned)();
-            },
-            boxed.get()));
-        (void)boxed.release();
-#endif
-    }
+    stream.enqueue(std::move(callable));
 }
 
 template <Backend B, class F>

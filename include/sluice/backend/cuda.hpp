@@ -9,17 +9,21 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include <sluice/backend/cuda/error.hpp>
 #include <sluice/backend/cuda/graphs.hpp>
+#include <sluice/backend/cuda/host_functions.hpp>
+#include <sluice/backend/cuda/semaphore.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
 
 /// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function
 /// does. Written for CUDA 12.0 and later.
-struct Cuda : CudaGraphs {
+struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     using NativeStream = cudaStream_t;
     using NativeEvent = cudaEvent_t;
 
@@ -64,18 +68,36 @@ struct Cuda : CudaGraphs {
         return stream;
     }
     static void destroy_stream(NativeStream stream) noexcept {
+        clear_host_failure(stream);
         (void)cudaStreamDestroy(stream);
         counts().streams.remove();
     }
-    static void synchronize_stream(NativeStream stream) { SLUICE_CUDA_CHECK(cudaStreamSynchronize(stream)); }
+    static void synchronize_stream(NativeStream stream) {
+        SLUICE_CUDA_CHECK(cudaStreamSynchronize(stream));
+        throw_host_failure(stream);
+    }
     static bool stream_done(NativeStream stream) {
-        return ready(cudaStreamQuery(stream), "cudaStreamQuery(stream)", __LINE__);
+        const bool done = ready(cudaStreamQuery(stream), "cudaStreamQuery(stream)", __LINE__);
+        throw_host_failure(stream);
+        return done;
     }
     static int device_of(NativeStream stream);
     static int priority_of(NativeStream stream) {
         int priority = 0;
         SLUICE_CUDA_CHECK(cudaStreamGetPriority(stream, &priority));
         return priority;
+    }
+
+    /// Runs `callable` on a thread of the runtime's when the stream gets there; see `BasicStreamRef::enqueue`.
+    template <class F>
+    static void enqueue(NativeStream stream, F&& callable) {
+        host::Task task{std::forward<F>(callable)};
+        if (is_capturing(stream)) {
+            capture_host_function(stream, capturing_graph(stream), std::move(task));
+        } else {
+            launch_host_function(stream, std::move(task));
+        }
+        note_operation(stream);
     }
 
     // Events
@@ -106,6 +128,27 @@ struct Cuda : CudaGraphs {
         float milliseconds = 0;
         SLUICE_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
         return milliseconds;
+    }
+
+    // Semaphores
+    // --------------------------------------------------------------------------------------------------
+    using CudaSemaphores::signal_semaphore;
+    static NativeSemaphore create_semaphore() {
+        const NativeSemaphore semaphore = make_semaphore();
+        counts().semaphores.add();
+        return semaphore;
+    }
+    static void destroy_semaphore(NativeSemaphore semaphore) noexcept {
+        drop_semaphore(semaphore);
+        counts().semaphores.remove();
+    }
+    static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        write_on(stream, semaphore, value);
+        note_operation(stream);
+    }
+    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        wait_on(stream, semaphore, value);
+        note_operation(stream);
     }
 
     // Memory
@@ -153,9 +196,12 @@ struct Cuda : CudaGraphs {
     // Faults
     // --------------------------------------------------------------------------------------------------
     static void check_launches() { SLUICE_CUDA_CHECK(cudaGetLastError()); }
-    // A faulted device makes every later call of the runtime fail, so there is nothing to ask it for.
-    static void throw_if_failed(NativeStream) noexcept {}
-    static void clear_failure(NativeStream) noexcept { (void)cudaGetLastError(); }
+    // A faulted device makes every later call of the runtime fail, so only host functions are asked for.
+    static void throw_if_failed(NativeStream stream) { throw_host_failure(stream); }
+    static void clear_failure(NativeStream stream) noexcept {
+        (void)cudaGetLastError();
+        clear_host_failure(stream);
+    }
 
 private:
     // For the guard of a capture that this thread may be making.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -13,11 +14,13 @@
 #include <utility>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/backend/failure.hpp>
 #include <sluice/backend/host/capture.hpp>
 #include <sluice/backend/host/event.hpp>
 #include <sluice/backend/host/graphs.hpp>
 #include <sluice/backend/host/memory_map.hpp>
 #include <sluice/backend/host/queue.hpp>
+#include <sluice/backend/host/semaphore.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
@@ -31,6 +34,7 @@ namespace sluice {
 struct Host : HostGraphs {
     using NativeStream = host::Queue*;
     using NativeEvent = host::Event*;
+    using NativeSemaphore = host::Semaphore*;
 
     static constexpr const char* name = "host";
 
@@ -64,10 +68,17 @@ struct Host : HostGraphs {
         counts().streams.add();
         return stream;
     }
+    /// A stream without a thread: whoever enqueues a task runs it at once, and so do copies, fills, records and
+    /// waits. What a task enqueues on the stream that runs it comes right after that task. Destroyed as any other.
+    static NativeStream create_inline_stream(const StreamOptions& options = {}) {
+        auto* stream = new host::Queue(options, current_device(), host::Queue::Runs::on_caller);
+        counts().streams.add();
+        return stream;
+    }
     static void destroy_stream(NativeStream stream) noexcept {
         if (const auto capture = stream->capture(); capture != nullptr) [[unlikely]]
             capture->leave(*stream);
-        delete stream;
+        host::Queue::destroy(stream);
         counts().streams.remove();
     }
     static void synchronize_stream(NativeStream stream) {
@@ -139,6 +150,29 @@ struct Host : HostGraphs {
         return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;
     }
 
+    // Semaphores
+    // --------------------------------------------------------------------------------------------------
+    static NativeSemaphore create_semaphore() {
+        auto* semaphore = new host::Semaphore;
+        counts().semaphores.add();
+        return semaphore;
+    }
+    static void destroy_semaphore(NativeSemaphore semaphore) noexcept {
+        delete semaphore;
+        counts().semaphores.remove();
+    }
+    static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        refuse_in_capture(stream, "signal");
+        semaphore->signal_on(*stream, value);
+    }
+    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        refuse_in_capture(stream, "wait");
+        semaphore->wait_on(*stream, value);
+    }
+    static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) { semaphore->signal(value); }
+    static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept { return semaphore->value(); }
+    static void reset_semaphore(NativeSemaphore semaphore) { semaphore->reset(); }
+
     // Memory
     // --------------------------------------------------------------------------------------------------
     static void* allocate_device(std::size_t bytes) {
@@ -167,8 +201,22 @@ struct Host : HostGraphs {
                     "would free it again");
             }
         }
-        stream->drain();
-        free_now(memory);
+        // A graph's memory goes with the graph.
+        if (host::MemoryMap::instance().graph_owns(memory)) {
+            counts().device_allocations.remove();
+            return;
+        }
+        // As a task, not at once: the caller may be a task of this stream, or what this stream waits for.
+        counts().device_allocations.remove();
+        const auto free_in_order = [memory] {
+            host::MemoryMap::instance().remove(memory);
+            ::operator delete(memory, alignment);
+        };
+        try {
+            stream->push(host::Task{free_in_order}, host::Queue::Policy::run_always);
+        } catch (...) {
+            // There is no memory for the task. This block is lost rather than freed under somebody's hands.
+        }
     }
     static void* allocate_pinned(std::size_t bytes) {
         refuse_disturbance("allocate_pinned");
@@ -209,16 +257,7 @@ private:
         return device;
     }
     static void throw_if(const std::exception_ptr& failure) {
-        if (failure == nullptr)
-            return;
-        const std::string what = "work on a host stream failed: ";
-        try {
-            std::rethrow_exception(failure);
-        } catch (const std::exception& exception) {
-            std::throw_with_nested(Error(what + exception.what()));
-        } catch (...) {
-            std::throw_with_nested(Error(what + "an exception of an unknown type"));
-        }
+        detail::throw_failure("work on a host stream failed: ", failure);
     }
     static void* allocate(std::size_t bytes, const char* kind, ObjectCount& count) {
         void* memory = ::operator new(bytes, alignment, std::nothrow);

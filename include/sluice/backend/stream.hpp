@@ -65,8 +65,17 @@ public:
     /// The stream's priority; lower runs first.
     int priority() const { return B::priority_of(native_); }
 
-    /// Runs `callable()` on the stream's own thread, after what is enqueued already. What it throws fails the
-    /// stream and is reported to whoever waits for it. Host streams only.
+    /// Runs `callable()` on the host when the stream gets there: on a host stream's own thread, on a device's on a
+    /// thread of the runtime's. The callable is kept until it has run; in a capture it becomes part of the graph, is
+    /// kept as long as the graph and its executables, and called once a replay. One of up to 200 bytes takes no heap
+    /// memory in the steady state. Throws `Error`.
+    ///
+    /// What it throws fails the stream: `synchronize`, `done` and the backend's `throw_if_failed` report it, and
+    /// callables that come later are skipped, until the backend's `clear_failure`. On a device, kernels and copies are
+    /// not skipped, and a callable that was captured fails the stream that it was captured on.
+    ///
+    /// On a device the callable must not call CUDA, and callables of several streams may run one after another, so one
+    /// must not wait for another. A device that is lost runs none, and does not give them back.
     template <std::invocable<> F>
     void enqueue(F&& callable) const requires requires(Native native, F f) {
         B::enqueue(native, std::forward<F>(f));
@@ -91,6 +100,13 @@ public:
 
     /// Makes a stream on the current device. Throws `Error`.
     explicit BasicStream(const StreamOptions& options = {}) : native_(B::create_stream(options)) {}
+
+    /// Makes a stream of the processor's that has no thread: whoever enqueues work there runs it at once. For code that
+    /// wants a stream while the caller already has a thread for it. Throws `Error`.
+    static BasicStream make_inline(const StreamOptions& options = {}) requires requires {
+        B::create_inline_stream(options);
+    }
+    { return BasicStream{B::create_inline_stream(options)}; }
 
     /// Takes over a native stream, which the result destroys.
     static BasicStream from_native_handle(Native native) noexcept { return BasicStream{native, Adopt{}}; }
@@ -133,6 +149,7 @@ public:
 
 private:
     struct Adopt {};
+    explicit BasicStream(Native made) noexcept : native_(made) {}
     BasicStream(Native native, Adopt) noexcept : native_(native) {
         if (native_ != Native{})
             B::counts().streams.adopt();

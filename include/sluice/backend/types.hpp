@@ -71,6 +71,7 @@ struct ObjectCounts {
     ObjectCount pinned_allocations;
     ObjectCount graphs;
     ObjectCount executables;
+    ObjectCount semaphores;
 };
 
 } // namespace sluice

@@ -36,31 +36,33 @@ public:
             state_->mark(capture, capture->last_of(queue));
             return;
         }
-        queue.push(Task{[state = state_, number = state_->begin_record(), &queue] {
+        queue.push(Task{[state = state_, number = state_->begin_record(queue), &queue] {
                        state->reach(number, queue.failure());
                    }},
                    Queue::Policy::run_always);
     }
 
     /// Makes what is enqueued later on `queue` wait for the latest record made so far; for nothing if there
-    /// is none. Throws `Error` if one of event and queue is part of a capture and the other of another one, or of
-    /// none; a queue that is not being captured joins the event's capture instead.
+    /// is none. If the recording queue had failed by then, `queue` fails with the same: what comes later must not
+    /// go on with what nobody wrote. Throws `Error` if one of event and queue is part of a capture and the other of
+    /// another one, or of none; a queue that is not being captured joins the event's capture instead.
     void wait_on(Queue& queue) const {
         if (captures_under_way.load(std::memory_order_relaxed) != 0 || state_->captured()) [[unlikely]] {
             if (wait_in_capture(queue))
                 return;
         }
-        const std::size_t number = state_->latest_record();
+        const std::size_t number = state_->begin_wait();
         if (number == 0)
             return;
-        queue.push(Task{[state = state_, number] { state->wait(number); }}, Queue::Policy::run_always);
+        queue.push(Task{[state = state_, number, &queue] { queue.fail(state->end_wait(number)); }},
+                   Queue::Policy::run_always);
     }
 
     /// Waits on the calling thread for the latest record made so far. Throws `Error`, as `done` does, if that
-    /// was captured.
+    /// was captured; also in a task that the record comes after.
     void wait() const {
         require_not_captured("waiting for an event");
-        state_->wait(state_->latest_record());
+        state_->wait_for_latest();
     }
 
     /// Whether a record has been made.
@@ -100,8 +102,9 @@ private:
         // Reaching a record allocates nothing then, unless many queues are far ahead of each other.
         State() { ahead_.reserve(32); }
 
-        std::size_t begin_record() {
+        std::size_t begin_record(const Queue& queue) {
             const std::lock_guard lock(mutex_);
+            recorder_ = &queue;
             if (captured_.load(std::memory_order_relaxed)) [[unlikely]] {
                 captured_.store(false, std::memory_order_relaxed);
                 point_ = {};
@@ -138,11 +141,16 @@ private:
         void reach(std::size_t number, std::exception_ptr failure) {
             const std::lock_guard lock(mutex_);
             if (number > newest_) {
+                // Queues may still be about to wait for the former record.
+                if (failure_ != nullptr && waits_ > 0)
+                    older_failures_.push_back({newest_, std::move(failure_)});
                 newest_ = number;
                 failure_ = std::move(failure);
                 nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::steady_clock::now().time_since_epoch())
                                    .count();
+            } else if (failure != nullptr && waits_ > 0) {
+                older_failures_.push_back({number, std::move(failure)});
             }
             // Recorded on several queues, records are reached in any order.
             ahead_.push_back(number);
@@ -150,12 +158,46 @@ private:
                 ++reached_;
             changed_.notify_all();
         }
-        void wait(std::size_t number) {
+        void wait_for_latest() {
+            std::unique_lock lock(mutex_);
+            const std::size_t number = recorded_;
+            if (has_reached(number))
+                return;
+            if (Running::of(*recorder_)) {
+                throw Error("synchronize: a task cannot wait for an event that is recorded behind it on the stream "
+                            "that runs it");
+            }
+            changed_.wait(lock, [this, number] { return has_reached(number); });
+        }
+        // The latest record, which `end_wait` must be called for; 0 if there is none.
+        std::size_t begin_wait() {
+            const std::lock_guard lock(mutex_);
+            if (recorded_ != 0)
+                ++waits_;
+            return recorded_;
+        }
+        // Waits for record `number`, and gives what its queue had failed with.
+        std::exception_ptr end_wait(std::size_t number) {
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [this, number] { return has_reached(number); });
+            std::exception_ptr failure;
+            if (number == newest_)
+                failure = failure_;
+            for (const OlderFailure& older : older_failures_) {
+                if (older.number == number)
+                    failure = older.failure;
+            }
+            if (--waits_ == 0)
+                older_failures_.clear();
+            return failure;
         }
 
     private:
+        struct OlderFailure {
+            std::size_t number;
+            std::exception_ptr failure;
+        };
+
         bool has_reached(std::size_t number) const {
             if (number <= reached_)
                 return true;
@@ -185,7 +227,10 @@ private:
         std::size_t newest_ = 0;         // The latest of all of them, of which the next two tell.
         std::int64_t nanoseconds_ = 0;
         std::exception_ptr failure_;
-        CapturePoint point_; // of the latest record
+        std::size_t waits_ = 0;                    // enqueued and not over
+        std::vector<OlderFailure> older_failures_; // of records before the newest, while there are waits
+        const Queue* recorder_ = nullptr;          // of the latest record; only compared with
+        CapturePoint point_;                       // of the latest record
         std::atomic<bool> captured_{false};
     };
 

@@ -1,0 +1,121 @@
+/// \file
+/// The Cuda backend's semaphores.
+#pragma once
+
+#include <sluice/backend/cuda/error.hpp>
+
+#if SLUICE_HAS_CUDA
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <sluice/backend/error.hpp>
+
+namespace sluice::detail {
+
+/// The driver's operations on memory in stream order, which the runtime does not have. Looked up at run time, so that
+/// programs need not link the driver's library.
+struct StreamMemoryOperations {
+    decltype(&cuStreamWriteValue32) write = nullptr;
+    decltype(&cuStreamWaitValue32) wait = nullptr;
+
+    /// Throws `Error` if the driver has none.
+    static const StreamMemoryOperations& get() {
+        static const StreamMemoryOperations operations{
+            reinterpret_cast<decltype(&cuStreamWriteValue32)>(entry_point("cuStreamWriteValue32")),
+            reinterpret_cast<decltype(&cuStreamWaitValue32)>(entry_point("cuStreamWaitValue32"))};
+        return operations;
+    }
+
+private:
+    static void* entry_point(const char* name) {
+        void* function = nullptr;
+        cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+        const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
+#else
+        const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+#endif
+        check_cuda(error, "cudaGetDriverEntryPoint", __FILE__, __LINE__);
+        if (found != cudaDriverEntryPointSuccess || function == nullptr) {
+            throw Error(std::string("a semaphore needs the driver's ") + name +
+                        ", which this driver does not have; a driver for CUDA 12.0 or later was expected");
+        }
+        return function;
+    }
+};
+
+/// A counter in host memory that devices see.
+struct CudaSemaphoreState {
+    std::uint32_t* counter = nullptr;
+    CUdeviceptr address = 0; // the same, for the devices
+};
+
+} // namespace sluice::detail
+
+namespace sluice {
+
+/// The part of `Cuda` that deals with semaphores. See the concept `SemaphoreBackend` for what each function does.
+struct CudaSemaphores {
+    using NativeSemaphore = detail::CudaSemaphoreState*;
+
+protected:
+    static NativeSemaphore make_semaphore() {
+        (void)detail::StreamMemoryOperations::get(); // before anything is made
+        auto state = std::make_unique<detail::CudaSemaphoreState>();
+        void* memory = nullptr;
+        // More than the counter, so that nothing else lies in its cache line.
+        SLUICE_CUDA_CHECK(cudaHostAlloc(&memory, 128, cudaHostAllocPortable | cudaHostAllocMapped));
+        state->counter = static_cast<std::uint32_t*>(memory);
+        counter_of(state.get()).store(0);
+        void* address = nullptr;
+        const cudaError_t error = cudaHostGetDevicePointer(&address, memory, 0);
+        if (error != cudaSuccess)
+            (void)cudaFreeHost(memory);
+        detail::check_cuda(error, "cudaHostGetDevicePointer(&address, memory, 0)", __FILE__, __LINE__);
+        state->address = reinterpret_cast<CUdeviceptr>(address);
+        return state.release();
+    }
+    static void drop_semaphore(NativeSemaphore semaphore) noexcept {
+        (void)cudaFreeHost(semaphore->counter);
+        delete semaphore;
+    }
+    static void write_on(cudaStream_t stream, NativeSemaphore semaphore, std::uint32_t value) {
+        // By default the write comes behind a barrier: whoever sees it sees what came before.
+        check(detail::StreamMemoryOperations::get().write(stream, semaphore->address, value,
+                                                          CU_STREAM_WRITE_VALUE_DEFAULT),
+              "cuStreamWriteValue32", __LINE__);
+    }
+    static void wait_on(cudaStream_t stream, NativeSemaphore semaphore, std::uint32_t value) {
+        check(detail::StreamMemoryOperations::get().wait(stream, semaphore->address, value, CU_STREAM_WAIT_VALUE_GEQ),
+              "cuStreamWaitValue32", __LINE__);
+    }
+
+public:
+    static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept {
+        counter_of(semaphore).store(value, std::memory_order_release);
+    }
+    static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept {
+        return counter_of(semaphore).load(std::memory_order_acquire);
+    }
+    static void reset_semaphore(NativeSemaphore semaphore) noexcept { signal_semaphore(semaphore, 0); }
+
+private:
+    static std::atomic_ref<std::uint32_t> counter_of(NativeSemaphore semaphore) noexcept {
+        return std::atomic_ref<std::uint32_t>(*semaphore->counter);
+    }
+    static void check(CUresult result, const char* call, int line) {
+        // The driver's numbers are the runtime's.
+        if (result != CUDA_SUCCESS) [[unlikely]]
+            detail::throw_cuda_error(static_cast<cudaError_t>(result), call, __FILE__, line);
+    }
+};
+
+} // namespace sluice
+
+#endif

@@ -1,0 +1,25 @@
+/// \file
+/// An exception of somebody's work, as an `Error`.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include <sluice/backend/error.hpp>
+
+namespace sluice::detail {
+
+/// Throws an `Error` of `what` and the exception's own text, with the exception nested in it; nothing for null.
+inline void throw_failure(const char* what, const std::exception_ptr& failure) {
+    if (failure == nullptr)
+        return;
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception& exception) {
+        std::throw_with_nested(Error(std::string(what) + exception.what()));
+    } catch (...) {
+        std::throw_with_nested(Error(std::string(what) + "an exception of an unknown type"));
+    }
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,155 @@
+/// \file
+/// Semaphores: counters that streams and host threads signal and wait for.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include <sluice/backend/default.hpp>
+#include <sluice/backend/stream.hpp>
+
+namespace sluice {
+
+/// A backend with semaphores, an optional part. Like `Backend`, static functions over a native handle:
+///
+/// | functions | what they do |
+/// | --- | --- |
+/// | `create_semaphore`, `destroy_semaphore` | a counter at 0; destroying waits for nothing |
+/// | `signal_semaphore`, `wait_semaphore` with a stream | raise the counter, or wait for it, in stream order |
+/// | `signal_semaphore`, `semaphore_value`, `reset_semaphore` | from the host, at once |
+///
+/// All but the destroying functions throw `Error`.
+template <class B>
+concept SemaphoreBackend = Backend<B> && requires(typename B::NativeStream stream,
+                                                  typename B::NativeSemaphore semaphore, std::uint32_t value) {
+    { B::create_semaphore() } -> std::same_as<typename B::NativeSemaphore>;
+    { B::destroy_semaphore(semaphore) }
+    noexcept;
+    {B::signal_semaphore(stream, semaphore, value)};
+    {B::wait_semaphore(stream, semaphore, value)};
+    {B::signal_semaphore(semaphore, value)};
+    { B::semaphore_value(semaphore) } -> std::same_as<std::uint32_t>;
+    {B::reset_semaphore(semaphore)};
+};
+
+namespace detail {
+
+/// Tells the processor that the thread only looks at a value again and again.
+inline void spin_pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+} // namespace detail
+
+/// A timeline semaphore: a counter of 32 bits that starts at 0 and only rises. Streams raise it and wait for it in
+/// their order, host threads at once; so a thread can wait for a stream without an event, and a stream for a thread.
+/// Values are compared round the end of 32 bits: what is waited for must be less than 2^31 away.
+///
+/// Any thread may use it; who signals sees to it that the values rise. It belongs to no device: streams of any one may
+/// use it. It must outlive the signals and waits that streams hold. Neither can be captured on the Host backend.
+///
+/// Move-only; a moved-from semaphore may only be assigned to or destroyed.
+template <SemaphoreBackend B>
+class BasicSemaphore {
+public:
+    using Native = typename B::NativeSemaphore;
+
+    /// A counter at 0. Throws `Error`, also when the device's driver has no such operations.
+    BasicSemaphore() : native_(B::create_semaphore()) {}
+    BasicSemaphore(BasicSemaphore&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    BasicSemaphore& operator=(BasicSemaphore&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            native_ = std::exchange(other.native_, Native{});
+        }
+        return *this;
+    }
+    /// Waits for nothing.
+    ~BasicSemaphore() { destroy(); }
+
+    /// Raises the counter to `value` after what `stream` has been handed so far. A thread that sees the value sees what
+    /// that work wrote to pinned memory. Throws `Error`.
+    ///
+    /// A fault of the stream: on a device the counter is never raised, on the Host backend it is, and streams that wait
+    /// for the value fail with the same. A thread that waits asks the stream.
+    void signal(BasicStreamRef<B> stream, std::uint32_t value) {
+        B::signal_semaphore(stream.native(), native_, value);
+    }
+
+    /// Makes what `stream` is handed later wait until the counter is at `value` or above. Throws `Error`.
+    void wait(BasicStreamRef<B> stream, std::uint32_t value) const {
+        B::wait_semaphore(stream.native(), native_, value);
+    }
+
+    /// Raises the counter to `value` at once. A stream that waits for it sees what this thread wrote to pinned memory.
+    void signal(std::uint32_t value) { B::signal_semaphore(native_, value); }
+
+    /// The counter.
+    std::uint32_t value() const { return B::semaphore_value(native_); }
+
+    /// Whether the counter is at `value` or above.
+    bool reached(std::uint32_t value) const {
+        return static_cast<std::int32_t>(this->value() - value) >= 0;
+    }
+
+    /// Waits on the calling thread until the counter is at `value` or above, for at most `timeout`; whether it is. It
+    /// looks without a pause for the first 20 microseconds, lets other threads run between two looks up to 200, and
+    /// sleeps for 50 between them from then on.
+    bool wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const;
+
+    /// Sets the counter back to 0. Nobody may be waiting, and no stream hold a signal.
+    void reset() { B::reset_semaphore(native_); }
+
+    Native native() const noexcept { return native_; }
+
+private:
+    void destroy() noexcept {
+        if (native_ != Native{})
+            B::destroy_semaphore(native_);
+    }
+
+    Native native_;
+};
+
+// ---------------------------------------------------------------------------------------------------------------
+
+template <SemaphoreBackend B>
+bool BasicSemaphore<B>::wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::microseconds spins{20};
+    constexpr std::chrono::microseconds yields{200};
+    constexpr std::chrono::nanoseconds nap = std::chrono::microseconds{50};
+    if (reached(value))
+        return true;
+    const Clock::time_point start = Clock::now();
+    for (;;) {
+        for (int look = 0; look < 16; ++look) {
+            detail::spin_pause();
+            if (reached(value))
+                return true;
+        }
+        const std::chrono::nanoseconds waited = Clock::now() - start;
+        if (waited >= timeout)
+            return false;
+        if (waited >= yields) {
+            std::this_thread::sleep_for(timeout - waited < nap ? timeout - waited : nap);
+        } else if (waited >= spins) {
+            std::this_thread::yield();
+        }
+    }
+}
+
+using Semaphore = BasicSemaphore<DefaultBackend>;
+using HostSemaphore = BasicSemaphore<Host>;
+#if SLUICE_HAS_CUDA
+using CudaSemaphore = BasicSemaphore<Cuda>;
+#endif
+
+} // namespace sluice

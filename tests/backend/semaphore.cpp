@@ -1,0 +1,234 @@
+// Counters that streams and host threads signal and wait for.
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include <sluice/backend/semaphore.hpp>
+
+#include "support/alive.hpp"
+#include "support/backend.hpp"
+#include "support/delayed_backend.hpp"
+#include "support/error_text.hpp"
+#include "support/faulty_backend.hpp"
+#include "support/gate.hpp"
+#include "support/heap_count.hpp"
+#include "support/latch.hpp"
+#include "support/on_stream.hpp"
+
+namespace backend_semaphore {
+
+using namespace sluice;
+using namespace sluice::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using B = TestBackend;
+using TestSemaphore = BasicSemaphore<B>;
+
+static_assert(SemaphoreBackend<B>);
+static_assert(SemaphoreBackend<Faulty<Delayed<B>>>);
+
+} // namespace
+
+TEST_CASE("a semaphore starts at 0 and is raised by the host") {
+    const std::uint64_t alive = B::counts().semaphores.alive;
+    {
+        TestSemaphore semaphore;
+        CHECK(B::counts().semaphores.alive == alive + 1);
+        CHECK(semaphore.value() == 0);
+        CHECK(semaphore.wait_for(0, 0ns));
+        CHECK_FALSE(semaphore.wait_for(1, 0ns));
+        semaphore.signal(3);
+        CHECK(semaphore.value() == 3);
+        CHECK(semaphore.wait_for(2, 0ns));
+        CHECK(semaphore.wait_for(3, 0ns));
+        CHECK_FALSE(semaphore.reached(4));
+        TestSemaphore moved(std::move(semaphore));
+        CHECK(moved.value() == 3);
+        moved.reset();
+        CHECK(moved.value() == 0);
+    }
+    CHECK(B::counts().semaphores.alive == alive);
+}
+
+TEST_CASE("waiting on the host gives up in time") {
+    const TestSemaphore semaphore;
+    const auto start = std::chrono::steady_clock::now();
+    CHECK_FALSE(semaphore.wait_for(1, 20ms));
+    const auto waited = std::chrono::steady_clock::now() - start;
+    CHECK(waited >= 20ms);
+    CHECK(waited < 5s);
+}
+
+TEST_CASE("a stream raises a semaphore after its earlier work, whose writes a thread then sees") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> stream;
+    TestSemaphore semaphore;
+    PinnedBuffer<Word, B> out(1), in(1), memory(1);
+    out[0] = memory[0] = 0;
+    for (std::uint32_t i = 1; i <= 200; ++i) {
+        in[0] = i;
+        const Word expected = next_word(memory[0], i);
+        ops::step(stream.native(), out.data(), in.data(), memory.data(), 1);
+        semaphore.signal(stream, i);
+        REQUIRE(semaphore.wait_for(i, patience));
+        REQUIRE(out[0] == expected);
+    }
+    CHECK(semaphore.value() == 200);
+    stream.synchronize();
+}
+
+TEST_CASE("a stream waits for the host, and others do not") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> stream;
+    const BasicStream<B> other;
+    TestSemaphore semaphore;
+    TestSemaphore passed;
+    semaphore.wait(stream, 2);
+    passed.signal(stream, 1);
+    passed.signal(other, 0);
+    other.synchronize();
+    give_it_time();
+    CHECK(passed.value() == 0);
+    semaphore.signal(1);
+    give_it_time();
+    CHECK(passed.value() == 0);
+    CHECK_FALSE(stream.done());
+    semaphore.signal(7); // above is as good
+    CHECK(passed.wait_for(1, patience));
+    stream.synchronize();
+}
+
+TEST_CASE("two streams and the host keep their order over a pair of semaphores") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> first;
+    const BasicStream<B> second;
+    TestSemaphore forth;
+    TestSemaphore back;
+    PinnedBuffer<Word, B> word(1), memory(2);
+    word[0] = memory[0] = memory[1] = 0;
+    Word expected = 0;
+    Word memories[2] = {0, 0};
+    for (std::uint32_t i = 1; i <= 100; ++i) {
+        back.wait(first, i - 1);
+        ops::step(first.native(), word.data(), word.data(), memory.data(), 1);
+        forth.signal(first, i);
+        forth.wait(second, i);
+        ops::step(second.native(), word.data(), word.data(), memory.data() + 1, 1);
+        back.signal(second, i);
+        for (Word& each : memories) {
+            const Word in = expected;
+            expected = next_word(each, in);
+            each = next_memory(each, in);
+        }
+    }
+    REQUIRE(back.wait_for(100, patience));
+    CHECK(word[0] == expected);
+    first.synchronize();
+    second.synchronize();
+}
+
+TEST_CASE("values are compared round the end of 32 bits") {
+    const BasicStream<B> stream;
+    TestSemaphore semaphore;
+    semaphore.signal(0x7fffffffu);
+    semaphore.signal(0xfffffff0u);
+    CHECK(semaphore.value() == 0xfffffff0u);
+    CHECK_FALSE(semaphore.reached(3));
+    semaphore.wait(stream, 0xfffffff0u);
+    stream.synchronize();
+    semaphore.signal(stream, 3);
+    semaphore.wait(stream, 0xfffffff1u);
+    stream.synchronize();
+    CHECK(semaphore.wait_for(0xfffffff5u, 0ns));
+    CHECK(semaphore.value() == 3);
+}
+
+TEST_CASE("a thread that waits long still sees the value") {
+    TestSemaphore semaphore;
+    std::thread late([&] {
+        std::this_thread::sleep_for(5ms);
+        semaphore.signal(1);
+    });
+    CHECK(semaphore.wait_for(1, patience));
+    late.join();
+}
+
+TEST_CASE("signals and waits take no heap memory") {
+    const BasicStream<B> stream;
+    TestSemaphore semaphore;
+    std::uint32_t value = 0;
+    const auto exchange = [&] {
+        for (int i = 0; i < 100; ++i) {
+            semaphore.signal(stream, ++value);
+            semaphore.wait(stream, value);
+        }
+        (void)semaphore.wait_for(value, patience);
+        stream.synchronize();
+    };
+    exchange();
+    const HeapCount heap;
+    exchange();
+    CHECK(heap.allocations() == 0);
+}
+
+#if !defined(SLUICE_TEST_CUDA)
+TEST_CASE("a failed stream still signals, and who waits for that value fails with the same cause") {
+    const HostStream failed;
+    const HostStream waiting;
+    const HostStream earlier;
+    HostSemaphore semaphore;
+    semaphore.signal(failed, 1);
+    failed.enqueue([] { throw std::runtime_error("the tape ran out"); });
+    semaphore.signal(failed, 2);
+    semaphore.wait(waiting, 2);
+    bool ran = false;
+    waiting.enqueue([&ran] { ran = true; });
+    CHECK(contains(text_of([&] { waiting.synchronize(); }), "the tape ran out"));
+    CHECK_FALSE(ran);
+    semaphore.wait(earlier, 1);
+    earlier.synchronize();
+
+    Host::clear_failure(failed.native());
+    Host::clear_failure(waiting.native());
+    semaphore.signal(failed, 3);
+    semaphore.wait(waiting, 3);
+    waiting.synchronize();
+    CHECK(contains(text_of([&] {
+                       semaphore.wait(waiting, 2);
+                       waiting.synchronize();
+                   }),
+                   "the tape ran out"));
+    semaphore.reset();
+    Host::clear_failure(waiting.native());
+    semaphore.wait(waiting, 0);
+    waiting.synchronize();
+}
+
+TEST_CASE("a captured stream takes neither signals nor waits") {
+    const HostStream stream;
+    HostSemaphore semaphore;
+    for (const bool waits : {false, true}) {
+        Host::begin_capture(stream.native(), CaptureMode::this_thread);
+        const std::string text = text_of([&] {
+            if (waits)
+                semaphore.wait(stream, 0);
+            else
+                semaphore.signal(stream, 1);
+        });
+        CHECK(contains(text, "being captured"));
+        CHECK_THROWS_AS((void)Host::end_capture(stream.native()), Error);
+    }
+}
+#endif
+
+} // namespace backend_semaphore
