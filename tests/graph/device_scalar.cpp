@@ -1,5 +1,7 @@
 // A value in device memory that the host changes between launches.
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -117,6 +119,38 @@ TEST_CASE("a captured reader sees what is set before each launch") {
         CHECK(values_of(stream, seen) == std::vector<int>{3 * i});
     }
 }
+
+TEST_CASE("a scalar works again once its stream's fault is cleared") {
+    const BasicStream<B> stream;
+    for (const int slots : {1, 8}) {
+        CAPTURE(slots);
+        Scalar scalar(1, slots);
+        stream.enqueue([] { throw std::runtime_error("the tape ran out"); });
+        for (int i = 0; i < 2 * slots; ++i)
+            scalar.set(stream, i);
+        CHECK(contains(text_of([&] { stream.synchronize(); }), "the tape ran out"));
+        B::clear_failure(stream.native());
+        for (int i = 0; i < 2 * slots; ++i) {
+            scalar.set(stream, 100 + i);
+            CHECK(scalar.value_and_wait(stream) == 100 + i);
+        }
+    }
+}
+
+#if !defined(SLUICE_TEST_CUDA)
+TEST_CASE("a task that sets a scalar does not write a slot that is on its way") {
+    const BasicStream<B> stream;
+    Scalar scalar(1, 1);
+    std::string text;
+    stream.enqueue([&] {
+        scalar.set(stream, 2);
+        text = text_of([&] { scalar.set(stream, 3); });
+    });
+    stream.synchronize();
+    CHECK(contains(text, "a task cannot wait"));
+    CHECK(scalar.value_and_wait(stream) == 2);
+}
+#endif
 
 TEST_CASE("a scalar refuses what makes no sense") {
     const BasicStream<B> stream;

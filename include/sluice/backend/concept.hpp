@@ -28,8 +28,8 @@ namespace sluice {
 /// | `throw_if_failed`, `clear_failure` | throw, or forget, the fault of a stream's work that is known already |
 /// | `counts` | what has been created so far |
 ///
-/// Memory that is ordered on a stream is usable by work enqueued there later, and freed after what is enqueued there
-/// already. `throw_if_failed` is cheap enough for every step, so a fault that any next call reports need not be thrown by it.
+/// Memory is aligned to 256 bytes. Memory that is ordered on a stream is usable by work enqueued there later, and freed after what is enqueued there
+/// already; freeing it waits for nothing. `throw_if_failed` is cheap enough for every step, so a fault that any next call reports need not be thrown by it.
 ///
 /// All but the destroying and freeing functions throw `Error`.
 template <class B>

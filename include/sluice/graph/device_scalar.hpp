@@ -56,14 +56,18 @@ public:
 
     /// Gives work that is enqueued on `stream` from here on `value`; work enqueued earlier sees the earlier
     /// one. Waits only when all slots are on their way, for the oldest. Uses on several streams are ordered by
-    /// whoever uses them. Throws `Error`, also while `stream` is being captured.
+    /// whoever uses them. Throws `Error`, also while `stream` is being captured; a fault of the stream that an earlier
+    /// value went to is that stream's to report, and does not keep later ones from being set.
     void set(BasicStreamRef<B> stream, T value);
 
     /// What the stream has come to, for which it waits. Throws `Error`, also while `stream` is being captured.
     T value_and_wait(BasicStreamRef<B> stream) const;
 
-    DeviceSpan<T, B> span() noexcept { return value_.span(); }
-    DeviceSpan<const T, B> span() const noexcept { return value_.span(); }
+    /// Not of a temporary scalar, whose memory goes before anybody can use the span.
+    DeviceSpan<T, B> span() & noexcept { return value_.span(); }
+    DeviceSpan<const T, B> span() const& noexcept { return value_.span(); }
+    void span() && = delete;
+    void span() const&& = delete;
     /// Device memory, the same in the scalar's whole life.
     T* data() noexcept { return value_.data(); }
     const T* data() const noexcept { return value_.data(); }
@@ -85,6 +89,8 @@ private:
         BasicEvent<B> sent;
     };
 
+    // Waits until the slot's copy is over, however it ended.
+    static void wait_for(const Slot& slot);
     void refuse_capture(BasicStreamRef<B> stream, const char* why) const;
 
     DeviceBuffer<T, B> value_;
@@ -108,6 +114,22 @@ DeviceScalar<T, B>::DeviceScalar(T initial, int slots) : value_(1) {
 }
 
 template <class T, Backend B>
+void DeviceScalar<T, B>::wait_for(const Slot& slot) {
+    try {
+        slot.sent.synchronize();
+    } catch (...) {
+        // Asked again, an event that has been reached throws its stream's fault, and one that has not says so.
+        bool over = true;
+        try {
+            over = slot.sent.done();
+        } catch (...) {
+        }
+        if (!over)
+            throw;
+    }
+}
+
+template <class T, Backend B>
 void DeviceScalar<T, B>::refuse_capture(BasicStreamRef<B> stream, const char* why) const {
     if (slots_.empty())
         throw Error("the device scalar was moved from");
@@ -121,7 +143,7 @@ void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
                    "DeviceScalar::set while the stream is being captured would bake today's value into the "
                    "graph; set it outside of the capture, before each launch");
     Slot& slot = *slots_[next_];
-    slot.sent.synchronize();
+    wait_for(slot);
     slot.value[0] = value;
     copy(stream, value_, slot.value);
     try {

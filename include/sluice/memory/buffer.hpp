@@ -15,6 +15,9 @@ namespace sluice {
 
 namespace detail {
 
+/// What every backend aligns its allocations to, in bytes.
+inline constexpr std::size_t allocation_alignment = 256;
+
 /// The bytes of `count` elements. Throws `Error` when no memory could hold them.
 template <class T>
 std::size_t checked_bytes(std::size_t count) {
@@ -39,6 +42,8 @@ template <class T, Backend B = DefaultBackend>
 class DeviceBuffer {
     static_assert(std::is_trivially_copyable_v<T>,
                   "sluice::DeviceBuffer: elements must be trivially copyable");
+    static_assert(alignof(T) <= detail::allocation_alignment,
+                  "sluice::DeviceBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
 
 public:
     using backend = B;
@@ -84,10 +89,15 @@ public:
     std::size_t bytes() const noexcept { return size_ * sizeof(T); }
     bool empty() const noexcept { return size_ == 0; }
 
-    DeviceSpan<T, B> span() noexcept { return {data_, size_}; }
-    DeviceSpan<const T, B> span() const noexcept { return {data_, size_}; }
-    operator DeviceSpan<T, B>() noexcept { return span(); }
-    operator DeviceSpan<const T, B>() const noexcept { return span(); }
+    /// Not of a temporary buffer, whose memory goes before anybody can use the span.
+    DeviceSpan<T, B> span() & noexcept { return {data_, size_}; }
+    DeviceSpan<const T, B> span() const& noexcept { return {data_, size_}; }
+    operator DeviceSpan<T, B>() & noexcept { return span(); }
+    operator DeviceSpan<const T, B>() const& noexcept { return span(); }
+    void span() && = delete;
+    void span() const&& = delete;
+    operator DeviceSpan<T, B>() && = delete;
+    operator DeviceSpan<const T, B>() const&& = delete;
 
 private:
     void free() noexcept {
@@ -117,6 +127,8 @@ template <class T, Backend B = DefaultBackend>
 class PinnedBuffer {
     static_assert(std::is_trivially_copyable_v<T>,
                   "sluice::PinnedBuffer: elements must be trivially copyable");
+    static_assert(alignof(T) <= detail::allocation_alignment,
+                  "sluice::PinnedBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
 
 public:
     using backend = B;
@@ -157,10 +169,15 @@ public:
     const T* begin() const noexcept { return data_; }
     const T* end() const noexcept { return data_ + size_; }
 
-    PinnedSpan<T, B> span() noexcept { return {data_, size_}; }
-    PinnedSpan<const T, B> span() const noexcept { return {data_, size_}; }
-    operator PinnedSpan<T, B>() noexcept { return span(); }
-    operator PinnedSpan<const T, B>() const noexcept { return span(); }
+    /// Not of a temporary buffer, whose memory goes before anybody can use the span.
+    PinnedSpan<T, B> span() & noexcept { return {data_, size_}; }
+    PinnedSpan<const T, B> span() const& noexcept { return {data_, size_}; }
+    operator PinnedSpan<T, B>() & noexcept { return span(); }
+    operator PinnedSpan<const T, B>() const& noexcept { return span(); }
+    void span() && = delete;
+    void span() const&& = delete;
+    operator PinnedSpan<T, B>() && = delete;
+    operator PinnedSpan<const T, B>() const&& = delete;
 
 private:
     void free() noexcept {
