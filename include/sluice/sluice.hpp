@@ -20,7 +20,6 @@
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/readback.hpp>
 #include <sluice/pipeline/schedule.hpp>
-#include <sluice/pipeline/slot_ring.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage.hpp>
 #include <sluice/pipeline/two_stream_pipeline.hpp>

@@ -39,6 +39,24 @@ public:
         return placed;
     }
 
+    /// The same failure, with the stage alone.
+    Error in_stage(const std::string& stage) const {
+        Error placed{"stage '" + stage + "': " + message_};
+        placed.call_ = call_;
+        placed.name_ = name_;
+        placed.stage_ = stage;
+        return placed;
+    }
+
+    /// The same failure, of work that came with the batch or earlier.
+    Error at_or_before(std::size_t batch) const {
+        Error placed{"batch " + std::to_string(batch) +
+                     " or earlier (PipelineOptions::attribute_faults tells which, and the stage): " + message_};
+        placed.call_ = call_;
+        placed.name_ = name_;
+        return placed;
+    }
+
     /// The backend's call that failed, as written in the source; empty when none did.
     const std::string& call() const noexcept { return call_; }
 

@@ -5,32 +5,35 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include <sluice/backend/device.hpp>
-#include <sluice/pipeline/detail/fit.hpp>
-#include <sluice/pipeline/detail/range.hpp>
-#include <sluice/pipeline/detail/step_graphs.hpp>
-#include <sluice/pipeline/detail/stream_set.hpp>
+#include <sluice/pipeline/batch_read.hpp>
+#include <sluice/pipeline/detail/faults.hpp>
+#include <sluice/pipeline/detail/graphed.hpp>
+#include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/serial.hpp>
+#include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/schedule.hpp>
-#include <sluice/pipeline/slot_ring.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage.hpp>
 
 namespace sluice {
 
-/// The stages of a pipeline, first to last.
+/// The stages of a pipeline, in an order in which each comes after those whose outputs it takes.
 template <class... Ss>
 struct Stages {
     std::tuple<Ss...> all;
     explicit Stages(Ss... stages) : all(std::move(stages)...) {}
 };
 
-/// What makes the slots between neighbouring stages, first to last: each is called as `make(int slot)` for
-/// each slot of its ring, once, when the pipeline is made, and returns what the two stages exchange.
+/// What makes the stages' outputs, one for each stage that has one, in the order of the stages: each is called as
+/// `make(int slot)` for each slot of its ring, once, when the pipeline is made.
 template <class... Makers>
 struct Slots {
     std::tuple<Makers...> all;
@@ -40,7 +43,7 @@ struct Slots {
 /// How a pipeline runs.
 struct PipelineOptions {
     Schedule schedule = Schedule::overlapped;
-    /// Slots between each two neighbouring stages, at least 1. With 2, a stage fills one while the next one
+    /// Slots of each stage's output, at least 1. With 2, a stage fills one while the next one
     /// empties the other; more let stages of uneven duration run further ahead.
     int slots = 2;
     /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
@@ -48,26 +51,36 @@ struct PipelineOptions {
     bool attribute_faults = false;
     /// How steps are captured and kept under `Schedule::graphed`.
     GraphOptions graphs{.capacity = 64};
+    /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
+    /// ahead of each other, but a batch waits until as many are there, or for `flush`. 0: one, and up to 16 for batches
+    /// of a `Source` as long as more of them are ready. A graph takes at most half of a source's slots, and is of one
+    /// batch where a stage opts out of it or is a CPU stage.
+    int steps_per_graph = 0;
 };
 
 /// Runs each submitted batch through all stages, in order, once.
 ///
-/// A pipeline is driven by one thread at a time; separate pipelines are independent of each other. It belongs
-/// to the device that was current when it was made, and leaves the caller's current device as it was. After
-/// the first lap over the slots, a step creates, allocates and waits for nothing. What stages refer to must outlive it.
-/// It can be neither copied nor moved; a function can return a new one.
+/// Which stage takes whose output follows from the types that their callables take, see `Stage`: a chain, a fork, a
+/// join, any graph without circles. Stages with no way between them work on the same batch at the same time, all stages
+/// on successive ones. Each waits on its own stream for just those that it must come after; the host waits for none.
 ///
-/// Under `Schedule::graphed` a step is one graph: stage k works on batch N-k, all of them at the same time, and the next
-/// step comes after all of it. So later stages of the last batches are enqueued by `flush` or `finish`, or by the
-/// submits that follow. There is an executable for each slot and each batch that is told apart: batches of a `Source`
-/// by their slot, others by their value, bit by bit, which must be trivially copyable and at most 256 bytes long for
-/// that (otherwise steps run eagerly, and `on_refusal` is told why): a span or a pointer, not the buffers themselves,
-/// and no number that differs for every batch. With one slot, the stages of a batch are one chain and nothing lags. The
-/// first and the last steps run eagerly.
+/// A pipeline is driven by one thread at a time; separate pipelines are independent of each other. It belongs
+/// to the device that was current when it was made, unless a stage names another, and leaves the caller's current device
+/// as it was. After the first lap over the slots, a step creates, allocates and waits for nothing. What stages and slots
+/// refer to must outlive it. It can be neither copied nor moved; a function can return a new one, and `AnyPipeline` holds
+/// one as a member.
+///
+/// Under `Schedule::graphed` the work of a step is one graph, in which each stage works on the batch after the one that
+/// the next stage works on. So later stages of the last batches are enqueued by `flush` or `finish`, or by the submits
+/// that follow. There is a graph for each kind of batch: batches are told apart by what their members hold on the host,
+/// numbers by value, buffers and spans by address and size, or by what a function `graph_key(const Batch&)` of the
+/// batch's own gives. The bytes of the slots count as well. A kind runs eagerly the first time, and is captured the
+/// second; what cannot be told apart or captured runs eagerly, and `on_refusal` is told why.
 ///
 /// A stage that throws leaves the pipeline drained and failed: the batch in hand is lost (and under `Schedule::graphed`
 /// those before it that later stages have not had yet), every later call throws, and `reset` makes it usable again.
-/// What a stage threw is nested in the `Error` that names the stage and the batch.
+/// What a stage threw is nested in the `Error` that names the stage and the batch. What a CPU stage throws comes from the
+/// next call; until then, GPU stages that were enqueued behind it run on what the slot held before.
 ///
 /// \code
 /// sluice::Pipeline pipeline{sluice::Stages{copy, encode, train}, sluice::Slots{make_images, make_features}};
@@ -80,13 +93,12 @@ class Pipeline;
 template <class... Ss, class... Makers>
 class Pipeline<Stages<Ss...>, Slots<Makers...>> {
 public:
-    using backend = typename std::tuple_element_t<0, std::tuple<Ss...>>::backend;
+    using backend = typename detail::PipelineBackend<Ss...>::type;
     static constexpr std::size_t stage_count = sizeof...(Ss);
 
-    static_assert(sizeof...(Makers) + 1 == sizeof...(Ss),
-                  "sluice::Pipeline: give one slot maker for each pair of neighbouring stages");
-    static_assert((std::is_same_v<typename Ss::backend, backend> && ...),
-                  "sluice::Pipeline: all stages must take streams of the same backend");
+    static_assert(stage_count > 0, "sluice::Pipeline: name at least one stage");
+    static_assert(((std::is_same_v<typename Ss::backend, backend> || std::is_same_v<typename Ss::backend, Host>)&&...),
+                  "sluice::Pipeline: all stages must take streams of the same backend, CPU stages excepted");
 
     /// Makes the streams, events and slots. Throws `Error`, and what a maker throws.
     Pipeline(Stages<Ss...> stages, Slots<Makers...> makers, PipelineOptions options = {});
@@ -99,29 +111,56 @@ public:
 
     /// Enqueues all stages for `batch` and returns.
     ///
-    /// What the first stage's work reads, such as pinned memory, must stay as it is until that work is done, which an
-    /// event tells that is recorded on `stream(0)` after the call, and `batch` itself if a stage refers to it later.
-    /// Batches of a `Source` see to that themselves. Throws `Error`: for a stage's exception or failed call, a known
-    /// fault of earlier work, or a pipeline that has failed before.
+    /// What the stages read of it, such as pinned memory, must stay as it is until they have: `BatchRead` tells when, and
+    /// batches of a `Source` see to it themselves. A batch that is not trivially copyable is referred to until then.
+    /// Throws `Error`: for a stage's exception or failed call, a known fault of earlier work, or a pipeline that has
+    /// failed before.
     template <class Batch>
-    void submit(const Batch& batch) {
-        submit_and(batch, detail::BatchKey::of_value(batch), [] {});
+    BatchRead submit(Batch&& batch) {
+        using Plain = std::remove_cvref_t<Batch>;
+        constexpr bool owned_by_nobody = std::is_lvalue_reference_v<Batch> || std::is_trivially_copyable_v<Plain>;
+        static_assert(owned_by_nobody, "sluice::Pipeline: a temporary batch that owns memory would be gone before the "
+                                       "work that reads it starts; submit a batch that stays");
+        if constexpr (owned_by_nobody)
+            submit_given(static_cast<const Plain&>(batch), {});
+        return BatchRead(waiter_, run_, submitted_ - 1,
+                         !std::is_const_v<std::remove_reference_t<Batch>> && detail::may_change_under_way<Plain>());
     }
 
-    /// Does not compile: a batch that owns what the work reads would be gone before the work starts.
-    template <class Batch>
-    requires(!std::is_trivially_copyable_v<Batch>) void submit(const Batch&& batch) = delete;
-
-    /// The same for a batch of a source: its slot is filled again once the first stage's work has read it.
+    /// The same for a batch of a source: its slot is filled again once all stages that take the batch have read it.
     template <class Batch, Backend B>
     void submit(const SourceBatch<Batch, B>& batch) {
         static_assert(
             std::is_same_v<B, backend>,
             "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
             "theirs, such as SourceOptions<Host>{}");
-        if constexpr (std::is_same_v<B, backend>)
-            submit_and(*batch, detail::BatchKey::of_place(*batch), [&] { batch.release(streams_[0]); });
+        if constexpr (std::is_same_v<B, backend>) {
+            if (!batch)
+                throw Error("submit: the source has ended, and gave no batch; look at the batch before it is submitted");
+            submit_given(static_cast<const Batch&>(*batch), batch.hold());
+        }
     }
+    /// The same for `*batch`.
+    template <class Batch, Backend B>
+    void submit(const detail::HeldBatch<Batch, B>& batch) {
+        if constexpr (std::is_same_v<B, backend>)
+            submit_given(static_cast<const Batch&>(batch), detail::SourceBatchAccess::hold(batch));
+    }
+    template <class Batch, Backend B>
+    void submit(SourceBatch<Batch, B>& batch) {
+        submit(std::as_const(batch));
+    }
+    template <class Batch, Backend B>
+    void submit(SourceBatch<Batch, B>&& batch) {
+        submit(std::as_const(batch));
+    }
+
+    /// Submits the batches of `source` and gives the results of the last stage, in order: `for (const auto& result :
+    /// pipeline.run(source))`. Each is valid, and not written, until the next one is asked for; as many batches are under
+    /// way as there are slots. Waits for each result. The last stage must have an output, in memory that the host reads.
+    /// A loop that is left early loses nothing but the results of the batches under way. Throws `Error`.
+    template <class Source>
+    auto run(Source& source);
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
     void join(BasicStreamRef<backend> stream);
@@ -151,31 +190,36 @@ public:
     const PipelineOptions& options() const noexcept { return options_; }
 
     /// What became of the steps' graphs; all 0 under other schedules.
-    GraphCounters graph_counters() const noexcept { return graphs_.counters(); }
-
-    /// The stream that stage `index` is handed, the first one's under `Schedule::serial`. What the caller enqueues there
-    /// comes between that stage's work for the batches before and after, but not under `Schedule::graphed`: replays, on
-    /// the first captured stage's stream, lag behind by a batch a stage. Use `join` and `flush` there. Throws
-    /// `Error` where there is no such stage.
-    BasicStreamRef<backend> stream(std::size_t index) const {
-        if (index >= stage_count) {
-            throw Error("the stream of stage " + std::to_string(index) + " was asked for, of a pipeline of " +
-                        std::to_string(stage_count) + " stages, counted from 0");
+    GraphCounters graph_counters() const noexcept {
+        if constexpr (GraphBackend<backend>) {
+            if (graphed_)
+                return graphed_->counters();
         }
-        return streams_[index];
+        return {};
     }
 
+    /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
+    /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
+    /// replays, on the first captured stage's stream, lag behind by a batch a stage. Use `join` and `flush` there. Throws
+    /// `Error` where there is no such stage, or it has no stream.
+    BasicStreamRef<backend> stream(std::size_t index) const;
+
 private:
-    using StageTuple = std::tuple<Ss...>;
-    using MakerTuple = std::tuple<Makers...>;
-    template <std::size_t Index>
-    using SlotOf = typename detail::SlotMadeBy<std::tuple_element_t<Index, MakerTuple>>::type;
+    using Shape = detail::Shape<std::tuple<Ss...>, std::tuple<Makers...>, backend>;
+    using Core = detail::StageCore<Shape>;
+    using Hold = detail::SourceHold<backend>;
+    template <class Pipe, class Source>
+    friend class Results;
+    // A backend without graphs has pipelines all the same.
+    struct NoGraphs {};
+    using Graphed = typename std::conditional_t<GraphBackend<backend>, std::type_identity<detail::GraphedExecutor<Core>>,
+                                                std::type_identity<NoGraphs>>::type;
 
     // Marks the pipeline as in use, on its device, for the length of a call.
     class Call {
     public:
         Call(Pipeline& pipeline, const char* name)
-            : pipeline_(pipeline), device_(pipeline.streams_.device()) {
+            : pipeline_(pipeline), device_(pipeline.core_.streams.device()) {
             if (pipeline.in_use_.exchange(true, std::memory_order_acquire)) {
                 throw Error(
                     std::string(name) +
@@ -192,65 +236,35 @@ private:
         DeviceGuard<backend> device_;
     };
 
-    template <class Batch, class AfterFirst>
-    void submit_and(const Batch& batch, const detail::BatchKey& key, AfterFirst&& after_first);
-    template <std::size_t Index, class Batch, class AfterFirst>
-    void run_stage(const Batch& batch, AfterFirst& after_first);
-    template <std::size_t Index, class Batch>
-    void call_stage(BasicStreamRef<backend> stream, std::size_t number, const Batch* batch);
-
-    // Schedule::graphed. A step of number n has stage k work on batch n - k; `batch` is null when n has none.
     template <class Batch>
-    void step(std::size_t number, const Batch* batch, const detail::BatchKey& key);
-    template <class Batch>
-    void run_forked(BasicStreamRef<backend> origin, std::size_t number, const Batch* batch);
-    template <class Batch>
-    void run_uncaptured(std::size_t number, const Batch* batch);
-    void drain_steps();
-    bool is_active(std::size_t stage, std::size_t number) const noexcept {
-        const std::size_t lag = lags() ? stage : 0;
-        return number >= lag && number - lag >= drained_ && number - lag < drained_ + filled_;
-    }
-    bool lags() const noexcept { return options_.slots > 1; }
+    void submit_given(const Batch& batch, const Hold& hold);
+    /// The one place that asks for the schedule: calls `visit` with what runs it.
+    template <class Visit>
+    void with_executor(Visit&& visit);
+    void await_batch(std::size_t number);
+    template <std::size_t I>
+    void await_stage(std::size_t number);
+    const auto& await_result(std::size_t number);
 
     void require_sound(const char* call) const;
+    void throw_known_fault();
     void enter();
     void leave();
-    [[noreturn]] void fail(const std::string* stage);
-
-    static SlotOrder slot_order(Schedule schedule) {
-        // Graphed steps order their stages themselves.
-        return schedule == Schedule::overlapped ? SlotOrder::between_streams : SlotOrder::within_one_stream;
-    }
-    template <class Indices>
-    struct RingsOf;
-    template <std::size_t... Is>
-    struct RingsOf<std::index_sequence<Is...>> {
-        using type = std::tuple<SlotRing<SlotOf<Is>, backend>...>;
-        static type make(MakerTuple& makers, const PipelineOptions& options) {
-            return type{SlotRing<SlotOf<Is>, backend>(options.slots, std::get<Is>(makers),
-                                                      slot_order(options.schedule))...};
-        }
-    };
-    using Rings = RingsOf<std::make_index_sequence<stage_count - 1>>;
-
-    // Whether the callable of stage `Index` fits its place. `Batch` is empty for all but the first.
-    template <std::size_t Index, class... Batch>
-    static constexpr bool fits();
+    void synchronize();
+    void drop_batches() noexcept;
+    [[noreturn]] void fail();
+    [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
 
     PipelineOptions options_;
-    StageTuple stages_;
-    typename Rings::type rings_;
-    detail::StreamSet<backend> streams_;
-    detail::StepGraphs<backend, stage_count> graphs_;
+    Core core_;
+    detail::SerialExecutor<Core> serial_;
+    std::optional<Graphed> graphed_;
     std::atomic<bool> in_use_{false};
     bool inside_ = false; // Whether lent streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;
-    std::size_t drained_ = 0; // Under Schedule::graphed: the batches that have passed all stages for sure,
-    std::size_t filled_ = 0;  // and how many came after them.
-    const std::string* current_stage_ = nullptr;
-    std::size_t current_batch_ = 0; // What the current stage works on.
+    std::size_t run_ = 0; // Counts resets.
     std::string failure_;
+    std::shared_ptr<detail::BatchWaiter> waiter_;
 };
 
 template <class... Ss, class... Makers>

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
-#include <sluice/pipeline/detail/callable.hpp>
+#include <sluice/pipeline/detail/signature.hpp>
 
 namespace sluice {
 
@@ -17,41 +17,55 @@ template <Backend B = DefaultBackend>
 struct StageOptions {
     /// A stream of the caller's to run on. Work that is on it already is done before the pipeline's first
     /// batch, and what the caller enqueues on it after `flush` or `finish` comes after the pipeline's last.
-    /// Must outlive the pipeline and belong to its device. Without one, the pipeline makes a non-blocking
+    /// Must outlive the pipeline and belong to the stage's device. Without one, the pipeline makes a non-blocking
     /// stream.
     std::optional<BasicStreamRef<B>> stream = std::nullopt;
-    /// Priority of the stream that the pipeline makes: lower runs first, clamped to what the device offers.
+    /// Priority of the streams that the pipeline makes: lower runs first, clamped to what the device offers.
     int priority = 0;
     /// Under `Schedule::graphed`, false: the callable is called for each batch, beside the graph of the other stages.
-    /// For what cannot be captured or replayed, such as a `Readback`.
+    /// For what cannot be captured or replayed.
     bool graphed = true;
+    /// The device to run on; -1: the one that was current when the pipeline was made. The stage's slots are made, and
+    /// its callable is called, with it current.
+    int device = -1;
+    /// Batches that the stage works on at the same time, each on a stream (of a CPU stage: a thread) of its own, taken
+    /// in turns. With more than 1, its work on one batch must not depend on its work on another.
+    int lanes = 1;
 };
 
 /// A step of the work on each batch.
 ///
-/// The callable enqueues work on the stream that it is handed and returns without waiting for it. It is
-/// called once a batch, on the thread that drives the pipeline:
+/// A GPU stage's callable takes a stream, enqueues work there and returns without waiting for it. It is called once a
+/// batch, on the thread that drives the pipeline. After the stream come, by their types, what it reads, in any order:
+/// the batch, and what earlier stages made, and last what it makes itself, if it makes anything:
 ///
-/// | place | called as |
+/// | it | is called as |
 /// | --- | --- |
-/// | first | `callable(stream, const Batch&, Out&)` |
-/// | in the middle | `callable(stream, In&, Out&)` |
-/// | last | `callable(stream, In&)` |
-/// | the only one | `callable(stream, const Batch&)` |
+/// | reads the batch | `callable(stream, const Batch&, Out&)` |
+/// | reads one earlier output | `callable(stream, In&, Out&)`, or `const In&` |
+/// | reads several | `callable(stream, const Batch&, const Features&, const Targets&, Out&)` |
+/// | makes nothing | the same without `Out&` |
 ///
-/// `In` and `Out` are the slots to its left and right. The stream may be taken as a `StreamRef`, a plain
-/// `cudaStream_t`, or a `cuda::stream_ref`; its type says which backend the stage is for. A generic callable
-/// is for `DefaultBackend`, unless the options name another: `StageOptions<Host>{}`.
+/// What one stage makes lies in a slot, of which each stage that makes something has a ring. An output that several
+/// stages read is taken as `const` by each. Two outputs of one type are told apart by `Tagged`. A callable whose types
+/// are not named (`auto`) is taken as one of a plain chain: it reads its neighbour's output.
 ///
-/// Under `Schedule::graphed` the callable is called to capture its work, once a slot (and batch of a source's), and
-/// its work is replayed from then on. Then nothing that it reads on the host may change from batch to batch: shapes,
-/// pointers, scalars. What needs the host each time opts out. A number that changes from batch to batch, such as a
-/// learning rate, comes with the batch, in its pinned memory, or lies in the slot, where a stage before that opts out
-/// puts it; one that changes seldom, in a `DeviceScalar`, is set after `finish`.
+/// A callable that takes no stream is a CPU stage: `callable(const Features&, Out&)` runs on a thread of the stage's own
+/// once what it reads is there, and later stages wait for it. What it reads and writes must be in host memory, such as
+/// a `PinnedBuffer` of a slot. In a pipeline of another backend, a callable that takes a `HostStreamRef` is one as well.
+///
+/// The stream may be taken as a `StreamRef`, a plain `cudaStream_t`, or a `cuda::stream_ref`; its type says which
+/// backend the stage is for. A generic callable is for `DefaultBackend`, unless the options name another:
+/// `StageOptions<Host>{}`.
+///
+/// Under `Schedule::graphed` a GPU stage's callable is called the first times that it sees a batch of a kind, and its
+/// work is replayed from then on. What tells batches apart is said at `Pipeline`. What the callable reads on the host
+/// besides the batch and the slots must not change. A number that changes from batch to batch, such as a learning rate,
+/// comes with the batch, in its pinned memory; one that changes seldom, in a `DeviceScalar`, is set after `finish`.
 ///
 /// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors,
 /// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.
-template <class F, Backend B = detail::BackendOf<F>>
+template <class F, Backend B = detail::StageBackend<F>>
 class Stage {
 public:
     using Callable = F;
@@ -70,7 +84,15 @@ private:
     StageOptions<B> options_;
 };
 
-template <class F, Backend B = detail::BackendOf<F>>
+template <class F, Backend B = detail::StageBackend<F>>
 Stage(std::string, F, StageOptions<B> = {}) -> Stage<F, B>;
+
+/// A value under a name of its own, so that two outputs of one type are two types: made by
+/// `[](int) { return Tagged<struct Left, Features>{...}; }`, taken as `const Tagged<struct Left, Features>&`, used as a
+/// `Features`.
+template <class Tag, class T>
+struct Tagged : T {
+    using tag = Tag;
+};
 
 } // namespace sluice

@@ -1,264 +1,140 @@
 // Bodies of pipeline.hpp.
 #pragma once
 
+#include <iterator>
+
 namespace sluice {
 
 template <class... Ss, class... Makers>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<Makers...> makers,
                                                     PipelineOptions options)
-    : options_(options), stages_(std::move(stages.all)), rings_(Rings::make(makers.all, options_)),
-      streams_(options.schedule) {
-    // A callable that does not fit is refused here; only the first one's must wait until a batch's type is
-    // known.
-    [[maybe_unused]] constexpr bool fit = []<std::size_t... Is>(std::index_sequence<Is...>) {
-        return (fits<Is + 1>() && ...);
-    }
-    (std::make_index_sequence<stage_count - 1>{});
-    std::apply([this](auto&... stage) { (streams_.add(stage.name(), stage.options()), ...); }, stages_);
+    : options_(options),
+      core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.attribute_faults),
+      serial_(core_), waiter_(std::make_shared<detail::BatchWaiter>()) {
+    (void)Shape::check();
+    waiter_->pipeline = this;
+    waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
+        auto& self = *static_cast<Pipeline*>(pipeline);
+        // After a reset nothing of it is under way, and within a call it is too late to ask.
+        if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
+            self.await_batch(number);
+    };
     if (options.schedule != Schedule::graphed)
         return;
-    if constexpr (!GraphBackend<backend>) {
+    if constexpr (GraphBackend<backend>) {
+        graphed_.emplace(core_, options.graphs, options.steps_per_graph);
+    } else {
         throw Error(std::string("the backend '") + backend::name +
                     "' has no graphs, which Schedule::graphed needs");
-    }
-    graphs_.prepare(options.graphs);
-    std::size_t index = 0;
-    std::apply(
-        [&](auto&... stage) {
-            ((graphs_.add(index, streams_[index], stage.options().graphed), ++index), ...);
-        },
-        stages_);
-    if (graphs_.any_uncaptured() && !lags()) {
-        throw Error("a graphed pipeline of which a stage opts out of the graph needs at least 2 slots "
-                    "between stages, "
-                    "got 1");
     }
 }
 
 template <class... Ss, class... Makers>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::~Pipeline() {
-    if (filled_ > 0 && failure_.empty()) {
+    waiter_->pipeline = nullptr;
+    if (failure_.empty()) {
         try {
-            const DeviceGuard<backend> device(streams_.device());
-            drain_steps();
+            const DeviceGuard<backend> device(core_.streams.device());
+            if constexpr (GraphBackend<backend>) {
+                if (graphed_)
+                    graphed_->flush(core_);
+            }
         } catch (...) {
             // A destructor has nobody to tell; whoever needs to know calls finish().
         }
     }
-    streams_.drain();
+    core_.drain();
+    drop_batches();
 }
 
 template <class... Ss, class... Makers>
-template <std::size_t Index, class... Batch>
-constexpr bool Pipeline<Stages<Ss...>, Slots<Makers...>>::fits() {
-    using F = typename std::tuple_element_t<Index, StageTuple>::Callable;
-    using Ref = BasicStreamRef<backend>;
-    if constexpr (stage_count == 1) {
-        return detail::check_fit<Index, stage_count, F, Ref, const Batch&...>();
-    } else if constexpr (Index == 0) {
-        return detail::check_fit<Index, stage_count, F, Ref, const Batch&..., SlotOf<Index>&>();
-    } else if constexpr (Index + 1 == stage_count) {
-        return detail::check_fit<Index, stage_count, F, Ref, SlotOf<Index - 1>&>();
-    } else {
-        return detail::check_fit<Index, stage_count, F, Ref, SlotOf<Index - 1>&, SlotOf<Index>&>();
-    }
-}
-
-template <class... Ss, class... Makers>
-template <class Batch, class AfterFirst>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_and(const Batch& batch, const detail::BatchKey& key,
-                                                           AfterFirst&& after_first) {
-    const Call call(*this, "submit");
-    require_sound("submit");
-    if (options_.schedule == Schedule::graphed) {
-        try {
-            streams_.throw_if_failed();
-            enter();
-            ++filled_;
-            step(submitted_, &batch, key);
-            after_first();
-        } catch (...) {
-            fail(std::exchange(current_stage_, nullptr));
+template <class Visit>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Visit&& visit) {
+    if constexpr (GraphBackend<backend>) {
+        if (graphed_) {
+            visit(*graphed_);
+            return;
         }
-        ++submitted_;
-        return;
     }
-    backend::check_launches(); // An error from outside must not be blamed on a stage; it changes nothing
-                               // here.
+    if (options_.schedule == Schedule::serial) {
+        visit(serial_);
+    } else {
+        detail::OverlappedExecutor<Core> overlapped;
+        visit(overlapped);
+    }
+}
+
+template <class... Ss, class... Makers>
+template <class Batch>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch, const Hold& hold) {
+    const Call call(*this, "submit");
     try {
-        streams_.throw_if_failed();
-        enter();
-        [&]<std::size_t... Is>(std::index_sequence<Is...>) { (run_stage<Is>(batch, after_first), ...); }
-        (std::make_index_sequence<stage_count>{});
+        require_sound("submit");
+        backend::check_launches(); // An error from outside must not be blamed on a stage; it changes nothing here.
     } catch (...) {
-        fail(std::exchange(current_stage_, nullptr));
+        if (hold)
+            hold.done();
+        throw;
+    }
+    bool taken = false; // whether the executor answers for the hold
+    try {
+        throw_known_fault();
+        enter();
+        taken = options_.schedule == Schedule::graphed;
+        with_executor([&](auto& executor) {
+            executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
+        });
+    } catch (...) {
+        const std::exception_ptr thrown = std::current_exception();
+        core_.drain();
+        if (!taken && hold)
+            hold.done();
+        if (failure_.empty())
+            fail();
+        std::rethrow_exception(thrown);
     }
     ++submitted_;
 }
 
 template <class... Ss, class... Makers>
-template <std::size_t Index, class Batch, class AfterFirst>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::run_stage(const Batch& batch, AfterFirst& after_first) {
-    constexpr bool first = Index == 0;
-    constexpr bool last = Index + 1 == stage_count;
-
-    auto& stage = std::get<Index>(stages_);
-    const BasicStreamRef<backend> stream = streams_[Index];
-    const detail::Range range(stage.name().c_str());
-    current_stage_ = &stage.name();
-    current_batch_ = submitted_;
-
-    if constexpr (first && last) {
-        if constexpr (fits<Index, Batch>())
-            stage.callable()(stream, batch);
-    } else if constexpr (first) {
-        auto& out = std::get<Index>(rings_).begin_write(stream);
-        if constexpr (fits<Index, Batch>())
-            stage.callable()(stream, batch, out);
-    } else if constexpr (last) {
-        auto& in = std::get<Index - 1>(rings_).begin_read(stream);
-        if constexpr (fits<Index>())
-            stage.callable()(stream, in);
-    } else {
-        auto& out = std::get<Index>(rings_).begin_write(stream);
-        auto& in = std::get<Index - 1>(rings_).begin_read(stream);
-        if constexpr (fits<Index>())
-            stage.callable()(stream, in, out);
-    }
-
-    backend::check_launches();
-    if constexpr (first) {
-        after_first();
-    } else {
-        std::get<Index - 1>(rings_).end_read(stream);
-    }
-    if constexpr (!last)
-        std::get<Index>(rings_).end_write(stream);
-    if (options_.attribute_faults)
-        stream.synchronize();
-    current_stage_ = nullptr;
+template <std::size_t I>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) {
+    with_executor([&](auto& executor) { executor.template await_stage<I>(core_, number); });
 }
 
-// Calls stage `Index` for batch `number`, whose slots are known by it.
+// Waits until all stages that take the batch have read it.
 template <class... Ss, class... Makers>
-template <std::size_t Index, class Batch>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::call_stage(BasicStreamRef<backend> stream, std::size_t number,
-                                                           [[maybe_unused]] const Batch* batch) {
-    constexpr bool first = Index == 0;
-    constexpr bool last = Index + 1 == stage_count;
-    auto& stage = std::get<Index>(stages_);
-    const detail::Range range(stage.name().c_str());
-    current_stage_ = &stage.name();
-    current_batch_ = number;
-    [[maybe_unused]] const int slot = static_cast<int>(number % static_cast<std::size_t>(options_.slots));
-
-    // Without a batch (Batch is void) only later stages are left.
-    if constexpr (first && std::is_void_v<Batch>) {
-    } else if constexpr (first && last) {
-        if constexpr (fits<Index, Batch>())
-            stage.callable()(stream, *batch);
-    } else if constexpr (first) {
-        if constexpr (fits<Index, Batch>())
-            stage.callable()(stream, *batch, std::get<Index>(rings_)[slot]);
-    } else if constexpr (last) {
-        if constexpr (fits<Index>())
-            stage.callable()(stream, std::get<Index - 1>(rings_)[slot]);
-    } else {
-        if constexpr (fits<Index>())
-            stage.callable()(stream, std::get<Index - 1>(rings_)[slot], std::get<Index>(rings_)[slot]);
-    }
-    backend::check_launches();
-    if (options_.attribute_faults)
-        stream.synchronize();
-    current_stage_ = nullptr;
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) {
+    const Call call(*this, "BatchRead::wait");
+    if (!failure_.empty())
+        return; // Nothing is under way then.
+    Core::for_each_stage([&](auto stage) {
+        if constexpr (Shape::bindings.reads_batch[stage])
+            await_stage<stage>(number);
+    });
 }
 
 template <class... Ss, class... Makers>
-template <class Batch>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::step(std::size_t number, const Batch* batch,
-                                                     const detail::BatchKey& key) {
-    graphs_.begin_step();
-    if (graphs_.origin()) {
-        const auto work = [&](BasicStreamRef<backend> origin) { run_forked(origin, number, batch); };
-        const bool keyed = key.type != nullptr || !graphs_.captured(0);
-        // While it fills or drains, a step is not like the others.
-        const bool whole = batch != nullptr && is_active(stage_count - 1, number);
-        if (whole && keyed && !options_.attribute_faults) {
-            graphs_.run(detail::StepKey(number % static_cast<std::size_t>(options_.slots),
-                                        graphs_.captured(0) ? key : detail::BatchKey{}),
-                        work);
-            current_stage_ = nullptr; // A refused capture may have ended within a stage.
-        } else {
-            if (!keyed && whole)
-                graphs_.refuse(
-                    "capture refused: batches are told apart by their value, and this type is not trivially "
-                    "copyable or longer than 256 bytes; submit batches of a Source, spans or pointers");
-            backend::check_launches();
-            work(*graphs_.origin());
-        }
-        graphs_.end_captured();
+const auto& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t number) {
+    const Call call(*this, "run");
+    require_sound("run");
+    try {
+        await_stage<stage_count - 1>(number);
+        throw_known_fault();
+    } catch (...) {
+        if (failure_.empty())
+            fail();
+        throw;
     }
-    if (graphs_.any_uncaptured())
-        run_uncaptured(number, batch);
-}
-
-// The captured stages, forked from `origin` and joined to it again.
-template <class... Ss, class... Makers>
-template <class Batch>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::run_forked(BasicStreamRef<backend> origin, std::size_t number,
-                                                           const Batch* batch) {
-    const bool forks = lags();
-    if (forks)
-        graphs_.fork(origin);
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        const auto run = [&]<std::size_t Index>(std::integral_constant<std::size_t, Index>) {
-            if (graphs_.captured(Index) && is_active(Index, number))
-                call_stage<Index>(forks ? streams_[Index] : origin, number - (forks ? Index : 0), batch);
-        };
-        (run(std::integral_constant<std::size_t, Is>{}), ...);
-    }
-    (std::make_index_sequence<stage_count>{});
-    if (forks)
-        graphs_.join(origin);
-}
-
-template <class... Ss, class... Makers>
-template <class Batch>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::run_uncaptured(std::size_t number, const Batch* batch) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        const auto run = [&]<std::size_t Index>(std::integral_constant<std::size_t, Index>) {
-            if (graphs_.captured(Index))
-                return;
-            if (is_active(Index, number))
-                call_stage<Index>(streams_[Index], number - Index, batch);
-            graphs_.end_uncaptured(Index);
-        };
-        (run(std::integral_constant<std::size_t, Is>{}), ...);
-    }
-    (std::make_index_sequence<stage_count>{});
-}
-
-// Takes the batches that are under way through their last stages.
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::drain_steps() {
-    if (filled_ == 0)
-        return;
-    if (lags()) {
-        for (std::size_t step_number = drained_ + filled_; step_number + 1 < drained_ + filled_ + stage_count;
-             ++step_number) {
-            step<void>(step_number, nullptr, {});
-        }
-    }
-    drained_ += filled_;
-    filled_ = 0;
+    return core_.template slot<stage_count - 1>(number);
 }
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::join(BasicStreamRef<backend> stream) {
     const Call call(*this, "join");
     require_sound("join");
-    streams_.require_own_device(stream, "join: the stream");
-    streams_.join(stream);
+    core_.streams.require_own_device(stream, "join: the stream");
+    core_.streams.join(stream);
 }
 
 template <class... Ss, class... Makers>
@@ -268,7 +144,9 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush() {
     try {
         leave();
     } catch (...) {
-        fail(std::exchange(current_stage_, nullptr));
+        if (failure_.empty())
+            fail();
+        throw;
     }
 }
 
@@ -276,12 +154,14 @@ template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush(BasicStreamRef<backend> stream) {
     const Call call(*this, "flush");
     require_sound("flush");
-    streams_.require_own_device(stream, "flush: the stream");
+    core_.streams.require_own_device(stream, "flush: the stream");
     try {
         leave();
-        streams_.release_to(stream);
+        core_.streams.release_to(stream);
     } catch (...) {
-        fail(std::exchange(current_stage_, nullptr));
+        if (failure_.empty())
+            fail();
+        throw;
     }
 }
 
@@ -291,30 +171,61 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
     require_sound("finish");
     try {
         leave();
-        streams_.synchronize();
-        graphs_.finish();
+        synchronize();
+        throw_known_fault();
     } catch (...) {
-        fail(std::exchange(current_stage_, nullptr));
+        if (failure_.empty())
+            fail();
+        throw;
     }
+}
+
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::synchronize() {
+    core_.drain_threads();
+    std::exception_ptr first; // Whole, with what is nested in it.
+    core_.streams.for_each([&](BasicStreamRef<backend> stream) {
+        try {
+            stream.synchronize();
+        } catch (...) {
+            if (first == nullptr)
+                first = std::current_exception();
+        }
+    });
+    if (first == nullptr)
+        return;
+    throw_known_fault(); // which may know the stage
+    std::rethrow_exception(first);
 }
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     const Call call(*this, "reset");
-    streams_.drain();
-    (void)detail::thrown_text([this] { graphs_.finish(); });
-    streams_.clear_failures();
-    graphs_.clear_failure();
+    core_.drain();
+    drop_batches();
+    core_.forget_faults();
     try {
-        streams_.synchronize();
+        synchronize();
     } catch (const Error& error) {
         std::throw_with_nested(
             Error(std::string("reset: the device is lost, and only a new process helps: ") + error.what()));
     }
-    std::apply([](auto&... ring) { (ring.reset(), ...); }, rings_);
     inside_ = false;
-    submitted_ = drained_ = filled_ = 0;
+    submitted_ = 0;
+    ++run_;
     failure_.clear();
+}
+
+template <class... Ss, class... Makers>
+BasicStreamRef<typename Pipeline<Stages<Ss...>, Slots<Makers...>>::backend>
+Pipeline<Stages<Ss...>, Slots<Makers...>>::stream(std::size_t index) const {
+    if (index >= stage_count) {
+        throw Error("the stream of stage " + std::to_string(index) + " was asked for, of a pipeline of " +
+                    std::to_string(stage_count) + " stages, counted from 0");
+    }
+    if (Shape::aside[index])
+        throw Error("the stream of stage '" + core_.name(index) + "' was asked for, which is a CPU stage and has none");
+    return core_.streams.of(index, 0);
 }
 
 template <class... Ss, class... Makers>
@@ -325,43 +236,159 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) 
                 ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);
 }
 
+// Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
+    if constexpr (Shape::any_aside) {
+        if (const detail::ThreadFault& fault = core_.fault(); fault.known()) {
+            try {
+                std::rethrow_exception(fault.thrown());
+            } catch (...) {
+                fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
+            }
+        }
+    }
+    core_.streams.for_each([&](BasicStreamRef<backend> stream) {
+        try {
+            backend::throw_if_failed(stream.native());
+        } catch (...) {
+            const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
+            fail_at(place.stage, place.batch, place.or_earlier);
+        }
+    });
+}
+
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::enter() {
     if (inside_)
         return;
-    streams_.join_lent();
+    core_.streams.join_lent();
     inside_ = true;
 }
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::leave() {
-    streams_.throw_if_failed();
+    throw_known_fault();
     if (!inside_)
         return;
-    drain_steps();
-    streams_.release_to_lent();
+    if constexpr (GraphBackend<backend>) {
+        if (graphed_)
+            graphed_->flush(core_);
+    }
+    core_.streams.release_to_lent();
     inside_ = false;
+}
+
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::drop_batches() noexcept {
+    if constexpr (GraphBackend<backend>) {
+        if (graphed_)
+            graphed_->reset();
+    }
 }
 
 // Called from within a handler: drains, notes the failure, and throws it with its stage and batch.
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail(const std::string* stage) {
-    streams_.drain();
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
+    const int stage = core_.current_stage();
+    bool earlier = false;
+    try {
+        throw;
+    } catch (const Error& error) {
+        earlier = !options_.attribute_faults && detail::is_late(error);
+    } catch (...) {
+    }
+    // A fault of earlier work that a later call was told of: which work's, nobody knows.
+    if (earlier) {
+        const bool any = submitted_ > 0 || stage >= 0;
+        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : submitted_ - 1) : std::nullopt, true);
+    }
+    fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
+}
+
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier) {
+    core_.leave_stage();
+    core_.drain();
+    drop_batches();
+    const auto place = [&](const Error& error) {
+        if (or_earlier && batch)
+            return error.at_or_before(*batch);
+        if (stage < 0)
+            return error;
+        const std::string& name = core_.name(static_cast<std::size_t>(stage));
+        return batch ? error.in_stage(name, *batch) : error.in_stage(name);
+    };
     std::string explanation = "an exception of an unknown type";
     try {
         throw;
     } catch (const Error& error) {
-        const Error placed = stage == nullptr ? error : error.in_stage(*stage, current_batch_);
+        const Error placed = place(error);
         failure_ = placed.what();
         std::throw_with_nested(placed);
     } catch (const std::exception& exception) {
         explanation = exception.what();
     } catch (...) {
     }
-    const Error error("its callable threw: " + explanation);
-    const Error placed = stage == nullptr ? error : error.in_stage(*stage, current_batch_);
+    const Error placed = place(Error("its callable threw: " + explanation));
     failure_ = placed.what();
     std::throw_with_nested(placed);
+}
+
+/// See `Pipeline::run`.
+template <class Pipe, class Source>
+class Results {
+public:
+    Results(Pipe& pipeline, Source& source)
+        : pipeline_(pipeline), next_(std::begin(source)), end_(std::end(source)), taken_(pipeline.submitted()) {}
+    Results(const Results&) = delete;
+    Results& operator=(const Results&) = delete;
+
+    class Iterator {
+    public:
+        using difference_type = std::ptrdiff_t;
+        using value_type = std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>;
+        explicit Iterator(Results& results) : results_(&results) { results_->advance(); }
+        const value_type& operator*() const noexcept { return *results_->shown_; }
+        Iterator& operator++() {
+            ++results_->taken_;
+            results_->advance();
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        friend bool operator==(const Iterator& iterator, std::default_sentinel_t) {
+            return iterator.results_->shown_ == nullptr;
+        }
+
+    private:
+        Results* results_;
+    };
+    Iterator begin() { return Iterator(*this); }
+    std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+    void advance() {
+        shown_ = nullptr;
+        const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
+        for (; !(next_ == end_) && pipeline_.submitted() - taken_ < slots; ++next_)
+            pipeline_.submit(*next_);
+        if (taken_ < pipeline_.submitted())
+            shown_ = &pipeline_.await_result(taken_);
+    }
+
+    Pipe& pipeline_;
+    decltype(std::begin(std::declval<Source&>())) next_;
+    decltype(std::end(std::declval<Source&>())) end_;
+    std::size_t taken_;
+    const std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>* shown_ = nullptr;
+};
+
+template <class... Ss, class... Makers>
+template <class Source>
+auto Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source) {
+    static_assert(Shape::has_result, "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot "
+                                     "maker, that the loop reads");
+    return Results<Pipeline, Source>(*this, source);
 }
 
 } // namespace sluice

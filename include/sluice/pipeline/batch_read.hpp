@@ -1,0 +1,86 @@
+/// \file
+/// When a submitted batch has been read.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace sluice {
+
+namespace detail {
+
+/// What a pipeline lends to those who wait for its batches; gone with it.
+struct BatchWaiter {
+    void* pipeline = nullptr;
+    void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
+};
+
+} // namespace detail
+
+/// What `submit` returns of a batch of the caller's own: tells when all stages that take the batch have read it, and so
+/// when its memory may be filled again.
+///
+/// Destroying it waits as well where the batch might be filled again: if it was submitted as something that is not
+/// `const` and has pinned memory. So a loop that fills one batch again and again is right as it stands, and one that
+/// keeps what `submit` returns and fills two batches in turns overlaps. Numbers, device memory and batches of a `Source`
+/// are never waited for.
+///
+/// Used by the thread that drives the pipeline, which it may outlive.
+///
+/// \code
+/// sluice::BatchRead read[2];
+/// for (int step = 0; step < steps; ++step) {
+///     read[step % 2].wait(); // of two steps ago
+///     load(step, batch[step % 2]);
+///     read[step % 2] = pipeline.submit(batch[step % 2]);
+/// }
+/// \endcode
+class BatchRead {
+public:
+    /// Of no batch: nothing to wait for.
+    BatchRead() = default;
+    BatchRead(std::shared_ptr<const detail::BatchWaiter> waiter, std::size_t run, std::size_t number,
+              bool waits_in_destructor) noexcept
+        : waiter_(std::move(waiter)), run_(run), number_(number), waits_(waits_in_destructor) {}
+
+    BatchRead(BatchRead&& other) noexcept = default;
+    BatchRead& operator=(BatchRead&& other) noexcept {
+        if (this != &other) {
+            wait_quietly();
+            waiter_ = std::move(other.waiter_);
+            run_ = other.run_;
+            number_ = other.number_;
+            waits_ = other.waits_;
+        }
+        return *this;
+    }
+    ~BatchRead() { wait_quietly(); }
+
+    /// Waits until the batch has been read. Sends held batches on their way, as `flush` does, where it is one of them.
+    /// Throws `Error` for a fault of that work.
+    void wait() {
+        const auto waiter = std::move(waiter_);
+        waiter_ = nullptr;
+        if (waiter != nullptr && waiter->pipeline != nullptr)
+            waiter->wait(waiter->pipeline, run_, number_);
+    }
+
+private:
+    void wait_quietly() noexcept {
+        if (waiter_ == nullptr || !waits_)
+            return;
+        try {
+            wait();
+        } catch (...) {
+            // The pipeline tells of it at its next call.
+        }
+    }
+
+    std::shared_ptr<const detail::BatchWaiter> waiter_;
+    std::size_t run_ = 0;
+    std::size_t number_ = 0;
+    bool waits_ = false;
+};
+
+} // namespace sluice

@@ -1,0 +1,83 @@
+/// \file
+/// Schedule::overlapped: each stage on streams of its own, in order by the marks of those that it waits for.
+#pragma once
+
+#include <cstddef>
+
+#include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/stage_core.hpp>
+
+namespace sluice::detail {
+
+/// Runs stage I on batch `number`, after all that it must come after.
+template <std::size_t I, class Core>
+void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch) {
+    using Shape = typename Core::Shape;
+    const auto stream = core.streams.of(I, number);
+    const auto after = [&](auto other, std::size_t of_batch) {
+        if constexpr (Shape::aside[I])
+            core.add_wait(other, of_batch);
+        else
+            core.order->wait(stream, other, of_batch);
+    };
+    Core::for_each_stage([&](auto other) {
+        if constexpr (Shape::edges.same[I][other])
+            after(other, number);
+    });
+    // In the first lap nobody has been in the slot.
+    const std::size_t slots = core.order->slots();
+    if (number >= slots) {
+        Core::for_each_stage([&](auto other) {
+            if constexpr (Shape::edges.former[I][other]) {
+                // Its own work in the same slot comes first by itself where it is on the same stream.
+                if (other != I || core.lanes(I) > 1)
+                    after(other, number - slots);
+            }
+        });
+    }
+    batch.ops->run[I](core, stream, number, batch.value);
+    if constexpr (!Shape::aside[I])
+        core.order->mark(stream, I, number, Shape::needs_event(I), Shape::needs_semaphore(I));
+}
+
+/// Tells the batch's source that stage I reads it.
+template <std::size_t I, class Core>
+void release_batch(Core& core, std::size_t number, const SourceHold<typename Core::backend>& hold) {
+    using Shape = typename Core::Shape;
+    if constexpr (Shape::bindings.reads_batch[I]) {
+        if (!hold)
+            return;
+        if constexpr (Shape::aside[I]) {
+            // A stream of no stage's, which may wait for the thread.
+            core.order->wait(core.spare_stream(), I, number);
+            hold.release(core.spare_stream());
+        } else {
+            hold.release(core.streams.of(I, number));
+        }
+    }
+}
+
+template <class Core>
+class OverlappedExecutor {
+public:
+    static void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
+                       const SourceHold<typename Core::backend>& hold) {
+        Core::for_each_stage([&](auto stage) {
+            run_in_order<stage>(core, number, batch);
+            release_batch<stage>(core, number, hold);
+        });
+        if (hold)
+            hold.done();
+    }
+
+    /// Waits on the calling thread until stage I is through batch `number`.
+    template <std::size_t I>
+    static void await_stage(Core& core, std::size_t number) {
+        if constexpr (Core::Shape::aside[I])
+            core.await_on_thread(I, number);
+        else
+            core.order->event(I, number).synchronize();
+    }
+};
+
+} // namespace sluice::detail

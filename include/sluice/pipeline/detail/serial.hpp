@@ -1,0 +1,68 @@
+/// \file
+/// Schedule::serial: one stage after another, one batch after another.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/stage_core.hpp>
+
+namespace sluice::detail {
+
+/// All stages of a device are on one stream, and need no marks. Where the work goes from one device to another, or to a
+/// thread and back, each stage waits for the one before it.
+template <class Core>
+class SerialExecutor {
+    using Shape = typename Core::Shape;
+    static constexpr std::size_t stages = Core::stages;
+
+public:
+    explicit SerialExecutor(Core& core) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            const std::size_t former = (stage + stages - 1) % stages;
+            const bool threads = Shape::aside[stage] || Shape::aside[former];
+            // Of one thread's batches, each comes after the one before by itself.
+            waits_[stage] = former != stage && (threads || !(core.streams.of(stage, 0) == core.streams.of(former, 0)));
+            if (waits_[stage] && !Shape::aside[former])
+                (threads ? signals_ : records_)[former] = true;
+        }
+    }
+
+    void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
+                const SourceHold<typename Core::backend>& hold) {
+        Core::for_each_stage([&](auto stage) {
+            const auto stream = core.streams.of(stage, number);
+            if (waits_[stage] && (stage > 0 || number > 0)) {
+                const std::size_t former = (stage + stages - 1) % stages;
+                const std::size_t of_batch = stage > 0 ? number : number - 1;
+                if constexpr (Shape::aside[stage])
+                    core.add_wait(former, of_batch);
+                else
+                    core.order->wait(stream, former, of_batch);
+            }
+            batch.ops->run[stage](core, stream, number, batch.value);
+            if constexpr (!Shape::aside[stage])
+                core.order->mark(stream, stage, number, records_[stage], signals_[stage]);
+            release_batch<stage>(core, number, hold);
+        });
+        if (hold)
+            hold.done();
+    }
+
+    template <std::size_t I>
+    static void await_stage(Core& core, std::size_t number) {
+        if constexpr (Shape::aside[I])
+            core.await_on_thread(I, number);
+        else
+            core.streams.await(I, number);
+    }
+
+private:
+    std::array<bool, stages> waits_{};
+    std::array<bool, stages> records_{};
+    std::array<bool, stages> signals_{};
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,105 @@
+/// \file
+/// What a stage's callable takes.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <sluice/backend/stream.hpp>
+
+namespace sluice::detail {
+
+template <class... Ts>
+struct Types {
+    static constexpr std::size_t count = sizeof...(Ts);
+};
+
+/// The parameters of a callable with one signature; a generic or overloaded one has none that are known.
+template <class F>
+struct Signature {
+    static constexpr bool known = false;
+    using parameters = Types<>;
+};
+template <class... Ps>
+struct KnownSignature {
+    static constexpr bool known = true;
+    using parameters = Types<Ps...>;
+};
+template <class R, class... Ps>
+struct Signature<R (*)(Ps...)> : KnownSignature<Ps...> {};
+template <class R, class... Ps>
+struct Signature<R (*)(Ps...) noexcept> : KnownSignature<Ps...> {};
+template <class M>
+struct MemberSignature {
+    static constexpr bool known = false;
+    using parameters = Types<>;
+};
+template <class R, class C, class... Ps>
+struct MemberSignature<R (C::*)(Ps...)> : KnownSignature<Ps...> {};
+template <class R, class C, class... Ps>
+struct MemberSignature<R (C::*)(Ps...) const> : KnownSignature<Ps...> {};
+template <class R, class C, class... Ps>
+struct MemberSignature<R (C::*)(Ps...) noexcept> : KnownSignature<Ps...> {};
+template <class R, class C, class... Ps>
+struct MemberSignature<R (C::*)(Ps...) const noexcept> : KnownSignature<Ps...> {};
+template <class F>
+requires requires { &F::operator(); }
+struct Signature<F> : MemberSignature<decltype(&F::operator())> {};
+
+/// Whether a parameter is a stream, and of which backend.
+template <class Parameter>
+struct StreamParameter {
+    // Any other backend's reference to a stream, such as `cuda::stream_ref`.
+    static constexpr bool is_stream = ForeignStreamRef<Parameter, typename DefaultBackend::NativeStream>;
+    using backend = DefaultBackend;
+};
+template <class B>
+struct StreamParameter<BasicStreamRef<B>> {
+    static constexpr bool is_stream = true;
+    using backend = B;
+};
+template <>
+struct StreamParameter<host::Queue*> {
+    static constexpr bool is_stream = true;
+    using backend = Host;
+};
+#if SLUICE_HAS_CUDA
+template <>
+struct StreamParameter<cudaStream_t> {
+    static constexpr bool is_stream = true;
+    using backend = Cuda;
+};
+#endif
+
+/// What a stage's callable takes, apart from its stream. A generic callable takes a stream of `DefaultBackend`.
+template <class Parameters>
+struct StageParameters {
+    static constexpr bool takes_stream = false;
+    using backend = Host;
+    using inputs = Parameters;
+};
+template <class First, class... Rest>
+requires StreamParameter<std::remove_cvref_t<First>>::is_stream
+struct StageParameters<Types<First, Rest...>> {
+    static constexpr bool takes_stream = true;
+    using backend = typename StreamParameter<std::remove_cvref_t<First>>::backend;
+    using inputs = Types<Rest...>;
+};
+
+template <class F>
+struct CallableTraits : StageParameters<typename Signature<F>::parameters> {
+    static constexpr bool known = true;
+};
+template <class F>
+requires(!Signature<F>::known) struct CallableTraits<F> {
+    static constexpr bool known = false;
+    static constexpr bool takes_stream = true;
+    using backend = DefaultBackend;
+    using inputs = Types<>;
+};
+
+/// The backend that a stage with the callable `F` is for.
+template <class F>
+using StageBackend = typename CallableTraits<std::decay_t<F>>::backend;
+
+} // namespace sluice::detail

@@ -1,0 +1,392 @@
+/// \file
+/// The stages of a pipeline with their slots, streams and marks, and the one place that calls a stage.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/pipeline/detail/batch_key.hpp>
+#include <sluice/pipeline/detail/cpu_threads.hpp>
+#include <sluice/pipeline/detail/range.hpp>
+#include <sluice/pipeline/detail/shape.hpp>
+#include <sluice/pipeline/detail/stage_order.hpp>
+#include <sluice/pipeline/detail/stage_streams.hpp>
+
+namespace sluice::detail {
+
+template <class Core>
+struct BatchOps;
+
+/// A batch, whatever its type.
+template <class Core>
+struct GivenBatch {
+    const void* value = nullptr;
+    const BatchOps<Core>* ops = nullptr;
+};
+
+/// The slots of one stage's output.
+template <class T>
+class SlotsOf {
+public:
+    template <class Make>
+    void make(Make& maker, int count) {
+        slots_.reserve(static_cast<std::size_t>(count));
+        for (int slot = 0; slot < count; ++slot)
+            slots_.push_back(std::unique_ptr<T>(new T(maker(slot))));
+    }
+    T& operator[](std::size_t slot) noexcept { return *slots_[slot]; }
+    std::size_t size() const noexcept { return slots_.size(); }
+
+private:
+    // A slot may be immovable, so that each has a place of its own.
+    std::vector<std::unique_ptr<T>> slots_;
+};
+
+/// What all schedules share.
+template <class ShapeOfPipeline>
+class StageCore {
+public:
+    using Shape = ShapeOfPipeline;
+    using backend = typename Shape::backend;
+    using Ref = BasicStreamRef<backend>;
+    using Given = GivenBatch<StageCore>;
+    static constexpr std::size_t stages = Shape::stages;
+
+    StageCore(typename Shape::StageTypes all, typename Shape::Makers& makers, Schedule schedule, int slots,
+              bool launch_blocking)
+        : streams(schedule, stages), stages_(std::move(all)), launch_blocking_(launch_blocking) {
+        if (slots < 1)
+            throw Error("a pipeline needs at least 1 slot between two stages, got " + std::to_string(slots));
+        for_each_stage([&](auto index) { add_stage<index>(schedule); });
+        for_each_stage([&](auto index) {
+            constexpr int maker = Shape::bindings.stages[index].maker;
+            if constexpr (maker >= 0) {
+                const DeviceGuard<backend> device(streams.device_of(index));
+                constexpr auto m = static_cast<std::size_t>(maker);
+                std::get<m>(slots_).make(std::get<m>(makers), slots);
+            }
+        });
+        order.emplace(static_cast<std::size_t>(slots), streams);
+    }
+    ~StageCore() { drain(); }
+    StageCore(const StageCore&) = delete;
+    StageCore& operator=(const StageCore&) = delete;
+
+    /// Calls `visit(std::integral_constant<std::size_t, I>)` for each stage, in order.
+    template <class Visit>
+    static constexpr void for_each_stage(Visit&& visit) {
+        [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+            (visit(std::integral_constant<std::size_t, Is>{}), ...);
+        }
+        (std::make_index_sequence<stages>{});
+    }
+
+    const std::string& name(std::size_t stage) const noexcept { return *names_[stage]; }
+
+    /// Calls stage I for batch `number` of the type `Batch`, with a stream to work on. A CPU stage is called on a thread
+    /// of its own, after `waits`.
+    template <std::size_t I, class Batch>
+    void run(Ref stream, std::size_t number, const Batch& batch) {
+        const Range range(names_[I]->c_str());
+        current_stage_ = static_cast<int>(I);
+        current_batch_ = number;
+        if constexpr (Shape::template runs_aside<I>) {
+            run_aside<I>(number, batch);
+            if (launch_blocking_)
+                threads_[I].drain();
+        } else {
+            const auto call = [&] {
+                if constexpr (Shape::template called_as_task<I>) {
+                    backend::enqueue(stream.native(), [this, number, held = Held<Batch>(batch)] {
+                        invoke<I>(Nothing{}, order->slot_of(number), held.get());
+                    });
+                } else {
+                    invoke<I>(stream, order->slot_of(number), batch);
+                }
+            };
+            if (streams.several_devices()) {
+                const DeviceGuard<backend> device(streams.device_of(I));
+                call();
+            } else {
+                call();
+            }
+            backend::check_launches();
+            if (launch_blocking_)
+                stream.synchronize();
+        }
+        current_stage_ = -1;
+    }
+
+    /// The stage that is being called, or -1, and for which batch.
+    int current_stage() const noexcept { return current_stage_; }
+    std::size_t current_batch() const noexcept { return current_batch_; }
+    bool launch_blocking() const noexcept { return launch_blocking_; }
+    void leave_stage() noexcept { current_stage_ = -1; }
+
+    /// What the next CPU stage that is called waits for first.
+    void add_wait(std::size_t stage, std::size_t batch) {
+        if constexpr (Shape::any_aside)
+            waits_[wait_count_++] = order->wait_of(stage, batch);
+    }
+
+    /// Batches that stage `stage` works on at the same time.
+    std::size_t lanes(std::size_t stage) const noexcept {
+        return Shape::aside[stage] ? threads_[stage].count() : streams.lanes(stage);
+    }
+    /// A stream that no stage runs on.
+    Ref spare_stream() {
+        if (!spare_)
+            spare_.emplace();
+        return *spare_;
+    }
+    /// Waits on the calling thread until stage `stage`, which runs on threads, is through batch `number`.
+    void await_on_thread(std::size_t stage, std::size_t number) {
+        if constexpr (Shape::any_aside)
+            (void)await(order->wait_of(stage, number));
+    }
+
+    /// What is known to have gone wrong on a thread.
+    const ThreadFault& fault() const noexcept { return fault_; }
+
+    /// Waits for all work, whatever becomes of it.
+    void drain() noexcept {
+        // Streams may wait for threads, and threads for streams: neither needs this one to go on.
+        drain_threads();
+        streams.drain();
+    }
+    void drain_threads() const noexcept {
+        for (const CpuThreads& threads : threads_)
+            threads.drain();
+    }
+    void forget_faults() noexcept {
+        fault_.clear();
+        streams.clear_failures();
+        if (order)
+            order->reset();
+        wait_count_ = 0;
+        current_stage_ = -1;
+    }
+
+    /// The bytes of all slots, as far as they lie on the host: what a callable may read there.
+    void append_slot_bytes(KeyBytes& key) {
+        std::apply(
+            [&](auto&... of_stage) {
+                (
+                    [&] {
+                        for (std::size_t slot = 0; slot < of_stage.size(); ++slot)
+                            append_bytes(key, static_cast<const void*>(&of_stage[slot]), sizeof(of_stage[slot]));
+                    }(),
+                    ...);
+            },
+            slots_);
+    }
+
+    template <std::size_t I>
+    auto& slot(std::size_t number) {
+        constexpr int maker = Shape::bindings.stages[I].maker;
+        return std::get<static_cast<std::size_t>(maker)>(slots_)[order->slot_of(number)];
+    }
+    template <std::size_t I>
+    auto& stage() {
+        return std::get<I>(stages_);
+    }
+
+    StageStreams<backend> streams;
+    std::optional<StageOrder<Shape>> order;
+
+private:
+    using Semaphore = typename StageOrder<Shape>::Semaphore;
+    using Wait = typename StageOrder<Shape>::Wait;
+    struct Nothing {};
+
+    // A batch for a thread that reads it later: as a copy, where its bytes are all there is to it.
+    template <class Batch>
+    struct Held {
+        static constexpr bool by_value = std::is_trivially_copyable_v<Batch>;
+        explicit Held(const Batch& batch) : kept(keep(batch)) {}
+        static auto keep(const Batch& batch) {
+            if constexpr (by_value)
+                return batch;
+            else
+                return &batch;
+        }
+        const Batch& get() const noexcept {
+            if constexpr (by_value)
+                return kept;
+            else
+                return *kept;
+        }
+        std::conditional_t<by_value, Batch, const Batch*> kept;
+    };
+
+    template <std::size_t I>
+    void add_stage(Schedule schedule) {
+        auto& stage = std::get<I>(stages_);
+        names_[I] = &stage.name();
+        const auto& options = stage.options();
+        if constexpr (Shape::template is_cpu<I> || Shape::template runs_aside<I>) {
+            if (options.stream) {
+                throw Error("stage '" + stage.name() +
+                            "': a CPU stage has threads of its own, and was given a stream");
+            }
+        }
+        if constexpr (Shape::template runs_aside<I>) {
+            if (options.lanes < 1) {
+                throw Error("stage '" + stage.name() + "': a stage needs at least 1 lane, got " +
+                            std::to_string(options.lanes));
+            }
+            threads_[I].start(schedule == Schedule::serial ? 1 : options.lanes);
+            streams.add_without_stream();
+        } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(options)>, StageOptions<backend>>) {
+            streams.add(stage.name(), options);
+        } else {
+            // A CPU stage, whose options are the Host backend's whatever the pipeline's.
+            streams.add(stage.name(),
+                        StageOptions<backend>{.priority = options.priority, .device = options.device, .lanes = options.lanes});
+        }
+    }
+
+    template <std::size_t I, std::size_t P, class Batch>
+    decltype(auto) argument(std::size_t slot, const Batch& batch) {
+        constexpr int from = Shape::bindings.stages[I].from[P];
+        if constexpr (from == from_batch) {
+            return (batch);
+        } else {
+            constexpr int maker = Shape::bindings.stages[static_cast<std::size_t>(from)].maker;
+            return (std::get<static_cast<std::size_t>(maker)>(slots_)[slot]);
+        }
+    }
+
+    template <std::size_t I, class Stream, class Batch>
+    void invoke(Stream stream, std::size_t slot, const Batch& batch) {
+        auto& callable = std::get<I>(stages_).callable();
+        [&]<std::size_t... Ps>(std::index_sequence<Ps...>) {
+            using F = std::remove_reference_t<decltype(callable)>;
+            if constexpr (Shape::template is_cpu<I>) {
+                constexpr bool fits = std::invocable<F&, decltype(argument<I, Ps>(slot, batch))...>;
+                static_assert(fits, "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
+                                    "or what earlier stages make");
+                if constexpr (fits)
+                    callable(argument<I, Ps>(slot, batch)...);
+            } else {
+                constexpr bool fits = std::invocable<F&, Stream, decltype(argument<I, Ps>(slot, batch))...>;
+                static_assert(fits, "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
+                                    "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
+                if constexpr (fits)
+                    callable(stream, argument<I, Ps>(slot, batch)...);
+            }
+        }
+        (std::make_index_sequence<Shape::bindings.stages[I].count>{});
+    }
+
+    template <std::size_t I, class Batch>
+    void run_aside(std::size_t number, const Batch& batch) {
+        // As many as stage I can have: one a stage and side of an edge.
+        std::array<Wait, most_waits<I>> waits{};
+        const std::size_t count = std::exchange(wait_count_, 0);
+        for (std::size_t i = 0; i < count; ++i)
+            waits[i] = waits_[i];
+        threads_[I].thread_of(number).enqueue([this, number, waits, count, held = Held<Batch>(batch)] {
+            bool ready = !fault_.known();
+            try {
+                for (std::size_t i = 0; ready && i < count; ++i)
+                    ready = await(waits[i]);
+                if (ready) {
+                    const Range range(names_[I]->c_str());
+                    invoke<I>(threads_[I].stream_of(number), order->slot_of(number), held.get());
+                }
+            } catch (...) {
+                fault_.set(std::current_exception(), I, number);
+            }
+            // In any case, since streams wait for it.
+            order->semaphore(I, number).signal(order->lap_of(number));
+        });
+    }
+    template <std::size_t I>
+    static constexpr std::size_t most_waits = [] {
+        std::size_t count = 1;
+        for (std::size_t k = 0; k < stages; ++k)
+            count += (Shape::edges.same[I][k] ? 1 : 0) + (Shape::edges.former[I][k] ? 1 : 0);
+        return count;
+    }();
+
+    // Waits on a stage's thread. False when what it waits for will not come.
+    bool await(const Wait& wait) {
+        while (!wait.semaphore->wait_for(wait.value, std::chrono::milliseconds(20))) {
+            if (fault_.known())
+                return false;
+            // A device that has failed signals nobody.
+            if (!Shape::aside[wait.stage])
+                streams.for_each([](Ref stream) { (void)stream.done(); });
+        }
+        return true;
+    }
+
+    template <class Indices>
+    struct SlotTuple;
+    template <std::size_t... Ms>
+    struct SlotTuple<std::index_sequence<Ms...>> {
+        using type = std::tuple<SlotsOf<typename Shape::template Made<Ms>>...>;
+    };
+
+    typename Shape::StageTypes stages_;
+    std::array<const std::string*, stages> names_{};
+    typename SlotTuple<std::make_index_sequence<Shape::makers>>::type slots_;
+    bool launch_blocking_;
+    int current_stage_ = -1;
+    std::size_t current_batch_ = 0;
+    std::array<Wait, 2 * stages + 1> waits_{};
+    std::size_t wait_count_ = 0;
+    ThreadFault fault_;
+    std::optional<BasicStream<backend>> spare_;
+    // Last: its threads end before anything that they use goes.
+    std::array<CpuThreads, stages> threads_;
+};
+
+/// What the executors do with a batch of whatever type.
+template <class Core>
+struct BatchOps {
+    using Run = void (*)(Core& core, typename Core::Ref stream, std::size_t number, const void* batch);
+
+    std::array<Run, Core::stages> run;
+    bool (*append_key)(KeyBytes& key, const void* batch);
+    /// Bytes of a copy that serves instead of the batch; 0: none does.
+    std::size_t copied_bytes;
+
+    template <class Batch>
+    static const BatchOps& of() noexcept {
+        static constexpr BatchOps ops = make<Batch>();
+        return ops;
+    }
+
+private:
+    template <class Batch, std::size_t I>
+    static void run_stage(Core& core, typename Core::Ref stream, std::size_t number, const void* batch) {
+        core.template run<I>(stream, number, *static_cast<const Batch*>(batch));
+    }
+    template <class Batch>
+    static bool key_of(KeyBytes& key, const void* batch) {
+        append_scalar(key, static_cast<const void*>(&type_tag<Batch>));
+        return detail::append_key(key, *static_cast<const Batch*>(batch));
+    }
+    template <class Batch>
+    static constexpr BatchOps make() {
+        return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+            return BatchOps{.run = {&run_stage<Batch, Is>...},
+                            .append_key = &key_of<Batch>,
+                            .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0};
+        }
+        (std::make_index_sequence<Core::stages>{});
+    }
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,107 @@
+/// \file
+/// What stages wait for: an event, or a semaphore, for each stage and slot.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/event.hpp>
+#include <sluice/backend/semaphore.hpp>
+#include <sluice/pipeline/detail/stage_streams.hpp>
+
+namespace sluice::detail {
+
+/// Instead of semaphores where no stage needs one.
+struct NoSemaphore {};
+
+/// One wait of a thread.
+template <class Semaphore>
+struct SemaphoreWait {
+    Semaphore* semaphore = nullptr;
+    std::uint32_t value = 0;
+    std::size_t stage = 0;
+};
+
+/// The marks that stages set when they have been through a batch, made once: an event a stage and slot, and, where
+/// threads take part, a semaphore that counts the laps.
+template <class Shape>
+class StageOrder {
+public:
+    using backend = typename Shape::backend;
+    using Ref = BasicStreamRef<backend>;
+    static constexpr std::size_t stages = Shape::stages;
+    using Semaphore =
+        typename std::conditional_t<Shape::any_aside, std::type_identity<BasicSemaphore<backend>>,
+                                    std::type_identity<NoSemaphore>>::type;
+    using Wait = SemaphoreWait<Semaphore>;
+
+    StageOrder(std::size_t slots, const StageStreams<backend>& streams) : slots_(slots) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            const DeviceGuard<backend> device(streams.device_of(stage));
+            events_[stage].reserve(slots);
+            for (std::size_t slot = 0; slot < slots; ++slot)
+                events_[stage].emplace_back();
+            if constexpr (Shape::any_aside) {
+                for (std::size_t slot = 0; slot < slots; ++slot)
+                    semaphores_[stage].push_back(std::make_unique<Semaphore>());
+            }
+        }
+    }
+
+    std::size_t slots() const noexcept { return slots_; }
+    std::size_t slot_of(std::size_t batch) const noexcept { return batch % slots_; }
+
+    BasicEvent<backend>& event(std::size_t stage, std::size_t batch) noexcept {
+        return events_[stage][slot_of(batch)];
+    }
+    Semaphore& semaphore(std::size_t stage, std::size_t batch) noexcept {
+        return *semaphores_[stage][slot_of(batch)];
+    }
+    /// What a semaphore counts to when its stage has been through `batch`.
+    std::uint32_t lap_of(std::size_t batch) const noexcept {
+        return static_cast<std::uint32_t>(batch / slots_ + 1);
+    }
+    Wait wait_of(std::size_t stage, std::size_t batch) noexcept {
+        return {&semaphore(stage, batch), lap_of(batch), stage};
+    }
+
+    /// Later work of `stream` comes after stage `stage` is through `batch`.
+    void wait(Ref stream, std::size_t stage, std::size_t batch) {
+        if (Shape::aside[stage]) {
+            if constexpr (Shape::any_aside)
+                semaphore(stage, batch).wait(stream, lap_of(batch));
+        } else {
+            stream.wait(event(stage, batch));
+        }
+    }
+    /// Stage `stage`, a GPU stage, is through `batch` when `stream` gets here.
+    void mark(Ref stream, std::size_t stage, std::size_t batch, bool with_event, bool with_semaphore) {
+        if (with_event)
+            event(stage, batch).record(stream);
+        if constexpr (Shape::any_aside) {
+            if (with_semaphore)
+                semaphore(stage, batch).signal(stream, lap_of(batch));
+        }
+    }
+
+    /// All laps are over, and batches count from 0 again. Nobody waits.
+    void reset() {
+        if constexpr (Shape::any_aside) {
+            for (auto& of_stage : semaphores_) {
+                for (auto& semaphore : of_stage)
+                    semaphore->reset();
+            }
+        }
+    }
+
+private:
+    std::size_t slots_;
+    std::array<std::vector<BasicEvent<backend>>, stages> events_;
+    std::array<std::vector<std::unique_ptr<Semaphore>>, stages> semaphores_;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,222 @@
+/// \file
+/// Where the stages of a pipeline run.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/event.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/schedule.hpp>
+#include <sluice/pipeline/stage.hpp>
+
+namespace sluice::detail {
+
+/// The streams of each stage, one or more, made here or lent. Under `Schedule::serial` the stages of one device share
+/// one.
+template <Backend B>
+class StageStreams {
+public:
+    using Ref = BasicStreamRef<B>;
+
+    StageStreams(Schedule schedule, std::size_t stages) : schedule_(schedule), device_(B::current_device()) {
+        of_stage_.reserve(stages);
+    }
+
+    /// Adds the streams of the next stage. Throws `Error` for options that do not go together.
+    void add(const std::string& stage, const StageOptions<B>& options) {
+        Streams& streams = of_stage_.emplace_back();
+        streams.device = require_device(stage, options);
+        streams.priority = options.priority;
+        if (streams.device != device_)
+            several_devices_ = true;
+        if (options.stream)
+            lent_.push_back(*options.stream);
+        if (schedule_ == Schedule::serial) {
+            for (const Streams& earlier : of_stage_) {
+                if (&earlier != &streams && !earlier.lanes.empty() && earlier.device == streams.device) {
+                    streams.lanes = earlier.lanes;
+                    return;
+                }
+            }
+        }
+        if (options.stream) {
+            streams.lanes.push_back(*options.stream);
+        } else {
+            const DeviceGuard<B> device(streams.device);
+            const int lanes = schedule_ == Schedule::serial ? 1 : options.lanes;
+            for (int lane = 0; lane < lanes; ++lane) {
+                owned_.emplace_back(StreamOptions{.priority = options.priority});
+                streams.lanes.push_back(owned_.back());
+            }
+        }
+        for (const Ref lane : streams.lanes)
+            active_.push_back({lane, streams.device, fence_of(streams.device)});
+    }
+    /// Adds a stage that has no stream.
+    void add_without_stream() { of_stage_.emplace_back().device = device_; }
+
+    Ref of(std::size_t stage, std::size_t batch) const noexcept {
+        const std::vector<Ref>& lanes = of_stage_[stage].lanes;
+        return lanes.size() == 1 ? lanes.front() : lanes[batch % lanes.size()];
+    }
+    std::size_t lanes(std::size_t stage) const noexcept { return of_stage_[stage].lanes.size(); }
+    int device_of(std::size_t stage) const noexcept { return of_stage_[stage].device; }
+    int priority_of(std::size_t stage) const noexcept { return of_stage_[stage].priority; }
+    /// The pipeline's own.
+    int device() const noexcept { return device_; }
+    bool several_devices() const noexcept { return several_devices_; }
+
+    /// Orders the stages' later work after what is on the lent streams now.
+    void join_lent() {
+        for (const Ref lent : lent_)
+            join(lent);
+    }
+    /// Orders later work on the lent streams after what the stages have been handed.
+    void release_to_lent() {
+        for (const Ref lent : lent_)
+            release_to(lent);
+    }
+    /// Orders the stages' later work after what is on `stream` now.
+    void join(Ref stream) {
+        BasicEvent<B>& fence = *fence_of(several_devices_ ? stream.device() : device_);
+        fence.record(stream);
+        for (const Active& active : active_) {
+            if (!(active.stream == stream))
+                active.stream.wait(fence);
+        }
+    }
+    /// Orders later work on `stream` after what the stages have been handed.
+    void release_to(Ref stream) {
+        for (const Active& active : active_) {
+            if (active.stream == stream)
+                continue;
+            // A wait keeps to the record that it saw, so that one event serves all of them.
+            active.fence->record(active.stream);
+            stream.wait(*active.fence);
+        }
+    }
+    /// Waits on the calling thread for what stage `stage` has been handed for `batch` and before.
+    void await(std::size_t stage, std::size_t batch) {
+        const DeviceGuard<B> device(device_of(stage));
+        BasicEvent<B>& fence = *fence_of(device_of(stage));
+        fence.record(of(stage, batch));
+        fence.synchronize();
+    }
+
+    /// Calls `visit(stream)` for each stream that is used.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (const Active& active : active_)
+            visit(active.stream);
+    }
+    /// The stage that a stream is for; none if there are several.
+    std::optional<std::size_t> stage_of(Ref stream) const {
+        std::optional<std::size_t> found;
+        for (std::size_t stage = 0; stage < of_stage_.size(); ++stage) {
+            for (const Ref lane : of_stage_[stage].lanes) {
+                if (!(lane == stream))
+                    continue;
+                if (found && *found != stage)
+                    return std::nullopt;
+                found = stage;
+            }
+        }
+        return found;
+    }
+    /// Waits for all work, whatever becomes of it.
+    void drain() const noexcept {
+        for (const Active& active : active_) {
+            try {
+                active.stream.synchronize();
+            } catch (...) {
+                // Whoever drains already has an error to report, or is a destructor.
+            }
+        }
+    }
+    void clear_failures() const noexcept {
+        for (const Active& active : active_)
+            B::clear_failure(active.stream.native());
+    }
+
+    /// Throws `Error` for a stream of a device on which no stage runs. Allocates nothing for one of its own.
+    void require_own_device(Ref stream, const char* what) const {
+        const int device = stream.device();
+        if (device == device_)
+            return;
+        for (const Streams& streams : of_stage_) {
+            if (streams.device == device)
+                return;
+        }
+        throw Error(std::string(what) + " belongs to device " + std::to_string(device) +
+                    ", the pipeline to device " + std::to_string(device_) +
+                    "; both must be the same device's");
+    }
+
+private:
+    struct Streams {
+        std::vector<Ref> lanes;
+        int device = 0;
+        int priority = 0;
+    };
+    struct Active {
+        Ref stream;
+        int device;
+        BasicEvent<B>* fence;
+    };
+    struct Fence {
+        int device;
+        std::unique_ptr<BasicEvent<B>> event;
+    };
+
+    // The device of a stage's streams.
+    int require_device(const std::string& stage, const StageOptions<B>& options) const {
+        const int device = options.device < 0 ? device_ : options.device;
+        if (options.lanes < 1) {
+            throw Error("stage '" + stage + "': a stage needs at least 1 lane, got " +
+                        std::to_string(options.lanes));
+        }
+        if (device >= B::device_count()) {
+            throw Error("stage '" + stage + "': there is no device " + std::to_string(device) + "; there are " +
+                        std::to_string(B::device_count()) + ", counted from 0");
+        }
+        if (!options.stream)
+            return device;
+        if (options.lanes > 1) {
+            throw Error("stage '" + stage + "': a stage on a lent stream has 1 lane, and " +
+                        std::to_string(options.lanes) + " were asked for");
+        }
+        const int lent = options.stream->device();
+        if (lent != device) {
+            throw Error("stage '" + stage + "': the lent stream belongs to device " + std::to_string(lent) +
+                        ", the " + (options.device < 0 ? "pipeline" : "stage") + " to device " +
+                        std::to_string(device) + "; both must be the same device's");
+        }
+        return device;
+    }
+    BasicEvent<B>* fence_of(int device) {
+        for (const Fence& fence : fences_) {
+            if (fence.device == device)
+                return fence.event.get();
+        }
+        const DeviceGuard<B> guard(device);
+        fences_.push_back({device, std::make_unique<BasicEvent<B>>()});
+        return fences_.back().event.get();
+    }
+
+    Schedule schedule_;
+    int device_;
+    bool several_devices_ = false;
+    std::vector<Streams> of_stage_;
+    std::vector<BasicStream<B>> owned_;
+    std::vector<Active> active_;
+    std::vector<Ref> lent_;
+    std::vector<Fence> fences_;
+};
+
+} // namespace sluice::detail
