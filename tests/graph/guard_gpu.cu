@@ -10,6 +10,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/error_text.hpp"
+#include "support/gate.hpp"
 
 using namespace sluice;
 using namespace sluice::test;
@@ -185,6 +186,48 @@ TEST_CASE_FIXTURE(Fixture, "guard: an error that was there before is not the wor
     CHECK_FALSE(graphs.run(stream, work).replayed());
     CHECK(graphs.run(stream, work).replayed());
     CHECK(value() == 3);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: no query clears the error that an earlier launch left") {
+    if (!streams_overlap<Cuda>())
+        return;
+    const auto once = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); };
+    const CudaGraph graph = capture(stream, once);
+    const CudaGraph longer = capture(stream, [&](CudaStreamRef s) {
+        once(s);
+        once(s);
+        fill_bytes(s, number.span().last(1), 0);
+    });
+    CudaExecutable executable(graph);
+    Gate<Cuda> gate;
+    CudaEvent event;
+    gate.hold(stream);
+    event.record(stream);
+
+    add<<<1, 4096, 0, stream.native()>>>(number.data(), 1); // more threads than there can be
+    const cudaError_t left = cudaPeekAtLastError();
+    CHECK(left == cudaErrorInvalidConfiguration);
+    CHECK_FALSE(event.done());
+    CHECK_FALSE(stream.done());
+    CHECK(cudaPeekAtLastError() == left);
+    int on_the_host = 0;
+    CHECK_FALSE(Cuda::is_device_memory(&on_the_host));
+    CHECK(Cuda::is_device_memory(number.data()));
+    CHECK(cudaPeekAtLastError() == left);
+    CHECK(stream.device() == Cuda::current_device());
+    CHECK(Cuda::device_count() > 0);
+    CHECK(cudaPeekAtLastError() == left);
+    gate.open();
+    stream.synchronize();
+    CHECK(event.done());
+    CHECK(stream.done());
+    CHECK(contains(text_of([] { Cuda::check_launches(); }), "cudaErrorInvalidConfiguration"));
+
+    // What sluice expects to fail leaves nothing behind.
+    CHECK_FALSE(executable.update(longer));
+    (void)Cuda::signature(longer.native());
+    (void)Cuda::device_pointers(longer.native());
+    CHECK(cudaGetLastError() == cudaSuccess);
 }
 
 TEST_CASE_FIXTURE(Fixture, "guard: other threads may use the default stream now and then") {

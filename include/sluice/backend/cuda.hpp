@@ -31,7 +31,7 @@ struct Cuda : CudaGraphs {
         int count = 0;
         const cudaError_t error = cudaGetDeviceCount(&count);
         if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
-            (void)cudaGetLastError();
+            detail::forget_cuda_error(error);
             return 0;
         }
         detail::check_cuda(error, "cudaGetDeviceCount(&count)", __FILE__, __LINE__);
@@ -69,7 +69,8 @@ struct Cuda : CudaGraphs {
     }
     static void synchronize_stream(NativeStream stream) { SLUICE_CUDA_CHECK(cudaStreamSynchronize(stream)); }
     static bool stream_done(NativeStream stream) {
-        return ready(cudaStreamQuery(stream), "cudaStreamQuery(stream)", __LINE__);
+        const cudaError_t before = cudaPeekAtLastError();
+        return ready(cudaStreamQuery(stream), before, "cudaStreamQuery(stream)", __LINE__);
     }
     static int device_of(NativeStream stream);
     static int priority_of(NativeStream stream) {
@@ -100,7 +101,8 @@ struct Cuda : CudaGraphs {
     }
     static void synchronize_event(NativeEvent event) { SLUICE_CUDA_CHECK(cudaEventSynchronize(event)); }
     static bool event_done(NativeEvent event) {
-        return ready(cudaEventQuery(event), "cudaEventQuery(event)", __LINE__);
+        const cudaError_t before = cudaPeekAtLastError();
+        return ready(cudaEventQuery(event), before, "cudaEventQuery(event)", __LINE__);
     }
     static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
         float milliseconds = 0;
@@ -165,9 +167,12 @@ private:
             ledger.note(is_capturing(stream));
         }
     }
-    static bool ready(cudaError_t state, const char* call, int line) {
+    // Some versions of CUDA note cudaErrorNotReady as the last error and others do not: then the last error is one
+    // that the caller's own call left, `before` the query.
+    static bool ready(cudaError_t state, cudaError_t before, const char* call, int line) {
         if (state == cudaErrorNotReady) {
-            (void)cudaGetLastError();
+            if (before == cudaSuccess)
+                detail::forget_cuda_error(state);
             return false;
         }
         detail::check_cuda(state, call, __FILE__, line);
@@ -196,8 +201,10 @@ inline int Cuda::device_of(NativeStream stream) {
         cudaEvent_t probe = nullptr;
         SLUICE_CUDA_CHECK(cudaSetDevice(device));
         SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&probe, cudaEventDisableTiming));
-        found = cudaEventRecord(probe, stream) == cudaSuccess;
-        (void)cudaGetLastError();
+        const cudaError_t before = cudaPeekAtLastError();
+        const cudaError_t recorded = cudaEventRecord(probe, stream);
+        detail::forget_cuda_error(recorded, before);
+        found = recorded == cudaSuccess;
         (void)cudaEventDestroy(probe);
     }
     SLUICE_CUDA_CHECK(cudaSetDevice(current));

@@ -76,10 +76,11 @@ struct CudaGraphs : CudaGraphContents, CudaConditions {
     }
     static bool update(cudaGraphExec_t executable, cudaGraph_t graph) {
         cudaGraphExecUpdateResultInfo result{};
+        const cudaError_t before = cudaPeekAtLastError();
         const cudaError_t error = cudaGraphExecUpdate(executable, graph, &result);
         if (error == cudaErrorGraphExecUpdateFailure) {
             // Forgotten here, or the next check of an unrelated call would find it.
-            (void)cudaGetLastError();
+            detail::forget_cuda_error(error, before);
             return false;
         }
         detail::check_cuda(error, "cudaGraphExecUpdate(executable, graph, &result)", __FILE__, __LINE__);
