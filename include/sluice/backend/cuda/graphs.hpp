@@ -11,6 +11,7 @@
 #include <sluice/backend/cuda/conditions.hpp>
 #include <sluice/backend/cuda/default_stream_watch.hpp>
 #include <sluice/backend/cuda/graph_contents.hpp>
+#include <sluice/backend/cuda/per_thread_stream_watch.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
@@ -21,6 +22,7 @@ struct CudaGraphs : CudaGraphContents, CudaConditions {
     using NativeExecutable = cudaGraphExec_t;
     using NativeNode = cudaGraphNode_t;
     using DefaultStreamWatch = detail::DefaultStreamWatch;
+    using PerThreadStreamWatch = detail::PerThreadStreamWatch;
 
     static ObjectCounts& counts() noexcept {
         static ObjectCounts counts;
