@@ -69,28 +69,148 @@ TEST_CASE("GraphCapture: work that allocates without a stream runs eagerly") {
     CHECK(contains(told, "refused"));
 }
 
-TEST_CASE("GraphCapture: work that throws in the middle of a capture") {
+TEST_CASE(
+    "GraphCapture: what the work throws while it is captured is the caller's, and the next run tries again") {
     Steps steps;
     GraphCapture<NoKey, B> graphs{listening()};
-    int calls = 0;
+    bool throws = false;
     const auto work = [&](Ref to) {
         steps.enqueue(to);
-        if (++calls == 2)
-            throw std::runtime_error("just once");
+        if (throws)
+            throw std::runtime_error("just now");
     };
-    for (int run = 0; run < 4; ++run)
-        graphs.run(steps.stream, work); // the second call is the capture
-    CHECK(steps.values() == Steps::expected(4));
-    CHECK(contains(told, "just once"));
+    graphs.run(steps.stream, work);
+    throws = true;
+    for (int time = 0; time < 2; ++time)
+        CHECK_THROWS_WITH_AS(graphs.run(steps.stream, work), "just now", std::runtime_error);
+    CHECK_FALSE(capturing());
+    CHECK(steps.values() == Steps::expected(1)); // nothing of it has run
+    throws = false;
+    CHECK(graphs.run(steps.stream, work).replayed());
+    CHECK(graphs.run(steps.stream, work).replayed());
+    CHECK(steps.values() == Steps::expected(3));
 
-    // When it runs, what it throws is the caller's.
+    throws = true;
+    CHECK_THROWS_WITH_AS(graphs.recapture(steps.stream, NoKey{}, work), "just now", std::runtime_error);
+    CHECK_THROWS_WITH_AS(graphs.run(steps.stream, work), "just now", std::runtime_error); // captures anew
+    throws = false;
+    CHECK(graphs.run(steps.stream, work).replayed());
+    CHECK(graphs.counters().captures == 2);
+    CHECK(graphs.counters().updates == 1);
+    CHECK(steps.values() == Steps::expected(4));
+    CHECK(told_times == 0);
+    CHECK(graphs.counters().refusals == 0);
+    CHECK(graphs.refusal({}).empty());
+}
+
+TEST_CASE("GraphCapture: an Error of the work's own stays one, also with a fork that is not joined") {
+    Steps steps;
+    const BasicStream<B> side;
+    BasicEvent<B> forked;
+    GraphCapture<NoKey, B> graphs{listening({.warmup = 0})};
+    const auto work = [&](Ref to) {
+        steps.enqueue(to);
+        forked.record(to);
+        side.wait(forked);
+        throw Error("no such layer");
+    };
+    for (int time = 0; time < 2; ++time) {
+        CHECK(text_of([&] { graphs.run(steps.stream, work); }) == "no such layer");
+        CHECK(text_of([&] { (void)capture(steps.stream, work); }) == "no such layer");
+    }
+    CHECK(told_times == 0);
+    CHECK(graphs.run(steps.stream, steps.work()).replayed());
+    CHECK(steps.values() == Steps::expected(1));
+}
+
+TEST_CASE("GraphCapture: what a forbidden call makes the work throw is a refusal") {
+    Steps steps;
+    GraphCapture<NoKey, B> graphs{listening({.warmup = 0})};
+    const auto work = [&](Ref to) {
+        steps.enqueue(to);
+        try {
+            to.synchronize();
+        } catch (const Error&) {
+            throw std::runtime_error("the library's own words");
+        }
+    };
+    CHECK_FALSE(graphs.run(steps.stream, work).replayed());
+    CHECK(told_times == 1);
+    CHECK(contains(told, "the library's own words"));
+    CHECK(steps.values() == Steps::expected(1));
+}
+
+TEST_CASE("GraphCapture: eager work that throws leaves its key as it was") {
+    Steps steps;
     GraphCapture<NoKey, B> others{listening()};
     CHECK_THROWS_AS(others.run(steps.stream, [&](Ref) { throw std::runtime_error("always"); }),
                     std::runtime_error);
-    steps.clear();
     others.run(steps.stream, steps.work());
-    others.run(steps.stream, steps.work());
+    CHECK(others.run(steps.stream, steps.work()).replayed());
     CHECK(steps.values() == Steps::expected(2));
+}
+
+TEST_CASE("GraphCapture: work may say that it cannot be captured") {
+    Steps steps;
+    for (const bool quiet : {false, true}) {
+        CAPTURE(quiet);
+        steps.clear();
+        GraphCapture<NoKey, B> graphs{listening()};
+        int captures = 0;
+        const auto work = [&](Ref to) {
+            if (capturing()) {
+                ++captures;
+                throw detail::NotCapturable{"the step has a CPU stage", quiet};
+            }
+            steps.enqueue(to);
+        };
+        for (int run = 0; run < 4; ++run)
+            CHECK_FALSE(graphs.run(steps.stream, work).replayed());
+        CHECK(captures == 1); // the key runs eagerly for good
+        CHECK(graphs.counters().refusals == (quiet ? 0 : 1));
+        CHECK(told_times == (quiet ? 0 : 1));
+        CHECK(told == (quiet ? "" : "capture refused: the step has a CPU stage"));
+        CHECK(graphs.refusal({}) == "capture refused: the step has a CPU stage");
+        CHECK(steps.values() == Steps::expected(4));
+        CHECK(text_of([&] { (void)capture(steps.stream, work); }) ==
+              "capture refused: the step has a CPU stage");
+    }
+}
+
+TEST_CASE("GraphCapture: another thread's work on the caller's stream is none of a capture's") {
+    Steps steps;
+    DeviceBuffer<Word, B> other(words);
+    PinnedBuffer<Word, B> seen(words);
+    fill_bytes(steps.stream, other, 0);
+    steps.stream.synchronize();
+    int captures = 0;
+    std::string trouble;
+    const auto work = [&](Ref to) {
+        steps.enqueue(to);
+        if (!capturing())
+            return;
+        ++captures;
+        std::thread([&] {
+            trouble += text_of([&] {
+                fill_bytes(steps.stream, other, static_cast<unsigned char>(captures));
+                copy(steps.stream, seen, other);
+                steps.stream.synchronize(); // it runs at once
+            });
+        }).join();
+        CHECK((seen[0] & 0xffU) == static_cast<Word>(captures));
+        steps.enqueue(to);
+    };
+    GraphCapture<NoKey, B> graphs{listening()};
+    graphs.run(steps.stream, work);
+    graphs.run(steps.stream, work);
+    CHECK(captures == 1);
+    CHECK(told == "");
+    REQUIRE(graphs.graph({}) != nullptr);
+    CHECK(graphs.graph({})->nodes() == 2);
+    CHECK(capture(steps.stream, work).nodes() == 2);
+    CHECK(captures == 2);
+    CHECK(trouble == "");
+    CHECK(steps.values() == Steps::expected(3));
 }
 
 TEST_CASE("GraphCapture: an unjoined fork and an empty capture are refused") {
@@ -202,16 +322,18 @@ TEST_CASE("GraphCapture: bad options") {
     CHECK(contains(text_of([] { GraphCapture<int, B> graphs{{.warmup = -1}}; }), "got -1"));
 }
 
-TEST_CASE("GraphCapture: keys that never come again are not captured for ever") {
+TEST_CASE("GraphCapture: keys that never come again do not take places in the cache for ever") {
     Steps steps;
     GraphCapture<int, B> graphs{listening({.give_up_after = 5})};
     for (int run = 0; run < 20; ++run)
         graphs.run(steps.stream, run, steps.work());
-    CHECK(graphs.counters().captures == 5);
+    CHECK(graphs.size() == 5);
     CHECK_FALSE(graphs.settled());
+    CHECK(told_times == 1);
     CHECK(contains(told, "do not come again"));
-    graphs.run(steps.stream, 3, steps.work());
+    CHECK(graphs.run(steps.stream, 3, steps.work()).replayed());
     CHECK(graphs.settled());
+    CHECK(graphs.counters().captures == 1);
     CHECK(steps.values() == Steps::expected(21));
 }
 

@@ -10,6 +10,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/error_text.hpp"
+#include "support/gate.hpp"
 
 using namespace sluice;
 using namespace sluice::test;
@@ -172,19 +173,162 @@ TEST_CASE_FIXTURE(Fixture, "guard: the batched copy that CUDA 13 leaves out of a
 }
 #endif
 
-TEST_CASE_FIXTURE(Fixture, "guard: an error that was there before is not the work's") {
+TEST_CASE_FIXTURE(Fixture, "guard: an error that was there before is the caller's, and not the work's") {
     GraphOptions options;
     options.on_refusal = &listen;
     GraphCapture<NoKey, Cuda> graphs{options};
-    add<<<1, 4096, 0, stream.native()>>>(number.data(), 1); // more threads than there can be
     const auto work = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); };
-    CHECK_FALSE(graphs.run(stream, work).replayed());
-    CHECK(contains(told, "earlier call"));
+    const auto thrown = [&](auto&& call) {
+        add<<<1, 4096, 0, stream.native()>>>(number.data(), 1); // more threads than there can be
+        return text_of(call);
+    };
+    const auto run = [&] { graphs.run(stream, work); };
+    const std::string eager = thrown(run);
+    CHECK(contains(eager, "an earlier call, before this run, had left an error behind: "));
+    CHECK(contains(eager, "cudaErrorInvalidConfiguration"));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
-    // It costs that call's capture and no more.
+    CHECK(graphs.size() == 0);
     CHECK_FALSE(graphs.run(stream, work).replayed());
+    CHECK(contains(thrown(run), "before this run"));
     CHECK(graphs.run(stream, work).replayed());
-    CHECK(value() == 3);
+    CHECK(contains(thrown([&] { graphs.recapture(stream, NoKey{}, work); }), "before this recapture"));
+    CHECK(contains(thrown([&] { (void)capture(stream, work); }), "before this capture"));
+    CHECK(graphs.run(stream, work).replayed());
+    CHECK(told == "");
+    CHECK(graphs.counters().refusals == 0);
+    CHECK(value() == 3); // the work did not run where an error was thrown
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "guard: the per-thread default stream within the work, where that is looked after") {
+    GraphOptions options;
+    options.capture.watch_per_thread_stream = true;
+    const auto capturing_it = [] {
+        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        CHECK(cudaStreamIsCapturing(cudaStreamPerThread, &status) == cudaSuccess);
+        return status != cudaStreamCaptureStatusNone;
+    };
+    SUBCASE("a kernel") {
+        const std::string reason = refusal_of(
+            [&](CudaStreamRef s) {
+                add<<<1, 1, 0, s>>>(number.data(), 1);
+                add<<<1, 1, 0, cudaStreamPerThread>>>(number.data() + 1, 1);
+            },
+            options);
+        CHECK(contains(reason, "per-thread default stream was used"));
+        std::vector<int> values(2);
+        REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+        copy_and_wait(stream, values, number);
+        CHECK(values[1] == 5); // in the eager runs alone
+    }
+    SUBCASE("sound work, with a fork of its own") {
+        const CudaStream side;
+        CudaEvent forked, joined;
+        CHECK(refusal_of(
+                  [&](CudaStreamRef s) {
+                      forked.record(s);
+                      side.wait(forked);
+                      add<<<1, 1, 0, side.native()>>>(number.data() + 1, 1);
+                      joined.record(side);
+                      add<<<1, 1, 0, s>>>(number.data(), 1);
+                      s.wait(joined);
+                  },
+                  options)
+                  .empty());
+    }
+    SUBCASE("work that throws") {
+        GraphCapture<NoKey, Cuda> graphs{options};
+        bool throws = false;
+        const auto work = [&](CudaStreamRef s) {
+            add<<<1, 1, 0, s>>>(number.data(), 1);
+            if (throws) {
+                CHECK(capturing_it());
+                throw Error("just now");
+            }
+        };
+        graphs.run(stream, work);
+        throws = true;
+        CHECK(text_of([&] { graphs.run(stream, work); }) == "just now");
+        CHECK_FALSE(capturing_it());
+        throws = false;
+        for (int run = 0; run < 4; ++run)
+            CHECK(graphs.run(stream, work).replayed());
+    }
+    SUBCASE("work that waits") {
+        CHECK(contains(refusal_of(
+                           [&](CudaStreamRef s) {
+                               add<<<1, 1, 0, s>>>(number.data(), 1);
+                               s.synchronize();
+                           },
+                           options),
+                       "cudaErrorStreamCapture"));
+    }
+    CHECK_FALSE(capturing_it());
+    CHECK(cudaGetLastError() == cudaSuccess);
+    CHECK(value() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: what a kernel that cannot be launched leaves is the work's, and refused") {
+    CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                       add<<<1, 1, 0, s>>>(number.data(), 1);
+                       if (capturing())
+                           add<<<1, 4096, 0, s>>>(number.data(), 1);
+                   }),
+                   "was left out"));
+    CHECK(value() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: a query of a captured event that the work does not survive is a refusal") {
+    CudaEvent event;
+    CHECK(contains(refusal_of([&](CudaStreamRef s) {
+                       add<<<1, 1, 0, s>>>(number.data(), 1);
+                       event.record(s);
+                       (void)event.done();
+                   }),
+                   "capture"));
+    CHECK(value() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: no query clears the error that an earlier launch left") {
+    if (!streams_overlap<Cuda>())
+        return;
+    const auto once = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); };
+    const CudaGraph graph = capture(stream, once);
+    const CudaGraph longer = capture(stream, [&](CudaStreamRef s) {
+        once(s);
+        once(s);
+        fill_bytes(s, number.span().last(1), 0);
+    });
+    CudaExecutable executable(graph);
+    Gate<Cuda> gate;
+    CudaEvent event;
+    gate.hold(stream);
+    event.record(stream);
+
+    add<<<1, 4096, 0, stream.native()>>>(number.data(), 1); // more threads than there can be
+    const cudaError_t left = cudaPeekAtLastError();
+    CHECK(left == cudaErrorInvalidConfiguration);
+    CHECK_FALSE(event.done());
+    CHECK_FALSE(stream.done());
+    CHECK(cudaPeekAtLastError() == left);
+    int on_the_host = 0;
+    CHECK_FALSE(Cuda::is_device_memory(&on_the_host));
+    CHECK(Cuda::is_device_memory(number.data()));
+    CHECK(cudaPeekAtLastError() == left);
+    CHECK(stream.device() == Cuda::current_device());
+    CHECK(Cuda::device_count() > 0);
+    CHECK(cudaPeekAtLastError() == left);
+    gate.open();
+    stream.synchronize();
+    CHECK(event.done());
+    CHECK(stream.done());
+    CHECK(contains(text_of([] { Cuda::check_launches(); }), "cudaErrorInvalidConfiguration"));
+
+    // What sluice expects to fail leaves nothing behind.
+    CHECK_FALSE(executable.update(longer));
+    (void)Cuda::signature(longer.native());
+    (void)Cuda::device_pointers(longer.native());
+    CHECK(cudaGetLastError() == cudaSuccess);
 }
 
 TEST_CASE_FIXTURE(Fixture, "guard: other threads may use the default stream now and then") {

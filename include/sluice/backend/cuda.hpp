@@ -35,7 +35,7 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         int count = 0;
         const cudaError_t error = cudaGetDeviceCount(&count);
         if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
-            (void)cudaGetLastError();
+            detail::forget_cuda_error(error);
             return 0;
         }
         detail::check_cuda(error, "cudaGetDeviceCount(&count)", __FILE__, __LINE__);
@@ -77,7 +77,8 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         throw_host_failure(stream);
     }
     static bool stream_done(NativeStream stream) {
-        const bool done = ready(cudaStreamQuery(stream), "cudaStreamQuery(stream)", __LINE__);
+        const cudaError_t before = cudaPeekAtLastError();
+        const bool done = ready(cudaStreamQuery(stream), before, "cudaStreamQuery(stream)", __LINE__);
         throw_host_failure(stream);
         return done;
     }
@@ -122,7 +123,8 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     }
     static void synchronize_event(NativeEvent event) { SLUICE_CUDA_CHECK(cudaEventSynchronize(event)); }
     static bool event_done(NativeEvent event) {
-        return ready(cudaEventQuery(event), "cudaEventQuery(event)", __LINE__);
+        const cudaError_t before = cudaPeekAtLastError();
+        return ready(cudaEventQuery(event), before, "cudaEventQuery(event)", __LINE__);
     }
     static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
         float milliseconds = 0;
@@ -211,9 +213,12 @@ private:
             ledger.note(is_capturing(stream));
         }
     }
-    static bool ready(cudaError_t state, const char* call, int line) {
+    // Some versions of CUDA note cudaErrorNotReady as the last error and others do not: then the last error is one
+    // that the caller's own call left, `before` the query.
+    static bool ready(cudaError_t state, cudaError_t before, const char* call, int line) {
         if (state == cudaErrorNotReady) {
-            (void)cudaGetLastError();
+            if (before == cudaSuccess)
+                detail::forget_cuda_error(state);
             return false;
         }
         detail::check_cuda(state, call, __FILE__, line);
@@ -242,8 +247,10 @@ inline int Cuda::device_of(NativeStream stream) {
         cudaEvent_t probe = nullptr;
         SLUICE_CUDA_CHECK(cudaSetDevice(device));
         SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&probe, cudaEventDisableTiming));
-        found = cudaEventRecord(probe, stream) == cudaSuccess;
-        (void)cudaGetLastError();
+        const cudaError_t before = cudaPeekAtLastError();
+        const cudaError_t recorded = cudaEventRecord(probe, stream);
+        detail::forget_cuda_error(recorded, before);
+        found = recorded == cudaSuccess;
         (void)cudaEventDestroy(probe);
     }
     SLUICE_CUDA_CHECK(cudaSetDevice(current));

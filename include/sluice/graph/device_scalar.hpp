@@ -12,6 +12,7 @@
 
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
 
@@ -134,7 +135,7 @@ void DeviceScalar<T, B>::refuse_capture(BasicStreamRef<B> stream, const char* wh
     if (slots_.empty())
         throw Error("the device scalar was moved from");
     if (detail::records(stream))
-        throw Error(why);
+        throw detail::NotCapturable(why);
 }
 
 template <class T, Backend B>

@@ -1,5 +1,5 @@
 /// \file
-/// Any callable as a graph, captured once a key and replayed afterwards.
+/// Any callable as a graph, captured when a key comes again and replayed from then on.
 #pragma once
 
 #include <concepts>
@@ -15,6 +15,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/capture.hpp>
+#include <sluice/graph/detail/replay_hooks.hpp>
 
 namespace sluice {
 
@@ -30,13 +31,14 @@ inline void print_refusal(const char* reason) {
 struct GraphOptions {
     /// Executables kept, at least 1; beyond, the least recently used one makes way.
     std::size_t capacity = 16;
-    /// How often the work of a new key runs eagerly, on a side stream, before it is captured: libraries load kernels
-    /// and make workspaces in their first calls. Each such run is the result of its call; none is repeated.
+    /// How often the work of a new key runs eagerly, on the stream that it will be captured on, before the next run
+    /// captures it: libraries load kernels and make workspaces in their first calls, and a key that never comes again is
+    /// not captured at all. 0: the first run captures.
     int warmup = 1;
     /// See `capture`.
     CaptureOptions capture = {};
-    /// After so many new keys in a row without a replay, further ones are not captured, since keys that never come again
-    /// only cost; a replay lifts that. 0: never.
+    /// After so many new keys in a row without a launched graph, further ones run eagerly and take no place in the cache;
+    /// a launch lifts that. 0: never.
     std::size_t give_up_after = 64;
     /// Hands each new executable to the device at once, instead of with its first replay.
     bool upload = true;
@@ -52,7 +54,7 @@ struct GraphCounters {
     std::uint64_t captures = 0;       ///< graphs recorded
     std::uint64_t instantiations = 0; ///< executables made
     std::uint64_t updates = 0;        ///< executables changed in place instead
-    std::uint64_t replays = 0;        ///< executables launched
+    std::uint64_t replays = 0;        ///< executables launched, the first launch of each included
     std::uint64_t evictions = 0;      ///< keys that made way for others
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
 };
@@ -62,39 +64,57 @@ struct NoKey {
     friend bool operator==(NoKey, NoKey) noexcept { return true; }
 };
 
-/// One run of a `GraphCapture`, which must outlive it.
+/// One run of a `GraphCapture`. May outlive it.
 class Replay {
 public:
     Replay() = default;
-    Replay(const std::uint64_t* runs, bool replayed) : runs_(runs), run_(*runs), replayed_(replayed) {}
+    /// Run number `*runs`, which later runs of the key count up.
+    Replay(std::shared_ptr<const std::uint64_t> runs, bool replayed)
+        : runs_(std::move(runs)), run_(*runs_), replayed_(replayed) {}
 
     /// Whether an executable was launched; otherwise the work ran eagerly.
     bool replayed() const noexcept { return replayed_; }
-    /// Whether the outputs are still this run's: no later run of the same key has overwritten them.
+    /// Whether the outputs are still this run's: no later run of the same key has overwritten them. False, too, once the
+    /// key has made way for another or `clear` was called, since later runs of it are not counted here then.
     bool is_current() const noexcept { return runs_ == nullptr || *runs_ == run_; }
     /// Throws `Error` if they are not.
     void require_current() const {
-        if (!is_current())
+        if (is_current())
+            return;
+        if (*runs_ == forgotten) {
             throw Error(
-                "the outputs of this run have been overwritten by a later run of the same key; copy them "
-                "before, or give each run in flight a key and outputs of its own");
+                "nobody knows whether the outputs of this run have been overwritten: its key has left the "
+                "cache since; ask before, or make the GraphCapture's capacity larger");
+        }
+        throw Error("the outputs of this run have been overwritten by a later run of the same key; copy them "
+                    "before, or give each run in flight a key and outputs of its own");
     }
 
+    /// What a count of runs becomes when its key leaves the cache.
+    static constexpr std::uint64_t forgotten = ~std::uint64_t{0};
+
 private:
-    const std::uint64_t* runs_ = nullptr;
+    std::shared_ptr<const std::uint64_t> runs_;
     std::uint64_t run_ = 0;
     bool replayed_ = false;
 };
 
-/// Runs work as a graph: eagerly at first sight of a key, capturing it, and by one launch from then on.
+/// Runs work as a graph: eagerly at first sight of a key, then by one launch. The second run captures the work and
+/// launches what it has captured, so that each run calls the work at most once and has its effect exactly once.
 ///
 /// A key stands for everything that the work reads on the host: shapes, pointers, scalars. Work that would enqueue
 /// something else needs another key; what changes on the device, in buffers and `DeviceScalar`s, does not. Keys are of
 /// any type with `==` that can be copied.
 ///
-/// A capture that is refused (see `capture` for the reasons) costs nothing but the eager run: the key's work goes on
-/// running eagerly, the reason is told once, `counters().refusals` counts it. Work called within another capture on
-/// the same thread becomes part of that one.
+/// A capture that is refused (see `capture` for the reasons) costs no more than the attempt: the key's work goes on
+/// running eagerly, the reason is told once, `counters().refusals` counts it. In a run with a refusal the work is called
+/// again after the attempt. An exception of the work's own is the caller's, and the next run of the key tries again; so
+/// is an error that the caller's earlier calls left behind, which `run` throws, without running the work, when it is
+/// about to run a new key or to capture. Work called within another capture on the same thread becomes part of that one.
+///
+/// Work is captured on a stream of the `GraphCapture`'s own, of the caller's stream's priority: what other threads put on
+/// the caller's stream meanwhile runs as ever. So the work must use the stream that it is handed, and no other one that
+/// it has not forked. Launches go to the caller's stream.
 ///
 /// Executables are kept in a cache of fixed size. A new graph goes into an executable that made way, where the driver
 /// can update it, and into a new one otherwise. Steady state creates and allocates nothing.
@@ -119,22 +139,40 @@ public:
     GraphCapture(const GraphCapture&) = delete;
     GraphCapture& operator=(const GraphCapture&) = delete;
 
-    /// Enqueues the key's work on `stream`: by replaying it, or by calling `work(stream)`. Throws `Error`, and what
-    /// `work` throws when it runs eagerly.
+    /// Enqueues the key's work in the order of `stream`: by replaying it, or by calling `work(s)`, with `stream` or one
+    /// that forks from it. Throws `Error`, and what `work` throws.
     template <class F>
     Replay run(Ref stream, const Key& key, F&& work) {
-        if constexpr (detail::check_work<B, F>())
-            return run_fitting(stream, key, work);
-        else
+        if constexpr (detail::check_work<B, F>()) {
+            return run_fitting(stream, key, work, [&](bool warming) {
+                const DeviceGuard<B> device(device_);
+                if (warming)
+                    run_aside(stream, work);
+                else
+                    work(stream);
+            });
+        } else {
             return {};
+        }
     }
     template <class F>
     Replay run(Ref stream, F&& work) requires std::same_as<Key, NoKey> {
         return run(stream, NoKey{}, work);
     }
 
+    /// Like `run`, but calls `eager()` wherever `run` would run the work eagerly: it enqueues the same work in its own
+    /// way, in the order of `stream`, with whatever device is current. `work(s)` is only called to be captured, by this
+    /// object or by the capture that the calling thread is making. Throws `Error`, and what `work` and `eager` throw.
+    template <class F, std::invocable<> Eager>
+    Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager) {
+        if constexpr (detail::check_work<B, F>())
+            return run_fitting(stream, key, work, [&](bool) { eager(); });
+        else
+            return {};
+    }
+
     /// Captures the key's work anew, since it has changed, and replays that. The executable is updated in place where
-    /// the driver can. Throws `Error`, and what `work` throws when it runs eagerly.
+    /// the driver can. Throws `Error`, and what `work` throws: the next run of the key captures it again then.
     template <class F>
     Replay recapture(Ref stream, const Key& key, F&& work) {
         if constexpr (detail::check_work<B, F>())
@@ -143,16 +181,16 @@ public:
             return {};
     }
 
-    /// Waits for eager runs that are under way on the side stream. Throws `Error` for a fault of their work, which on the
-    /// Host backend no other stream knows of. Replays are the caller's stream's.
+    /// Waits for eager runs that are under way on the object's own stream. Throws `Error` for a fault of their work, which
+    /// on the Host backend no other stream knows of. Replays are the caller's stream's.
     void finish() const {
-        if (side_)
-            side_->synchronize();
+        if (own_)
+            own_->synchronize();
     }
     /// Forgets such a fault.
     void clear_failure() noexcept {
-        if (side_)
-            B::clear_failure(side_->native());
+        if (own_)
+            B::clear_failure(own_->native());
     }
 
     const GraphCounters& counters() const noexcept { return counters_; }
@@ -163,7 +201,7 @@ public:
     /// The key's graph and executable; null when it has none.
     const BasicGraph<B>* graph(const Key& key) const noexcept;
     const BasicExecutable<B>* executable(const Key& key) const noexcept;
-    /// Whether keys come again, so that new ones are captured.
+    /// Whether keys come again, so that new ones are let into the cache.
     bool settled() const noexcept {
         return options_.give_up_after == 0 || unsettled_ < options_.give_up_after;
     }
@@ -172,6 +210,8 @@ public:
 
     /// Forgets all keys and their executables. Launches in flight come to their end.
     void clear() noexcept {
+        for (const std::unique_ptr<Entry>& entry : entries_)
+            *entry->runs = Replay::forgotten;
         entries_.clear();
         last_ = nullptr;
     }
@@ -184,29 +224,33 @@ private:
         State state = State::warming;
         int warm = 0;           // Eager runs so far.
         std::uint64_t used = 0; // When, counted in runs of the cache.
-        std::uint64_t runs = 0;
+        // Of this key; shared with the `Replay`s handed out.
+        std::shared_ptr<std::uint64_t> runs = std::make_shared<std::uint64_t>(0);
         Entry* next = nullptr; // Whose turn it was after this one the last time.
         // In this order: an executable goes before the graph that it was made from.
         std::optional<BasicGraph<B>> graph;
         std::optional<BasicExecutable<B>> executable;
         std::vector<const void*> memory; // Device memory that the graph names; where checking is on.
+        detail::ReplayHooks<B> hooks;    // What the graph's work wants to be told of each launch.
         std::string reason;
     };
 
-    template <class F>
-    Replay run_fitting(Ref stream, const Key& key, F& work);
+    template <class F, class Eager>
+    Replay run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly);
     template <class F>
     Replay recapture_fitting(Ref stream, const Key& key, F& work);
     Entry* find(const Key& key) noexcept;
     const Entry* find(const Key& key) const noexcept;
     Entry& admit(const Key& key);
+    Replay launch(Entry& entry, Ref stream);
     template <class F>
     void record(Entry& entry, Ref stream, F& work);
     template <class F>
     void check(Entry& entry, Ref stream, F& work);
     template <class F>
     void run_aside(Ref stream, F& work);
-    void refuse(Entry& entry, const char* reason);
+    Ref own_stream(Ref like);
+    void refuse(Entry& entry, const std::string& reason, bool quiet = false);
     void tell(const char* reason);
 
     GraphOptions options_;
@@ -215,9 +259,9 @@ private:
     std::vector<std::unique_ptr<Entry>> entries_;
     Entry* last_ = nullptr;
     std::uint64_t clock_ = 0;
-    std::size_t unsettled_ = 0; // New keys since the last replay.
-    std::optional<BasicStream<B>> side_;
-    int side_priority_ = 0;
+    std::size_t unsettled_ = 0;         // New keys since the last launch.
+    std::optional<BasicStream<B>> own_; // Where work is warmed up and captured.
+    int own_priority_ = 0;
     BasicEvent<B> fence_;
 };
 

@@ -25,12 +25,10 @@ public:
 
     /// Waits for what is on the default stream already.
     DefaultStreamWatch() {
-        if (cudaStreamSynchronize(cudaStreamLegacy) == cudaSuccess &&
-            cudaStreamCreate(&holding_) == cudaSuccess && cudaStreamCreate(&asking_) == cudaSuccess &&
-            cudaEventCreateWithFlags(&passed_, cudaEventDisableTiming) == cudaSuccess) {
-            watching_ = cudaLaunchHostFunc(holding_, &hold, this) == cudaSuccess;
-        }
-        (void)cudaGetLastError();
+        watching_ = succeeded(cudaStreamSynchronize(cudaStreamLegacy)) &&
+                    succeeded(cudaStreamCreate(&holding_)) && succeeded(cudaStreamCreate(&asking_)) &&
+                    succeeded(cudaEventCreateWithFlags(&passed_, cudaEventDisableTiming)) &&
+                    succeeded(cudaLaunchHostFunc(holding_, &hold, this));
     }
     DefaultStreamWatch(const DefaultStreamWatch&) = delete;
     DefaultStreamWatch& operator=(const DefaultStreamWatch&) = delete;
@@ -54,19 +52,24 @@ public:
             return false;
         // A call that waited for the default stream came back only because the stream was let go.
         bool found = expired_;
-        if (!found && cudaEventRecord(passed_, asking_) == cudaSuccess && !expired_) {
+        if (!found && succeeded(cudaEventRecord(passed_, asking_)) && !expired_) {
             const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
             cudaError_t state = cudaEventQuery(passed_);
             while (state == cudaErrorNotReady && std::chrono::steady_clock::now() < limit)
                 state = cudaEventQuery(passed_);
             found = state == cudaErrorNotReady;
+            forget_cuda_error(cudaErrorNotReady, before_); // some versions of CUDA note it as an error
         }
-        (void)cudaGetLastError();
         release();
         return found;
     }
 
 private:
+    // Forgets a failure, and no error but that of the call.
+    bool succeeded(cudaError_t error) const {
+        forget_cuda_error(error, before_);
+        return error == cudaSuccess;
+    }
     void release() noexcept { open_ = true; }
     static void hold(void* self) {
         auto& watch = *static_cast<DefaultStreamWatch*>(self);
@@ -80,6 +83,7 @@ private:
         }
     }
 
+    cudaError_t before_ = cudaPeekAtLastError();
     cudaStream_t holding_ = nullptr;
     cudaStream_t asking_ = nullptr;
     cudaEvent_t passed_ = nullptr;

@@ -16,9 +16,16 @@
 
 namespace sluice::detail {
 
+/// Clears `error`, which a call has just returned, from the runtime's memory, so that a later look does not find it.
+/// An error that was there before the call (`before`) stays: not every failed call replaces it, and
+/// `cudaGetLastError` would take that one instead.
+inline void forget_cuda_error(cudaError_t error, cudaError_t before = cudaSuccess) {
+    if (error != cudaSuccess && error != before && cudaPeekAtLastError() == error)
+        (void)cudaGetLastError();
+}
+
 [[noreturn]] inline void throw_cuda_error(cudaError_t error, const char* call, const char* file, int line) {
-    // Takes the error out of the runtime's memory, so that a later, unrelated look does not find it again.
-    (void)cudaGetLastError();
+    forget_cuda_error(error);
     throw Error(call, cudaGetErrorName(error), cudaGetErrorString(error), file, line);
 }
 

@@ -34,8 +34,9 @@ struct CudaGraphContents {
     static std::vector<const void*> device_pointers(cudaGraph_t graph);
     static bool is_device_memory(const void* pointer) {
         cudaPointerAttributes attributes{};
+        const cudaError_t before = cudaPeekAtLastError();
         const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);
-        (void)cudaGetLastError();
+        detail::forget_cuda_error(error, before);
         return error == cudaSuccess && attributes.type == cudaMemoryTypeDevice;
     }
 
@@ -59,9 +60,10 @@ inline std::vector<cudaGraphNode_t> CudaGraphContents::nodes_of(cudaGraph_t grap
 
 inline cudaGraphNodeType CudaGraphContents::type_of(cudaGraphNode_t node) {
     cudaGraphNodeType type = cudaGraphNodeTypeCount;
+    const cudaError_t before = cudaPeekAtLastError();
     const cudaError_t error = cudaGraphNodeGetType(node, &type);
     if (error == cudaErrorUnknown) { // what CUDA 12.4 says of conditional nodes
-        (void)cudaGetLastError();
+        detail::forget_cuda_error(error, before);
         return cudaGraphNodeTypeCount;
     }
     detail::check_cuda(error, "cudaGraphNodeGetType(node, &type)", __FILE__, __LINE__);
@@ -84,6 +86,7 @@ inline std::size_t CudaGraphContents::node_count(cudaGraph_t graph) {
 // Calls `visit(const void* memory, std::size_t bytes, bool is_argument)` for all that describes the graph's nodes.
 template <class Visit>
 void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
+    const cudaError_t before = cudaPeekAtLastError();
     for (const cudaGraphNode_t node : nodes_of(graph)) {
         const cudaGraphNodeType type = type_of(node);
         visit(&type, sizeof(type), false);
@@ -93,7 +96,7 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
             // Kernels of a library that brings a runtime of its own, or launched by the driver's API: this runtime
             // does not know them, and they stay unseen.
             if (error == cudaErrorInvalidDeviceFunction) {
-                (void)cudaGetLastError();
+                detail::forget_cuda_error(error, before);
                 continue;
             }
             detail::check_cuda(error, "cudaGraphKernelNodeGetParams(node, &kernel)", __FILE__, __LINE__);
@@ -105,23 +108,25 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
 #if CUDART_VERSION >= 12040
             std::size_t offset = 0;
             std::size_t bytes = 0;
-            for (std::size_t index = 0;
-                 kernel.kernelParams != nullptr &&
-                 cudaFuncGetParamInfo(kernel.func, index, &offset, &bytes) == cudaSuccess;
-                 ++index) {
+            for (std::size_t index = 0; kernel.kernelParams != nullptr; ++index) {
+                const cudaError_t found = cudaFuncGetParamInfo(kernel.func, index, &offset, &bytes);
+                if (found != cudaSuccess) { // there are no more
+                    detail::forget_cuda_error(found, before);
+                    break;
+                }
                 visit(kernel.kernelParams[index], bytes, true);
             }
-            (void)cudaGetLastError();
 #endif
         } else if (type == cudaGraphNodeTypeMemcpy) {
             cudaMemcpy3DParms copy{};
             // Not to be had for copies of one dimension between some kinds of memory.
-            if (cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess) {
+            const cudaError_t found = cudaGraphMemcpyNodeGetParams(node, &copy);
+            if (found == cudaSuccess) {
                 visit(&copy.srcPtr.ptr, sizeof(void*), true);
                 visit(&copy.dstPtr.ptr, sizeof(void*), true);
                 visit(&copy.extent, sizeof(copy.extent), false);
             }
-            (void)cudaGetLastError();
+            detail::forget_cuda_error(found, before);
         } else if (type == cudaGraphNodeTypeMemset) {
             cudaMemsetParams fill{};
             SLUICE_CUDA_CHECK(cudaGraphMemsetNodeGetParams(node, &fill));

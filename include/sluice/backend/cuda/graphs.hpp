@@ -11,6 +11,7 @@
 #include <sluice/backend/cuda/conditions.hpp>
 #include <sluice/backend/cuda/default_stream_watch.hpp>
 #include <sluice/backend/cuda/graph_contents.hpp>
+#include <sluice/backend/cuda/per_thread_stream_watch.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
@@ -21,6 +22,7 @@ struct CudaGraphs : CudaGraphContents, CudaConditions {
     using NativeExecutable = cudaGraphExec_t;
     using NativeNode = cudaGraphNode_t;
     using DefaultStreamWatch = detail::DefaultStreamWatch;
+    using PerThreadStreamWatch = detail::PerThreadStreamWatch;
 
     static ObjectCounts& counts() noexcept {
         static ObjectCounts counts;
@@ -76,10 +78,11 @@ struct CudaGraphs : CudaGraphContents, CudaConditions {
     }
     static bool update(cudaGraphExec_t executable, cudaGraph_t graph) {
         cudaGraphExecUpdateResultInfo result{};
+        const cudaError_t before = cudaPeekAtLastError();
         const cudaError_t error = cudaGraphExecUpdate(executable, graph, &result);
         if (error == cudaErrorGraphExecUpdateFailure) {
             // Forgotten here, or the next check of an unrelated call would find it.
-            (void)cudaGetLastError();
+            detail::forget_cuda_error(error, before);
             return false;
         }
         detail::check_cuda(error, "cudaGraphExecUpdate(executable, graph, &result)", __FILE__, __LINE__);

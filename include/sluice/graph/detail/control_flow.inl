@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sluice/graph/control_flow.hpp>
+#include <sluice/graph/detail/not_capturable.hpp>
 
 namespace sluice {
 
@@ -106,6 +107,7 @@ struct ControlFlow {
         }
         const Inside inside(condition, Within::branch);
         if (condition.place_.captured) {
+            require_conditions(kind, count);
             typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
             B::capture_condition(stream.native(), condition.setter_.handle, kind, count, graphs);
             int next = 0;
@@ -156,9 +158,20 @@ struct ControlFlow {
     static ConditionSetter new_setter(Condition& condition, Ref stream) {
         condition.place_ = Condition::place_of(stream);
         ConditionSetter setter{condition.word_.data(), 0};
-        if (condition.place_.captured)
+        if (condition.place_.captured) {
+            require_conditions(ConditionKind::if_nonzero, 1);
             setter.handle = B::create_condition(condition.place_.graph, setter.word);
+        }
         return setter;
+    }
+
+    // Work that needs a newer CUDA to be captured runs eagerly all the same.
+    static void require_conditions(ConditionKind kind, int bodies) {
+        try {
+            B::require_conditions(kind, bodies);
+        } catch (const Error& error) {
+            throw NotCapturable(error.what());
+        }
     }
 };
 

@@ -17,8 +17,8 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work) {
+template <class F, class Eager>
+Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly) {
     if (capturing()) {
         work(stream);
         return {};
@@ -27,60 +27,39 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work) {
     if (found != nullptr && found->state == State::ready) [[likely]] {
         if (options_.check)
             check(*found, stream, work);
-        found->executable->launch(stream);
-        found->used = ++clock_;
-        ++found->runs;
-        ++counters_.replays;
-        unsettled_ = 0;
-        return Replay{&found->runs, true};
+        return launch(*found, stream);
     }
 
-    const DeviceGuard<B> device(device_);
-    if (side_)
-        B::throw_if_failed(side_->native());
-    if (found == nullptr) {
-        if (!settled()) {
-            work(stream);
-            return {};
-        }
-        if (++unsettled_ == options_.give_up_after)
-            tell("capture refused: keys do not come again, the last ones were all new; further ones are not "
-                 "captured");
+    if (own_)
+        B::throw_if_failed(own_->native());
+    if (found == nullptr && !settled()) {
+        eagerly(false);
+        return {};
+    }
+    const auto run_eagerly = [&](Entry& entry, bool warming) {
+        entry.used = ++clock_;
+        ++*entry.runs;
+        Replay replay{entry.runs, false};
+        eagerly(warming);
+        return replay;
+    };
+    if (found != nullptr && found->state == State::refused)
+        return run_eagerly(*found, false);
+    // Before the key is let in: it is none of its doing.
+    detail::throw_if_left_behind<B>("run");
+    if (found == nullptr && ++unsettled_ == options_.give_up_after) {
+        tell("capture refused: keys do not come again, the last ones were all new; further ones run eagerly "
+             "and are "
+             "not kept");
     }
     Entry& entry = found != nullptr ? *found : admit(key);
-    entry.used = ++clock_;
-    ++entry.runs;
-    if (entry.state == State::refused) {
-        work(stream);
-        return Replay{&entry.runs, false};
-    }
-    if (B::is_default_stream(stream.native())) {
-        refuse(entry, "capture refused: the default stream cannot be captured; expected a stream of its own");
-        work(stream);
-        return Replay{&entry.runs, false};
-    }
-    if (const std::string stale = detail::thrown_text([] { B::check_launches(); }); !stale.empty()) {
-        // Nothing of this work's doing: it is captured the next time.
-        const std::string reason = "capture refused: an earlier call had left an error behind: " + stale;
-        entry.reason = reason;
-        tell(reason.c_str());
-        work(stream);
-        return Replay{&entry.runs, false};
-    }
-    if (entry.warm < options_.warmup) {
-        run_aside(stream, work);
-        if (++entry.warm == options_.warmup)
-            record(entry, stream, work);
-        return Replay{&entry.runs, false};
+    if (entry.warm < options_.warmup && !B::is_default_stream(stream.native())) {
+        const Replay replay = run_eagerly(entry, true);
+        ++entry.warm; // Not where the work has thrown.
+        return replay;
     }
     record(entry, stream, work);
-    if (entry.state != State::ready) {
-        work(stream);
-        return Replay{&entry.runs, false};
-    }
-    entry.executable->launch(stream);
-    ++counters_.replays;
-    return Replay{&entry.runs, true};
+    return entry.state == State::ready ? launch(entry, stream) : run_eagerly(entry, false);
 }
 
 template <class Key, Backend B>
@@ -89,18 +68,27 @@ template <class F>
 Replay GraphCapture<Key, B>::recapture_fitting(Ref stream, const Key& key, F& work) {
     Entry* const entry = find(key);
     if (capturing() || entry == nullptr || entry->state != State::ready)
-        return run_fitting(stream, key, work);
-    const DeviceGuard<B> device(device_);
-    entry->used = ++clock_;
-    ++entry->runs;
+        return run(stream, key, work);
+    detail::throw_if_left_behind<B>("recapture");
     record(*entry, stream, work);
-    if (entry->state != State::ready) {
-        work(stream);
-        return Replay{&entry->runs, false};
-    }
-    entry->executable->launch(stream);
+    if (entry->state == State::ready)
+        return launch(*entry, stream);
+    return run(stream, key, work); // It is refused, and runs eagerly.
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B> Replay GraphCapture<Key, B>::launch(Entry& entry,
+                                                                                              Ref stream) {
+    for (const auto& hook : entry.hooks)
+        hook->before_replay();
+    entry.executable->launch(stream);
+    entry.used = ++clock_;
+    ++*entry.runs;
     ++counters_.replays;
-    return Replay{&entry->runs, true};
+    unsettled_ = 0;
+    for (const auto& hook : entry.hooks)
+        hook->after_replay(stream);
+    return Replay{entry.runs, true};
 }
 
 template <class Key, Backend B>
@@ -161,12 +149,15 @@ typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key
         if (entry->used < oldest->used)
             oldest = entry.get();
     }
-    // The executable stays: the new graph may go into it.
+    // The executable stays: the new graph may go into it. What may throw comes first.
+    auto runs = std::make_shared<std::uint64_t>(0);
     oldest->key = key;
+    *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
     oldest->state = State::warming;
     oldest->warm = 0;
     oldest->graph.reset();
     oldest->memory.clear();
+    oldest->hooks.clear();
     oldest->reason.clear();
     ++counters_.evictions;
     return *oldest;
@@ -176,13 +167,30 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F>
 void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
+    const DeviceGuard<B> device(device_);
+    // Until there is a new graph there is none, so that the next run tries again where the work throws.
+    entry.state = State::warming;
+    entry.warm = options_.warmup;
+    entry.graph.reset();
+    entry.hooks.clear();
+    if (B::is_default_stream(stream.native())) {
+        refuse(entry, "capture refused: the default stream cannot be captured; expected a stream of its own");
+        return;
+    }
+    detail::ReplayHooks<B> hooks;
+    detail::Refusal refusal;
+    std::optional<BasicGraph<B>> graph =
+        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
+    if (!graph) {
+        refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
+        return;
+    }
+    ++counters_.captures;
     try {
-        BasicGraph<B> graph = sluice::capture(stream, work, options_.capture);
-        ++counters_.captures;
-        if (entry.executable && entry.executable->update(graph)) {
+        if (entry.executable && entry.executable->update(*graph)) {
             ++counters_.updates;
         } else {
-            entry.executable.emplace(graph);
+            entry.executable.emplace(*graph);
             ++counters_.instantiations;
         }
         if (options_.upload)
@@ -190,6 +198,7 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
         entry.graph = std::move(graph);
         if (options_.check)
             entry.memory = B::device_pointers(entry.graph->native());
+        entry.hooks = std::move(hooks);
         entry.reason.clear();
         entry.state = State::ready;
     } catch (const Error& error) {
@@ -201,19 +210,26 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F>
 void GraphCapture<Key, B>::check(Entry& entry, Ref stream, F& work) {
+    const DeviceGuard<B> device(device_);
+    detail::throw_if_left_behind<B>("run");
     for (const void* const pointer : entry.memory) {
         if (!B::is_device_memory(pointer))
             throw Error(
                 "replay refused: the graph uses device memory that has been freed since it was captured; "
                 "buffers must outlive the graphs that use them");
     }
-    const BasicGraph<B> now = sluice::capture(stream, work, options_.capture);
-    if (now.nodes() != entry.graph->nodes()) {
+    detail::ReplayHooks<B> unused;
+    detail::Refusal refusal;
+    const std::optional<BasicGraph<B>> now =
+        detail::try_capture<B>(own_stream(stream), work, options_.capture, &unused, refusal);
+    if (!now)
+        throw Error("capture refused: " + refusal.reason);
+    if (now->nodes() != entry.graph->nodes()) {
         throw Error("replay refused: the work under this key has changed since it was captured, from " +
-                    std::to_string(entry.graph->nodes()) + " operations to " + std::to_string(now.nodes()) +
+                    std::to_string(entry.graph->nodes()) + " operations to " + std::to_string(now->nodes()) +
                     "; give other work another key, or call recapture");
     }
-    if (B::signature(now.native()) != B::signature(entry.graph->native())) {
+    if (B::signature(now->native()) != B::signature(entry.graph->native())) {
         throw Error(
             "replay refused: the work under this key has changed since it was captured, in the shape or the "
             "arguments of an operation; give other work another key, or call recapture");
@@ -224,37 +240,47 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F>
 void GraphCapture<Key, B>::run_aside(Ref stream, F& work) {
-    const int priority = stream.priority();
-    if (!side_ || side_priority_ != priority) {
-        side_.emplace(StreamOptions{.priority = priority});
-        side_priority_ = priority;
-    }
+    const Ref side = own_stream(stream);
     fence_.record(stream);
-    side_->wait(fence_);
+    side.wait(fence_);
     const auto join = [&] {
-        fence_.record(*side_);
+        fence_.record(side);
         stream.wait(fence_);
     };
     try {
-        work(side_->ref());
+        work(side);
         join();
     } catch (...) {
         // What was enqueued until then still comes before the caller's later work; where events fail, by a
         // wait: nobody else knows of the side stream, and what its work uses may go.
         if (!detail::thrown_text(join).empty())
-            (void)detail::thrown_text([&] { side_->synchronize(); });
+            (void)detail::thrown_text([&] { side.synchronize(); });
         throw;
     }
 }
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::refuse(Entry& entry, const char* reason) {
+typename GraphCapture<Key, B>::Ref GraphCapture<Key, B>::own_stream(Ref like) {
+    const int priority = like.priority();
+    if (!own_ || own_priority_ != priority) {
+        own_.emplace(StreamOptions{.priority = priority});
+        own_priority_ = priority;
+    }
+    return *own_;
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+void GraphCapture<Key, B>::refuse(Entry& entry, const std::string& reason, bool quiet) {
     entry.state = State::refused;
     entry.executable.reset();
     entry.graph.reset();
+    entry.memory.clear();
+    entry.hooks.clear();
     entry.reason = reason;
-    tell(reason);
+    if (!quiet)
+        tell(entry.reason.c_str());
 }
 
 template <class Key, Backend B>
