@@ -119,8 +119,24 @@ public:
             std::is_same_v<B, backend>,
             "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
             "theirs, such as SourceOptions<Host>{}");
+        if (!batch)
+            throw Error("submit: the batch is empty, since its source has ended; look with `if (batch)` first");
         if constexpr (std::is_same_v<B, backend>)
-            submit_and(*batch, detail::BatchKey::of_place(*batch), [&] { batch.release(streams_[0]); });
+            submit_held<Batch>(*batch, batch.hold());
+    }
+    template <class Batch, Backend B>
+    void submit(SourceBatch<Batch, B>&& batch) {
+        submit(std::as_const(batch));
+    }
+    /// The same for `*batch`.
+    template <class Batch, Backend B>
+    void submit(const detail::HeldBatch<Batch, B>& batch) {
+        static_assert(
+            std::is_same_v<B, backend>,
+            "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
+            "theirs, such as SourceOptions<Host>{}");
+        if constexpr (std::is_same_v<B, backend>)
+            submit_held<Batch>(batch, detail::SourceBatchAccess::hold(batch));
     }
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
@@ -192,6 +208,14 @@ private:
         DeviceGuard<backend> device_;
     };
 
+    template <class Batch>
+    void submit_held(const Batch& batch, detail::SourceHold<backend> hold) {
+        struct Done {
+            detail::SourceHold<backend> hold;
+            ~Done() { hold.done(); }
+        } const done{hold};
+        submit_and(batch, detail::BatchKey::of_place(batch), [&] { hold.release(streams_[0]); });
+    }
     template <class Batch, class AfterFirst>
     void submit_and(const Batch& batch, const detail::BatchKey& key, AfterFirst&& after_first);
     template <std::size_t Index, class Batch, class AfterFirst>
