@@ -214,7 +214,7 @@ TEST_CASE("Contract 5: after a fault and resets, a source and a readback go on")
         // The source goes on with the batch after those that were submitted.
         const auto next = source.next();
         REQUIRE(next != nullptr);
-        const std::size_t first = next->index();
+        const std::size_t first = next.index();
         CHECK(first >= 3);
         pipeline.reset();
         readback.reset();

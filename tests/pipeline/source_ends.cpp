@@ -124,7 +124,8 @@ TEST_CASE("Source: stop ends it while workers wait for free slots") {
                       },
                       options};
         int slots = options.slots > 0 ? options.slots : options.workers + 2;
-        REQUIRE(source.next() != nullptr);
+        const auto held = source.next();
+        REQUIRE(held);
         // All slots full: one in the caller's hands, the others waiting for it.
         if (options.workers > 0)
             CHECK(eventually([&] { return fills == slots; }));

@@ -25,6 +25,12 @@
 
 namespace sluice {
 
+namespace detail {
+/// A batch that stays, or whose bytes are all there is to it.
+template <class Batch>
+concept Submittable = std::is_lvalue_reference_v<Batch> || std::is_trivially_copyable_v<std::remove_cvref_t<Batch>>;
+} // namespace detail
+
 /// The stages of a pipeline, in an order in which each comes after those whose outputs it takes.
 template <class... Ss>
 struct Stages {
@@ -116,16 +122,16 @@ public:
     /// Throws `Error`: for a stage's exception or failed call, a known fault of earlier work, or a pipeline that has
     /// failed before.
     template <class Batch>
-    BatchRead submit(Batch&& batch) {
+    requires detail::Submittable<Batch> BatchRead submit(Batch&& batch) {
         using Plain = std::remove_cvref_t<Batch>;
-        constexpr bool owned_by_nobody = std::is_lvalue_reference_v<Batch> || std::is_trivially_copyable_v<Plain>;
-        static_assert(owned_by_nobody, "sluice::Pipeline: a temporary batch that owns memory would be gone before the "
-                                       "work that reads it starts; submit a batch that stays");
-        if constexpr (owned_by_nobody)
-            submit_given(static_cast<const Plain&>(batch), {});
+        submit_given(static_cast<const Plain&>(batch), {});
         return BatchRead(waiter_, run_, submitted_ - 1,
                          !std::is_const_v<std::remove_reference_t<Batch>> && detail::may_change_under_way<Plain>());
     }
+
+    /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
+    template <class Batch>
+    requires(!detail::Submittable<Batch>) void submit(Batch&& batch) = delete;
 
     /// The same for a batch of a source: its slot is filled again once all stages that take the batch have read it.
     template <class Batch, Backend B>

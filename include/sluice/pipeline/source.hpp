@@ -2,6 +2,7 @@
 /// Sources: what fills host batches.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <condition_variable>
 #include <cstddef>
@@ -10,7 +11,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -20,6 +20,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/source_slots.hpp>
 
 namespace sluice {
 
@@ -36,62 +37,127 @@ struct SourceOptions {
     int slots = 0;
     /// Batches that the source holds.
     std::size_t batches = unlimited;
+    /// How long `next` waits for the workers before it throws; 0: for as long as it takes.
+    std::chrono::milliseconds timeout{0};
 };
 
-/// A source's batch in the caller's hands. Reaches the slot through `*` and `->`, for a look: give `submit` the batch
-/// itself, not `*batch`, of which the source would not learn that work still reads it.
+/// A batch of a source in the caller's hands. The slot that it lies in is not filled again while this lives, nor before
+/// the work is done that was told of with `release`, as a pipeline's `submit` does. Destroyed without either, it gives
+/// the slot back unread.
+///
+/// Empty at the end of the source, and when moved from. Move-only. May outlive its source.
 template <class Batch, Backend B = DefaultBackend>
 class SourceBatch {
 public:
+    /// What `*` refers to: a `Batch`, or, where one can be derived from it, one that knows its slot, so that
+    /// `pipeline.submit(*batch)` does the same as `pipeline.submit(batch)`. Copy it as a `Batch`, not with `auto`.
+    using value_type = detail::SourceValue<Batch, B>;
+
     SourceBatch() = default;
-    SourceBatch(const SourceBatch&) = delete;
-    SourceBatch& operator=(const SourceBatch&) = delete;
+    SourceBatch(SourceBatch&& other) noexcept
+        : value_(std::exchange(other.value_, nullptr)), slot_(std::exchange(other.slot_, nullptr)) {}
+    SourceBatch& operator=(SourceBatch&& other) noexcept {
+        if (this != &other) {
+            reset();
+            value_ = std::exchange(other.value_, nullptr);
+            slot_ = std::exchange(other.slot_, nullptr);
+        }
+        return *this;
+    }
+    ~SourceBatch() { reset(); }
 
-    const Batch& operator*() const noexcept { return *value_; }
-    const Batch* operator->() const noexcept { return value_; }
+    /// Whether there is a batch.
+    explicit operator bool() const noexcept { return value_ != nullptr; }
+    friend bool operator==(const SourceBatch& batch, std::nullptr_t) noexcept { return !batch; }
 
-    /// The batch's number in its source, from 0.
-    std::size_t index() const noexcept { return index_; }
+    /// The batch. Good until the slot is given back. Throws `Error` when there is none.
+    const value_type& operator*() const {
+        require_batch();
+        return *value_;
+    }
+    const Batch* operator->() const {
+        require_batch();
+        return value_;
+    }
 
-    /// The slot may be filled again once what `stream` has been handed so far is done. A pipeline's `submit`
-    /// calls it; a batch that is submitted twice stays until both have read it.
+    /// The batch's number in its source, from 0. Throws `Error` when there is none.
+    std::size_t index() const {
+        require_batch();
+        return slot_->index;
+    }
+
+    /// For work outside of pipelines: the slot is not filled again before what `stream` has been handed so far is done.
+    /// For any number of streams, which do not wait for each other. Throws `Error`: when there is no batch, and while
+    /// `stream` is being captured, since the source would not know of the replays.
     void release(BasicStreamRef<B> stream) const {
-        if (released_)
-            stream.wait(*read_);
-        read_->record(stream);
-        released_ = true;
+        require_batch();
+        slot_->ledger->release(*slot_, stream);
+    }
+
+    /// Gives the slot back at once, and is empty then.
+    void reset() noexcept {
+        value_ = nullptr;
+        if (detail::SourceSlot<B>* const slot = std::exchange(slot_, nullptr); slot != nullptr)
+            slot->ledger->done(*slot, false);
+    }
+
+    /// For pipelines: holds the slot beyond this handle, until the result's `done` is called. Throws `Error` when there is
+    /// no batch.
+    detail::SourceHold<B> hold() const {
+        require_batch();
+        return detail::SourceBatchAccess::hold(*this);
     }
 
 private:
     template <class, class, class, Backend>
     friend class Source;
+    friend struct detail::SourceBatchAccess;
 
-    Batch* value_ = nullptr;
-    BasicEvent<B>* read_ = nullptr;
-    std::size_t index_ = 0;
-    mutable bool released_ = false; // Of the slot, which the batch only refers to.
+    explicit SourceBatch(detail::SourcePlace<Batch, B>& place) noexcept
+        : value_(&place.value()), slot_(&place) {}
+    void require_batch() const {
+        if (value_ == nullptr) [[unlikely]]
+            throw Error("source: an empty SourceBatch was used as a batch; the source has ended, or it was "
+                        "moved from: "
+                        "look with `if (batch)` first");
+    }
+
+    const value_type* value_ = nullptr;
+    detail::SourceSlot<B>* slot_ = nullptr;
 };
 
 /// The state of a source whose workers need none of their own.
 struct NoState {};
 
-/// Fills slots with batches 0, 1, 2 … and hands them out in that order, whatever the number of workers.
+namespace detail {
+
+/// What a source's `fill` returns; without `type` where it cannot be called.
+template <class State, class Fill, class Batch>
+struct FillResult : std::invoke_result<Fill&, State&, std::size_t, Batch&> {};
+template <class Fill, class Batch>
+struct FillResult<NoState, Fill, Batch> : std::invoke_result<Fill&, std::size_t, Batch&> {};
+
+} // namespace detail
+
+/// Fills slots with batches 0, 1, 2 … and hands them out in that order, whatever the number of workers and however long
+/// each of them takes.
 ///
 /// | callable | what it does |
 /// | --- | --- |
 /// | `make_slot(int slot)` | makes a `Batch`, such as two pinned buffers; once a slot |
 /// | `make_state(int worker)` | makes what one worker keeps for itself; once a worker |
-/// | `fill(state, std::size_t index, Batch& out)` | fills batch `index`; if it returns bool, false ends the source before it |
+/// | `fill(state, std::size_t index, Batch& out)` | fills batch `index`; returns nothing, or bool: false ends the source before it |
 ///
 /// Both makers are called on the constructing thread. Without `make_state`, `fill` is called as `fill(index, out)`.
 ///
 /// Workers call `fill` at the same time, each with its own state and a slot of its own; which worker fills
 /// which batch is not determined, so `fill` must depend on `index` alone for the same batches each time (see
-/// `CountedRandom`).
+/// `CountedRandom`, and `Sampler` for which samples make up a batch).
 ///
-/// A slot is filled again only after the work that read it is done. When `fill` throws, the caller gets the
-/// batches before that one, and then an `Error` with the exception nested; `rewind` starts anew. Destroying a
-/// source, or `stop`, in the middle lets the batches being filled come to their end and drops the rest.
+/// A slot is filled again only after its `SourceBatch` has gone and the work that read it is done. When `fill` throws, the
+/// caller gets the batches before that one, and then an `Error` with the exception nested; `rewind` starts anew. So it is
+/// when waiting for the work fails and the slot may still be read. Destroying a source, or `stop`, in the middle lets the
+/// batches being filled come to their end and drops the rest.
 ///
 /// The constructing thread iterates; its workers are its own. Belongs to the device that was current when it
 /// was made. Can be neither copied nor moved.
@@ -108,7 +174,7 @@ public:
     using backend = B;
     using value_type = SourceBatch<Batch, B>;
 
-    /// Throws `Error` for negative workers or slots, and what a maker throws.
+    /// Throws `Error` for negative workers, slots or timeouts, and what a maker throws.
     template <class MakeSlot>
     Source(MakeSlot make_slot, Fill fill, SourceOptions<B> options = {}) requires std::same_as<State, NoState>
         : Source(
@@ -118,21 +184,27 @@ public:
 
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
-    /// Stops, and waits for the work that reads slots.
-    ~Source() {
-        stop();
-        await_reads();
-    }
+    /// Stops, and waits for the work that reads slots. Slots that are still held live on until they are given up.
+    ~Source();
 
-    /// The next batch, or null after the last one. Waits until it has been filled. A batch that was handed
-    /// out before and not submitted since goes back unread. Throws `Error` when filling it failed.
-    value_type* next();
+    /// The next batch, or an empty one after the last. Waits until it has been filled. Throws `Error` when filling it
+    /// failed, when it was not ready within `SourceOptions::timeout`, when a worker thread cannot be started, and when it
+    /// would wait for ever, since the caller holds all slots; after the last three the source goes on where it stands.
+    [[nodiscard]] value_type next();
+
+    /// How many further batches `next` would return right now without waiting, if nothing is in its way. 0 without
+    /// workers. Any thread may ask.
+    std::size_t filled() const noexcept { return ledger_->ready.load(std::memory_order_relaxed); }
+    /// The slots that it has.
+    std::size_t slots() const noexcept { return ledger_->slots.size(); }
 
     /// Ends the source: workers finish the batches in hand and are gone when it returns, later ones are not
-    /// filled. Safe to call twice, and in the middle.
+    /// filled. Safe to call twice, and in the middle. Called from within `fill`, it ends the source before the batch being
+    /// filled, as returning false does, and waits for nobody.
     void stop() noexcept;
 
-    /// Stops, waits until all slots have been read, and starts again from batch 0.
+    /// Stops, waits until all slots have been read that nobody holds, and starts again from batch 0. Throws `Error` when
+    /// that wait fails and a slot may still be read, and when it is called from within `fill`.
     void rewind();
 
     class Iterator;
@@ -141,48 +213,37 @@ public:
     std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
-    struct Slot {
-        template <class MakeSlot>
-        Slot(MakeSlot& make, int index)
-            : value(make(index)), read(EventOptions{.sleep_while_waiting = true}),
-              turn(static_cast<std::size_t>(index)) {}
-
-        Batch value;
-        BasicEvent<B> read;
-        std::size_t turn;     // The batch that may be filled here next.
-        bool filled = false;  // Whether batch `turn` is here and has not been taken.
-        bool reading = false; // Whether `read` must be waited for before filling.
-        bool last = false;    // Whether the source ended instead of filling batch `turn`.
-        std::exception_ptr thrown;
+    using Places = detail::SourcePlaces<Batch, B>;
+    using Place = detail::SourcePlace<Batch, B>;
+    using Slot = detail::SourceSlot<B>;
+    // Deletes the slots, or leaves that to whoever holds one.
+    struct Abandon {
+        void operator()(Places* places) const noexcept { places->abandon(); }
     };
 
-    Slot& slot_of(std::size_t index) noexcept { return *slots_[index % slots_.size()]; }
-    bool fill_one(State& state, std::size_t index, Slot& slot);
+    static constexpr bool check_fill();
+    bool fill_one(State& state, Slot& slot);
+    bool call_fill(State& state, std::size_t index, Batch& out);
+    void fill_claimed(State& state, Slot& slot, std::unique_lock<std::mutex>& lock);
     void work(State& state);
     void start();
-    void give_back() noexcept;
-    void await_reads() noexcept;
-    static void await_read(Slot& slot) noexcept;
+    void join_workers() noexcept;
+    void await_turn(std::size_t index, std::unique_lock<std::mutex>& lock);
+    void require_outside(const char* call) const;
     [[noreturn]] void throw_failure(std::size_t index, const std::exception_ptr& thrown);
+    [[noreturn]] void throw_late(std::size_t index) const;
 
     SourceOptions<B> options_;
     int device_;
     Fill fill_;
-    std::vector<std::unique_ptr<Slot>> slots_;
+    std::unique_ptr<Places, Abandon> ledger_;
     std::vector<State> states_;
     std::vector<std::thread> workers_;
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::size_t claimed_ = 0; // The first batch that no worker has taken on.
-    std::size_t end_;         // The first batch that will not be filled.
     bool started_ = false;
-    bool stopping_ = false;
-
-    std::size_t handed_ = 0; // The next batch for the caller.
-    value_type current_;
+    bool stopping_ = false; // Under the ledger's mutex.
 };
 
+/// Holds one batch at a time. Move-only.
 template <class Batch, class State, class Fill, Backend B>
 class Source<Batch, State, Fill, B>::Iterator {
 public:
@@ -190,19 +251,18 @@ public:
     using difference_type = std::ptrdiff_t;
 
     explicit Iterator(Source& source) : source_(&source), batch_(source.next()) {}
-    value_type& operator*() const noexcept { return *batch_; }
+    value_type& operator*() const noexcept { return batch_; }
     Iterator& operator++() {
+        batch_.reset(); // First, since its slot may be the only one.
         batch_ = source_->next();
         return *this;
     }
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& iterator, std::default_sentinel_t) {
-        return iterator.batch_ == nullptr;
-    }
+    friend bool operator==(const Iterator& iterator, std::default_sentinel_t) { return !iterator.batch_; }
 
 private:
     Source* source_;
-    value_type* batch_;
+    mutable value_type batch_; // The loop's to keep or to give back.
 };
 
 template <class MakeSlot, class Fill, Backend B = DefaultBackend>

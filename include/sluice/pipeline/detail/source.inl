@@ -3,11 +3,43 @@
 
 namespace sluice {
 
+namespace detail {
+
+/// A call of a source's `fill` on this thread.
+struct FillInProgress {
+    const void* source;
+    FillInProgress* outer; // One source's `fill` may take batches of another source.
+    bool stop = false;     // Whether it has called `stop`.
+
+    explicit FillInProgress(const void* of) noexcept : source(of), outer(innermost()) { innermost() = this; }
+    FillInProgress(const FillInProgress&) = delete;
+    FillInProgress& operator=(const FillInProgress&) = delete;
+    ~FillInProgress() { innermost() = outer; }
+
+    static FillInProgress*& innermost() noexcept {
+        thread_local FillInProgress* current = nullptr;
+        return current;
+    }
+    /// That of `source`; null where there is none.
+    static FillInProgress* of(const void* source) noexcept {
+        FillInProgress* fill = innermost();
+        while (fill != nullptr && fill->source != source)
+            fill = fill->outer;
+        return fill;
+    }
+};
+
+/// For tests: called before each worker thread is made, which fails if it throws.
+inline void (*before_source_thread)(int worker) = nullptr;
+
+} // namespace detail
+
 template <class Batch, class State, class Fill, Backend B>
 template <class MakeSlot, class MakeState>
 Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, Fill fill,
                                       SourceOptions<B> options)
-    : options_(options), device_(B::current_device()), fill_(std::move(fill)), end_(options.batches) {
+    : options_(options), device_(B::current_device()), fill_(std::move(fill)), ledger_(new Places(device_)) {
+    (void)check_fill();
     if (options.workers < 0) {
         throw Error("a source needs 0 workers (the caller fills) or more, got " +
                     std::to_string(options.workers));
@@ -16,62 +48,120 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
         throw Error("a source needs at least 1 slot (0: two more than workers), got " +
                     std::to_string(options.slots));
     }
+    if (options.timeout.count() < 0) {
+        throw Error("a source needs a timeout of 0 ms (none) or more, got " +
+                    std::to_string(options.timeout.count()));
+    }
     const int slots = options.slots > 0 ? options.slots : options.workers + 2;
-    slots_.reserve(static_cast<std::size_t>(slots));
     for (int slot = 0; slot < slots; ++slot)
-        slots_.push_back(std::make_unique<Slot>(make_slot, slot));
+        ledger_->make(make_slot, slot);
+    ledger_->end = options.batches;
     const int states = options.workers > 0 ? options.workers : 1;
     states_.reserve(static_cast<std::size_t>(states));
     for (int worker = 0; worker < states; ++worker)
         states_.push_back(make_state(worker));
 }
 
-// Fills batch `index`, whose slot is free for it. Returns false when the source ends there instead.
 template <class Batch, class State, class Fill, Backend B>
-bool Source<Batch, State, Fill, B>::fill_one(State& state, std::size_t index, Slot& slot) {
-    await_read(slot);
-    const auto call = [&]() -> decltype(auto) {
-        if constexpr (std::same_as<State, NoState>) {
-            return fill_(index, slot.value);
-        } else {
-            return fill_(state, index, slot.value);
+Source<Batch, State, Fill, B>::~Source() {
+    join_workers();
+    for (Slot* slot : ledger_->slots) {
+        try {
+            if (!ledger_->is_out(*slot))
+                slot->await_reads();
+        } catch (...) {
+            // The device is lost, and whoever waits for its streams is told so.
         }
-    };
-    if constexpr (std::same_as<std::remove_cvref_t<decltype(call())>, bool>) {
-        return call();
-    } else {
-        call();
-        return true;
     }
 }
 
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::work(State& state) {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-        if (stopping_ || claimed_ >= end_)
-            return;
-        const std::size_t index = claimed_++;
-        Slot& slot = slot_of(index);
-        changed_.wait(lock, [&] { return stopping_ || (slot.turn == index && !slot.filled); });
-        if (stopping_)
-            return;
-        lock.unlock();
-        bool filled = false;
-        std::exception_ptr thrown;
-        try {
-            const DeviceGuard<B> device(device_);
-            filled = fill_one(state, index, slot);
-        } catch (...) {
-            thrown = std::current_exception();
+constexpr bool Source<Batch, State, Fill, B>::check_fill() {
+    using Called = detail::FillResult<State, Fill, Batch>;
+    constexpr bool fits = requires { typename Called::type; };
+    static_assert(fits,
+                  "sluice::Source: fill must be callable as fill(std::size_t index, Batch& out), or, with "
+                  "make_state, as fill(state, index, out)");
+    if constexpr (fits) {
+        using Result = typename Called::type;
+        constexpr bool answers = std::is_void_v<Result> || std::same_as<std::remove_cvref_t<Result>, bool>;
+        static_assert(answers,
+                      "sluice::Source: fill must return nothing, or bool, of which false ends the source "
+                      "before that batch");
+        return answers;
+    } else {
+        return false;
+    }
+}
+
+// Whether there is batch `index`, and in `out`.
+template <class Batch, class State, class Fill, Backend B>
+bool Source<Batch, State, Fill, B>::call_fill(State& state, std::size_t index, Batch& out) {
+    if constexpr (!check_fill()) {
+        return false;
+    } else {
+        detail::FillInProgress progress(this);
+        const auto call = [&]() -> decltype(auto) {
+            if constexpr (std::same_as<State, NoState>) {
+                return fill_(index, out);
+            } else {
+                return fill_(state, index, out);
+            }
+        };
+        if constexpr (std::is_void_v<decltype(call())>) {
+            call();
+            return !progress.stop;
+        } else {
+            const bool filled = call();
+            return filled && !progress.stop;
         }
-        lock.lock();
-        slot.thrown = thrown;
-        slot.last = !filled && thrown == nullptr;
-        slot.filled = true;
-        if (!filled && index < end_)
-            end_ = index + 1;
-        changed_.notify_all();
+    }
+}
+
+// Fills a slot that is claimed for its batch. Returns false when the source ends there instead.
+template <class Batch, class State, class Fill, Backend B>
+bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot) {
+    try {
+        slot.await_reads();
+    } catch (const std::exception& exception) {
+        std::throw_with_nested(
+            Error(std::string("waiting for the work that reads its slot failed: ") + exception.what()));
+    }
+    {
+        const std::lock_guard lock(ledger_->mutex);
+        slot.state = Slot::State::filling;
+    }
+    return call_fill(state, slot.index, static_cast<Place&>(slot).batch);
+}
+
+// The same with the lock, which is given up meanwhile, and the outcome noted.
+template <class Batch, class State, class Fill, Backend B>
+void Source<Batch, State, Fill, B>::fill_claimed(State& state, Slot& slot,
+                                                 std::unique_lock<std::mutex>& lock) {
+    lock.unlock();
+    bool filled = false;
+    std::exception_ptr thrown;
+    try {
+        const DeviceGuard<B> device(device_);
+        filled = fill_one(state, slot);
+    } catch (...) {
+        thrown = std::current_exception();
+    }
+    lock.lock();
+    ledger_->settle(slot, filled, std::move(thrown));
+}
+
+template <class Batch, class State, class Fill, Backend B>
+void Source<Batch, State, Fill, B>::work(State& state) {
+    Places& ledger = *ledger_;
+    std::unique_lock lock(ledger.mutex);
+    for (;;) {
+        ledger.changed.wait(lock,
+                            [&] { return stopping_ || ledger.claimed >= ledger.end || ledger.any_free(); });
+        if (stopping_ || ledger.claimed >= ledger.end)
+            return;
+        fill_claimed(state, ledger.claim(), lock);
+        ledger.changed.notify_all();
     }
 }
 
@@ -79,111 +169,118 @@ template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::start() {
     if (started_)
         return;
-    started_ = true;
     workers_.reserve(states_.size());
     for (int worker = 0; worker < options_.workers; ++worker) {
-        workers_.emplace_back([this, &state = states_[static_cast<std::size_t>(worker)]] { work(state); });
+        try {
+            if (detail::before_source_thread != nullptr)
+                detail::before_source_thread(worker);
+            workers_.emplace_back(
+                [this, &state = states_[static_cast<std::size_t>(worker)]] { work(state); });
+        } catch (const std::exception& error) {
+            join_workers();
+            stopping_ = false;
+            std::throw_with_nested(Error("source: worker thread " + std::to_string(worker) + " of " +
+                                         std::to_string(options_.workers) +
+                                         " could not be started: " + error.what()));
+        }
     }
+    started_ = true;
 }
 
 template <class Batch, class State, class Fill, Backend B>
-typename Source<Batch, State, Fill, B>::value_type* Source<Batch, State, Fill, B>::next() {
-    give_back();
-    start();
-    std::unique_lock lock(mutex_);
-    const std::size_t index = handed_;
-    if (stopping_ || index >= end_)
-        return nullptr;
-    Slot& slot = slot_of(index);
-    if (options_.workers == 0 && !slot.filled) {
+typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>::next() {
+    require_outside("next");
+    Places& ledger = *ledger_;
+    std::unique_lock lock(ledger.mutex);
+    const std::size_t index = ledger.handed;
+    if (stopping_ || index >= ledger.end)
+        return {};
+    if (!started_) [[unlikely]] {
         lock.unlock();
-        bool filled = false;
-        try {
-            const DeviceGuard<B> device(device_);
-            filled = fill_one(states_.front(), index, slot);
-        } catch (...) {
-            slot.thrown = std::current_exception();
-        }
+        start();
         lock.lock();
-        slot.last = !filled && slot.thrown == nullptr;
-        slot.filled = true;
     }
-    changed_.wait(lock, [&] { return stopping_ || (slot.turn == index && slot.filled); });
-    if (stopping_)
-        return nullptr;
+    if (ledger.ready.load(std::memory_order_relaxed) == 0)
+        await_turn(index, lock);
+    Slot& slot = *ledger.slot_of(index);
     if (slot.thrown != nullptr)
         throw_failure(index, slot.thrown);
     if (slot.last)
-        return nullptr;
-    current_.value_ = &slot.value;
-    current_.read_ = &slot.read;
-    current_.index_ = index;
-    current_.released_ = false;
-    ++handed_;
-    return &current_;
+        return {};
+    ledger.hand_out(slot);
+    return value_type(static_cast<Place&>(slot));
 }
 
-// Lets the slot of the batch in the caller's hands be filled again.
+// Returns once it is known what became of batch `index`.
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::give_back() noexcept {
-    if (current_.value_ == nullptr)
-        return;
-    {
-        const std::lock_guard lock(mutex_);
-        Slot& slot = slot_of(current_.index_);
-        slot.reading = current_.released_;
-        slot.filled = false;
-        slot.turn += slots_.size();
+void Source<Batch, State, Fill, B>::await_turn(std::size_t index, std::unique_lock<std::mutex>& lock) {
+    Places& ledger = *ledger_;
+    const bool alone = options_.workers == 0;
+    const auto may_go_on = [&] {
+        if (const Slot* const slot = ledger.slot_of(index); slot != nullptr)
+            return slot->state == Slot::State::ready;
+        return (alone && ledger.any_free()) || ledger.all_with_caller();
+    };
+    if (options_.timeout.count() > 0) {
+        if (!ledger.changed.wait_for(lock, options_.timeout, may_go_on))
+            throw_late(index);
+    } else {
+        ledger.changed.wait(lock, may_go_on);
     }
-    current_.value_ = nullptr;
-    changed_.notify_all();
-}
-
-// Waits for the work that reads a slot. A fault of that work is its stream's to report: it is over in any
-// case.
-template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::await_read(Slot& slot) noexcept {
-    if (!slot.reading)
+    if (ledger.slot_of(index) != nullptr)
         return;
-    try {
-        slot.read.synchronize();
-    } catch (...) {
+    if (!ledger.any_free()) {
+        throw Error(
+            "source: batch " + std::to_string(index) + " has no slot, since the caller holds all " +
+            std::to_string(ledger.slots.size()) +
+            ": each is kept by a SourceBatch, or by a pipeline that has not enqueued it yet; give some back "
+            "before the next one, or give SourceOptions::slots more");
     }
-    slot.reading = false;
+    fill_claimed(states_.front(), ledger.claim(), lock);
 }
 
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::await_reads() noexcept {
-    give_back();
-    for (const auto& slot : slots_)
-        await_read(*slot);
-}
-
-template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::stop() noexcept {
+void Source<Batch, State, Fill, B>::join_workers() noexcept {
     {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(ledger_->mutex);
         stopping_ = true;
     }
-    changed_.notify_all();
+    ledger_->changed.notify_all();
     for (std::thread& worker : workers_)
         worker.join();
     workers_.clear();
 }
 
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::rewind() {
-    stop();
-    await_reads();
-    for (std::size_t index = 0; index < slots_.size(); ++index) {
-        Slot& slot = *slots_[index];
-        slot.turn = index;
-        slot.filled = slot.last = false;
-        slot.thrown = nullptr;
+void Source<Batch, State, Fill, B>::stop() noexcept {
+    if (detail::FillInProgress* const fill = detail::FillInProgress::of(this); fill != nullptr) {
+        // This thread is one of those that would be waited for.
+        fill->stop = true;
+        return;
     }
-    claimed_ = handed_ = 0;
-    end_ = options_.batches;
+    join_workers();
+}
+
+template <class Batch, class State, class Fill, Backend B>
+void Source<Batch, State, Fill, B>::rewind() {
+    require_outside("rewind");
+    join_workers();
+    for (Slot* slot : ledger_->slots) {
+        // Without the lock, since what reads one slot may have to give up another first.
+        if (!ledger_->is_out(*slot))
+            slot->await_reads();
+    }
+    const std::lock_guard lock(ledger_->mutex);
+    ledger_->start_over(options_.batches);
     started_ = stopping_ = false;
+}
+
+template <class Batch, class State, class Fill, Backend B>
+void Source<Batch, State, Fill, B>::require_outside(const char* call) const {
+    if (detail::FillInProgress::of(this) != nullptr) {
+        throw Error(std::string("source: ") + call +
+                    " was called from within fill; the thread that made the source calls it");
+    }
 }
 
 template <class Batch, class State, class Fill, Backend B>
@@ -196,6 +293,19 @@ void Source<Batch, State, Fill, B>::throw_failure(std::size_t index, const std::
     } catch (...) {
         std::throw_with_nested(Error(what + "an exception of an unknown type"));
     }
+}
+
+template <class Batch, class State, class Fill, Backend B>
+void Source<Batch, State, Fill, B>::throw_late(std::size_t index) const {
+    const Slot* const slot = ledger_->slot_of(index);
+    const char* doing = "no worker had a slot for it, since work has not given back those that it reads";
+    if (slot != nullptr) {
+        doing = slot->state == Slot::State::filling
+                    ? "its worker was in fill"
+                    : "its worker was waiting for the work that reads its slot";
+    }
+    throw Error("source: batch " + std::to_string(index) + " was not ready within " +
+                std::to_string(options_.timeout.count()) + " ms: " + doing);
 }
 
 } // namespace sluice

@@ -1,0 +1,467 @@
+// Sources: batches as handles that own their slots, and what pipelines do with them.
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+#include "pipeline/source_case.hpp"
+#include "support/alive.hpp"
+#include "support/gate.hpp"
+#include "support/hooked_backend.hpp"
+#include "support/latch.hpp"
+
+namespace pipeline_source_handles {
+
+using namespace sluice;
+using namespace sluice::test;
+using namespace sluice::test::source_case;
+
+namespace {
+
+constexpr std::size_t words = 16;
+using Buffer = PinnedBuffer<Word, B>;
+
+Buffer make_buffer(int) { return Buffer(words); }
+void fill_buffer(std::size_t index, Buffer& out) {
+    for (std::size_t i = 0; i < words; ++i)
+        out[i] = input_word(index, i);
+}
+
+struct Sealed final {
+    int value = 0;
+};
+
+// What `*` gives.
+template <class Batch>
+using Value = std::remove_cvref_t<decltype(*std::declval<const SourceBatch<Batch, B>&>())>;
+
+} // namespace
+
+static_assert(std::same_as<Value<Buffer>, detail::HeldBatch<Buffer, B>>);
+static_assert(std::same_as<Value<std::span<const int>>, detail::HeldBatch<std::span<const int>, B>>);
+static_assert(std::same_as<Value<int>, int>);
+static_assert(std::same_as<Value<const int*>, const int*>);
+static_assert(std::same_as<Value<Sealed>, Sealed>);
+static_assert(std::movable<SourceBatch<int, B>> && !std::copyable<SourceBatch<int, B>>);
+static_assert(std::is_trivially_copyable_v<detail::SourceHold<B>>);
+static_assert(!std::copyable<detail::HeldBatch<Buffer, B>>);
+
+TEST_CASE("Source: two batches in hand are two batches") {
+    for_each_crew([](Options options) {
+        options.batches = 4;
+        options.slots = 3;
+        Source source{make_number, fill_number, options};
+        const auto first = source.next();
+        auto second = source.next();
+        REQUIRE(first);
+        REQUIRE(second);
+        CHECK(*first == 0);
+        CHECK(*second == 10);
+        CHECK(first.index() == 0);
+        CHECK(second.index() == 1);
+        second.reset();
+        CHECK_FALSE(second);
+        second = source.next();
+        CHECK(*second == 20);
+        second = source.next(); // with all slots but one in hand meanwhile
+        CHECK(*second == 30);
+        CHECK(*first == 0);
+        CHECK_FALSE(source.next());
+    });
+}
+
+TEST_CASE("Source: an empty batch is false, and refuses to be used as one") {
+    Source source{make_number, fill_number, Options{.batches = 1}};
+    auto batch = source.next();
+    auto moved = std::move(batch);
+    CHECK(*moved == 0);
+    const auto end = source.next();
+    for (const auto* empty : {&std::as_const(batch), &end}) {
+        CHECK_FALSE(*empty);
+        CHECK(*empty == nullptr);
+        CHECK(contains(text_of([&] { (void)**empty; }), "an empty SourceBatch was used as a batch"));
+        CHECK(contains(text_of([&] { (void)empty->operator->(); }), "an empty SourceBatch"));
+        CHECK(contains(text_of([&] { (void)empty->index(); }), "an empty SourceBatch"));
+        CHECK(contains(text_of([&] { (void)empty->hold(); }), "an empty SourceBatch"));
+    }
+}
+
+TEST_CASE("Source: an empty batch is refused by submit, and the pipeline goes on") {
+    const Inputs<B> inputs(1, words);
+    Source source{make_buffer, [](std::size_t, Buffer&) { return false; }, Options{}};
+    Chain<B> chain(2, words, 1);
+    auto pipeline = chain.pipeline<2>();
+    CHECK(contains(text_of([&] { pipeline.submit(source.next()); }), "submit: the batch is empty"));
+    CHECK(contains(text_of([&] { pipeline.submit(*source.next()); }), "an empty SourceBatch"));
+    CHECK_FALSE(pipeline.failed());
+    pipeline.submit(inputs[0]);
+    pipeline.finish();
+    CHECK(chain.results(1) == chain_results(2, words, batches_from(0, 1)));
+}
+
+TEST_CASE("Source: with all slots in the caller's hands next throws instead of waiting for ever") {
+    for (const int workers : {0, 1, 4}) {
+        for (const int slots : {1, 2, 5}) {
+            CAPTURE(workers);
+            CAPTURE(slots);
+            Source source{make_number, fill_number, Options{.workers = workers, .slots = slots}};
+            std::vector<SourceBatch<int, B>> held;
+            for (int slot = 0; slot < slots; ++slot)
+                held.push_back(source.next());
+            const std::string text = text_of([&] { (void)source.next(); });
+            CHECK(contains_all(text,
+                               {"batch " + std::to_string(slots) + " has no slot",
+                                "the caller holds all " + std::to_string(slots), "SourceOptions::slots"}));
+            held.erase(held.begin());
+            CHECK(*source.next() == slots * 10);
+        }
+    }
+}
+
+TEST_CASE("Source: a slot that the caller and another thread hold needs both") {
+    for (const int workers : {0, 1}) {
+        Source source{make_number, fill_number, Options{.workers = workers, .slots = 1}};
+        auto batch = source.next();
+        const auto mine = batch.hold();
+        const auto theirs = mine.hold_elsewhere();
+        CHECK(theirs.index() == 0);
+        CHECK(theirs.slots() == 1);
+        batch.reset();
+        CHECK(contains(text_of([&] { (void)source.next(); }), "the caller holds all 1"));
+        mine.done();
+        std::thread other([&] {
+            give_it_time();
+            theirs.done_on_host();
+        });
+        CHECK(*source.next() == 10); // waits for the other thread
+        other.join();
+    }
+}
+
+TEST_CASE("Source: slots that only another thread holds come back without the caller") {
+    for (const int workers : {0, 1, 2}) {
+        Source source{make_number, fill_number, Options{.workers = workers, .slots = 2, .batches = 20}};
+        std::vector<std::thread> others;
+        std::vector<int> values;
+        while (auto batch = source.next()) {
+            values.push_back(*batch);
+            const auto mine = batch.hold();
+            others.emplace_back([theirs = mine.hold_elsewhere()] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                theirs.done_on_host();
+            });
+            mine.done();
+        }
+        for (std::thread& other : others)
+            other.join();
+        CHECK(values == tens(20));
+    }
+}
+
+TEST_CASE("Source: a batch that is destroyed unsubmitted gives its slot back unread") {
+    Source source{make_number, fill_number, Options{.workers = 1, .slots = 1, .batches = 3}};
+    for (int batch = 0; batch < 3; ++batch)
+        CHECK(*source.next() == batch * 10);
+    CHECK_FALSE(source.next());
+}
+
+TEST_CASE("Source: says how many batches are ready, and how many slots there are") {
+    ScopedLatch latch;
+    Source source{make_number,
+                  [handle = latch.handle()](std::size_t index, int&) {
+                      if (index == 3)
+                          handle.pass();
+                  },
+                  Options{.workers = 2, .slots = 5}};
+    CHECK(source.slots() == 5);
+    CHECK(source.filled() == 0);
+    const auto first = source.next();
+    // 4 may be filled, but comes behind 3.
+    CHECK(eventually([&] { return source.filled() == 2; }));
+    give_it_time();
+    CHECK(source.filled() == 2);
+    const auto hold = first.hold();
+    CHECK(hold.ready_behind() == 2);
+    CHECK(hold.slots() == 5);
+    const auto second = source.next();
+    CHECK(hold.ready_behind() == 1);
+    latch.open();
+    CHECK(eventually([&] { return source.filled() == 3; }));
+    hold.done();
+}
+
+TEST_CASE("Contract 1: a slot is not filled before it is done with, and all that was recorded") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> one, other;
+    for (const int late : {0, 1}) {
+        Gate<B> gate;
+        std::atomic<int> fills{0};
+        Source source{make_number, [&](std::size_t, int&) { ++fills; }, Options{.workers = 1, .slots = 1}};
+        auto batch = source.next();
+        const auto hold = batch.hold();
+        batch.reset(); // the hold outlives it
+        gate.hold(late == 0 ? one : other);
+        hold.release(one);
+        hold.release(other);
+        hold.release(one);
+        give_it_time();
+        CHECK(fills.load() == 1); // not even waited for: more releases may come
+        hold.done();
+        give_it_time();
+        CHECK(fills.load() == 1);
+        gate.open();
+        CHECK(eventually([&] { return fills == 2; }));
+    }
+}
+
+TEST_CASE("Contract 1: streams that read a batch do not wait for each other") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> held, free;
+    Gate<B> gate;
+    Source source{make_number, fill_number, Options{.workers = 1, .slots = 2}};
+    {
+        const auto batch = source.next();
+        gate.hold(held);
+        batch.release(held);
+        batch.release(free);
+        CHECK(eventually([&] { return free.done(); }));
+    }
+    gate.open();
+}
+
+TEST_CASE("Contract 1: *batch that is submitted holds the slot as batch does") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        constexpr std::size_t batches = 10;
+        Source source{make_buffer, fill_buffer, Options{.workers = 2, .slots = 2, .batches = batches}};
+        Chain<B> chain(2, words, batches);
+        chain.before = [](std::size_t stage, BasicStreamRef<B> stream, std::size_t) {
+            if (stage == 0)
+                ops::spin(stream.native(), 500);
+        };
+        auto pipeline = chain.pipeline<2>({.schedule = schedule});
+        for (const auto& batch : source)
+            pipeline.submit(*batch);
+        pipeline.finish();
+        CHECK(chain.results(batches) == chain_results(2, words, batches_from(0, batches)));
+    }
+}
+
+TEST_CASE("Source: handles and holds may outlive their source") {
+    const Alive before = alive_now<B>();
+    {
+        std::optional<SourceBatch<Buffer, B>> batch;
+        detail::SourceHold<B> hold;
+        const BasicStream<B> stream;
+        DeviceBuffer<Word, B> to(words);
+        {
+            Source source{make_buffer, fill_buffer, Options{.workers = 2}};
+            batch = source.next();
+            hold = source.next().hold();
+        }
+        copy(stream, to, (*batch)->span());
+        batch->release(stream);
+        hold.release(stream);
+        batch.reset();
+        hold.done();
+        std::vector<Word> seen(words);
+        copy_and_wait(stream, seen, to);
+        for (std::size_t i = 0; i < words; ++i)
+            CHECK(seen[i] == input_word(0, i));
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE("Source: a batch in hand stays as it is over a rewind") {
+    for (const int workers : {0, 1, 3}) {
+        Source source{make_number, fill_number, Options{.workers = workers, .slots = 3, .batches = 8}};
+        (void)source.next();
+        const auto held = source.next();
+        source.rewind();
+        CHECK(values_of(source) == tens(8));
+        CHECK(*held == 10);
+    }
+}
+
+TEST_CASE("Source: a release on a stream that is being captured is refused in a sentence") {
+    const BasicStream<B> stream;
+    DeviceBuffer<Word, B> to(words);
+    Source source{make_buffer, fill_buffer, Options{.batches = 2}};
+    const auto batch = source.next();
+    std::string text;
+    (void)capture(stream, [&](BasicStreamRef<B> s) {
+        copy(s, to, batch->span());
+        text = text_of([&] { batch.release(s); });
+    });
+    CHECK(contains(text, "released on a stream that is being captured"));
+}
+
+TEST_CASE("Source: a batch that has been given back is not held") {
+    Source source{make_buffer, fill_buffer, Options{.workers = 0, .batches = 2}};
+    const auto& value = *source.next();
+    CHECK(contains(text_of([&] { (void)detail::SourceBatchAccess::hold(value); }),
+                   "the batch has been given back"));
+}
+
+#if !defined(SLUICE_TEST_CUDA)
+namespace {
+
+// Makes waits for events fail before their end.
+struct Impatience {
+    static std::atomic<bool>& on() {
+        static std::atomic<bool> value{false};
+        return value;
+    }
+    template <class Any>
+    static void before(const char*) {}
+    template <class Any>
+    static void before(const char*, typename Any::NativeStream) {}
+    template <class Any>
+    static void before(const char* function, typename Any::NativeEvent) {
+        if (on() && std::string_view(function) == "synchronize_event")
+            throw Error("no patience");
+    }
+};
+
+} // namespace
+
+TEST_CASE("Contract 5: a wait that fails fails the source, and the slot is not filled while it may be read") {
+    using H = Hooked<B, Impatience>;
+    for (const int workers : {0, 1}) {
+        const BasicStream<H> stream;
+        ScopedLatch latch;
+        std::atomic<int> fills{0};
+        Source source{make_number, [&](std::size_t, int&) { ++fills; },
+                      SourceOptions<H>{.workers = workers, .slots = 1, .batches = 3}};
+        Impatience::on() = true;
+        {
+            const auto batch = source.next();
+            stream.enqueue([handle = latch.handle()] { handle.pass(); });
+            batch.release(stream);
+        }
+        const std::string text = text_of([&] { (void)source.next(); });
+        CHECK(contains_all(text, {"source: filling batch 1 failed",
+                                  "waiting for the work that reads its slot failed", "no patience"}));
+        CHECK(text_of([&] { (void)source.next(); }) == text);
+        CHECK(fills.load() == 1);
+        // It may still be read.
+        CHECK(contains(text_of([&] { source.rewind(); }), "no patience"));
+        latch.open();
+        Impatience::on() = false;
+        source.rewind();
+        int batches = 0;
+        while (source.next())
+            ++batches;
+        CHECK(batches == 3);
+    }
+}
+#endif
+
+TEST_CASE("Source: a worker thread that cannot be started is an Error, and nothing is left behind") {
+    for (const int bad : {0, 2}) {
+        static int failing = 0;
+        failing = bad;
+        Source source{make_number, fill_number, Options{.workers = 3, .batches = 9}};
+        detail::before_source_thread = [](int worker) {
+            if (worker == failing)
+                throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+        };
+        for (int tries = 0; tries < 2; ++tries) {
+            const Caught error([&] { (void)source.next(); });
+            CHECK(contains_all(error.text(), {"source: worker thread " + std::to_string(bad) +
+                                              " of 3 could not be started"}));
+            CHECK(error.nests<std::system_error>([](const auto&) { return true; }));
+        }
+        detail::before_source_thread = nullptr;
+        CHECK(values_of(source) == tens(9)); // and it goes on once there are threads
+    }
+}
+
+TEST_CASE("Source: stop from within fill ends the source before that batch") {
+    for_each_crew([](Options options) {
+        void* self = nullptr;
+        const auto fill = [&self](auto stop) {
+            return [&self, stop](std::size_t index, int& out) {
+                fill_number(index, out);
+                if (index == 4)
+                    stop(self);
+            };
+        };
+        struct Stopper {
+            std::atomic<void (*)(void*)>* call;
+            void operator()(void* source) const { call->load()(source); }
+        };
+        std::atomic<void (*)(void*)> call{nullptr};
+        Source source{make_number, fill(Stopper{&call}), options};
+        self = &source;
+        call = [](void* to) { static_cast<decltype(source)*>(to)->stop(); };
+        CHECK(values_of(source) == tens(4));
+        CHECK_FALSE(source.next());
+        call = [](void*) {};
+        source.stop();
+        call = [](void* to) { static_cast<decltype(source)*>(to)->rewind(); };
+        source.rewind();
+        CHECK(contains(text_of([&] { (void)values_of(source); }), "rewind was called from within fill"));
+    });
+}
+
+TEST_CASE("Source: next throws when a batch is late, says why, and goes on") {
+    using namespace std::chrono_literals;
+    CHECK(text_of([] {
+              Source{make_number, fill_number, Options{.timeout = -1ms}};
+          }) == "a source needs a timeout of 0 ms (none) or more, got -1");
+    ScopedLatch latch;
+    Source source{make_number,
+                  [handle = latch.handle()](std::size_t index, int& out) {
+                      fill_number(index, out);
+                      if (index == 1)
+                          handle.pass();
+                  },
+                  Options{.workers = 1, .batches = 3, .timeout = 50ms}};
+    CHECK(*source.next() == 0);
+    CHECK(latch.wait_until_reached());
+    const std::string late = "source: batch 1 was not ready within 50 ms: its worker was in fill";
+    CHECK(text_of([&] { (void)source.next(); }) == late);
+    CHECK(text_of([&] { (void)source.next(); }) == late);
+    latch.open();
+    CHECK(eventually([&] { return source.filled() > 0; }));
+    CHECK(*source.next() == 10);
+    CHECK(*source.next() == 20);
+    CHECK_FALSE(source.next());
+}
+
+TEST_CASE("Source: next says that a late batch's slot is still being read, or held elsewhere") {
+    using namespace std::chrono_literals;
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> stream;
+    Gate<B> gate;
+    Source source{make_number, fill_number, Options{.workers = 1, .slots = 1, .timeout = 50ms}};
+    auto batch = source.next();
+    const auto mine = batch.hold();
+    const auto theirs = mine.hold_elsewhere();
+    mine.done();
+    batch.reset();
+    CHECK(contains(text_of([&] { (void)source.next(); }),
+                   "batch 1 was not ready within 50 ms: no worker had a slot"));
+    gate.hold(stream);
+    theirs.release(stream);
+    theirs.done();
+    CHECK(contains(text_of([&] { (void)source.next(); }),
+                   "its worker was waiting for the work that reads its slot"));
+    gate.open();
+    CHECK(eventually([&] { return source.filled() == 1; }));
+    CHECK(*source.next() == 10);
+}
+
+} // namespace pipeline_source_handles
