@@ -54,7 +54,7 @@ static_assert(Enqueues<HostStreamRef> && Enqueues<HostStream>);
 
 #if SLUICE_HAS_CUDA
 static_assert(converts_as_documented<Cuda>());
-static_assert(!Enqueues<CudaStreamRef> && !Enqueues<CudaStream>); // a device runs kernels, not callables
+static_assert(Enqueues<CudaStreamRef> && Enqueues<CudaStream>);
 static_assert(!std::is_convertible_v<HostStreamRef, CudaStreamRef>);
 static_assert(!std::is_convertible_v<CudaStreamRef, HostStreamRef>);
 static_assert(std::is_same_v<StreamRef, CudaStreamRef>);

@@ -198,7 +198,9 @@ TEST_CASE("operators: the mean, and what it refuses") {
     nn::mean(stream.ref(), numbers, result, scratch);
     CHECK(static_cast<double>(host(stream, result)[0]) ==
           doctest::Approx(sum / static_cast<double>(values.size())).epsilon(1e-5).scale(0.01));
-    CHECK(error_of([&] { nn::mean(stream.ref(), Buffer<float>(200), result, Buffer<double>(1)); }) ==
+    const Buffer<float> longer(200);
+    Buffer<double> short_scratch(1);
+    CHECK(error_of([&] { nn::mean(stream.ref(), longer, result, short_scratch); }) ==
           "mean: scratch memory of 1 elements was given, expected at least 2");
 }
 
