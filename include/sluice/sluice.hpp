@@ -17,6 +17,8 @@
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/memory/span.hpp>
+#include <sluice/pipeline/any_pipeline.hpp>
+#include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/readback.hpp>
 #include <sluice/pipeline/schedule.hpp>

@@ -357,10 +357,11 @@ public:
         }
         void operator++(int) { ++*this; }
         friend bool operator==(const Iterator& iterator, std::default_sentinel_t) {
-            return iterator.results_->shown_ == nullptr;
+            return iterator.at_end();
         }
 
     private:
+        bool at_end() const noexcept { return results_->shown_ == nullptr; }
         Results* results_;
     };
     Iterator begin() { return Iterator(*this); }

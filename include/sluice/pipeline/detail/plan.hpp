@@ -159,8 +159,12 @@ constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<B
             if (count == 0) {
                 // It is the batch, then, which is handed on as a constant.
                 out.faults.unmade = out.faults.unmade || fits[i][p][0].changes;
-                for (std::size_t m = made; m < M; ++m)
-                    out.faults.later = out.faults.later || fits[i][p][m].exact;
+                // Unless it is what only a later stage makes. A batch may be of the type of its reader's own output.
+                bool own = i == 0;
+                for (std::size_t m = made; m < next; ++m)
+                    own = own || fits[i][p][m].exact;
+                for (std::size_t m = next; m < M; ++m)
+                    out.faults.later = out.faults.later || (!own && fits[i][p][m].exact);
                 stage.from[p] = from_batch;
                 out.reads_batch[i] = true;
                 continue;
