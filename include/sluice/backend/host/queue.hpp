@@ -181,6 +181,7 @@ public:
 
     const StreamOptions& options() const noexcept { return options_; }
     int device() const noexcept { return device_; }
+    bool runs_on_caller() const noexcept { return runs_ == Runs::on_caller; }
 
 private:
     struct Entry {
