@@ -243,7 +243,7 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
     const std::size_t nodes = graph->nodes() + ledger.in_bodies;
     if (per_thread_used) {
         reason =
-            "the per-thread default stream was used by the work, and a capture sees nothing of that; use the "
+            "the per-thread default stream was used meanwhile, and a capture sees nothing of that; use the "
             "stream that the work is handed";
     } else if (ledger.outside > 0) {
         reason = std::to_string(ledger.outside) +
