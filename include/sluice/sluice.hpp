@@ -14,6 +14,7 @@
 #include <sluice/graph/graph.hpp>
 #include <sluice/graph/graph_builder.hpp>
 #include <sluice/graph/graph_capture.hpp>
+#include <sluice/graph/ping_pong.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/memory/span.hpp>

@@ -428,14 +428,14 @@ class Replayable {
 public:
     template <class Work>
     Replayable(const BasicStream<Any>& stream, Work&& work) {
-        auto& place = detail::replay_hooks<Any>();
-        struct Scope {
-            detail::ReplayHooks<Any>*& place;
-            ~Scope() { place = nullptr; }
-        } const scope{place};
-        place = &hooks_;
         const auto graph = capture(stream, [&](BasicStreamRef<Any> s) {
             hooks_.clear(); // of an attempt before
+            auto& place = detail::replay_hooks<Any>();
+            struct Scope {
+                detail::ReplayHooks<Any>*& place;
+                ~Scope() { place = nullptr; }
+            } const scope{place};
+            place = &hooks_;
             work(s);
         });
         executable_.emplace(graph);
