@@ -19,6 +19,7 @@
 #include <sluice/memory/span.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/readback.hpp>
+#include <sluice/pipeline/sampler.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/slot_ring.hpp>
 #include <sluice/pipeline/source.hpp>
