@@ -22,6 +22,7 @@
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/readback.hpp>
+#include <sluice/pipeline/sampler.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage.hpp>
