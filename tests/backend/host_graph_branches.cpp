@@ -113,10 +113,12 @@ TEST_CASE("branches within children and bodies run at the same time") {
         };
         host::Node* const left = task(in_body.at_left());
         host::Node* const right = task(in_body.at_right());
-        task([&] {
-            --rounds;
-            ++met;
-        }, {left, right});
+        task(
+            [&] {
+                --rounds;
+                ++met;
+            },
+            {left, right});
     }));
     launch(with_body, stream);
     stream.synchronize();
@@ -144,7 +146,7 @@ TEST_CASE("each node runs once, after all that it depends on, in graphs of any s
     for (int round = 0; round < 40; ++round) {
         CAPTURE(round);
         const std::size_t count = 1 + random() % 120;
-        const unsigned edges = round % 4; // 0: all are independent, more than there are threads
+        const int edges = round % 4; // 0: all are independent, more than there are threads
         std::vector<std::vector<std::size_t>> after(count);
         std::vector<int> runs(count, 0);
         std::atomic<int> early{0};
@@ -152,7 +154,7 @@ TEST_CASE("each node runs once, after all that it depends on, in graphs of any s
         std::vector<host::Node*> nodes;
         for (std::size_t node = 0; node < count; ++node) {
             std::vector<host::Node*> before;
-            for (unsigned edge = 0; edge < edges && node > 0; ++edge) {
+            for (int edge = 0; edge < edges && node > 0; ++edge) {
                 const std::size_t near = std::min<std::size_t>(node, round % 2 == 0 ? 6 : node);
                 after[node].push_back(node - 1 - random() % near);
                 before.push_back(nodes[after[node].back()]);
@@ -186,8 +188,7 @@ TEST_CASE("launches of a graph with branches follow each other, on any stream") 
     host::Node* const left = add(graph, enter);
     host::Node* const middle = add(graph, enter);
     host::Node* const right = add(graph, enter);
-    add(
-        graph,
+    add(graph,
         [&] {
             together += inside == 3 ? 0 : 1;
             inside = 0;
@@ -211,14 +212,13 @@ TEST_CASE("what a node throws keeps what depends on it from running, and nothing
     std::array<int, 5> ran{};
     const OwnedGraph graph(Host::create_graph());
     host::Node* const start = add(graph, [&ran] { ++ran[0]; });
-    host::Node* const bad = add(
-        graph,
-        [&] {
-            if (fails)
-                throw std::runtime_error("the lamp went out");
-            ++ran[1];
-        },
-        {start});
+    host::Node* const bad = add(graph,
+                                [&] {
+                                    if (fails)
+                                        throw std::runtime_error("the lamp went out");
+                                    ++ran[1];
+                                },
+                                {start});
     host::Node* const behind = add(graph, [&ran] { ++ran[2]; }, {bad});
     host::Node* const good = add(graph, [&ran] { ++ran[3]; }, {start});
     add(graph, [&ran] { ++ran[4]; }, {behind, good});
@@ -268,7 +268,8 @@ TEST_CASE("replaying branches allocates nothing and makes no threads") {
     for (int layer = 0; layer < 5; ++layer) {
         std::vector<host::Node*> nodes;
         for (std::atomic<int>& count : counts)
-            nodes.push_back(add(graph, [&count] { ++count; }, former));
+            nodes.push_back(add(
+                graph, [&count] { ++count; }, former));
         former = nodes;
     }
     const OwnedExecutable executable = instantiated(graph);

@@ -22,7 +22,8 @@ struct Alive {
     friend std::ostream& operator<<(std::ostream& out, const Alive& alive) {
         return out << alive.streams << " streams, " << alive.events << " events, " << alive.device_allocations
                    << " device and " << alive.pinned_allocations << " pinned allocations, " << alive.graphs
-                   << " graphs, " << alive.executables << " executables, " << alive.semaphores << " semaphores";
+                   << " graphs, " << alive.executables << " executables, " << alive.semaphores
+                   << " semaphores";
     }
 };
 

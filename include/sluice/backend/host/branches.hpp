@@ -150,7 +150,8 @@ inline Branches::Branches(std::vector<std::vector<std::size_t>> after)
         };
         branches_[b].finished = [](Workers::Job& job) {
             Branches& all = *static_cast<Branch&>(job).all;
-            const std::lock_guard lock(all.mutex_); // nothing is touched after it: the last branch may be awaited
+            const std::lock_guard lock(
+                all.mutex_); // nothing is touched after it: the last branch may be awaited
             if (--all.open_ == 0)
                 all.changed_.notify_all();
         };

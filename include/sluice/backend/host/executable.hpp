@@ -2,6 +2,7 @@
 /// What replays a host graph.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -10,10 +11,12 @@
 #include <utility>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/backend/host/branches.hpp>
 #include <sluice/backend/host/graph.hpp>
 #include <sluice/backend/host/node.hpp>
 #include <sluice/backend/host/queue.hpp>
 #include <sluice/backend/host/task.hpp>
+#include <sluice/backend/host/workers.hpp>
 
 namespace sluice::host {
 
@@ -68,7 +71,7 @@ public:
         }
         std::shared_ptr<Graph> next = graph_->clone();
         change(next->node(node->index));
-        next->prepare();
+        (void)next->prepare();
         former = std::move(graph_);
         graph_ = std::move(next);
     }
@@ -76,7 +79,8 @@ public:
 private:
     static std::shared_ptr<Graph> prepared(const Graph& graph) {
         std::shared_ptr<Graph> copy = graph.clone();
-        copy->prepare();
+        // More are made when they are needed.
+        Workers::instance().prepare(std::min(copy->prepare(), Branches::limit));
         return copy;
     }
 

@@ -76,8 +76,8 @@ public:
     bool all_before(const std::vector<std::size_t>& these, const std::vector<std::size_t>& reached) const;
 
     /// Looks which nodes can run at the same time, here and in bodies and children. Before the first run, and again when
-    /// a node has been changed.
-    void prepare();
+    /// a node has been changed. Returns how many threads beside the caller's a run takes at most.
+    std::size_t prepare();
 
     /// Runs the nodes: branches that do not depend on each other at the same time, the first one on the calling thread
     /// and each further one on another; a graph without branches in the order in which the nodes were added. Throws
@@ -189,18 +189,21 @@ inline void Graph::add_dependency(const Node* earlier, const Node* later) {
         after.insert(place, earlier->index);
 }
 
-inline void Graph::prepare() {
+inline std::size_t Graph::prepare() {
+    std::size_t threads = 0;
     branches_.reset();
     std::vector<std::vector<std::size_t>> after;
     after.reserve(nodes_.size());
     for (const auto& node : nodes_) {
         for (const auto& body : node->bodies)
-            body->prepare();
+            threads += body->prepare();
         after.push_back(node->after);
     }
     auto branches = std::make_unique<Branches>(std::move(after));
-    if (branches->count() > 1)
-        branches_ = std::move(branches);
+    if (branches->count() < 2)
+        return threads;
+    branches_ = std::move(branches);
+    return threads + branches_->count() - 1;
 }
 
 inline void Graph::run(const Queue& queue) const {

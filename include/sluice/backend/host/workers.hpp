@@ -27,16 +27,18 @@ public:
         return workers;
     }
 
+    /// Makes threads for `count` jobs at once beforehand, so that the first ones need not wait for them.
+    void prepare(std::size_t count) {
+        const std::lock_guard lock(mutex_);
+        (void)grow_to(count);
+    }
+
     /// Starts `count` jobs, linked by `next`. False, and none is started, where there can be no more threads.
     bool start(Job* first, std::size_t count) {
         {
             const std::lock_guard lock(mutex_);
-            try {
-                for (; threads_ < busy_ + count; ++threads_)
-                    std::thread([this] { work(); }).detach();
-            } catch (...) {
+            if (!grow_to(busy_ + count))
                 return false;
-            }
             busy_ += count;
             *last_ = first;
             while (*last_ != nullptr)
@@ -52,6 +54,16 @@ public:
 
 private:
     Workers() = default;
+
+    bool grow_to(std::size_t count) {
+        try {
+            for (; threads_ < count; ++threads_)
+                std::thread([this] { work(); }).detach();
+        } catch (...) {
+            return false;
+        }
+        return true;
+    }
 
     [[noreturn]] void work() {
         std::unique_lock lock(mutex_);
