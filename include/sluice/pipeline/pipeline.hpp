@@ -142,7 +142,7 @@ public:
             "theirs, such as SourceOptions<Host>{}");
         if constexpr (std::is_same_v<B, backend>) {
             if (!batch)
-                throw Error("submit: the source has ended, and gave no batch; look at the batch before it is submitted");
+                throw Error("submit: the batch is empty, its source has ended; look at it before it is submitted");
             submit_given(static_cast<const Batch&>(*batch), batch.hold());
         }
     }
