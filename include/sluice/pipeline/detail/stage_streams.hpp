@@ -61,8 +61,11 @@ public:
     /// Adds a stage that has no stream.
     void add_without_stream() { of_stage_.emplace_back().device = device_; }
 
+    /// The stream of a stage that has none is another stage's, and not to be used.
     Ref of(std::size_t stage, std::size_t batch) const noexcept {
         const std::vector<Ref>& lanes = of_stage_[stage].lanes;
+        if (lanes.empty())
+            return active_.front().stream;
         return lanes.size() == 1 ? lanes.front() : lanes[batch % lanes.size()];
     }
     std::size_t lanes(std::size_t stage) const noexcept { return of_stage_[stage].lanes.size(); }
