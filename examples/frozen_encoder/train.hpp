@@ -2,6 +2,7 @@
 /// The experiment's heart: a frozen encoder and a trained decoder as the stages of a pipeline.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,11 @@ struct Batch {
 
     explicit Batch(const Plan& plan)
         : images(plan.batch * plan.image_bytes()), labels(plan.batch * plan.label_bytes()), rate(1) {}
+
+    /// All that a captured step reads of it on the host: where the buffers lie.
+    friend auto graph_key(const Batch& batch) {
+        return std::array<const void*, 3>{batch.images.data(), batch.labels.data(), batch.rate.data()};
+    }
 };
 
 /// The same on the device, where the encoder reads it.

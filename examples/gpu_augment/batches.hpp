@@ -2,6 +2,7 @@
 /// Batches on their way from the loader to the classifier.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,6 +27,11 @@ struct LoadedBatch {
         return {
             {images.data(), images.size()}, {labels.data(), labels.size()}, {samples.data(), samples.size()}};
     }
+
+    /// All that a captured step reads of it on the host: where the buffers lie.
+    friend auto graph_key(const LoadedBatch& batch) {
+        return std::array<const void*, 3>{batch.images.data(), batch.labels.data(), batch.samples.data()};
+    }
 };
 
 /// The same on the device.
@@ -47,6 +53,11 @@ struct AugmentedBatch {
 
     explicit AugmentedBatch(const Plan& plan)
         : images(plan.amount.batch * plan.image_bytes()), labels(plan.amount.batch) {}
+
+    /// All that a captured step reads of it on the host: where the buffers lie.
+    friend auto graph_key(const AugmentedBatch& batch) {
+        return std::array<const void*, 2>{batch.images.data(), batch.labels.data()};
+    }
 };
 
 /// What the classifier trains on: augmented images on the device.

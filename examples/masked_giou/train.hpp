@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include <common/training.hpp>
@@ -44,6 +45,11 @@ struct HostBatch {
             targets.add_row(workload.compose(index * batch + i, image, boxes));
         }
         rate[0] = workload.plan().rate_at(index);
+    }
+
+    /// All that a captured step reads of it on the host: where the buffers and the packed rows lie.
+    friend auto graph_key(const HostBatch& batch) {
+        return std::tuple(batch.images.data(), graph_key(batch.targets), batch.rate.data());
     }
 };
 

@@ -14,6 +14,7 @@
 #include <sluice/graph/graph.hpp>
 #include <sluice/graph/graph_builder.hpp>
 #include <sluice/graph/graph_capture.hpp>
+#include <sluice/graph/ping_pong.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/memory/span.hpp>
@@ -21,6 +22,7 @@
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/readback.hpp>
+#include <sluice/pipeline/sampler.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage.hpp>

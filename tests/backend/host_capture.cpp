@@ -1,7 +1,9 @@
 // Capturing host streams: forks and joins, and what may go on beside a capture.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,18 +24,20 @@ TEST_CASE("a fork that is joined becomes edges") {
     const HostStream side;
     HostEvent forked;
     HostEvent joined;
-    std::vector<int> seen;
+    std::array<std::atomic<int>, 6> turn{}; // when each node ran; 2 and 3 beside 4
+    std::atomic<int> turns{0};
+    const auto note = [&](std::size_t node) { return [&, node] { turn[node] = ++turns; }; };
     const OwnedGraph graph = captured(stream, [&] {
-        stream.enqueue([&] { seen.push_back(1); });
+        stream.enqueue(note(1));
         forked.record(stream);
         side.wait(forked);
         CHECK(Host::is_capturing(side.native()));
-        side.enqueue([&] { seen.push_back(2); });
-        side.enqueue([&] { seen.push_back(3); });
-        stream.enqueue([&] { seen.push_back(4); });
+        side.enqueue(note(2));
+        side.enqueue(note(3));
+        stream.enqueue(note(4));
         joined.record(side);
         stream.wait(joined);
-        stream.enqueue([&] { seen.push_back(5); });
+        stream.enqueue(note(5));
     });
     CHECK_FALSE(Host::is_capturing(side.native()));
     CHECK(Host::node_count(graph.get()) == 5);
@@ -41,11 +45,14 @@ TEST_CASE("a fork that is joined becomes edges") {
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
     stream.synchronize();
-    CHECK(seen == std::vector<int>{1, 2, 3, 4, 5});
+    CHECK(turns == 5);
+    CHECK(turn[1] == 1);
+    CHECK(turn[2] < turn[3]);
+    CHECK(turn[5] == 5);
 
-    side.enqueue([&] { seen.clear(); }); // runs at once again
+    side.enqueue([&] { turns = 0; }); // runs at once again
     side.synchronize();
-    CHECK(seen.empty());
+    CHECK(turns == 0);
 }
 
 TEST_CASE("a fork without work of its own is no fork, and joins may go through others") {

@@ -42,4 +42,19 @@ void add_guarded(cudaStream_t stream, ConditionSetter setter, unsigned* x, unsig
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
+BasicNode<Cuda> decide_below(CudaGraphBuilder& builder, ConditionSetter setter, const unsigned* x,
+                             unsigned limit, const CudaNodes& after) {
+    return builder.kernel({}, decide_below_kernel, after, setter, x, limit);
+}
+
+BasicNode<Cuda> decide(CudaGraphBuilder& builder, ConditionSetter setter, const unsigned* x,
+                       const CudaNodes& after) {
+    return builder.kernel({}, decide_kernel, after, setter, x);
+}
+
+BasicNode<Cuda> multiply_add(CudaGraphBuilder& builder, unsigned* x, unsigned factor, unsigned term,
+                             const CudaNodes& after) {
+    return builder.kernel({}, multiply_add_kernel, after, x, factor, term);
+}
+
 } // namespace sluice::test::ops

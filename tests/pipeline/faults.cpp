@@ -211,7 +211,7 @@ TEST_CASE("Contract 5: every call from the k-th on fails: an Error, nothing leak
                     pipeline.finish();
                 });
                 if (inner) {
-                    CHECK(inner->name() == Fault::name);
+                    CHECK_MESSAGE(inner->name() == Fault::name, std::string(inner->what()));
                     const Caught lost([&] { pipeline.reset(); });
                     REQUIRE(lost);
                     CHECK(contains(lost.text(), Fault::name));

@@ -1,6 +1,9 @@
 // Results on their way back: in order, none lost, none waited for.
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -217,7 +220,7 @@ TEST_CASE("Readback: a push of another size is refused in a sentence, and change
     DeviceBuffer<Word, B> more(words + 1);
     push(readback, 0);
     CHECK(text_of([&] { readback.push(stream, more); }) ==
-          "readback: 9 values were pushed; this one takes 8 at a time");
+          "readback: 9 values were pushed; this one takes 8 at most");
     CHECK(readback.pushed() == 1);
     push(readback, 1);
     readback.finish();
@@ -293,6 +296,370 @@ TEST_CASE("Contract 5: any one call of a readback fails: an Error, and no copy o
         CHECK_FALSE(reached);
     }
     CHECK(alive_now<F>() == before);
+}
+
+TEST_CASE("Readback: a handler that pushes leaves the values that it was given as they are") {
+    Delay::set({.one_in = 0});
+    for (const int slots : {1, 2, 4}) {
+        CAPTURE(slots);
+        const BasicStream<B> stream;
+        Pusher<B> push(stream), push_within(stream);
+        std::vector<Word> seen;
+        std::string refused;
+        Readback<Word, B>* self = nullptr;
+        Readback<Word, B> readback(
+            words,
+            [&](std::size_t, std::span<const Word> values) {
+                const std::vector<Word> before(values.begin(), values.end());
+                if (values[0] < 100) {
+                    refused = text_of([&] { push_within(*self, values[0] + 100); });
+                    self->poll(); // calls no handler within this one
+                    CHECK(contains(text_of([&] { self->finish(); }),
+                                   "finish was called from within the handler"));
+                }
+                stream.synchronize();
+                CHECK(std::vector<Word>(values.begin(), values.end()) == before);
+                seen.push_back(values[0]);
+            },
+            slots);
+        self = &readback;
+        push(readback, 1);
+        push(readback, 2);
+        readback.finish();
+        if (slots == 1) {
+            CHECK(seen == std::vector<Word>{1, 2});
+            CHECK(contains(refused, "a push from within the handler found no free slot, since all 1"));
+        } else if (slots == 4) {
+            CHECK(seen == std::vector<Word>{1, 2, 101, 102});
+        } else {
+            CHECK(std::count(seen.begin(), seen.end(), 1) == 1);
+            CHECK(std::count(seen.begin(), seen.end(), 2) == 1);
+        }
+    }
+}
+
+TEST_CASE("Readback: a reset within the handler leaves the values that it was given as they are") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    Pusher<B> push(stream);
+    Readback<Word, B>* self = nullptr;
+    std::vector<Word> seen;
+    Readback<Word, B> readback(
+        words,
+        [&](std::size_t index, std::span<const Word> values) {
+            CHECK(index == 0);
+            seen.push_back(values[0]);
+            if (values[0] == 1) {
+                self->reset();
+                push(*self, 3);
+                push(*self, 4);
+                CHECK(contains(text_of([&] { push(*self, 5); }), "found no free slot"));
+                self->reset();
+                CHECK(values[0] == 1);
+            }
+        },
+        3);
+    self = &readback;
+    push(readback, 1);
+    push(readback, 2);
+    readback.finish();
+    push(readback, 6);
+    readback.finish();
+    CHECK(seen == std::vector<Word>{1, 6});
+}
+
+TEST_CASE("Readback: a shorter result is handed over as long as it is") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    std::vector<std::vector<Word>> seen;
+    Readback<Word, B> readback(
+        words, [&](auto, std::span<const Word> values) { seen.emplace_back(values.begin(), values.end()); },
+        2);
+    DeviceBuffer<Word, B> values(words);
+    fill_bytes(stream, values, 0x11);
+    for (const std::size_t size : {words, std::size_t{3}, std::size_t{0}, std::size_t{1}})
+        readback.push(stream, values.span().first(size));
+    readback.finish();
+    REQUIRE(seen.size() == 4);
+    CHECK(seen[0] == std::vector<Word>(words, 0x11111111));
+    CHECK(seen[1] == std::vector<Word>(3, 0x11111111));
+    CHECK(seen[2].empty());
+    CHECK(seen[3] == std::vector<Word>(1, 0x11111111));
+}
+
+TEST_CASE("Readback: a result whose length the device knows is handed over as long as it says") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    std::vector<std::size_t> sizes;
+    Readback<Word, B> readback(
+        words, [&](auto, std::span<const Word> values) { sizes.push_back(values.size()); }, 2);
+    DeviceBuffer<Word, B> values(words);
+    fill_bytes(stream, values, 0);
+    DeviceBuffer<std::int64_t, B> length(1), two(2);
+    PinnedBuffer<std::int64_t, B> from(6);
+    const std::int64_t lengths[] = {3, 0, 8, 9, -1, 1};
+    std::copy(std::begin(lengths), std::end(lengths), from.begin());
+    std::string text;
+    const auto note = [&](auto call) {
+        const std::string thrown = text_of(call);
+        if (!thrown.empty())
+            text += thrown + "; ";
+    };
+    for (std::size_t i = 0; i < 6; ++i) {
+        copy(stream, length, from.span().subspan(i, 1));
+        const std::size_t pushed = readback.pushed();
+        while (readback.pushed() == pushed)
+            note([&] { readback.push(stream, values, length); });
+    }
+    for (int tries = 0; tries < 3; ++tries)
+        note([&] { readback.finish(); });
+    CHECK(sizes == std::vector<std::size_t>{3, 0, 8, 1});
+    CHECK(contains_all(text, {"result 3 has a length of 9 values; expected 0 to the 8 that were pushed",
+                              "result 4 has a length of -1 values"}));
+    CHECK(contains(text_of([&] { readback.push(stream, values, two); }),
+                   "2 lengths were pushed with a result; expected 1"));
+}
+
+namespace {
+
+// A captured executable whose replays tell the hooks, as GraphCapture's do.
+template <Backend Any>
+class Replayable {
+public:
+    template <class Work>
+    Replayable(const BasicStream<Any>& stream, Work&& work) {
+        const auto graph = capture(stream, [&](BasicStreamRef<Any> s) {
+            hooks_.clear(); // of an attempt before
+            auto& place = detail::replay_hooks<Any>();
+            struct Scope {
+                detail::ReplayHooks<Any>*& place;
+                ~Scope() { place = nullptr; }
+            } const scope{place};
+            place = &hooks_;
+            work(s);
+        });
+        executable_.emplace(graph);
+    }
+    void launch(BasicStreamRef<Any> stream) {
+        for (const auto& hook : hooks_)
+            hook->before_replay();
+        executable_->launch(stream);
+        for (const auto& hook : hooks_)
+            hook->after_replay(stream);
+    }
+    std::size_t hooks() const { return hooks_.size(); }
+
+private:
+    detail::ReplayHooks<Any> hooks_;
+    std::optional<BasicExecutable<Any>> executable_;
+};
+
+// A number on the device that each replay raises, and pushes.
+template <Backend Any>
+class Counter {
+public:
+    explicit Counter(BasicStreamRef<Any> stream) : stream_(stream), value_(words), one_(words) {
+        fill_bytes(stream, value_, 0);
+        set(0);
+    }
+    Counter(const Counter&) = delete;
+    Counter& operator=(const Counter&) = delete;
+    ~Counter() {
+        try {
+            stream_.synchronize();
+        } catch (...) {
+        }
+    }
+    void set(Word value) {
+        fill_bytes(stream_, one_, 0);
+        ops::add_racing(stream_.native(), value_.data(), one_.data(), value, words);
+    }
+    // value += 1, without the host's knowing what it was.
+    void raise_and_push(BasicStreamRef<Any> stream, Readback<Word, Any>& readback) {
+        ops::add_racing(stream.native(), value_.data(), value_.data(), 1, words);
+        readback.push(stream, value_);
+    }
+
+private:
+    BasicStreamRef<Any> stream_;
+    DeviceBuffer<Word, Any> value_, one_;
+};
+
+} // namespace
+
+TEST_CASE("Readback: replays push, in the order of the launches among the others, each once") {
+    for (const int slots : {1, 2, 16}) {
+        for (const int pushes : {1, 3}) {
+            CAPTURE(slots);
+            CAPTURE(pushes);
+            if (slots == 1 && pushes == 3)
+                continue;
+            Delay::set({.one_in = 0});
+            const BasicStream<B> stream;
+            Notes notes;
+            Counter<B> counter(stream);
+            Readback<Word, B> readback(words, notes.handler(), slots);
+            const auto work = [&](BasicStreamRef<B> s) {
+                for (int i = 0; i < pushes; ++i)
+                    counter.raise_and_push(s, readback);
+            };
+            Replayable<B> one(stream, work), other(stream, work);
+            CHECK(one.hooks() == 1);
+            CHECK(readback.pushed() == 0);
+            Word expected = 0;
+            for (int round = 0; round < 40; ++round) {
+                switch (round % 5) {
+                case 0:
+                case 1:
+                    one.launch(stream);
+                    break;
+                case 2:
+                    other.launch(stream);
+                    break;
+                case 3:
+                    work(stream);
+                    break;
+                default:
+                    one.launch(stream);
+                    readback.poll();
+                }
+                expected += static_cast<Word>(pushes);
+                CHECK(readback.pushed() == expected);
+                if (round == 25)
+                    readback.finish();
+            }
+            readback.finish();
+            std::vector<Word> all;
+            for (Word value = 1; value <= expected; ++value)
+                all.push_back(value);
+            CHECK(notes.values == all);
+        }
+    }
+}
+
+TEST_CASE("Readback: a graph that is evicted with results under way loses none, nor one that outlives the "
+          "readback") {
+    Delay::set({.one_in = 0});
+    const Alive before = alive_now<B>();
+    {
+        const BasicStream<B> stream;
+        Counter<B> counter(stream);
+        std::optional<Replayable<B>> late;
+        {
+            Notes notes;
+            Readback<Word, B> readback(words, notes.handler(), 2);
+            const auto work = [&](BasicStreamRef<B> s) { counter.raise_and_push(s, readback); };
+            {
+                Replayable<B> evicted(stream, work);
+                ops::spin(stream.native(), 3000);
+                evicted.launch(stream);
+            }
+            Replayable<B> next(stream, work);
+            next.launch(stream);
+            readback.finish();
+            CHECK(notes.values == std::vector<Word>{1, 2});
+            // Places that went with their graphs come back: far more captures than there are places.
+            for (int i = 0; i < 200; ++i) {
+                Replayable<B> another(stream, work);
+                another.launch(stream);
+                readback.finish();
+            }
+            CHECK(notes.values.size() == 202);
+            late.emplace(stream, work);
+            ops::spin(stream.native(), 3000);
+            late->launch(stream);
+        }
+        late->launch(stream);
+        late->launch(stream);
+    }
+    CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE("Readback: reset drops what replays have pushed, and they go on") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    Notes notes;
+    Counter<B> counter(stream);
+    Readback<Word, B> readback(words, notes.handler(), 2);
+    Replayable<B> graph(stream, [&](BasicStreamRef<B> s) { counter.raise_and_push(s, readback); });
+    graph.launch(stream);
+    readback.reset();
+    CHECK(readback.pushed() == 0);
+    graph.launch(stream);
+    graph.launch(stream);
+    readback.finish();
+    CHECK(notes.values == std::vector<Word>{2, 3});
+}
+
+TEST_CASE("Readback: a handler that throws before a replay loses no result, and the replay is not made") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    std::vector<Word> seen;
+    Counter<B> counter(stream);
+    Readback<Word, B> readback(
+        words,
+        [&](auto, std::span<const Word> values) {
+            seen.push_back(values[0]);
+            if (values[0] == 1)
+                throw std::domain_error("loss is not a number");
+        },
+        2);
+    Replayable<B> graph(stream, [&](BasicStreamRef<B> s) { counter.raise_and_push(s, readback); });
+    graph.launch(stream);
+    CHECK_THROWS_AS(graph.launch(stream), std::domain_error);
+    CHECK(readback.pushed() == 1);
+    graph.launch(stream);
+    readback.finish();
+    CHECK(seen == std::vector<Word>{1, 2});
+}
+
+TEST_CASE("Readback: a captured push whose length the device knows") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    std::vector<std::size_t> sizes;
+    Readback<Word, B> readback(
+        words, [&](auto, std::span<const Word> values) { sizes.push_back(values.size()); }, 2);
+    DeviceBuffer<Word, B> values(words);
+    fill_bytes(stream, values, 0);
+    DeviceBuffer<std::int64_t, B> length(1);
+    PinnedBuffer<std::int64_t, B> from(1);
+    Replayable<B> graph(stream, [&](BasicStreamRef<B> s) {
+        copy(s, length, from);
+        readback.push(s, values, length);
+    });
+    for (const std::int64_t size : {5, 0, 8}) {
+        from[0] = size;
+        graph.launch(stream);
+        stream.synchronize(); // before `from` changes
+    }
+    readback.finish();
+    CHECK(sizes == std::vector<std::size_t>{5, 0, 8});
+}
+
+TEST_CASE("Readback: more captured pushes than there is pinned memory for are refused in a sentence") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    constexpr std::size_t large = 1 << 16;
+    DeviceBuffer<Word, B> values(large);
+    fill_bytes(stream, values, 0);
+    std::size_t handed = 0;
+    Readback<Word, B> readback(
+        large, [&](auto, auto) { ++handed; }, 2);
+    const auto work = [&](int pushes) {
+        return [&, pushes](BasicStreamRef<B> s) {
+            for (int i = 0; i < pushes; ++i)
+                readback.push(s, values);
+        };
+    };
+    CHECK(contains(text_of([&] { Replayable<B>(stream, work(3)); }),
+                   "no pinned memory is left for a captured push"));
+    for (int graph = 0; graph < 2; ++graph) {
+        work(2)(stream); // an eager run makes room for the next capture
+        Replayable<B> captured(stream, work(2));
+        captured.launch(stream);
+        readback.finish();
+    }
+    CHECK(handed == 8);
 }
 
 #if !defined(SLUICE_TEST_CUDA)

@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include <sluice/ragged/packer.hpp>
+#include <sluice/ragged/column_packer.hpp>
 
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
@@ -202,6 +203,41 @@ TEST_CASE("RaggedPacker: an eager copy is as long as what is held") {
             changed += block[i] == std::byte{0xee} ? 0u : 1u;
         CHECK(changed == 0);
     }
+}
+
+TEST_CASE("graph_key: what captured work reads on the host, and not what is held") {
+    const BasicStream<B> stream;
+    RaggedPacker<int, B> packer({4, 10});
+    RaggedColumnPacker<float, B> labels(10);
+    const auto of_packer = graph_key(packer);
+    packer.pack(Lists<int>{{1, 2}, {3}});
+    labels.pack(packer, Lists<float>{{1, 2}, {3}});
+    const auto of_labels = graph_key(labels);
+    CHECK(graph_key(packer) == of_packer);
+    packer.pack(Lists<int>{{1, 2, 3}});
+    labels.pack(packer, Lists<float>{{1, 2, 3}});
+    CHECK(graph_key(packer) == of_packer);
+    CHECK(graph_key(labels) == of_labels);
+    CHECK(of_packer[1] == 4);
+    CHECK(of_packer[2] == 10);
+    packer.clear({2, 8}); // laid out anew: a captured copy takes other bytes
+    CHECK(graph_key(packer) != of_packer);
+    labels.pack(packer, Lists<float>{});
+    CHECK(graph_key(labels) != of_labels);
+    packer.clear({4, 10});
+    CHECK(graph_key(packer) == of_packer);
+    CHECK(graph_key(RaggedPacker<int, B>({4, 10})) != of_packer);
+
+    RaggedBatch<int, B> batch({4, 10}, stream), other({4, 10}, stream);
+    CHECK(graph_key(batch) == graph_key(std::as_const(batch)));
+    CHECK(graph_key(batch) != graph_key(other));
+    CHECK(graph_key(batch.view()) == graph_key(RaggedView<const int>(batch.view())));
+    CHECK(graph_key(batch.view()) != graph_key(other.view()));
+    int value = 0;
+    CHECK(graph_key(batch.view().over(&value)) != graph_key(batch.view()));
+    RaggedColumn<int, B> column(10, stream), shorter(9, stream);
+    CHECK(graph_key(column) == graph_key(column));
+    CHECK(graph_key(column) != graph_key(shorter));
 }
 
 } // namespace ragged_packer

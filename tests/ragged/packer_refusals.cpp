@@ -1,12 +1,13 @@
 // RaggedPacker: what does not fit, or cannot be rows, is refused with the numbers, and the packer goes on.
 #include <cstdint>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include <sluice/ragged/packer.hpp>
+#include <sluice/ragged/column_packer.hpp>
 
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
@@ -155,6 +156,82 @@ TEST_CASE("RaggedPacker: other capacities, other rows") {
     const std::string room = text_of([&] { packer.clear({1000, 1000}); });
     CHECK(contains(room, "1000 rows and 1000 values takes"));
     CHECK(packer.capacity() == RaggedCapacity{10, 20});
+}
+
+TEST_CASE(
+    "RaggedPacker: a range that gives other rows when it is walked again is refused where they do not fit") {
+    // The block ends where the values do, so that the sanitizer sees any write behind them.
+    Packer packer({3, 6});
+    const std::vector<int> samples{0, 1, 2};
+    // Rows of `first` values when they are counted, and of `later` ones when they are packed, as random crops are.
+    const auto with = [&](std::size_t first, std::size_t later) {
+        std::size_t made = 0;
+        return refusal(packer, [&](Packer& p) {
+            p.pack(std::views::transform(samples, [&](int sample) {
+                return std::vector<int>(made++ < samples.size() ? first : later, sample);
+            }));
+        });
+    };
+    CHECK(contains(
+        with(2, 2000),
+        "the range had 3 rows and 6 values when it was counted, and gave others when they were packed: at "
+        "least 1 row and 2000 values are needed, and room for 3 rows and 6 values is available"));
+    CHECK(contains(with(2, 3), "at least 3 rows and 9 values are needed"));
+    std::size_t made = 0;
+    packer.pack(std::views::transform(
+        samples, [&](int sample) { return std::vector<int>(made++ < samples.size() ? 2 : 1, sample); }));
+    CHECK(packer.lengths() == std::vector<std::int64_t>{1, 1, 1}); // what fits is taken
+}
+
+TEST_CASE("RaggedPacker: a range that throws, or has more rows the second time, leaves no rows") {
+    Packer packer({3, 6});
+    const std::vector<int> samples{0, 1, 2};
+    int made = 0;
+    CHECK(contains(refusal(packer,
+                           [&](Packer& p) {
+                               p.pack(std::views::transform(samples, [&](int) {
+                                   if (++made == 5)
+                                       throw Error("no file");
+                                   return std::vector<int>(1);
+                               }));
+                           }),
+                   "no file"));
+    // Of changing length: three rows when counted, more later.
+    struct Growing {
+        const int* rows;
+        mutable int walks = 0;
+        struct Row {
+            int left;
+            std::vector<int> operator*() const { return std::vector<int>(1); }
+            Row& operator++() {
+                --left;
+                return *this;
+            }
+            bool operator!=(const Row&) const { return left != 0; }
+        };
+        Row begin() const { return {rows[walks++]}; }
+        Row end() const { return {0}; }
+    };
+    const int rows[] = {3, 4};
+    CHECK(
+        contains(refusal(packer, [&](Packer& p) { p.pack(Growing{rows}); }), "at least 4 rows and 4 values"));
+}
+
+TEST_CASE("RaggedColumnPacker: rows that differ when they are packed are refused") {
+    Packer packer({3, 6});
+    packer.pack(Lists<int>{{1, 2}, {3}});
+    RaggedColumnPacker<int, B> column(6);
+    const std::vector<int> samples{0, 1};
+    column.pack(packer, std::views::transform(samples, [&](int sample) {
+                    return std::vector<int>(static_cast<std::size_t>(2 - sample));
+                }));
+    CHECK(column.size() == 3);
+    CHECK(contains(text_of([&] {
+                       column.pack(packer, std::views::transform(samples,
+                                                                 [&](int) { return std::vector<int>(600); }));
+                   }),
+                   "row 0 has 600 values, and the row that it shares 2"));
+    CHECK(column.size() == 0);
 }
 
 } // namespace ragged_packer_refusals

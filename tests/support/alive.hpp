@@ -16,12 +16,14 @@ struct Alive {
     std::uint64_t pinned_allocations = 0;
     std::uint64_t graphs = 0;
     std::uint64_t executables = 0;
+    std::uint64_t semaphores = 0;
 
     friend bool operator==(const Alive&, const Alive&) = default;
     friend std::ostream& operator<<(std::ostream& out, const Alive& alive) {
         return out << alive.streams << " streams, " << alive.events << " events, " << alive.device_allocations
                    << " device and " << alive.pinned_allocations << " pinned allocations, " << alive.graphs
-                   << " graphs, " << alive.executables << " executables";
+                   << " graphs, " << alive.executables << " executables, " << alive.semaphores
+                   << " semaphores";
     }
 };
 
@@ -33,7 +35,8 @@ Alive alive_now() {
             counts.device_allocations.alive,
             counts.pinned_allocations.alive,
             counts.graphs.alive,
-            counts.executables.alive};
+            counts.executables.alive,
+            counts.semaphores.alive};
 }
 
 /// Assigns `object` to itself, in a way that compilers do not warn of.

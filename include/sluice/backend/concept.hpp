@@ -31,6 +31,9 @@ namespace sluice {
 /// Memory is aligned to 256 bytes. Memory that is ordered on a stream is usable by work enqueued there later, and freed after what is enqueued there
 /// already; freeing it waits for nothing. `throw_if_failed` is cheap enough for every step, so a fault that any next call reports need not be thrown by it.
 ///
+/// Two further parts are optional: `SemaphoreBackend`, and `enqueue(stream, callable)`, which runs a callable on the
+/// host in stream order.
+///
 /// All but the destroying and freeing functions throw `Error`.
 template <class B>
 concept Backend = requires(typename B::NativeStream stream, typename B::NativeEvent event, void* memory,

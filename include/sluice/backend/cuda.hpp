@@ -58,6 +58,19 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         return range;
     }
 
+    /// Lets work on `device` reach the memory of `peer` where the machine can; copies between them work in any case.
+    static void enable_peer_access(int device, int peer) noexcept {
+        int possible = 0;
+        if (cudaDeviceCanAccessPeer(&possible, device, peer) != cudaSuccess || possible == 0)
+            return;
+        int former = 0;
+        if (cudaGetDevice(&former) != cudaSuccess || cudaSetDevice(device) != cudaSuccess)
+            return;
+        if (cudaDeviceEnablePeerAccess(peer, 0) == cudaErrorPeerAccessAlreadyEnabled)
+            (void)cudaGetLastError();
+        (void)cudaSetDevice(former);
+    }
+
     // Streams
     // -------------------------------------------------------------------------------------------------
     static NativeStream create_stream(const StreamOptions& options) {

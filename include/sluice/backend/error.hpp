@@ -48,6 +48,14 @@ public:
         return placed;
     }
 
+    /// The same failure, with what is to be said before it.
+    Error after(const std::string& words) const {
+        Error told{words + message_};
+        told.call_ = call_;
+        told.name_ = name_;
+        return told;
+    }
+
     /// The same failure, of work that came with the batch or earlier.
     Error at_or_before(std::size_t batch) const {
         Error placed{"batch " + std::to_string(batch) +

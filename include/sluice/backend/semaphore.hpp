@@ -23,8 +23,8 @@ namespace sluice {
 ///
 /// All but the destroying functions throw `Error`.
 template <class B>
-concept SemaphoreBackend = Backend<B> && requires(typename B::NativeStream stream,
-                                                  typename B::NativeSemaphore semaphore, std::uint32_t value) {
+concept SemaphoreBackend = Backend<B> &&
+    requires(typename B::NativeStream stream, typename B::NativeSemaphore semaphore, std::uint32_t value) {
     { B::create_semaphore() } -> std::same_as<typename B::NativeSemaphore>;
     { B::destroy_semaphore(semaphore) }
     noexcept;
@@ -95,9 +95,7 @@ public:
     std::uint32_t value() const { return B::semaphore_value(native_); }
 
     /// Whether the counter is at `value` or above.
-    bool reached(std::uint32_t value) const {
-        return static_cast<std::int32_t>(this->value() - value) >= 0;
-    }
+    bool reached(std::uint32_t value) const { return static_cast<std::int32_t>(this->value() - value) >= 0; }
 
     /// Waits on the calling thread until the counter is at `value` or above, for at most `timeout`; whether it is. It
     /// looks without a pause for the first 20 microseconds, lets other threads run between two looks up to 200, and

@@ -49,11 +49,12 @@ public:
     template <detail::ForeignStreamRef<Native> T>
     requires(!std::derived_from<T, BasicStreamRef>) operator T() const { return T{native_}; }
 
-    /// Orders what is enqueued later here after `event`'s latest record. Throws `Error`.
+    /// Orders what is enqueued later here after `event`'s latest record. Throws `Error`. If the recording stream had
+    /// failed before the record, this one fails with the same cause on the Host backend; a faulted device fails all.
     void wait(const BasicEvent<B>& event) const { B::wait(native_, event.native()); }
 
     /// Waits on the calling thread for all that was enqueued here. Throws `Error`, also for a fault of that
-    /// work.
+    /// work, and in a task of this stream's own, which would wait for itself.
     void synchronize() const { B::synchronize_stream(native_); }
 
     /// Whether all that was enqueued here is done. Throws `Error`, also for a fault of that work.
@@ -92,7 +93,8 @@ private:
 /// Owns a stream. Move-only; a moved-from stream owns nothing and may only be assigned to or destroyed.
 ///
 /// It belongs to the device that was current when it was made. Any thread may enqueue on it, as on the native stream.
-/// Destroying it does not wait for its work on a device; on the Host backend it does.
+/// Destroying it does not wait for its work on a device; on the Host backend it does, unless one of the stream's own tasks
+/// destroys it.
 template <Backend B>
 class BasicStream {
 public:
@@ -106,7 +108,7 @@ public:
     static BasicStream make_inline(const StreamOptions& options = {}) requires requires {
         B::create_inline_stream(options);
     }
-    { return BasicStream{B::create_inline_stream(options)}; }
+    { return BasicStream{B::create_inline_stream(options), Made{}}; }
 
     /// Takes over a native stream, which the result destroys.
     static BasicStream from_native_handle(Native native) noexcept { return BasicStream{native, Adopt{}}; }
@@ -149,7 +151,8 @@ public:
 
 private:
     struct Adopt {};
-    explicit BasicStream(Native made) noexcept : native_(made) {}
+    struct Made {};
+    BasicStream(Native native, Made) noexcept : native_(native) {}
     BasicStream(Native native, Adopt) noexcept : native_(native) {
         if (native_ != Native{})
             B::counts().streams.adopt();

@@ -113,8 +113,8 @@ void throw_if_left_behind(const char* this_one) {
     try {
         B::check_launches();
     } catch (const Error& error) {
-        std::throw_with_nested(Error("an earlier call, before this " + std::string(this_one) +
-                                     ", had left an error behind: " + error.what()));
+        std::throw_with_nested(
+            error.after("an earlier call, before this " + std::string(this_one) + ", had left an error behind: "));
     }
 }
 
@@ -243,7 +243,7 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
     const std::size_t nodes = graph->nodes() + ledger.in_bodies;
     if (per_thread_used) {
         reason =
-            "the per-thread default stream was used by the work, and a capture sees nothing of that; use the "
+            "the per-thread default stream was used meanwhile, and a capture sees nothing of that; use the "
             "stream that the work is handed";
     } else if (ledger.outside > 0) {
         reason = std::to_string(ledger.outside) +
@@ -265,10 +265,12 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
 template <GraphBackend B, class F>
 std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, F& work, const CaptureOptions& options,
                                          ReplayHooks<B>* hooks, Refusal& refusal) {
-    const int attempts = options.watch_default_stream ? 3 : 1;
+    // Within another capture on this thread, the watch would break that one, which has a watch of its own.
+    const bool watches = options.watch_default_stream && !capturing();
+    const int attempts = watches ? 3 : 1;
     for (int attempt = 0; attempt < attempts; ++attempt) {
         std::optional<typename B::DefaultStreamWatch> watch;
-        if (options.watch_default_stream)
+        if (watches)
             watch.emplace();
         std::optional<BasicGraph<B>> graph = capture_once(stream, work, options, hooks, refusal);
         if (!graph || !watch || !watch->used())

@@ -81,7 +81,8 @@ void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicConditio
 /// capture holds. Inside the body of a `while_nonzero` the setter decides whether it goes on.
 ///
 /// Bodies are called as `body(BasicStreamRef<B>)` and enqueue on that stream, which in a capture is the
-/// condition's own. A body that branches again needs another condition. On CUDA a captured body may hold
+/// condition's own. A body that branches again needs another condition. A `BasicGraphBuilder` makes the same nodes by
+/// hand. On CUDA a captured body may hold
 /// kernels, copies and fills of device memory, and branches, but no host function.
 ///
 /// Belongs to the device that was current when it was made. Move-only; a moved-from condition may only be
@@ -122,6 +123,7 @@ private:
 
     static Place place_of(BasicStreamRef<B> stream);
     void check(BasicStreamRef<B> stream, const char* caller) const;
+    void check(int device, const char* what, const char* caller) const;
 
     DeviceBuffer<unsigned, B> word_;
     PinnedBuffer<unsigned, B> seen_;

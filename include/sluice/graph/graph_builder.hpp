@@ -13,6 +13,7 @@
 
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/graph.hpp>
 #include <sluice/memory/copy.hpp>
 
@@ -83,6 +84,12 @@ class ChildNode : public BasicNode<B> {
     using BasicNode<B>::BasicNode;
     friend class BasicGraphBuilder<B>;
 };
+/// Runs one of its bodies, or its body again and again, as a condition says.
+template <GraphBackend B>
+class ConditionNode : public BasicNode<B> {
+    using BasicNode<B>::BasicNode;
+    friend class BasicGraphBuilder<B>;
+};
 /// Launches a kernel whose parameters are `Params`.
 template <GraphBackend B, class... Params>
 class KernelNode : public BasicNode<B> {
@@ -126,6 +133,16 @@ concept KernelBackend = requires(typename B::NativeGraph graph) {
 /// executable.set(scale, input.data(), 3.0f); // for the launches that follow
 /// \endcode
 ///
+/// Branches and loops are nodes as well. What a node decides with the setter holds for that launch:
+///
+/// \code
+/// sluice::Condition again;
+/// builder.while_nonzero(again, [&](sluice::GraphBuilder& body) {
+///     auto step = body.kernel({.grid = blocks, .block = 128}, iterate, {}, x.data(), residual.data());
+///     body.kernel({}, decide, {step}, body.setter(again), residual.data()); // setter.set(*residual > 1e-6f)
+/// });
+/// \endcode
+///
 /// Move-only; a moved-from builder may only be assigned to or destroyed. Not synchronised. Build it with the
 /// device current on which it is to run. All functions throw `Error`; for a node of another builder too.
 template <GraphBackend B>
@@ -136,12 +153,14 @@ public:
     BasicGraphBuilder();
     BasicGraphBuilder(BasicGraphBuilder&& other) noexcept
         : graph_(std::move(other.graph_)), tasks_(std::move(other.tasks_)), id_(std::exchange(other.id_, 0)),
-          count_(other.count_) {}
+          count_(other.count_), is_body_(other.is_body_), incomplete_(other.incomplete_) {}
     BasicGraphBuilder& operator=(BasicGraphBuilder&& other) noexcept {
         graph_ = std::move(other.graph_);
         tasks_ = std::move(other.tasks_);
         id_ = std::exchange(other.id_, 0);
         count_ = other.count_;
+        is_body_ = other.is_body_;
+        incomplete_ = other.incomplete_;
         return *this;
     }
 
@@ -180,6 +199,35 @@ public:
     KernelNode<B, Params...> kernel(const KernelDims& dims, void (*function)(Params...), const Nodes& after,
                                     const Args&... args) requires detail::KernelBackend<B>;
 
+    /// What nodes of this graph decide `condition` with: the setter of the next conditional node that is added here with
+    /// it, or in the body of a `while_nonzero` the loop's own. Every launch must call `set` in a node before the
+    /// conditional node. Throws `Error` as `BasicCondition::setter` does.
+    ConditionSetter setter(BasicCondition<B>& condition);
+
+    /// Runs what `body(builder)` adds if the condition is not 0. These functions build the bodies before they return, with
+    /// builders that are gone then; nodes of a body come after all that the conditional node comes after, name nodes of
+    /// the same body alone, and keep their parameters. On CUDA bodies hold no host nodes, and the version must be 12.4,
+    /// with several bodies 12.8. The condition must outlive the executables. Throws `Error` also where `condition` has no
+    /// setter given out here since it was last used, and what a body throws, after which the builder can only be
+    /// assigned to or destroyed.
+    template <class Body>
+    ConditionNode<B> if_nonzero(BasicCondition<B>& condition, Body&& body, const Nodes& after = {});
+
+    /// Runs what `then(builder)` adds if the condition is not 0, and what `otherwise(builder)` adds if it is.
+    template <class Then, class Otherwise>
+    ConditionNode<B> if_else(BasicCondition<B>& condition, Then&& then, Otherwise&& otherwise,
+                             const Nodes& after = {});
+
+    /// Runs the body whose place the condition is, counted from 0, and none if there is no such body.
+    template <class... Bodies>
+    ConditionNode<B> select(BasicCondition<B>& condition, const Nodes& after, Bodies&&... bodies);
+
+    /// Runs what `body(builder)` adds as long as the condition is not 0. With a setter given out before, it looks first;
+    /// with none, the body runs once before the first look, which a loop within a body cannot. Each run of the body must
+    /// call `set`, or the loop goes on.
+    template <class Body>
+    ConditionNode<B> while_nonzero(BasicCondition<B>& condition, Body&& body, const Nodes& after = {});
+
     /// Makes `node` wait for `on` as well, which must have been added before it: so no circle can come about.
     void depends(const BasicNode<B>& node, const BasicNode<B>& on);
 
@@ -190,8 +238,20 @@ public:
     const BasicGraph<B>& graph() const noexcept { return *graph_; }
 
 private:
+    struct BodyTag {};
+    // Stands for the index of a node in a body, whose task is only kept.
+    static constexpr std::size_t no_node = static_cast<std::size_t>(-1);
+    // Of a body that belongs to a conditional node in `around`.
+    BasicGraphBuilder(BodyTag, typename B::NativeGraph body, std::shared_ptr<BasicGraph<B>> around);
+
     std::vector<typename B::NativeNode> natives(const Nodes& nodes) const;
     void check(const BasicNode<B>& node) const;
+    void check_usable() const;
+    template <class... Bodies>
+    ConditionNode<B> conditional(const char* caller, BasicCondition<B>& condition, ConditionKind kind,
+                                 const Nodes& after, Bodies&... bodies);
+    template <class F>
+    void build_body(typename B::NativeGraph graph, F& body);
     template <class Node>
     Node made(typename B::NativeNode native) noexcept {
         return Node{native, id_, count_++};
@@ -201,6 +261,8 @@ private:
     std::vector<std::pair<std::size_t, std::shared_ptr<void>>> tasks_; // by the nodes' indices
     std::uint64_t id_;
     std::size_t count_ = 0;
+    bool is_body_ = false;
+    bool incomplete_ = false; // the building of a body has thrown
 };
 
 /// Runs what a builder has built, with parameters that can be changed between launches. A change holds for the

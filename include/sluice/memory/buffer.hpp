@@ -42,8 +42,9 @@ template <class T, Backend B = DefaultBackend>
 class DeviceBuffer {
     static_assert(std::is_trivially_copyable_v<T>,
                   "sluice::DeviceBuffer: elements must be trivially copyable");
-    static_assert(alignof(T) <= detail::allocation_alignment,
-                  "sluice::DeviceBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
+    static_assert(
+        alignof(T) <= detail::allocation_alignment,
+        "sluice::DeviceBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
 
 public:
     using backend = B;
@@ -127,8 +128,9 @@ template <class T, Backend B = DefaultBackend>
 class PinnedBuffer {
     static_assert(std::is_trivially_copyable_v<T>,
                   "sluice::PinnedBuffer: elements must be trivially copyable");
-    static_assert(alignof(T) <= detail::allocation_alignment,
-                  "sluice::PinnedBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
+    static_assert(
+        alignof(T) <= detail::allocation_alignment,
+        "sluice::PinnedBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
 
 public:
     using backend = B;

@@ -242,6 +242,18 @@ private:
         DeviceGuard<backend> device_;
     };
 
+    struct HeldUntilEnd {
+        explicit HeldUntilEnd(const Hold& given) noexcept : hold(given) {}
+        HeldUntilEnd(const HeldUntilEnd&) = delete;
+        HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
+        ~HeldUntilEnd() {
+            if (hold && !passed_on)
+                hold.done();
+        }
+        const Hold hold;
+        bool passed_on = false;
+    };
+
     template <class Batch>
     void submit_given(const Batch& batch, const Hold& hold);
     /// The one place that asks for the schedule: calls `visit` with what runs it.

@@ -4,16 +4,14 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
-#include <sluice/memory/buffer.hpp>
-#include <sluice/memory/copy.hpp>
+#include <sluice/memory/span.hpp>
+#include <sluice/pipeline/detail/readback_state.hpp>
 
 namespace sluice {
 
@@ -22,12 +20,18 @@ namespace sluice {
 ///
 /// `handler(std::size_t index, std::span<const T> values)` is called for each result, in the order of the
 /// pushes, on the thread that calls `push`, `poll` or `finish`; index counts from 0. Nothing is lost: when
-/// all slots are on their way, `push` waits for the oldest.
+/// all slots are on their way, `push` waits for the oldest. The values are the handler's until it returns. It may push
+/// further results, where a slot is free for them; `poll` does nothing within it, and `finish` throws.
 ///
-/// A push cannot be captured: under `Schedule::graphed` its stage opts out (`StageOptions::graphed`), or all steps run
-/// eagerly. Driven by the thread that drives the pipeline. Belongs to the device that was current when it was made; can
-/// be neither copied nor moved. Destroying it waits for copies under way, and drops what has not been handed over: call
-/// `finish` first.
+/// A push may be captured by a `GraphCapture` or a graphed pipeline: each replay is a push of its own then, in the order
+/// of the launches among those of the host. Its graph has a place for each of its pushes; launched again before the last
+/// launch's results have been handed over, it waits for them and hands them over first, with all that are older. In a
+/// plain `capture`, of whose replays nobody would tell, a push is refused.
+///
+/// Driven by the thread that drives the pipeline and launches the graphs. Belongs to the device that was current when it
+/// was made; can be neither copied nor moved. Takes pinned memory for `slots` results, and about as much again for
+/// graphs. Destroying it waits for copies under way, and drops what has not been handed over: call `finish` first. Graphs
+/// that it was captured into may outlive it; their replays hand nothing over then.
 ///
 /// \code
 /// sluice::Readback<float> losses{
@@ -40,138 +44,54 @@ namespace sluice {
 template <class T, Backend B = DefaultBackend>
 class Readback {
 public:
-    /// For results of `count` values each, of which `slots` may be on their way at once. Throws `Error` when
-    /// `slots` is below one, or there is not enough memory.
+    /// For results of up to `count` values each, of which `slots` may be on their way at once, beside those of graphs.
+    /// Throws `Error` when `slots` is below one, or there is not enough memory.
     template <std::invocable<std::size_t, std::span<const T>> Handler>
     Readback(std::size_t count, Handler handler, int slots = 16)
-        : Readback(count, std::make_unique<HandlerOf<Handler>>(std::move(handler)), slots) {}
+        : state_(std::make_shared<State>(count, std::make_unique<HandlerOf<Handler>>(std::move(handler)),
+                                         slots)) {}
 
     Readback(const Readback&) = delete;
     Readback& operator=(const Readback&) = delete;
     ~Readback() { reset(); }
 
-    /// Enqueues the copy of `values`, device memory of `count` values, on `stream`. Later work of that stream
-    /// may overwrite them. Throws `Error`, also while `stream` is being captured, and what the handler throws.
-    void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values);
+    /// Enqueues the copy of `values`, device memory of up to `count` values, on `stream`; the handler is given as many.
+    /// Later work of that stream may overwrite them. Throws `Error`, also in a plain `capture`, and what the handler throws.
+    void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values) {
+        state_->push(stream, values, nullptr);
+    }
+    /// The same for a result whose length the device alone knows: copies all of `values` and the one number in `length`,
+    /// and the handler is given the first `length[0]` of them. A length that is negative, or beyond `values`, is thrown as
+    /// an `Error` in the handler's stead.
+    void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
+              DeviceSpan<const std::int64_t, B> length) {
+        state_->push(stream, values, &length);
+    }
 
     /// Hands over what has arrived, without waiting. Throws `Error`, and what the handler throws.
-    void poll();
+    void poll() { state_->poll(); }
 
     /// Waits for all results and hands them over. Throws `Error`, and what the handler throws.
-    void finish();
+    void finish() { state_->finish(); }
 
     /// Waits for copies under way, drops what has not been handed over, and starts anew from index 0. Call it
     /// where the pipeline is reset: results of work that failed are still in the way otherwise.
-    void reset() noexcept;
+    void reset() noexcept { state_->reset(); }
 
-    /// Results that have been pushed since the readback was made or reset.
-    std::size_t pushed() const noexcept { return pushed_; }
+    /// Results that have been pushed since the readback was made or reset, those of replays included.
+    std::size_t pushed() const noexcept { return state_->pushed(); }
 
 private:
-    struct Slot {
-        explicit Slot(std::size_t count)
-            : values(count), arrived(EventOptions{.sleep_while_waiting = true}) {}
-        PinnedBuffer<T, B> values;
-        BasicEvent<B> arrived;
-    };
+    using State = detail::ReadbackState<T, B>;
 
-    // Instead of std::function, whose header costs each file that includes sluice a tenth of a second.
-    struct AnyHandler {
-        virtual ~AnyHandler() = default;
-        virtual void operator()(std::size_t index, std::span<const T> values) = 0;
-    };
     template <class Handler>
-    struct HandlerOf final : AnyHandler {
+    struct HandlerOf final : State::AnyHandler {
         explicit HandlerOf(Handler wrapped) : handler(std::move(wrapped)) {}
         void operator()(std::size_t index, std::span<const T> values) override { handler(index, values); }
         Handler handler;
     };
 
-    Readback(std::size_t count, std::unique_ptr<AnyHandler> handler, int slots);
-    void hand_over();
-
-    std::size_t count_;
-    std::unique_ptr<AnyHandler> handler_;
-    std::vector<std::unique_ptr<Slot>> slots_;
-    std::size_t pushed_ = 0;
-    std::size_t handed_ = 0;
+    std::shared_ptr<State> state_;
 };
-
-// ---------------------------------------------------------------------------------------------------------------
-
-template <class T, Backend B>
-Readback<T, B>::Readback(std::size_t count, std::unique_ptr<AnyHandler> handler, int slots)
-    : count_(count), handler_(std::move(handler)) {
-    if (slots < 1)
-        throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
-    slots_.reserve(static_cast<std::size_t>(slots));
-    for (int slot = 0; slot < slots; ++slot)
-        slots_.push_back(std::make_unique<Slot>(count));
-}
-
-template <class T, Backend B>
-void Readback<T, B>::reset() noexcept {
-    for (; handed_ < pushed_; ++handed_) {
-        try {
-            slots_[handed_ % slots_.size()]->arrived.synchronize();
-        } catch (...) {
-            // The copy will not come; whoever waits for its stream is told so.
-        }
-    }
-    pushed_ = handed_ = 0;
-}
-
-template <class T, Backend B>
-void Readback<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values) {
-    if (values.size() != count_) {
-        throw Error("readback: " + std::to_string(values.size()) + " values were pushed; this one takes " +
-                    std::to_string(count_) + " at a time");
-    }
-    if (detail::records(stream)) {
-        throw Error(
-            "readback: a push was being captured, and its replays would hand nothing over; push outside of "
-            "captures, in a pipeline from a stage that opts out (StageOptions::graphed)");
-    }
-    poll();
-    if (pushed_ - handed_ == slots_.size()) {
-        slots_[handed_ % slots_.size()]->arrived.synchronize();
-        hand_over();
-    }
-    Slot& slot = *slots_[pushed_ % slots_.size()];
-    copy(stream, slot.values, values);
-    try {
-        slot.arrived.record(stream);
-    } catch (...) {
-        // No event will tell of the copy's end, and the slot's memory must not go before it.
-        try {
-            stream.synchronize();
-        } catch (...) {
-        }
-        throw;
-    }
-    ++pushed_;
-}
-
-template <class T, Backend B>
-void Readback<T, B>::poll() {
-    while (handed_ < pushed_ && slots_[handed_ % slots_.size()]->arrived.done())
-        hand_over();
-}
-
-template <class T, Backend B>
-void Readback<T, B>::finish() {
-    while (handed_ < pushed_) {
-        slots_[handed_ % slots_.size()]->arrived.synchronize();
-        hand_over();
-    }
-}
-
-template <class T, Backend B>
-void Readback<T, B>::hand_over() {
-    const PinnedBuffer<T, B>& values = slots_[handed_ % slots_.size()]->values;
-    // Counted first, so that a handler that throws is not called for the same result again.
-    const std::size_t index = handed_++;
-    (*handler_)(index, std::span<const T>(values.data(), values.size()));
-}
 
 } // namespace sluice

@@ -87,9 +87,15 @@ private:
 template <class F, Backend B = detail::StageBackend<F>>
 Stage(std::string, F, StageOptions<B> = {}) -> Stage<F, B>;
 
-/// A value under a name of its own, so that two outputs of one type are two types: made by
-/// `[](int) { return Tagged<struct Left, Features>{...}; }`, taken as `const Tagged<struct Left, Features>&`, used as a
-/// `Features`.
+/// A value under a name of its own, so that two outputs of one type are two types. Used as a `T`.
+///
+/// \code
+/// struct Left; // before, and not within a function, where nvcc stumbles over it
+/// struct Right;
+/// sluice::Stage join{"join", [](sluice::StreamRef stream, const sluice::Tagged<Left, Features>& left,
+///                               const sluice::Tagged<Right, Features>& right, Loss& out) { ... }};
+/// const auto make_left = [](int) { return sluice::Tagged<Left, Features>{Features{batch_size}}; };
+/// \endcode
 template <class Tag, class T>
 struct Tagged : T {
     using tag = Tag;

@@ -2,6 +2,7 @@
 /// Further values over the rows of a packer.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +34,8 @@ public:
     RaggedColumnPacker(RaggedColumnPacker&&) noexcept = default;
     RaggedColumnPacker& operator=(RaggedColumnPacker&&) noexcept = default;
 
+    /// Values that a captured copy takes: as many as the rows that were packed last had room for.
+    std::int64_t laid_out() const noexcept { return laid_out_; }
     /// What it holds, and how many. Good until the next change.
     std::int64_t size() const noexcept { return size_; }
     std::span<const U> values() const noexcept { return {data(), static_cast<std::size_t>(size_)}; }
@@ -63,6 +66,13 @@ private:
     std::int64_t size_ = 0;
     mutable detail::PinnedBlock<B> block_;
 };
+
+/// What a captured `copy_to` reads of the packer on the host: its block's address, and how many values it copies.
+template <class U, Backend B>
+std::array<std::uint64_t, 2> graph_key(const RaggedColumnPacker<U, B>& packer) noexcept {
+    return {reinterpret_cast<std::uintptr_t>(packer.values().data()),
+            static_cast<std::uint64_t>(packer.laid_out())};
+}
 
 /// The values of `column` over the rows of `batch` when `stream` gets there, for which it waits. Throws `Error` as
 /// `RaggedBatch::require_valid_and_wait` does, and where the column has room for fewer values.

@@ -2,6 +2,7 @@
 /// From scattered rows in host memory to a ragged batch on the device, with one copy.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -122,7 +123,9 @@ public:
     /// Adds a row, which may be empty. Throws `Error` when it does not fit.
     void add_row(std::span<const T> row);
 
-    /// One row for each element of `rows`, of which a `std::span<const T>` can be made.
+    /// One row for each element of `rows`, of which a `std::span<const T>` can be made. The range is walked twice, first
+    /// to count; one that makes its rows as it is walked should make the same ones both times, and is refused like one
+    /// that does not fit where the second ones do not.
     template <detail::RowsOf<T> Rows>
     void pack(const Rows& rows);
     /// From values one after the other, and the length of each row. Throws `Error` for a length below 0, or
@@ -176,6 +179,15 @@ private:
     RaggedCapacity capacity_;
     mutable detail::PinnedBlock<B> block_; // The event behind a copy changes with the copy.
 };
+
+/// What a captured `copy_to` reads of the packer on the host: its block's address, and the rows and values that it is laid
+/// out for. Not what it holds: a replay takes that from the block.
+template <class T, Backend B>
+std::array<std::uint64_t, 3> graph_key(const RaggedPacker<T, B>& packer) noexcept {
+    return {reinterpret_cast<std::uintptr_t>(&packer.counts()),
+            static_cast<std::uint64_t>(packer.capacity().rows),
+            static_cast<std::uint64_t>(packer.capacity().values)};
+}
 
 /// The rows that `batch` holds when `stream` gets there, for which it waits. Throws `Error` as
 /// `RaggedBatch::require_valid_and_wait` does.

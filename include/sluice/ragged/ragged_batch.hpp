@@ -2,6 +2,7 @@
 /// Batches of rows of uneven length in device memory.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -159,6 +160,20 @@ private:
 
     DeviceBuffer<U, B> values_;
 };
+
+/// What captured work reads of the batch on the host: its block's address, and the rows and values that it has room for.
+template <class T, Backend B>
+std::array<std::uint64_t, 3> graph_key(const RaggedBatch<T, B>& batch) noexcept {
+    return {reinterpret_cast<std::uintptr_t>(batch.block().data()),
+            static_cast<std::uint64_t>(batch.capacity().rows),
+            static_cast<std::uint64_t>(batch.capacity().values)};
+}
+/// The same of a column: where its values are, and how many it has room for.
+template <class U, Backend B>
+std::array<std::uint64_t, 2> graph_key(const RaggedColumn<U, B>& column) noexcept {
+    return {reinterpret_cast<std::uintptr_t>(column.values().data()),
+            static_cast<std::uint64_t>(column.capacity())};
+}
 
 } // namespace sluice
 

@@ -2,6 +2,7 @@
 /// Rows of uneven length as kernels see them: views that own nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <type_traits>
 
@@ -170,5 +171,14 @@ struct RaggedTarget {
         return {values, offsets, counts, row_capacity, value_capacity};
     }
 };
+
+/// What captured work reads of a view on the host: its three addresses, and the rows and values that it has room for.
+template <class T>
+std::array<std::uint64_t, 5> graph_key(const RaggedView<T>& view) noexcept {
+    return {reinterpret_cast<std::uintptr_t>(view.values()), reinterpret_cast<std::uintptr_t>(view.offsets()),
+            reinterpret_cast<std::uintptr_t>(view.counts_pointer()),
+            static_cast<std::uint64_t>(view.row_capacity()),
+            static_cast<std::uint64_t>(view.value_capacity())};
+}
 
 } // namespace sluice

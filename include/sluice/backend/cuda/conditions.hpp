@@ -24,6 +24,10 @@ struct CudaConditions {
     static void require_conditions(ConditionKind kind, int bodies);
     static cudaGraph_t capturing_graph(cudaStream_t stream) { return capture_of(stream).graph; }
     static NativeCondition create_condition(cudaGraph_t graph, unsigned* word);
+    /// Adds a conditional node after the given ones, and says which graphs its bodies are.
+    static cudaGraphNode_t add_condition(cudaGraph_t graph, const cudaGraphNode_t* after,
+                                         std::size_t after_count, NativeCondition condition,
+                                         ConditionKind kind, int count, cudaGraph_t* bodies);
     static void capture_condition(cudaStream_t stream, NativeCondition condition, ConditionKind kind,
                                   int count, cudaGraph_t* bodies);
     static void begin_capture_into(cudaStream_t stream, cudaGraph_t body, CaptureMode mode);
@@ -51,6 +55,9 @@ private:
 #endif
     };
     static Capture capture_of(cudaStream_t stream);
+#if CUDART_VERSION >= 12040
+    static cudaGraphNodeParams condition_parameters(NativeCondition condition, ConditionKind kind, int count);
+#endif
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -101,11 +108,9 @@ inline CudaConditions::NativeCondition CudaConditions::create_condition(cudaGrap
 #endif
 }
 
-inline void CudaConditions::capture_condition(cudaStream_t stream, NativeCondition condition,
-                                              ConditionKind kind, int count, cudaGraph_t* bodies) {
-    require_conditions(kind, count);
 #if CUDART_VERSION >= 12040
-    const Capture capture = capture_of(stream);
+inline cudaGraphNodeParams CudaConditions::condition_parameters(NativeCondition condition, ConditionKind kind,
+                                                                int count) {
     cudaGraphNodeParams parameters{};
     parameters.type = cudaGraphNodeTypeConditional;
     parameters.conditional.handle = condition;
@@ -116,6 +121,40 @@ inline void CudaConditions::capture_condition(cudaStream_t stream, NativeConditi
     if (kind == ConditionKind::select)
         parameters.conditional.type = cudaGraphCondTypeSwitch;
 #endif
+    return parameters;
+}
+#endif
+
+inline cudaGraphNode_t CudaConditions::add_condition(cudaGraph_t graph, const cudaGraphNode_t* after,
+                                                     std::size_t after_count, NativeCondition condition,
+                                                     ConditionKind kind, int count, cudaGraph_t* bodies) {
+    require_conditions(kind, count);
+    cudaGraphNode_t node = nullptr;
+#if CUDART_VERSION >= 12040
+    cudaGraphNodeParams parameters = condition_parameters(condition, kind, count);
+#if CUDART_VERSION >= 13000
+    SLUICE_CUDA_CHECK(cudaGraphAddNode(&node, graph, after, nullptr, after_count, &parameters));
+#else
+    SLUICE_CUDA_CHECK(cudaGraphAddNode(&node, graph, after, after_count, &parameters));
+#endif
+    for (int body = 0; body < count; ++body)
+        bodies[body] = parameters.conditional.phGraph_out[body];
+#else
+    (void)graph;
+    (void)after;
+    (void)after_count;
+    (void)condition;
+    (void)bodies;
+#endif
+    return node;
+}
+
+inline void CudaConditions::capture_condition(cudaStream_t stream, NativeCondition condition,
+                                              ConditionKind kind, int count, cudaGraph_t* bodies) {
+    require_conditions(kind, count);
+#if CUDART_VERSION >= 12040
+    const Capture capture = capture_of(stream);
+    cudaGraphNodeParams parameters = condition_parameters(condition, kind, count);
     cudaGraphNode_t node = nullptr;
 #if CUDART_VERSION >= 13000
     SLUICE_CUDA_CHECK(

@@ -163,8 +163,8 @@ protected:
         const cudaError_t retained = cudaGraphRetainUserObject(graph, keeper, 1, cudaGraphUserObjectMove);
         if (retained != cudaSuccess)
             (void)cudaUserObjectRelease(keeper, 1);
-        detail::check_cuda(retained, "cudaGraphRetainUserObject(graph, keeper, 1, cudaGraphUserObjectMove)", __FILE__,
-                           __LINE__);
+        detail::check_cuda(retained, "cudaGraphRetainUserObject(graph, keeper, 1, cudaGraphUserObjectMove)",
+                           __FILE__, __LINE__);
         SLUICE_CUDA_CHECK(cudaLaunchHostFunc(stream, &detail::HostFunctionCall::run_again, kept));
     }
     static void throw_host_failure(cudaStream_t stream) {

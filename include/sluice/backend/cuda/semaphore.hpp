@@ -12,7 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <sluice/backend/error.hpp>
 
@@ -37,7 +40,8 @@ private:
         void* function = nullptr;
         cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-        const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
+        const cudaError_t error =
+            cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
 #else
         const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
@@ -56,6 +60,58 @@ struct CudaSemaphoreState {
     CUdeviceptr address = 0; // the same, for the devices
 };
 
+/// The program's counters. They are used again and never freed: freeing pinned memory may wait for the device, and with
+/// it for a stream that waits for a semaphore. Any thread may use it.
+class CudaSemaphorePool {
+public:
+    static CudaSemaphorePool& instance() {
+        static CudaSemaphorePool& pool = *new CudaSemaphorePool;
+        return pool;
+    }
+
+    /// Throws `Error`.
+    CudaSemaphoreState* take() {
+        const std::lock_guard lock(mutex_);
+        if (free_.empty())
+            grow();
+        CudaSemaphoreState* const state = free_.back();
+        free_.pop_back();
+        return state;
+    }
+    void give_back(CudaSemaphoreState* state) noexcept {
+        const std::lock_guard lock(mutex_);
+        free_.push_back(state); // there is room for all
+    }
+
+private:
+    static constexpr std::size_t spacing = 128; // bytes: nothing else lies in a counter's cache line
+    static constexpr std::size_t page = 4096;
+
+    void grow() {
+        blocks_.reserve(blocks_.size() + 1);
+        free_.reserve((blocks_.size() + 1) * (page / spacing));
+        auto states = std::make_unique<CudaSemaphoreState[]>(page / spacing);
+        void* memory = nullptr;
+        void* address = nullptr;
+        SLUICE_CUDA_CHECK(cudaHostAlloc(&memory, page, cudaHostAllocPortable | cudaHostAllocMapped));
+        const cudaError_t error = cudaHostGetDevicePointer(&address, memory, 0);
+        if (error != cudaSuccess)
+            (void)cudaFreeHost(memory);
+        check_cuda(error, "cudaHostGetDevicePointer(&address, memory, 0)", __FILE__, __LINE__);
+        for (std::size_t i = 0; i < page / spacing; ++i) {
+            states[i].counter =
+                reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(memory) + i * spacing);
+            states[i].address = reinterpret_cast<CUdeviceptr>(address) + i * spacing;
+            free_.push_back(&states[i]);
+        }
+        blocks_.push_back(std::move(states));
+    }
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<CudaSemaphoreState[]>> blocks_;
+    std::vector<CudaSemaphoreState*> free_;
+};
+
 } // namespace sluice::detail
 
 namespace sluice {
@@ -67,23 +123,12 @@ struct CudaSemaphores {
 protected:
     static NativeSemaphore make_semaphore() {
         (void)detail::StreamMemoryOperations::get(); // before anything is made
-        auto state = std::make_unique<detail::CudaSemaphoreState>();
-        void* memory = nullptr;
-        // More than the counter, so that nothing else lies in its cache line.
-        SLUICE_CUDA_CHECK(cudaHostAlloc(&memory, 128, cudaHostAllocPortable | cudaHostAllocMapped));
-        state->counter = static_cast<std::uint32_t*>(memory);
-        counter_of(state.get()).store(0);
-        void* address = nullptr;
-        const cudaError_t error = cudaHostGetDevicePointer(&address, memory, 0);
-        if (error != cudaSuccess)
-            (void)cudaFreeHost(memory);
-        detail::check_cuda(error, "cudaHostGetDevicePointer(&address, memory, 0)", __FILE__, __LINE__);
-        state->address = reinterpret_cast<CUdeviceptr>(address);
-        return state.release();
+        const NativeSemaphore semaphore = detail::CudaSemaphorePool::instance().take();
+        counter_of(semaphore).store(0);
+        return semaphore;
     }
     static void drop_semaphore(NativeSemaphore semaphore) noexcept {
-        (void)cudaFreeHost(semaphore->counter);
-        delete semaphore;
+        detail::CudaSemaphorePool::instance().give_back(semaphore);
     }
     static void write_on(cudaStream_t stream, NativeSemaphore semaphore, std::uint32_t value) {
         // By default the write comes behind a barrier: whoever sees it sees what came before.
@@ -92,7 +137,8 @@ protected:
               "cuStreamWriteValue32", __LINE__);
     }
     static void wait_on(cudaStream_t stream, NativeSemaphore semaphore, std::uint32_t value) {
-        check(detail::StreamMemoryOperations::get().wait(stream, semaphore->address, value, CU_STREAM_WAIT_VALUE_GEQ),
+        check(detail::StreamMemoryOperations::get().wait(stream, semaphore->address, value,
+                                                         CU_STREAM_WAIT_VALUE_GEQ),
               "cuStreamWaitValue32", __LINE__);
     }
 

@@ -164,8 +164,9 @@ private:
             if (has_reached(number))
                 return;
             if (Running::of(*recorder_)) {
-                throw Error("synchronize: a task cannot wait for an event that is recorded behind it on the stream "
-                            "that runs it");
+                throw Error(
+                    "synchronize: a task cannot wait for an event that is recorded behind it on the stream "
+                    "that runs it");
             }
             changed_.wait(lock, [this, number] { return has_reached(number); });
         }

@@ -2,6 +2,7 @@
 /// What replays a host graph.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -10,10 +11,12 @@
 #include <utility>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/backend/host/branches.hpp>
 #include <sluice/backend/host/graph.hpp>
 #include <sluice/backend/host/node.hpp>
 #include <sluice/backend/host/queue.hpp>
 #include <sluice/backend/host/task.hpp>
+#include <sluice/backend/host/workers.hpp>
 
 namespace sluice::host {
 
@@ -24,25 +27,29 @@ namespace sluice::host {
 class Executable {
 public:
     explicit Executable(const Graph& graph)
-        : origin_(&graph), graph_(graph.clone()), turns_(std::make_shared<Turns>()) {}
+        : origin_(&graph), graph_(prepared(graph)), turns_(std::make_shared<Turns>()) {}
 
-    /// Enqueues one run of all nodes. What a node throws fails `queue`.
+    /// Enqueues one run of all nodes: branches that do not depend on each other run at the same time, and the queue goes
+    /// on when all are over. What a node throws fails `queue`, and keeps from running what depends on it.
     void launch(Queue& queue) {
         // A number and its place in a queue are taken together, so that no launch waits for one that stands
         // behind it.
-        const std::lock_guard lock(mutex_);
-        queue.push(
-            Task{[graph = graph_, turns = turns_, number = launched_++, &queue] {
-                const Turn turn(*turns, number);
-                if (queue.failure() == nullptr)
-                    graph->run();
-            }},
-            Queue::Policy::run_always); // Also on a failed queue, launches elsewhere wait for this one.
+        std::unique_lock lock(mutex_);
+        Task task{[graph = graph_, turns = turns_, number = launched_++, &queue] {
+            const Turn turn(*turns, number);
+            if (queue.failure() == nullptr)
+                graph->run(queue);
+        }};
+        // Such a queue runs it right here, and a node may use this executable.
+        if (queue.runs_on_caller())
+            lock.unlock();
+        // Also on a failed queue, launches elsewhere wait for this one.
+        queue.push(std::move(task), Queue::Policy::run_always);
     }
 
     /// Makes later launches do what `graph` says; false, and nothing changes, where its shape is another.
     bool update(const Graph& graph) {
-        std::shared_ptr<const Graph> next = graph.clone();
+        std::shared_ptr<const Graph> next = prepared(graph);
         const std::lock_guard lock(mutex_);
         if (!graph_->same_shape(*next))
             return false;
@@ -64,11 +71,19 @@ public:
         }
         std::shared_ptr<Graph> next = graph_->clone();
         change(next->node(node->index));
+        (void)next->prepare();
         former = std::move(graph_);
         graph_ = std::move(next);
     }
 
 private:
+    static std::shared_ptr<Graph> prepared(const Graph& graph) {
+        std::shared_ptr<Graph> copy = graph.clone();
+        // More are made when they are needed.
+        Workers::instance().prepare(std::min(copy->prepare(), Branches::limit));
+        return copy;
+    }
+
     // Shared with the launches in flight.
     struct Turns {
         std::mutex mutex;

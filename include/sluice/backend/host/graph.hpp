@@ -14,7 +14,9 @@
 #include <vector>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/backend/host/branches.hpp>
 #include <sluice/backend/host/node.hpp>
+#include <sluice/backend/host/queue.hpp>
 #include <sluice/backend/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -73,9 +75,15 @@ public:
     /// Whether each node of `these` is among `reached` or comes before one of them.
     bool all_before(const std::vector<std::size_t>& these, const std::vector<std::size_t>& reached) const;
 
-    /// Runs the nodes one after another in the order in which they were added, on the calling thread. Throws what
-    /// a node throws; the nodes behind it do not run then.
-    void run() const;
+    /// Looks which nodes can run at the same time, here and in bodies and children. Before the first run, and again when
+    /// a node has been changed. Returns how many threads beside the caller's a run takes at most.
+    std::size_t prepare();
+
+    /// Runs the nodes: branches that do not depend on each other at the same time, the first one on the calling thread
+    /// and each further one on another; a graph without branches in the order in which the nodes were added. Throws
+    /// what a node throws first; the nodes that depend on that one do not run. The threads count as running a task of
+    /// `queue`. One run at a time.
+    void run(const Queue& queue) const;
 
     /// Of the nodes' kinds, order and parameters; of callables, their types.
     std::uint64_t signature() const;
@@ -100,11 +108,12 @@ public:
     void write_dot(const char* path) const;
 
 private:
-    static void run(const Node& node);
+    static void run(const Node& node, const Queue& queue);
     void write_nodes(std::FILE* file, const std::string& prefix) const;
 
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<std::shared_ptr<void>> memory_;
+    std::unique_ptr<Branches> branches_; // null where there is one alone
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -180,12 +189,31 @@ inline void Graph::add_dependency(const Node* earlier, const Node* later) {
         after.insert(place, earlier->index);
 }
 
-inline void Graph::run() const {
-    for (const auto& node : nodes_)
-        run(*node);
+inline std::size_t Graph::prepare() {
+    std::size_t threads = 0;
+    branches_.reset();
+    std::vector<std::vector<std::size_t>> after;
+    after.reserve(nodes_.size());
+    for (const auto& node : nodes_) {
+        for (const auto& body : node->bodies)
+            threads += body->prepare();
+        after.push_back(node->after);
+    }
+    auto branches = std::make_unique<Branches>(std::move(after));
+    if (branches->count() < 2)
+        return threads;
+    branches_ = std::move(branches);
+    return threads + branches_->count() - 1;
 }
 
-inline void Graph::run(const Node& node) {
+inline void Graph::run(const Queue& queue) const {
+    if (branches_ != nullptr && branches_->run(queue, [&](std::size_t node) { run(*nodes_[node], queue); }))
+        return;
+    for (const auto& node : nodes_)
+        run(*node, queue);
+}
+
+inline void Graph::run(const Node& node, const Queue& queue) {
     switch (node.kind) {
     case NodeKind::empty:
         return;
@@ -202,7 +230,7 @@ inline void Graph::run(const Node& node) {
         node.function(node.data);
         return;
     case NodeKind::child:
-        node.bodies.front()->run();
+        node.bodies.front()->run(queue);
         return;
     case NodeKind::condition:
         break;
@@ -211,7 +239,7 @@ inline void Graph::run(const Node& node) {
     switch (node.condition) {
     case ConditionKind::while_nonzero:
         while (*node.word != 0)
-            node.bodies.front()->run();
+            node.bodies.front()->run(queue);
         return;
     case ConditionKind::if_nonzero:
         chosen = *node.word != 0 ? 0 : 1;
@@ -221,7 +249,7 @@ inline void Graph::run(const Node& node) {
         break;
     }
     if (chosen < node.bodies.size())
-        node.bodies[chosen]->run();
+        node.bodies[chosen]->run(queue);
 }
 
 inline std::uint64_t Graph::signature() const {

@@ -24,8 +24,9 @@ namespace sluice {
 
 /// The part of `Host` that deals with graphs. See the concept `GraphBackend` for what each function does.
 ///
-/// A launch is one task of its stream, which runs the nodes one after another in the order in which they were
-/// added: branches do not run beside each other. Conditions are read when their node is reached.
+/// A launch is one task of its stream. Branches that do not depend on each other run at the same time, the first on
+/// the stream's thread and each further one on a thread of the program's; up to 32 of them. Conditions are read when
+/// their node is reached.
 struct HostGraphs {
     using NativeGraph = host::Graph*;
     using NativeExecutable = host::Executable*;

@@ -130,8 +130,9 @@ public:
     /// Waits until everything enqueued so far has run or been skipped. Throws `Error` in a task of this queue.
     void drain() {
         if (Running::of(*this)) {
-            throw Error("synchronize: a task cannot wait for the stream that runs it; wait on another thread, or "
-                        "enqueue what comes next");
+            throw Error(
+                "synchronize: a task cannot wait for the stream that runs it; wait on another thread, or "
+                "enqueue what comes next");
         }
         std::unique_lock lock(mutex_);
         const std::size_t goal = enqueued_;
@@ -181,6 +182,7 @@ public:
 
     const StreamOptions& options() const noexcept { return options_; }
     int device() const noexcept { return device_; }
+    bool runs_on_caller() const noexcept { return runs_ == Runs::on_caller; }
 
 private:
     struct Entry {

@@ -59,7 +59,8 @@ private:
         std::exception_ptr wait(std::uint32_t value) {
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [&] { return at_least(value_.load(std::memory_order_relaxed), value); });
-            const bool failed = failure_ != nullptr && !at_least(failed_from_, value) && at_least(failed_to_, value);
+            const bool failed =
+                failure_ != nullptr && !at_least(failed_from_, value) && at_least(failed_to_, value);
             return failed ? failure_ : nullptr;
         }
         void reset() {

@@ -32,6 +32,7 @@ struct ControlFlow {
     using Condition = BasicCondition<B>;
     using Ref = BasicStreamRef<B>;
     using Within = typename Condition::Within;
+    using Place = typename Condition::Place;
 
     // Within one of the condition's bodies, also when that throws.
     struct Inside {
@@ -58,7 +59,10 @@ struct ControlFlow {
 
     // Whether a setter was given out for this use of `stream`; it is used up.
     static bool take(Condition& condition, Ref stream) {
-        const bool taken = condition.pending_ && condition.place_ == Condition::place_of(stream);
+        return take(condition, Condition::place_of(stream));
+    }
+    static bool take(Condition& condition, const Place& place) {
+        const bool taken = condition.pending_ && condition.place_ == place;
         condition.pending_ = false;
         return taken;
     }
@@ -156,7 +160,10 @@ struct ControlFlow {
     }
 
     static ConditionSetter new_setter(Condition& condition, Ref stream) {
-        condition.place_ = Condition::place_of(stream);
+        return new_setter(condition, Condition::place_of(stream));
+    }
+    static ConditionSetter new_setter(Condition& condition, const Place& place) {
+        condition.place_ = place;
         ConditionSetter setter{condition.word_.data(), 0};
         if (condition.place_.captured) {
             require_conditions(ConditionKind::if_nonzero, 1);
@@ -164,6 +171,36 @@ struct ControlFlow {
         }
         return setter;
     }
+
+    // A setter for a branch at `place`: the one around it, one that nothing has used, or a new one.
+    static ConditionSetter setter(Condition& condition, const Place& place, const char* caller) {
+        if (condition.within_ == Within::loop)
+            return condition.setter_;
+        if (condition.within_ == Within::branch) {
+            throw Error(std::string(caller) +
+                        ": the condition is in use by the branch around this; take another");
+        }
+        // Several pieces of work may decide for one branch.
+        if (!condition.pending_ || condition.place_ != place) {
+            condition.setter_ = new_setter(condition, place);
+            condition.pending_ = true;
+        }
+        return condition.setter_;
+    }
+
+    // For graphs that are built by hand. Builders have numbers of their own, which no capture has.
+    static Place place_in(typename B::NativeGraph graph, unsigned long long builder) {
+        return {true, graph, ~builder};
+    }
+    static void check_built(const Condition& condition, const char* caller) {
+        condition.check(B::current_device(), "is current", caller);
+    }
+    static void begin_loop(Condition& condition, const Place& place) {
+        condition.setter_ = new_setter(condition, place);
+    }
+    static unsigned* word_of(Condition& condition) { return condition.word_.data(); }
+    static ConditionSetter setter_of(const Condition& condition) { return condition.setter_; }
+    static bool in_use(const Condition& condition) { return condition.within_ != Within::none; }
 
     // Work that needs a newer CUDA to be captured runs eagerly all the same.
     static void require_conditions(ConditionKind kind, int bodies) {
@@ -190,11 +227,16 @@ typename BasicCondition<B>::Place BasicCondition<B>::place_of(BasicStreamRef<B> 
 
 template <GraphBackend B>
 void BasicCondition<B>::check(BasicStreamRef<B> stream, const char* caller) const {
+    check(several_devices_ && word_.data() != nullptr ? stream.device() : device_, "is the stream's", caller);
+}
+
+template <GraphBackend B>
+void BasicCondition<B>::check(int device, const char* what, const char* caller) const {
     if (word_.data() == nullptr)
         throw Error(std::string(caller) + ": the condition was moved from");
-    if (several_devices_ && stream.device() != device_) {
+    if (device != device_) {
         throw Error(std::string(caller) + ": the condition belongs to device " + std::to_string(device_) +
-                    " and the stream to device " + std::to_string(stream.device()) +
+                    ", and device " + std::to_string(device) + " " + what +
                     "; make a condition for each device");
     }
 }
@@ -202,18 +244,7 @@ void BasicCondition<B>::check(BasicStreamRef<B> stream, const char* caller) cons
 template <GraphBackend B>
 ConditionSetter BasicCondition<B>::setter(BasicStreamRef<B> stream) {
     check(stream, "BasicCondition::setter");
-    if (within_ == Within::loop)
-        return setter_;
-    if (within_ == Within::branch) {
-        throw Error(
-            "BasicCondition::setter: the condition is in use by the branch around this; take another");
-    }
-    // Several pieces of work may decide for one branch.
-    if (!pending_ || place_ != place_of(stream)) {
-        setter_ = detail::ControlFlow<B>::new_setter(*this, stream);
-        pending_ = true;
-    }
-    return setter_;
+    return detail::ControlFlow<B>::setter(*this, place_of(stream), "BasicCondition::setter");
 }
 
 template <GraphBackend B, class Then>

@@ -106,6 +106,26 @@ void with_kernel_parameters(const KernelDims& dims, void (*function)(Params...),
 }
 #endif
 
+/// Adds a conditional node whose value is `setter`'s, and says which graphs its bodies are.
+template <class B>
+typename B::NativeNode
+add_condition(typename B::NativeGraph graph, const std::vector<typename B::NativeNode>& after,
+              const ConditionSetter& setter, ConditionKind kind, int count, typename B::NativeGraph* bodies) {
+    if constexpr (std::is_same_v<typename B::NativeNode, host::Node*>) {
+        host::Node node;
+        node.kind = host::NodeKind::condition;
+        node.word = setter.word;
+        node.condition = kind;
+        for (int body = 0; body < count; ++body) {
+            node.bodies.push_back(std::make_shared<host::Graph>());
+            bodies[body] = node.bodies.back().get();
+        }
+        return graph->add(std::move(node), after.data(), after.size());
+    } else {
+        return B::add_condition(graph, after.data(), after.size(), setter.handle, kind, count, bodies);
+    }
+}
+
 template <class B>
 void add_dependency([[maybe_unused]] typename B::NativeGraph graph, typename B::NativeNode from,
                     typename B::NativeNode to) {
@@ -135,6 +155,29 @@ BasicGraphBuilder<B>::BasicGraphBuilder()
     : graph_(std::make_shared<BasicGraph<B>>()), id_(detail::next_builder_id()) {}
 
 template <GraphBackend B>
+BasicGraphBuilder<B>::BasicGraphBuilder(BodyTag, typename B::NativeGraph body,
+                                        std::shared_ptr<BasicGraph<B>> around)
+    : id_(detail::next_builder_id()), is_body_(true) {
+    // The conditional node owns the body, which goes with the graph around it.
+    const auto release = [around = std::move(around)](BasicGraph<B>* graph) {
+        (void)graph->release();
+        delete graph;
+    };
+    graph_.reset(new BasicGraph<B>(BasicGraph<B>::from_native_handle(body)), release);
+}
+
+template <GraphBackend B>
+void BasicGraphBuilder<B>::check_usable() const {
+    if (id_ == 0)
+        throw Error("graph builder: it was moved from");
+    if (incomplete_) {
+        throw Error(
+            "graph builder: a body of a conditional node threw while it was being built, and the graph is "
+            "incomplete; build it anew");
+    }
+}
+
+template <GraphBackend B>
 void BasicGraphBuilder<B>::check(const BasicNode<B>& node) const {
     if (node.builder_ != id_)
         throw Error("graph builder: the node belongs to another builder");
@@ -142,8 +185,7 @@ void BasicGraphBuilder<B>::check(const BasicNode<B>& node) const {
 
 template <GraphBackend B>
 std::vector<typename B::NativeNode> BasicGraphBuilder<B>::natives(const Nodes& nodes) const {
-    if (id_ == 0)
-        throw Error("graph builder: it was moved from");
+    check_usable();
     std::vector<typename B::NativeNode> result;
     result.reserve(nodes.size());
     for (const BasicNode<B>& node : nodes) {
@@ -196,6 +238,10 @@ HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
 template <GraphBackend B>
 HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, const Nodes& after) {
     const auto before = natives(after);
+    if (detail::KernelBackend<B> && is_body_)
+        throw Error(
+            "graph builder: a body of a conditional node cannot call the host on CUDA; put the host node "
+            "before or after the conditional one");
     return made<HostNode<B>>(B::add_host(graph_->native(), before.data(), before.size(), function, data));
 }
 
@@ -226,6 +272,99 @@ BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...)
 }
 
 template <GraphBackend B>
+ConditionSetter BasicGraphBuilder<B>::setter(BasicCondition<B>& condition) {
+    using Conditions = detail::ControlFlow<B>;
+    check_usable();
+    Conditions::check_built(condition, "graph builder");
+    return Conditions::setter(condition, Conditions::place_in(graph_->native(), id_), "graph builder");
+}
+
+template <GraphBackend B>
+template <class Body>
+ConditionNode<B> BasicGraphBuilder<B>::if_nonzero(BasicCondition<B>& condition, Body&& body,
+                                                  const Nodes& after) {
+    return conditional("if_nonzero", condition, ConditionKind::if_nonzero, after, body);
+}
+
+template <GraphBackend B>
+template <class Then, class Otherwise>
+ConditionNode<B> BasicGraphBuilder<B>::if_else(BasicCondition<B>& condition, Then&& then,
+                                               Otherwise&& otherwise, const Nodes& after) {
+    return conditional("if_else", condition, ConditionKind::if_nonzero, after, then, otherwise);
+}
+
+template <GraphBackend B>
+template <class... Bodies>
+ConditionNode<B> BasicGraphBuilder<B>::select(BasicCondition<B>& condition, const Nodes& after,
+                                              Bodies&&... bodies) {
+    static_assert(sizeof...(Bodies) > 0, "sluice: select needs at least one body");
+    return conditional("select", condition, ConditionKind::select, after, bodies...);
+}
+
+template <GraphBackend B>
+template <class Body>
+ConditionNode<B> BasicGraphBuilder<B>::while_nonzero(BasicCondition<B>& condition, Body&& body,
+                                                     const Nodes& after) {
+    return conditional("while_nonzero", condition, ConditionKind::while_nonzero, after, body);
+}
+
+template <GraphBackend B>
+template <class... Bodies>
+ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCondition<B>& condition,
+                                                   ConditionKind kind, const Nodes& after,
+                                                   Bodies&... bodies) {
+    static_assert((std::is_invocable_v<Bodies&, BasicGraphBuilder&> && ...),
+                  "sluice: each body of a conditional node must be callable as body(builder), with a "
+                  "BasicGraphBuilder<B>& of the same backend");
+    using Conditions = detail::ControlFlow<B>;
+    const std::string place = std::string("graph builder: ") + caller;
+    std::vector<typename B::NativeNode> before = natives(after);
+    Conditions::check_built(condition, place.c_str());
+    if (Conditions::in_use(condition)) {
+        throw Error(place + ": the condition is in use by the branch or loop around this one; take another");
+    }
+    constexpr int count = static_cast<int>(sizeof...(Bodies));
+    B::require_conditions(kind, count);
+    const auto here = Conditions::place_in(graph_->native(), id_);
+    if (!Conditions::take(condition, here)) {
+        if (kind != ConditionKind::while_nonzero || is_body_) {
+            throw Error(place +
+                        ": the condition has no value here; take setter(condition) of the same builder "
+                        "first, and add a node before this one that calls set() with it");
+        }
+        // A launch begins with a value that is not 0, for `get` as for the node.
+        Conditions::begin_loop(condition, here);
+        before.assign(1, B::add_fill(graph_->native(), before.data(), before.size(),
+                                     Conditions::word_of(condition), 1, sizeof(unsigned)));
+        ++count_;
+    }
+    typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
+    const auto node = made<ConditionNode<B>>(detail::add_condition<B>(
+        graph_->native(), before, Conditions::setter_of(condition), kind, count, graphs));
+    const typename Conditions::Inside inside(condition, kind == ConditionKind::while_nonzero
+                                                            ? Conditions::Within::loop
+                                                            : Conditions::Within::branch);
+    try {
+        int next = 0;
+        (build_body(graphs[next++], bodies), ...);
+    } catch (...) {
+        incomplete_ = true; // the node stays, with what bodies it has
+        throw;
+    }
+    return node;
+}
+
+template <GraphBackend B>
+template <class F>
+void BasicGraphBuilder<B>::build_body(typename B::NativeGraph graph, F& body) {
+    BasicGraphBuilder builder(BodyTag{}, graph, graph_);
+    body(builder);
+    builder.check_usable();
+    for (auto& [index, task] : builder.tasks_)
+        tasks_.emplace_back(no_node, std::move(task));
+}
+
+template <GraphBackend B>
 void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>& on) {
     check(node);
     check(on);
@@ -238,8 +377,9 @@ void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>&
 
 template <GraphBackend B>
 BasicBuiltExecutable<B> BasicGraphBuilder<B>::instantiate() const {
-    if (id_ == 0)
-        throw Error("graph builder: it was moved from");
+    check_usable();
+    if (is_body_)
+        throw Error("graph builder: a body runs with the graph around it; instantiate that one");
     if (count_ == 0)
         throw Error("graph builder: there is nothing to instantiate; add at least 1 node");
     BasicBuiltExecutable<B> executable{graph_, id_, count_};

@@ -110,9 +110,17 @@ constexpr decltype(auto) with_members(const T& value, Visit&& visit) {
 #undef SLUICE_MEMBERS
 }
 
-/// An aggregate whose members can be named: no base classes, which structured bindings do not look into, no union.
+/// Converts to base classes of `T` alone, of which an aggregate's first initialiser is one where it has any.
 template <class T>
-concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> && !std::is_union_v<T> && member_count<T>() <= 16;
+struct AnyBase {
+    template <class U>
+    requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>) constexpr operator U() const noexcept;
+};
+
+/// An aggregate whose members can be named: no base class, which structured bindings do not look into, and not too many.
+template <class T>
+concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> &&
+    (std::is_empty_v<T> || (member_count<T>() <= 16 && !requires { T{AnyBase<T>{}}; }));
 
 /// The bytes of keys, one after the other.
 using KeyBytes = std::vector<std::byte>;
@@ -183,10 +191,10 @@ bool append_key(KeyBytes& key, const T& value) {
         for (const auto& element : value)
             known = known && append_key(key, element);
         return known;
-    } else if constexpr (PlainAggregate<T>) {
-        return with_members(value, [&](const auto&... members) { return (append_key(key, members) && ... && true); });
     } else if constexpr (std::is_empty_v<T>) {
         return true;
+    } else if constexpr (PlainAggregate<T>) {
+        return with_members(value, [&](const auto&... members) { return (append_key(key, members) && ... && true); });
     } else if constexpr (std::is_trivially_copyable_v<T>) {
         // With its padding, if it has any: then equal ones may be taken for different ones, never the other way.
         append_bytes(key, &value, sizeof(value));

@@ -66,8 +66,6 @@ public:
             run_in_order<stage>(core, number, batch);
             release_batch<stage>(core, number, hold);
         });
-        if (hold)
-            hold.done();
     }
 
     /// Waits on the calling thread until stage I is through batch `number`.

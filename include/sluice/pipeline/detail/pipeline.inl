@@ -67,31 +67,23 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Visit&& visit) {
 template <class... Ss, class... Makers>
 template <class Batch>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch, const Hold& hold) {
+    // Given back at the end, whatever happens: all that reads the batch has told its source by then, or is drained.
+    HeldUntilEnd held{hold};
     const Call call(*this, "submit");
-    try {
-        require_sound("submit");
-        backend::check_launches(); // An error from outside must not be blamed on a stage; it changes nothing here.
-    } catch (...) {
-        if (hold)
-            hold.done();
-        throw;
-    }
-    bool taken = false; // whether the executor answers for the hold
+    require_sound("submit");
+    backend::check_launches(); // An error from outside must not be blamed on a stage; it changes nothing here.
     try {
         throw_known_fault();
         enter();
-        taken = options_.schedule == Schedule::graphed;
+        if (options_.schedule == Schedule::graphed)
+            held.passed_on = true;
         with_executor([&](auto& executor) {
             executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
         });
     } catch (...) {
-        const std::exception_ptr thrown = std::current_exception();
-        core_.drain();
-        if (!taken && hold)
-            hold.done();
         if (failure_.empty())
             fail();
-        std::rethrow_exception(thrown);
+        throw;
     }
     ++submitted_;
 }

@@ -47,8 +47,6 @@ public:
                 core.order->mark(stream, stage, number, records_[stage], signals_[stage]);
             release_batch<stage>(core, number, hold);
         });
-        if (hold)
-            hold.done();
     }
 
     template <std::size_t I>

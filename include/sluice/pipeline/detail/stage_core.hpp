@@ -76,6 +76,8 @@ public:
             }
         });
         order.emplace(static_cast<std::size_t>(slots), streams);
+        if (streams.several_devices())
+            connect_devices();
     }
     ~StageCore() { drain(); }
     StageCore(const StageCore&) = delete;
@@ -182,8 +184,11 @@ public:
             [&](auto&... of_stage) {
                 (
                     [&] {
-                        for (std::size_t slot = 0; slot < of_stage.size(); ++slot)
+                        for (std::size_t slot = 0; slot < of_stage.size(); ++slot) {
                             append_bytes(key, static_cast<const void*>(&of_stage[slot]), sizeof(of_stage[slot]));
+                            // What its members hold elsewhere on the host, where it shows them.
+                            (void)append_key(key, of_stage[slot]);
+                        }
                     }(),
                     ...);
             },
@@ -252,6 +257,21 @@ private:
             // A CPU stage, whose options are the Host backend's whatever the pipeline's.
             streams.add(stage.name(),
                         StageOptions<backend>{.priority = options.priority, .device = options.device, .lanes = options.lanes});
+        }
+    }
+
+    // Stages may read what lies on another device, and the next write there.
+    void connect_devices() {
+        if constexpr (requires { backend::enable_peer_access(0, 0); }) {
+            for (std::size_t i = 0; i < stages; ++i) {
+                for (std::size_t j = 0; j < i; ++j) {
+                    const int to = streams.device_of(i), from = streams.device_of(j);
+                    if (!Shape::bindings.reads[i][j] || to == from)
+                        continue;
+                    backend::enable_peer_access(to, from);
+                    backend::enable_peer_access(from, to);
+                }
+            }
         }
     }
 

@@ -82,9 +82,24 @@ void RaggedPacker<T, B>::pack(const Rows& rows) {
         total += static_cast<std::int64_t>(std::span<const T>(row).size());
     }
     require_room(count, total);
-    for (const auto& row : rows) {
-        const std::span<const T> values(row);
-        append(values.data(), static_cast<std::int64_t>(values.size()));
+    // A range that makes its rows when it is asked for them may make others this time.
+    try {
+        for (const auto& row : rows) {
+            const std::span<const T> values(row);
+            const auto length = static_cast<std::int64_t>(values.size());
+            if (!fits(1, length)) {
+                throw Error("RaggedPacker::pack: the range had " + detail::ragged_amount(count, total) +
+                            " when it was counted, and gave others when they were packed: at least " +
+                            detail::ragged_amount(this->rows() + 1, size() + length) +
+                            " are needed, and room for " +
+                            detail::ragged_amount(capacity_.rows, capacity_.values) +
+                            " is available; give it rows that stay the same");
+            }
+            append(values.data(), length);
+        }
+    } catch (...) {
+        empty();
+        throw;
     }
 }
 

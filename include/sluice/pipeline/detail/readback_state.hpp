@@ -1,0 +1,425 @@
+/// \file
+/// What a readback shares with the graphs that its pushes were captured into.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/event.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/graph/detail/replay_hooks.hpp>
+#include <sluice/memory/buffer.hpp>
+#include <sluice/memory/copy.hpp>
+
+namespace sluice::detail {
+
+/// Pinned places of one size, made in advance: during a capture nothing pinned can be allocated. Not synchronised.
+template <class T, Backend B>
+class ReadbackPlaces {
+public:
+    /// A result on its way: its values, and behind `length`, where it is known on the device alone, how many.
+    struct Place {
+        std::int64_t* length;
+        T* values;
+    };
+
+    explicit ReadbackPlaces(std::size_t count) : stride_(64 + (count * sizeof(T) + 63) / 64 * 64) {
+        static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64,
+                      "sluice::Readback: values must be trivially copyable, and aligned to 64 bytes at most");
+    }
+
+    std::size_t stride() const noexcept { return stride_; }
+    std::size_t free() const noexcept { return free_.size(); }
+
+    void add(std::size_t places) {
+        blocks_.reserve(blocks_.size() + 1);
+        PinnedBuffer<std::byte, B> block(places * stride_);
+        made_ += places;
+        free_.reserve(made_); // so that `give_back` allocates nothing
+        for (std::size_t place = 0; place < places; ++place) {
+            std::byte* const at = block.data() + place * stride_;
+            free_.push_back({reinterpret_cast<std::int64_t*>(at), reinterpret_cast<T*>(at + 64)});
+        }
+        blocks_.push_back(std::move(block));
+    }
+    /// One that is free; there must be one.
+    Place take() noexcept {
+        const Place place = free_.back();
+        free_.pop_back();
+        return place;
+    }
+    void give_back(Place place) noexcept { free_.push_back(place); }
+
+private:
+    std::size_t stride_;
+    std::size_t made_ = 0;
+    std::vector<PinnedBuffer<std::byte, B>> blocks_;
+    std::vector<Place> free_;
+};
+
+/// The places that one graph copies its results to, in the order of its pushes, and the event behind its last launch.
+template <class T, Backend B>
+struct ReplayedResults {
+    using Places = ReadbackPlaces<T, B>;
+    struct Result {
+        typename Places::Place place;
+        std::size_t size;
+        bool counted; // Whether the place's `length` says how many of them there are.
+    };
+
+    explicit ReplayedResults(std::shared_ptr<Places> places) : pool(std::move(places)) {}
+    ReplayedResults(const ReplayedResults&) = delete;
+    ReplayedResults& operator=(const ReplayedResults&) = delete;
+    ~ReplayedResults() {
+        try {
+            if (!reached)
+                arrived.synchronize();
+        } catch (...) {
+            // The copies will not come; whoever waits for their stream is told so.
+        }
+        for (const Result& result : results)
+            pool->give_back(result.place);
+    }
+
+    std::shared_ptr<Places> pool;
+    std::vector<Result> results;
+    BasicEvent<B>
+        arrived; // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
+    bool reached = true;
+    std::size_t pending = 0; // Results of the last launch that have not been handed over.
+};
+
+/// All of a readback but its type of handler. Hooks of graphs refer to it as long as it is there.
+template <class T, Backend B>
+class ReadbackState : public std::enable_shared_from_this<ReadbackState<T, B>> {
+public:
+    using Places = ReadbackPlaces<T, B>;
+    using Replayed = ReplayedResults<T, B>;
+
+    // Instead of std::function, whose header costs each file that includes sluice a tenth of a second.
+    struct AnyHandler {
+        virtual ~AnyHandler() = default;
+        virtual void operator()(std::size_t index, std::span<const T> values) = 0;
+    };
+
+    ReadbackState(std::size_t count, std::unique_ptr<AnyHandler> handler, int slots)
+        : count_(count), handler_(std::move(handler)), device_(B::current_device()) {
+        if (slots < 1)
+            throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
+        const auto eager = static_cast<std::size_t>(slots);
+        places_ = std::make_shared<Places>(count);
+        // Places for the graphs of captures to come: many where they are small.
+        spare_ = std::max(eager, std::min<std::size_t>(64, 65536 / places_->stride()));
+        places_->add(eager + spare_);
+        slots_.reserve(eager);
+        for (std::size_t slot = 0; slot < eager; ++slot)
+            slots_.push_back(std::make_unique<Slot>(places_->take()));
+        entries_.resize(eager);
+    }
+
+    void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
+              const DeviceSpan<const std::int64_t, B>* length);
+    void poll();
+    void finish();
+    void reset() noexcept;
+    std::size_t pushed() const noexcept { return pushed_; }
+
+    /// Hands over what the graph's places still hold.
+    void make_room(Replayed& replayed);
+    /// The graph has been launched, and its event recorded.
+    void append(const std::shared_ptr<Replayed>& replayed);
+
+private:
+    class Hook;
+
+    struct Slot {
+        explicit Slot(typename Places::Place of)
+            : place(of), arrived(EventOptions{.sleep_while_waiting = true}) {}
+        typename Places::Place place;
+        BasicEvent<B> arrived;
+        bool busy = false; // From the push until the handler has returned.
+    };
+    // A result on its way: a slot's, or a graph's.
+    struct Entry {
+        Slot* slot = nullptr;
+        std::shared_ptr<Replayed> replayed;
+        typename Replayed::Result result{};
+    };
+
+    void push_captured(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
+                       const DeviceSpan<const std::int64_t, B>* length);
+    static void copy_to_place(BasicStreamRef<B> stream, const typename Places::Place& place,
+                              DeviceSpan<const T, B> values,
+                              const DeviceSpan<const std::int64_t, B>* length) {
+        copy(stream, PinnedSpan<T, B>(place.values, values.size()), values);
+        if (length != nullptr)
+            copy(stream, PinnedSpan<std::int64_t, B>(place.length, 1), *length);
+    }
+
+    Entry& front() noexcept { return entries_[first_]; }
+    void append(Entry entry) noexcept {
+        entries_[(first_ + waiting_++) % entries_.size()] = std::move(entry);
+        ++pushed_;
+    }
+    // Room for so many more results on their way.
+    void reserve_entries(std::size_t more) {
+        std::vector<Entry> larger(entries_.size() + more);
+        for (std::size_t i = 0; i < waiting_; ++i)
+            larger[i] = std::move(entries_[(first_ + i) % entries_.size()]);
+        entries_ = std::move(larger);
+        first_ = 0;
+    }
+    static bool has_arrived(Entry& entry) {
+        if (entry.replayed == nullptr)
+            return entry.slot->arrived.done();
+        return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.done());
+    }
+    static void await(Entry& entry) {
+        if (entry.replayed == nullptr) {
+            entry.slot->arrived.synchronize();
+        } else if (!entry.replayed->reached) {
+            entry.replayed->arrived.synchronize();
+            entry.replayed->reached = true;
+        }
+    }
+    static void release(Entry& entry) noexcept {
+        if (entry.replayed == nullptr)
+            entry.slot->busy = false;
+        else
+            --entry.replayed->pending;
+    }
+    Entry pop() noexcept {
+        Entry entry = std::move(front());
+        first_ = (first_ + 1) % entries_.size();
+        --waiting_;
+        return entry;
+    }
+    Slot& free_slot();
+    void hand_over();
+
+    std::size_t count_;
+    std::unique_ptr<AnyHandler> handler_;
+    int device_;
+    std::shared_ptr<Places> places_;
+    std::size_t spare_ = 0; // Places to have ready for captures.
+    std::vector<std::unique_ptr<Slot>> slots_;
+    std::size_t next_slot_ = 0;
+    std::vector<Entry> entries_; // A ring, in the order of the pushes and launches.
+    std::size_t first_ = 0;
+    std::size_t waiting_ = 0;
+    std::size_t pushed_ = 0;
+    std::size_t handed_ = 0;
+    bool handing_ = false;       // Whether the handler is being called.
+    std::weak_ptr<Hook> latest_; // That of the capture in which a push was captured last.
+};
+
+/// Kept by the graph. Knows the readback as long as it is there.
+template <class T, Backend B>
+class ReadbackState<T, B>::Hook final : public ReplayHook<B> {
+public:
+    Hook(std::weak_ptr<ReadbackState> state, std::shared_ptr<Places> places)
+        : state_(std::move(state)), replayed_(std::make_shared<Replayed>(std::move(places))) {}
+
+    void before_replay() override {
+        if (const auto state = state_.lock(); state != nullptr)
+            state->make_room(*replayed_);
+    }
+    void after_replay(BasicStreamRef<B> stream) override {
+        try {
+            replayed_->arrived.record(stream);
+        } catch (...) {
+            // No event will tell of the copies' end, and their memory must not go before it.
+            try {
+                stream.synchronize();
+            } catch (...) {
+            }
+            throw;
+        }
+        replayed_->reached = false;
+        if (const auto state = state_.lock(); state != nullptr)
+            state->append(replayed_);
+    }
+    Replayed& replayed() noexcept { return *replayed_; }
+
+private:
+    std::weak_ptr<ReadbackState> state_;
+    std::shared_ptr<Replayed> replayed_;
+};
+
+template <class T, Backend B>
+void ReadbackState<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
+                               const DeviceSpan<const std::int64_t, B>* length) {
+    if (values.size() > count_) {
+        throw Error("readback: " + std::to_string(values.size()) + " values were pushed; this one takes " +
+                    std::to_string(count_) + " at most");
+    }
+    if (length != nullptr && length->size() != 1) {
+        throw Error("readback: " + std::to_string(length->size()) +
+                    " lengths were pushed with a result; expected 1");
+    }
+    if (records(stream)) {
+        push_captured(stream, values, length);
+        return;
+    }
+    if (!handing_)
+        poll();
+    Slot& slot = free_slot();
+    if (places_->free() < spare_) {
+        const DeviceGuard<B> device(device_);
+        places_->add(spare_);
+    }
+    try {
+        copy_to_place(stream, slot.place, values, length);
+        slot.arrived.record(stream);
+    } catch (...) {
+        // No event will tell of the copy's end, and the slot's memory must not go before it.
+        try {
+            stream.synchronize();
+        } catch (...) {
+        }
+        throw;
+    }
+    slot.busy = true;
+    append(Entry{&slot, nullptr, {slot.place, values.size(), length != nullptr}});
+}
+
+// A slot that is free. Hands over what is older where none is.
+template <class T, Backend B>
+typename ReadbackState<T, B>::Slot& ReadbackState<T, B>::free_slot() {
+    for (;;) {
+        // They are mostly freed in the order of their pushes: the first one looked at is free, or none is.
+        for (std::size_t tried = 0; tried < slots_.size(); ++tried) {
+            Slot& slot = *slots_[next_slot_];
+            next_slot_ = (next_slot_ + 1) % slots_.size();
+            if (!slot.busy)
+                return slot;
+        }
+        if (handing_) {
+            throw Error("readback: a push from within the handler found no free slot, since all " +
+                        std::to_string(slots_.size()) +
+                        " are on their way or being handed over; give the readback more slots");
+        }
+        await(front());
+        hand_over();
+    }
+}
+
+template <class T, Backend B>
+void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
+                                        const DeviceSpan<const std::int64_t, B>* length) {
+    ReplayHooks<B>* const hooks = replay_hooks<B>();
+    if (hooks == nullptr) {
+        throw Error(
+            "readback: a push was being captured, and its replays would hand nothing over; push outside of "
+            "captures, in a pipeline from a stage that opts out (StageOptions::graphed)");
+    }
+    if (places_->free() == 0) {
+        throw Error(
+            "readback: no pinned memory is left for a captured push, and none can be allocated during a "
+            "capture; give the readback as many slots as one capture has pushes");
+    }
+    std::shared_ptr<Hook> hook = latest_.lock();
+    const bool known = hook != nullptr && std::any_of(hooks->begin(), hooks->end(), [&](const auto& other) {
+                           return other.get() == hook.get();
+                       });
+    if (!known) {
+        const DeviceGuard<B> device(device_);
+        hook = std::make_shared<Hook>(this->weak_from_this(), places_);
+        hooks->push_back(hook);
+        latest_ = hook;
+    }
+    auto& results = hook->replayed().results;
+    results.reserve(results.size() + 1);
+    reserve_entries(1);
+    results.push_back({places_->take(), values.size(), length != nullptr});
+    copy_to_place(stream, results.back().place, values, length);
+}
+
+template <class T, Backend B>
+void ReadbackState<T, B>::make_room(Replayed& replayed) {
+    while (replayed.pending > 0) {
+        if (handing_) {
+            throw Error("readback: a graph was launched from within the handler, while its last results have "
+                        "not been "
+                        "handed over; launch it outside");
+        }
+        await(front());
+        hand_over();
+    }
+}
+
+template <class T, Backend B>
+void ReadbackState<T, B>::append(const std::shared_ptr<Replayed>& replayed) {
+    replayed->pending = replayed->results.size();
+    for (const auto& result : replayed->results)
+        append(Entry{nullptr, replayed, result});
+}
+
+template <class T, Backend B>
+void ReadbackState<T, B>::poll() {
+    while (!handing_ && waiting_ > 0 && has_arrived(front()))
+        hand_over();
+}
+
+template <class T, Backend B>
+void ReadbackState<T, B>::finish() {
+    if (handing_)
+        throw Error("readback: finish was called from within the handler; call it outside");
+    while (waiting_ > 0) {
+        await(front());
+        hand_over();
+    }
+}
+
+template <class T, Backend B>
+void ReadbackState<T, B>::reset() noexcept {
+    while (waiting_ > 0) {
+        Entry entry = pop();
+        try {
+            await(entry);
+        } catch (...) {
+            // The copy will not come; whoever waits for its stream is told so.
+        }
+        release(entry);
+    }
+    pushed_ = handed_ = 0;
+}
+
+template <class T, Backend B>
+void ReadbackState<T, B>::hand_over() {
+    struct Handing {
+        ReadbackState* state;
+        Entry entry; // Its place stays in use, whatever the handler does.
+        Handing(ReadbackState* of) noexcept : state(of), entry(of->pop()) { state->handing_ = true; }
+        Handing(const Handing&) = delete;
+        Handing& operator=(const Handing&) = delete;
+        ~Handing() {
+            release(entry);
+            state->handing_ = false;
+        }
+    } const handing(this);
+    // Counted first, so that a handler that throws is not called for the same result again.
+    const std::size_t index = handed_++;
+    const auto& result = handing.entry.result;
+    std::size_t size = result.size;
+    if (result.counted) {
+        const std::int64_t length = *result.place.length;
+        if (length < 0 || static_cast<std::size_t>(length) > size) {
+            throw Error("readback: result " + std::to_string(index) + " has a length of " +
+                        std::to_string(length) + " values; expected 0 to the " + std::to_string(size) +
+                        " that were pushed");
+        }
+        size = static_cast<std::size_t>(length);
+    }
+    (*handler_)(index, std::span<const T>(result.place.values, size));
+}
+
+} // namespace sluice::detail
