@@ -171,6 +171,8 @@ public:
     }
     void forget_faults() noexcept {
         fault_.clear();
+        for (const CpuThreads& threads : threads_)
+            threads.clear_failures();
         streams.clear_failures();
         if (order)
             order->reset();
@@ -322,7 +324,9 @@ private:
                     ready = await(waits[i]);
                 if (ready) {
                     const Range range(names_[I]->c_str());
-                    invoke<I>(threads_[I].stream_of(number), order->slot_of(number), held.get());
+                    const BasicStreamRef<Host> stream = threads_[I].stream_of(number);
+                    invoke<I>(stream, order->slot_of(number), held.get());
+                    Host::throw_if_failed(stream.native()); // what it enqueued there has run
                 }
             } catch (...) {
                 fault_.set(std::current_exception(), I, number);
