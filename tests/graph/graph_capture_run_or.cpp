@@ -207,8 +207,10 @@ TEST_CASE("GraphCapture: a plain capture keeps no hooks, and a nested one takes 
     graphs.run(steps.stream, [&](Ref to) {
         detail::ReplayHooks<B>* const mine = detail::replay_hooks<B>();
         REQUIRE(mine != nullptr);
-        const BasicGraph<B> other = capture(to, expect_none);
-        CHECK(other.nodes() == 1);
+        if constexpr (std::is_same_v<B, Host>) { // CUDA makes no stream while one is being captured
+            const BasicGraph<B> other = capture(to, expect_none);
+            CHECK(other.nodes() == 1);
+        }
         CHECK(detail::replay_hooks<B>() == mine);
         // Part of this one, so its hooks are this one's.
         GraphCapture<NoKey, B> inner;

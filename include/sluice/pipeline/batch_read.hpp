@@ -3,18 +3,47 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <utility>
 
 namespace sluice {
 
 namespace detail {
 
-/// What a pipeline lends to those who wait for its batches; gone with it.
+/// What a pipeline lends to those who wait for its batches; `pipeline` is null once it has gone.
 struct BatchWaiter {
     void* pipeline = nullptr;
     void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
+    std::size_t references = 0; // One thread has them all.
+
+    static class BatchWaiterRef make();
 };
+
+/// A shared pointer without atomics.
+class BatchWaiterRef {
+public:
+    BatchWaiterRef() = default;
+    explicit BatchWaiterRef(BatchWaiter* waiter) noexcept : waiter_(waiter) { ++waiter_->references; }
+    BatchWaiterRef(const BatchWaiterRef& other) noexcept : waiter_(other.waiter_) {
+        if (waiter_ != nullptr)
+            ++waiter_->references;
+    }
+    BatchWaiterRef(BatchWaiterRef&& other) noexcept : waiter_(std::exchange(other.waiter_, nullptr)) {}
+    BatchWaiterRef& operator=(BatchWaiterRef other) noexcept {
+        std::swap(waiter_, other.waiter_);
+        return *this;
+    }
+    ~BatchWaiterRef() {
+        if (waiter_ != nullptr && --waiter_->references == 0)
+            delete waiter_;
+    }
+    BatchWaiter* operator->() const noexcept { return waiter_; }
+    explicit operator bool() const noexcept { return waiter_ != nullptr; }
+
+private:
+    BatchWaiter* waiter_ = nullptr;
+};
+
+inline BatchWaiterRef BatchWaiter::make() { return BatchWaiterRef(new BatchWaiter); }
 
 } // namespace detail
 
@@ -40,7 +69,7 @@ class BatchRead {
 public:
     /// Of no batch: nothing to wait for.
     BatchRead() = default;
-    BatchRead(std::shared_ptr<const detail::BatchWaiter> waiter, std::size_t run, std::size_t number,
+    BatchRead(detail::BatchWaiterRef waiter, std::size_t run, std::size_t number,
               bool waits_in_destructor) noexcept
         : waiter_(std::move(waiter)), run_(run), number_(number), waits_(waits_in_destructor) {}
 
@@ -60,15 +89,14 @@ public:
     /// Waits until the batch has been read. Sends held batches on their way, as `flush` does, where it is one of them.
     /// Throws `Error` for a fault of that work.
     void wait() {
-        const auto waiter = std::move(waiter_);
-        waiter_ = nullptr;
-        if (waiter != nullptr && waiter->pipeline != nullptr)
+        const detail::BatchWaiterRef waiter = std::move(waiter_);
+        if (waiter && waiter->pipeline != nullptr)
             waiter->wait(waiter->pipeline, run_, number_);
     }
 
 private:
     void wait_quietly() noexcept {
-        if (waiter_ == nullptr || !waits_)
+        if (!waiter_ || !waits_)
             return;
         try {
             wait();
@@ -77,7 +105,7 @@ private:
         }
     }
 
-    std::shared_ptr<const detail::BatchWaiter> waiter_;
+    detail::BatchWaiterRef waiter_;
     std::size_t run_ = 0;
     std::size_t number_ = 0;
     bool waits_ = false;

@@ -142,7 +142,7 @@ public:
             "theirs, such as SourceOptions<Host>{}");
         if constexpr (std::is_same_v<B, backend>) {
             if (!batch)
-                throw Error("submit: the source has ended, and gave no batch; look at the batch before it is submitted");
+                throw Error("submit: the batch is empty, its source has ended; look at it before it is submitted");
             submit_given(static_cast<const Batch&>(*batch), batch.hold());
         }
     }
@@ -224,8 +224,10 @@ private:
     // Marks the pipeline as in use, on its device, for the length of a call.
     class Call {
     public:
-        Call(Pipeline& pipeline, const char* name)
-            : pipeline_(pipeline), device_(pipeline.core_.streams.device()) {
+        Call(Pipeline& pipeline, const char* name) : pipeline_(pipeline) {
+            // Asking for the current device takes time that a replay would notice.
+            if (!pipeline.core_.streams.only_device())
+                device_.emplace(pipeline.core_.streams.device());
             if (pipeline.in_use_.exchange(true, std::memory_order_acquire)) {
                 throw Error(
                     std::string(name) +
@@ -239,7 +241,7 @@ private:
 
     private:
         Pipeline& pipeline_;
-        DeviceGuard<backend> device_;
+        std::optional<DeviceGuard<backend>> device_;
     };
 
     struct HeldUntilEnd {
@@ -282,7 +284,7 @@ private:
     std::size_t submitted_ = 0;
     std::size_t run_ = 0; // Counts resets.
     std::string failure_;
-    std::shared_ptr<detail::BatchWaiter> waiter_;
+    detail::BatchWaiterRef waiter_;
 };
 
 template <class... Ss, class... Makers>

@@ -124,13 +124,29 @@ concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> &&
     (std::is_empty_v<T> || (member_count<T>() <= 16 && !requires { T{AnyBase<T>{}}; } &&
                             takes_initialisers<T>(std::make_index_sequence<initialiser_count<T>()>{})));
 
-/// The bytes of keys, one after the other.
-using KeyBytes = std::vector<std::byte>;
+/// The bytes of keys, one after the other. Memory that it once had it keeps.
+class KeyBytes {
+public:
+    const std::byte* data() const noexcept { return bytes_.data(); }
+    std::size_t size() const noexcept { return size_; }
+    void clear() noexcept { size_ = 0; }
+    void append(const void* bytes, std::size_t count) {
+        if (bytes_.size() - size_ < count) [[unlikely]]
+            bytes_.resize(2 * bytes_.size() + count + 64);
+        if (count > 0)
+            std::memcpy(bytes_.data() + size_, bytes, count);
+        size_ += count;
+    }
+    friend bool operator==(const KeyBytes& a, const KeyBytes& b) noexcept {
+        return a.size_ == b.size_ && (a.size_ == 0 || std::memcmp(a.data(), b.data(), a.size_) == 0);
+    }
 
-inline void append_bytes(KeyBytes& key, const void* bytes, std::size_t count) {
-    const auto* const from = static_cast<const std::byte*>(bytes);
-    key.insert(key.end(), from, from + count);
-}
+private:
+    std::vector<std::byte> bytes_;
+    std::size_t size_ = 0;
+};
+
+inline void append_bytes(KeyBytes& key, const void* bytes, std::size_t count) { key.append(bytes, count); }
 template <class T>
 void append_scalar(KeyBytes& key, const T& value) {
     append_bytes(key, &value, sizeof(value));

@@ -50,7 +50,7 @@ public:
     void start(int count) {
         for (int thread = 0; thread < count; ++thread) {
             threads_.emplace_back();
-            streams_.push_back(BasicStream<Host>::from_native_handle(Host::create_inline_stream()));
+            streams_.push_back(BasicStream<Host>::make_inline());
         }
     }
     std::size_t count() const noexcept { return threads_.size(); }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -127,13 +128,6 @@ private:
             }
             key.clear();
             known = !keyed || given.ops->append_key(key, batch.value);
-        }
-    };
-    struct StepKey {
-        KeyBytes bytes;
-        friend bool operator==(const StepKey& a, const StepKey& b) noexcept {
-            return a.bytes.size() == b.bytes.size() &&
-                   std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;
         }
     };
     // Before each launch: what the graph must come after.
@@ -279,7 +273,7 @@ private:
     }
 
     void make_key(Core& core, std::size_t first, std::size_t length) {
-        KeyBytes& key = key_.bytes;
+        KeyBytes& key = key_;
         key.clear();
         append_scalar(key, first % (slots_ * lane_turns(core)));
         append_scalar(key, length);
@@ -422,7 +416,7 @@ private:
         }
         key_bytes_after_.clear();
         core.append_slot_bytes(key_bytes_after_);
-        if (key_bytes_after_ != slot_bytes_)
+        if (!(key_bytes_after_ == slot_bytes_))
             throw NotCapturable("capture refused: a stage changes its slot on the host, which a replay would not do",
                                 true);
     }
@@ -439,6 +433,8 @@ private:
             end = std::max(end, until[stage]);
             captured = captured || captured_[stage];
         }
+        if (begin >= end)
+            return;
         if (captured)
             to_streams(core);
         for (std::size_t batch = begin; batch < end; ++batch) {
@@ -484,7 +480,7 @@ private:
     }
 
     std::size_t slots_;
-    GraphCapture<StepKey, B> graphs_;
+    GraphCapture<KeyBytes, B> graphs_;
     RefusalHandler on_refusal_;
     std::uint64_t refusals_ = 0;
 
@@ -506,7 +502,7 @@ private:
     bool on_origin_ = false; // Whether captured stages' last work is on the origin.
 
     std::shared_ptr<BeforeLaunch> before_launch_ = std::make_shared<BeforeLaunch>();
-    StepKey key_;
+    KeyBytes key_;
     KeyBytes slot_bytes_;
     KeyBytes key_bytes_after_;
     std::array<std::vector<BasicStream<B>>, stages> capture_streams_;

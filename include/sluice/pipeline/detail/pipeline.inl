@@ -10,7 +10,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
                                                     PipelineOptions options)
     : options_(options),
       core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.attribute_faults),
-      serial_(core_), waiter_(std::make_shared<detail::BatchWaiter>()) {
+      serial_(core_), waiter_(detail::BatchWaiter::make()) {
     (void)Shape::check();
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {

@@ -24,7 +24,8 @@ class StageStreams {
 public:
     using Ref = BasicStreamRef<B>;
 
-    StageStreams(Schedule schedule, std::size_t stages) : schedule_(schedule), device_(B::current_device()) {
+    StageStreams(Schedule schedule, std::size_t stages)
+        : schedule_(schedule), device_(B::current_device()), one_device_(B::device_count() == 1) {
         of_stage_.reserve(stages);
     }
 
@@ -61,12 +62,12 @@ public:
     /// Adds a stage that has no stream.
     void add_without_stream() { of_stage_.emplace_back().device = device_; }
 
-    /// The stream of a stage that has none is another stage's, and not to be used.
+    /// The null stream for a stage that has none.
     Ref of(std::size_t stage, std::size_t batch) const noexcept {
         const std::vector<Ref>& lanes = of_stage_[stage].lanes;
-        if (lanes.empty())
-            return active_.front().stream;
-        return lanes.size() == 1 ? lanes.front() : lanes[batch % lanes.size()];
+        if (lanes.size() <= 1) [[likely]]
+            return lanes.empty() ? Ref(typename B::NativeStream{}) : lanes.front();
+        return lanes[batch % lanes.size()];
     }
     std::size_t lanes(std::size_t stage) const noexcept { return of_stage_[stage].lanes.size(); }
     int device_of(std::size_t stage) const noexcept { return of_stage_[stage].device; }
@@ -74,6 +75,8 @@ public:
     /// The pipeline's own.
     int device() const noexcept { return device_; }
     bool several_devices() const noexcept { return several_devices_; }
+    /// Whether the machine has no other.
+    bool only_device() const noexcept { return one_device_; }
 
     /// Orders the stages' later work after what is on the lent streams now.
     void join_lent() {
@@ -214,6 +217,7 @@ private:
 
     Schedule schedule_;
     int device_;
+    bool one_device_;
     bool several_devices_ = false;
     std::vector<Streams> of_stage_;
     std::vector<BasicStream<B>> owned_;
