@@ -109,7 +109,12 @@ public:
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<I>) {
                     backend::enqueue(stream.native(), [this, number, held = Held<Batch>(batch)] {
-                        invoke<I>(Nothing{}, order->slot_of(number), held.get());
+                        try {
+                            invoke<I>(Nothing{}, order->slot_of(number), held.get());
+                        } catch (...) {
+                            fault_.set(std::current_exception(), I, number);
+                            throw; // Streams that wait for this must fail, too.
+                        }
                     });
                 } else {
                     invoke<I>(stream, order->slot_of(number), batch);
