@@ -369,8 +369,15 @@ private:
     void advance() {
         shown_ = nullptr;
         const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
-        for (; !(next_ == end_) && pipeline_.submitted() - taken_ < slots; ++next_)
+        while (pipeline_.submitted() - taken_ < slots) {
+            // Only now, since a batch that a source has given and nobody submits is lost.
+            if (submitted_)
+                ++next_;
+            submitted_ = !(next_ == end_);
+            if (!submitted_)
+                break;
             pipeline_.submit(*next_);
+        }
         if (taken_ < pipeline_.submitted())
             shown_ = &pipeline_.await_result(taken_);
     }
@@ -379,6 +386,7 @@ private:
     decltype(std::begin(std::declval<Source&>())) next_;
     decltype(std::end(std::declval<Source&>())) end_;
     std::size_t taken_;
+    bool submitted_ = false; // Whether `*next_` has been.
     const std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>* shown_ = nullptr;
 };
 
