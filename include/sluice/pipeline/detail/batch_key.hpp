@@ -29,7 +29,7 @@ inline constexpr char type_tag = 0;
 /// Converts to anything, for counting an aggregate's members.
 struct AnyMember {
     template <class T>
-    constexpr operator T() const noexcept;
+    operator T() const noexcept; // never called; constexpr would have it be missed
 };
 
 template <class T, std::size_t... Is>
@@ -118,10 +118,12 @@ struct AnyBase {
     requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>) constexpr operator U() const noexcept;
 };
 
-/// An aggregate whose members can be named: no base class, which structured bindings do not look into, and not too many.
+/// An aggregate whose members can be named: no base class, which structured bindings do not look into, not too many, and
+/// no reference through which something may be changed, which `AnyMember` does not convert to.
 template <class T>
 concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> &&
-    (std::is_empty_v<T> || (member_count<T>() <= 16 && !requires { T{AnyBase<T>{}}; }));
+    (std::is_empty_v<T> || (member_count<T>() <= 16 && !requires { T{AnyBase<T>{}}; } &&
+                            takes_initialisers<T>(std::make_index_sequence<initialiser_count<T>()>{})));
 
 /// The bytes of keys, one after the other. Memory that it once had it keeps.
 class KeyBytes {
@@ -181,11 +183,28 @@ struct IsTupleLike<std::tuple<Ts...>> : std::true_type {};
 template <class A, class B>
 struct IsTupleLike<std::pair<A, B>> : std::true_type {};
 
+template <class T>
+bool append_key(KeyBytes& key, const T& value);
+
+/// A range by its elements alone, wherever they lie.
+template <class T>
+bool append_elements(KeyBytes& key, const T& range) {
+    append_scalar(key, static_cast<std::size_t>(std::ranges::size(range)));
+    bool known = true;
+    for (const auto& element : range)
+        known = known && append_key(key, element);
+    return known;
+}
+
 /// Appends what tells `value` from others of its type. False: it cannot be told.
 template <class T>
 bool append_key(KeyBytes& key, const T& value) {
     if constexpr (HasGraphKey<T>) {
-        return append_key(key, graph_key(value));
+        const auto& own = graph_key(value);
+        if constexpr (OwnsHostElements<std::remove_cvref_t<decltype(own)>>)
+            return append_elements(key, own);
+        else
+            return append_key(key, own);
     } else if constexpr (std::is_pointer_v<T>) {
         if constexpr (std::is_function_v<std::remove_pointer_t<T>>)
             append_scalar(key, value);
@@ -210,20 +229,17 @@ bool append_key(KeyBytes& key, const T& value) {
     } else if constexpr (IsTupleLike<T>::value) {
         return std::apply([&](const auto&... members) { return (append_key(key, members) && ... && true); }, value);
     } else if constexpr (OwnsHostElements<T>) {
-        append_scalar(key, static_cast<const void*>(std::ranges::data(value)));
-        append_scalar(key, static_cast<std::size_t>(std::ranges::size(value)));
+        // Elements that lie within the value, as a std::array's, are where it is.
+        if constexpr (!std::is_trivially_copyable_v<T>)
+            append_scalar(key, static_cast<const void*>(std::ranges::data(value)));
         // A large one costs more to compare than a graph saves.
-        if (std::ranges::size(value) > 4096)
-            return false;
-        bool known = true;
-        for (const auto& element : value)
-            known = known && append_key(key, element);
-        return known;
+        return std::ranges::size(value) <= 4096 && append_elements(key, value);
     } else if constexpr (std::is_empty_v<T>) {
         return true;
     } else if constexpr (PlainAggregate<T>) {
         return with_members(value, [&](const auto&... members) { return (append_key(key, members) && ... && true); });
-    } else if constexpr (std::is_trivially_copyable_v<T>) {
+    } else if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>) {
+        // Without references, then, whose bytes would not tell what they refer to.
         // With its padding, if it has any: then equal ones may be taken for different ones, never the other way.
         append_bytes(key, &value, sizeof(value));
         return true;

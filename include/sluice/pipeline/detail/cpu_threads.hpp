@@ -66,6 +66,10 @@ public:
             }
         }
     }
+    void clear_failures() const noexcept {
+        for (const BasicStream<Host>& stream : streams_)
+            Host::clear_failure(stream.native());
+    }
 
 private:
     std::vector<BasicStream<Host>> streams_; // Used by the threads, which end first.

@@ -31,18 +31,20 @@ struct FaultPlace {
 };
 
 /// The work that failed first, of the batches before `submitted`, where their events tell; otherwise the stage of
-/// `stream`, on which the fault is known.
+/// `stream`, on which the fault is known. Events tell of the last batch in each slot: where the oldest one has failed, it
+/// may be for an earlier one.
 template <class Core>
 FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename Core::backend> stream) {
     const std::size_t slots = core.order->slots();
-    for (std::size_t batch = submitted > slots ? submitted - slots : 0; batch < submitted; ++batch) {
+    const std::size_t oldest = submitted > slots ? submitted - slots : 0;
+    for (std::size_t batch = oldest; batch < submitted; ++batch) {
         for (std::size_t stage = 0; stage < Core::stages; ++stage) {
             if (!Core::Shape::needs_event(stage))
                 continue;
             try {
                 (void)core.order->event(stage, batch).done();
             } catch (...) {
-                return {static_cast<int>(stage), batch, false};
+                return {static_cast<int>(stage), batch, batch == oldest && oldest > 0};
             }
         }
     }

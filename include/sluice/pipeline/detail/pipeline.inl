@@ -100,10 +100,17 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) 
     const Call call(*this, "BatchRead::wait");
     if (!failure_.empty())
         return; // Nothing is under way then.
-    Core::for_each_stage([&](auto stage) {
-        if constexpr (Shape::bindings.reads_batch[stage])
-            await_stage<stage>(number);
-    });
+    try {
+        Core::for_each_stage([&](auto stage) {
+            if constexpr (Shape::bindings.reads_batch[stage])
+                await_stage<stage>(number);
+        });
+        throw_known_fault();
+    } catch (...) {
+        if (failure_.empty())
+            fail();
+        throw;
+    }
 }
 
 template <class... Ss, class... Makers>
@@ -197,6 +204,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     drop_batches();
     core_.forget_faults();
     try {
+        core_.order->record_anew(core_.streams);
         synchronize();
     } catch (const Error& error) {
         std::throw_with_nested(
@@ -231,13 +239,11 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) 
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
-    if constexpr (Shape::any_aside) {
-        if (const detail::ThreadFault& fault = core_.fault(); fault.known()) {
-            try {
-                std::rethrow_exception(fault.thrown());
-            } catch (...) {
-                fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
-            }
+    if (const detail::ThreadFault& fault = core_.fault(); fault.known()) {
+        try {
+            std::rethrow_exception(fault.thrown());
+        } catch (...) {
+            fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
         }
     }
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
@@ -363,8 +369,15 @@ private:
     void advance() {
         shown_ = nullptr;
         const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
-        for (; !(next_ == end_) && pipeline_.submitted() - taken_ < slots; ++next_)
+        while (pipeline_.submitted() - taken_ < slots) {
+            // Only now, since a batch that a source has given and nobody submits is lost.
+            if (submitted_)
+                ++next_;
+            submitted_ = !(next_ == end_);
+            if (!submitted_)
+                break;
             pipeline_.submit(*next_);
+        }
         if (taken_ < pipeline_.submitted())
             shown_ = &pipeline_.await_result(taken_);
     }
@@ -373,6 +386,7 @@ private:
     decltype(std::begin(std::declval<Source&>())) next_;
     decltype(std::end(std::declval<Source&>())) end_;
     std::size_t taken_;
+    bool submitted_ = false; // Whether `*next_` has been.
     const std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>* shown_ = nullptr;
 };
 

@@ -111,7 +111,12 @@ public:
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<I>) {
                     backend::enqueue(stream.native(), [this, number, held = Held<Batch>(batch)] {
-                        invoke<I>(Nothing{}, order->slot_of(number), held.get());
+                        try {
+                            invoke<I>(Nothing{}, order->slot_of(number), held.get());
+                        } catch (...) {
+                            fault_.set(std::current_exception(), I, number);
+                            throw; // Streams that wait for this must fail, too.
+                        }
                     });
                 } else {
                     invoke<I>(stream, order->slot_of(number), batch);
@@ -173,6 +178,8 @@ public:
     }
     void forget_faults() noexcept {
         fault_.clear();
+        for (const CpuThreads& threads : threads_)
+            threads.clear_failures();
         streams.clear_failures();
         if (order)
             order->reset();
@@ -334,7 +341,9 @@ private:
                     ready = await(waits[i]);
                 if (ready) {
                     const Range range(names_[I]->c_str());
-                    invoke<I>(threads_[I].stream_of(number), order->slot_of(number), held.get());
+                    const BasicStreamRef<Host> stream = threads_[I].stream_of(number);
+                    invoke<I>(stream, order->slot_of(number), held.get());
+                    Host::throw_if_failed(stream.native()); // what it enqueued there has run
                 }
             } catch (...) {
                 fault_.set(std::current_exception(), I, number);

@@ -88,6 +88,16 @@ public:
         }
     }
 
+    /// Has the events stand for nothing that has failed: streams that wait for one get its fault.
+    void record_anew(const StageStreams<backend>& streams) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (BasicEvent<backend>& event : events_[stage]) {
+                if (!Shape::aside[stage])
+                    event.record(streams.of(stage, 0));
+            }
+        }
+    }
+
     /// All laps are over, and batches count from 0 again. Nobody waits.
     void reset() {
         if constexpr (Shape::any_aside) {

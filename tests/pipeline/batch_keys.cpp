@@ -1,0 +1,283 @@
+// What tells batches apart under Schedule::graphed: members by value, buffers and spans by address and size.
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/sluice.hpp>
+
+#include "support/backend.hpp"
+
+namespace pipeline_batch_keys {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using detail::KeyBytes;
+
+// The key; nothing where the value cannot be told from others.
+template <class T>
+std::optional<KeyBytes> key_of(const T& value) {
+    KeyBytes key;
+    if (!detail::append_key(key, value))
+        return std::nullopt;
+    return key;
+}
+template <class T>
+bool told_apart(const T& a, const T& b) {
+    const auto first = key_of(a), second = key_of(b);
+    return first && second && *first != *second;
+}
+template <class T>
+bool equal(const T& a, const T& b) {
+    const auto first = key_of(a), second = key_of(b);
+    return first && second && *first == *second;
+}
+template <class T>
+bool never_taken_for_each_other(const T& a, const T& b) {
+    const auto first = key_of(a), second = key_of(b);
+    return !first || !second || *first != *second;
+}
+
+enum class Mode { train, evaluate };
+
+struct Padded {
+    const float* data;
+    int count;
+};
+struct Inner {
+    char letter;
+    double number;
+};
+struct Nested {
+    Inner inner;
+    int counts[3];
+    Inner pairs[2];
+    std::array<short, 2> shorts;
+    Mode mode;
+    bool last;
+};
+struct Nothing {};
+struct WithNothing {
+    Nothing nothing;
+    int number;
+};
+struct Owning {
+    std::vector<int> numbers;
+    std::optional<float> rate;
+    std::string name;
+    std::pair<int, char> pair;
+    std::tuple<int, Padded> tuple;
+};
+struct Bits {
+    unsigned small : 3;
+    unsigned large : 20;
+};
+struct Sixteen {
+    char a, b, c, d, e, f, g, h;
+    int i, j, k, l, m, n, o, p;
+};
+struct Seventeen : Nothing {
+    int a[17];
+};
+struct Many {
+    int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r;
+};
+struct Base {
+    int number;
+};
+struct Derived : Base {
+    int other;
+};
+struct DerivedFromNothing : Nothing {
+    int number;
+};
+struct DerivedOwner : Base {
+    std::vector<int> numbers;
+};
+class Private {
+public:
+    explicit Private(int number) : number_(number) {}
+    int number() const { return number_; }
+
+private:
+    int number_;
+};
+class PrivateOwner {
+public:
+    explicit PrivateOwner(std::vector<int> numbers) : numbers_(std::move(numbers)) {}
+    const std::vector<int>& numbers() const { return numbers_; }
+
+private:
+    std::vector<int> numbers_;
+};
+class Keyed {
+public:
+    explicit Keyed(std::vector<int> numbers) : numbers_(std::move(numbers)) {}
+    friend auto graph_key(const Keyed& keyed) { return keyed.numbers_.size(); }
+
+private:
+    std::vector<int> numbers_;
+};
+struct NamedKey {
+    std::string name;
+    std::unique_ptr<int> other;
+    friend std::string graph_key(const NamedKey& batch) { return batch.name; }
+};
+struct ConstantReference {
+    const std::vector<int>& numbers;
+    int count;
+};
+struct Reference {
+    std::vector<int>& numbers;
+    int count;
+};
+struct ReferenceAlone {
+    int& number;
+};
+struct Buffers {
+    PinnedBuffer<float, B> images;
+    DeviceBuffer<int, B> labels;
+    PinnedSpan<const float, B> view;
+    std::span<const int> host;
+};
+
+} // namespace
+
+TEST_CASE("batch keys: numbers, enumerations and pointers by value") {
+    CHECK(told_apart(1, 2));
+    CHECK(equal(1, 1));
+    CHECK(told_apart(Mode::train, Mode::evaluate));
+    CHECK(told_apart(1.0f, 1.5f));
+    const int numbers[2] = {};
+    CHECK(told_apart(&numbers[0], &numbers[1]));
+}
+
+TEST_CASE("batch keys: padding does not count") {
+    alignas(Padded) unsigned char first[sizeof(Padded)], second[sizeof(Padded)];
+    std::memset(first, 0x11, sizeof(first));
+    std::memset(second, 0xEE, sizeof(second));
+    const float number = 0;
+    auto* const a = ::new (first) Padded;
+    auto* const b = ::new (second) Padded;
+    a->data = b->data = &number;
+    a->count = b->count = 3;
+    CHECK(equal(*a, *b));
+    b->count = 4;
+    CHECK(told_apart(*a, *b));
+}
+
+TEST_CASE("batch keys: every member of a nested aggregate counts") {
+    const Nested base{{'a', 1.0}, {1, 2, 3}, {{'b', 2.0}, {'c', 3.0}}, {4, 5}, Mode::train, false};
+    CHECK(equal(base, Nested(base)));
+    const auto differs = [&](auto change) {
+        Nested other = base;
+        change(other);
+        return told_apart(base, other);
+    };
+    CHECK(differs([](Nested& n) { n.inner.letter = 'z'; }));
+    CHECK(differs([](Nested& n) { n.inner.number = 9; }));
+    CHECK(differs([](Nested& n) { n.counts[2] = 9; }));
+    CHECK(differs([](Nested& n) { n.pairs[1].number = 9; }));
+    CHECK(differs([](Nested& n) { n.shorts[1] = 9; }));
+    CHECK(differs([](Nested& n) { n.mode = Mode::evaluate; }));
+    CHECK(differs([](Nested& n) { n.last = true; }));
+}
+
+TEST_CASE("batch keys: empty members, bit fields, and as many as sixteen members") {
+    CHECK(equal(Nothing{}, Nothing{}));
+    CHECK(told_apart(WithNothing{{}, 1}, WithNothing{{}, 2}));
+    CHECK(equal(Bits{1, 2}, Bits{1, 2}));
+    CHECK(told_apart(Bits{1, 2}, Bits{1, 3}));
+    Sixteen all{};
+    Sixteen other{};
+    other.p = 1;
+    CHECK(equal(all, Sixteen{}));
+    CHECK(told_apart(all, other));
+    Many many{};
+    Many more{};
+    more.r = 1;
+    CHECK(never_taken_for_each_other(many, more));
+}
+
+TEST_CASE("batch keys: base classes count") {
+    CHECK(never_taken_for_each_other(Derived{{1}, 2}, Derived{{3}, 2}));
+    CHECK(never_taken_for_each_other(Derived{{1}, 2}, Derived{{1}, 3}));
+    CHECK(never_taken_for_each_other(DerivedFromNothing{{}, 1}, DerivedFromNothing{{}, 2}));
+    CHECK(never_taken_for_each_other(DerivedOwner{{1}, {1}}, DerivedOwner{{1}, {2}}));
+    CHECK(never_taken_for_each_other(Seventeen{{}, {1}}, Seventeen{{}, {2}}));
+    using Left = Tagged<struct LeftTag, Padded>;
+    CHECK(never_taken_for_each_other(Left{{nullptr, 1}}, Left{{nullptr, 2}}));
+}
+
+TEST_CASE("batch keys: references count as what they refer to, or are not told apart") {
+    std::vector<int> numbers{1}, others{2};
+    CHECK(told_apart(ConstantReference{numbers, 1}, ConstantReference{others, 1}));
+    CHECK(told_apart(ConstantReference{numbers, 1}, ConstantReference{numbers, 2}));
+    CHECK(never_taken_for_each_other(Reference{numbers, 1}, Reference{others, 1}));
+    CHECK(never_taken_for_each_other(Reference{numbers, 1}, Reference{numbers, 2}));
+    const auto before = key_of(Reference{numbers, 1});
+    numbers.resize(1000);
+    const auto after = key_of(Reference{numbers, 1});
+    CHECK((!before || !after || *before != *after));
+    int one = 1, two = 2;
+    CHECK(never_taken_for_each_other(ReferenceAlone{one}, ReferenceAlone{two}));
+}
+
+TEST_CASE("batch keys: what owns host memory counts with its elements") {
+    const Padded padded{nullptr, 3};
+    const Owning base{{1, 2}, 0.5f, "name", {1, 'a'}, {1, padded}};
+    CHECK(equal(base, base));
+    const auto differs = [&](auto change) {
+        // In place, so that no address differs.
+        Owning changed = base;
+        const auto before = key_of(changed);
+        change(changed);
+        return before && key_of(changed) && *before != *key_of(changed);
+    };
+    CHECK(differs([](Owning& o) { o.numbers[1] = 9; }));
+    CHECK(differs([](Owning& o) { o.numbers.push_back(9); }));
+    CHECK(differs([](Owning& o) { o.rate = 0.25f; }));
+    CHECK(differs([](Owning& o) { o.rate.reset(); }));
+    CHECK(differs([](Owning& o) { o.name[0] = 'N'; }));
+    CHECK(differs([](Owning& o) { o.pair.second = 'b'; }));
+    CHECK(differs([](Owning& o) { std::get<1>(o.tuple).count = 4; }));
+    CHECK_FALSE(key_of(std::vector<int>(5000))); // too many to compare each time
+}
+
+TEST_CASE("batch keys: buffers and spans by address and size") {
+    Buffers batch{PinnedBuffer<float, B>(4), DeviceBuffer<int, B>(4), {}, {}};
+    const auto before = key_of(batch);
+    batch.images[0] = 9; // read when the work runs
+    CHECK(key_of(batch) == before);
+    batch.view = batch.images.span().first(2);
+    CHECK(key_of(batch) != before);
+    const auto with_view = key_of(batch);
+    batch.labels = DeviceBuffer<int, B>(8); // another size, even where the address is the same
+    CHECK(key_of(batch) != with_view);
+    REQUIRE(before);
+}
+
+TEST_CASE("batch keys: classes that hide their members give graph_key, or their bytes, or are not told apart") {
+    CHECK(told_apart(Private(1), Private(2)));
+    CHECK(equal(Private(1), Private(1)));
+    CHECK_FALSE(key_of(PrivateOwner({1, 2})));
+    CHECK(equal(Keyed({1, 2}), Keyed({3, 4})));
+    CHECK(told_apart(Keyed({1, 2}), Keyed({3, 4, 5})));
+    const std::string name = "a name that is too long to be kept in place by any library";
+    CHECK(equal(NamedKey{name, nullptr}, NamedKey{name, nullptr}));
+    CHECK(told_apart(NamedKey{name, nullptr}, NamedKey{name + "!", nullptr}));
+    CHECK_FALSE(key_of(std::make_unique<int>(1)));
+}
+
+} // namespace pipeline_batch_keys

@@ -1,0 +1,242 @@
+// CPU stages: callables without a stream, before, between and after those of streams.
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/chain.hpp"
+#include "pipeline/cpu_chain.hpp"
+#include "pipeline/thrown.hpp"
+#include "support/apart_backend.hpp"
+
+namespace pipeline_cpu_stages {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+#if defined(SLUICE_TEST_APART)
+using B = Apart;
+#else
+using B = TestBackend;
+#endif
+constexpr std::size_t words = 16;
+constexpr std::size_t distinct = 3;
+
+// A slot of a type that no batch is of.
+struct Cells {
+    PinnedBuffer<Word, B> words, memory;
+};
+const auto make_cells = [](int) { return Cells{PinnedBuffer<Word, B>(words), PinnedBuffer<Word, B>(words)}; };
+const auto pass_on = [](BasicStreamRef<B> stream, PinnedSpan<const Word, B> in, Cells& out) {
+    ops::step(stream.native(), out.words.data(), in.data(), out.memory.data(), words);
+};
+
+template <class Check>
+void for_each_schedule(Check&& check) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int slots : {2, 3, 4}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(slots);
+            static std::uint64_t seed = 0;
+            Delay::set({.seed = ++seed, .one_in = 5, .microseconds = 200});
+            PipelineOptions options{.schedule = schedule, .slots = slots};
+            options.graphs.on_refusal = nullptr;
+            check(options);
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("CPU stages: first, in the middle and last, and every stage a CPU stage") {
+    const Inputs<B> inputs(distinct, words);
+    for_each_schedule([&](const PipelineOptions& options) {
+        const auto check = [&]<unsigned cpu>(std::integral_constant<unsigned, cpu>) {
+            CAPTURE(cpu);
+            CpuChain<B> chain(words, 40);
+            auto pipeline = chain.template pipeline<cpu>(options);
+            for (std::size_t batch = 0; batch < 40; ++batch) {
+                pipeline.submit(inputs[batch % distinct]);
+                if (batch == 7)
+                    pipeline.flush();
+                if (batch == 20)
+                    pipeline.finish();
+            }
+            pipeline.finish();
+            CHECK(chain.results(40) == chain_results(3, words, repeating(40, distinct)));
+        };
+        check(std::integral_constant<unsigned, 1>{});
+        check(std::integral_constant<unsigned, 2>{});
+        check(std::integral_constant<unsigned, 4>{});
+        check(std::integral_constant<unsigned, 5>{});
+        check(std::integral_constant<unsigned, 7>{});
+    });
+}
+
+TEST_CASE("CPU stages: lanes work side by side, and what comes after has the results in order") {
+    const Inputs<B> inputs(distinct, words);
+    for_each_schedule([&](const PipelineOptions& options) {
+        std::vector<std::size_t> order;
+        std::atomic<int> at_once{0}, most{0};
+        const auto slow = [&](const Cells&, Word& out) {
+            const int now = ++at_once;
+            for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+            }
+            static std::atomic<Word> calls{0};
+            std::this_thread::sleep_for(std::chrono::microseconds(100 * (calls++ % 4)));
+            out = 0;
+            --at_once;
+        };
+        const auto sink = [&](PinnedSpan<const Word, B> in, const Word&) { order.push_back(in[0]); };
+        Pipeline pipeline{Stages{Stage{"first", pass_on}, Stage{"slow", slow, StageOptions<Host>{.lanes = 3}},
+                                 Stage{"sink", sink}},
+                          Slots{make_cells, [](int) { return Word{}; }},
+                          options};
+        for (std::size_t batch = 0; batch < 30; ++batch)
+            pipeline.submit(inputs[batch % distinct]);
+        pipeline.finish();
+        REQUIRE(order.size() == 30);
+        for (std::size_t batch = 0; batch < 30; ++batch)
+            CHECK(order[batch] == input_word(batch % distinct, 0));
+        CHECK(most <= 3);
+        if (options.schedule == Schedule::serial)
+            CHECK(most == 1);
+    });
+}
+
+TEST_CASE("CPU stages: what one throws comes back with its stage and batch, and reset makes the pipeline usable") {
+    const Inputs<B> inputs(distinct, words);
+    for_each_schedule([&](const PipelineOptions& options) {
+        const auto check = [&]<std::size_t stage>(std::integral_constant<std::size_t, stage>) {
+            for (const std::size_t at : {0u, 4u, 9u}) {
+                CAPTURE(stage);
+                CAPTURE(at);
+                CpuChain<B> chain(words, 10);
+                chain.before = [=](std::size_t, std::size_t batch) {
+                    if (batch == at)
+                        throw std::out_of_range("the image is 3 rows short");
+                };
+                auto pipeline = chain.template pipeline<1u << stage>(options);
+                const auto epoch = [&] {
+                    for (std::size_t batch = 0; batch < 10; ++batch)
+                        pipeline.submit(inputs[batch % distinct]);
+                    pipeline.finish();
+                };
+                const Caught error(epoch);
+                REQUIRE(error);
+                CHECK(error->stage() == CpuChain<B>::names[stage]);
+                CHECK(error->batch() == at);
+                CHECK(contains(error.text(), "the image is 3 rows short"));
+                CHECK(error.template nests<std::out_of_range>([](const auto&) { return true; }));
+                CHECK(pipeline.failed());
+                chain.before = nullptr;
+                pipeline.reset();
+                chain.clear();
+                epoch();
+                CHECK(chain.results(10) == chain_results(3, words, repeating(10, distinct)));
+            }
+        };
+        check(std::integral_constant<std::size_t, 0>{});
+        check(std::integral_constant<std::size_t, 1>{});
+        check(std::integral_constant<std::size_t, 2>{});
+    });
+}
+
+TEST_CASE("CPU stages: a pipeline is destroyed while a CPU stage is behind, or has thrown") {
+    const Inputs<B> inputs(distinct, words);
+    for_each_schedule([&](const PipelineOptions& options) {
+        for (const bool throws : {false, true}) {
+            CpuChain<B> chain(words, 6);
+            chain.before = [=](std::size_t, std::size_t batch) {
+                std::this_thread::sleep_for(std::chrono::microseconds(300));
+                if (throws && batch == 2)
+                    throw std::runtime_error("no");
+            };
+            {
+                auto pipeline = chain.template pipeline<2>(options);
+                try {
+                    for (std::size_t batch = 0; batch < 6; ++batch)
+                        pipeline.submit(inputs[batch % distinct]);
+                } catch (const Error&) {
+                    CHECK(throws);
+                }
+            }
+            if (!throws)
+                CHECK(chain.results(6) == chain_results(3, words, repeating(6, distinct)));
+        }
+    });
+}
+
+TEST_CASE("CPU stages: one that takes a host stream may enqueue there, and what that throws is reported") {
+    const Inputs<B> inputs(distinct, words);
+    for_each_schedule([&](const PipelineOptions& options) {
+        for (const bool throws : {false, true}) {
+            CAPTURE(throws);
+            std::vector<Word> seen;
+            std::size_t calls = 0;
+            const auto sink = [&](HostStreamRef stream, PinnedSpan<const Word, B> in, const Cells&) {
+                stream.enqueue([&seen, &calls, in, throws] {
+                    if (throws && calls++ == 5)
+                        throw std::out_of_range("bad pixel");
+                    seen.push_back(in[0]);
+                });
+            };
+            Pipeline pipeline{Stages{Stage{"first", pass_on}, Stage{"sink", sink, StageOptions<Host>{.graphed = false}}},
+                              Slots{make_cells}, options};
+            const Caught error([&] {
+                for (std::size_t batch = 0; batch < 10; ++batch)
+                    pipeline.submit(inputs[batch % distinct]);
+                pipeline.finish();
+            });
+            if (!throws) {
+                CHECK(error.text() == "");
+                CHECK(seen.size() == 10);
+                continue;
+            }
+            REQUIRE(error);
+            CHECK(contains(error.text(), "bad pixel"));
+            if (!std::is_same_v<B, Host>) // there it is a stage like any other
+                CHECK(error->stage() == "sink");
+            pipeline.reset();
+            seen.clear();
+            for (std::size_t batch = 0; batch < 10; ++batch)
+                pipeline.submit(inputs[batch % distinct]);
+            pipeline.finish();
+            CHECK(seen.size() == 10);
+        }
+    });
+}
+
+TEST_CASE("CPU stages: a slow one holds the others back by as many batches as there are slots, and loses none") {
+    const Inputs<B> inputs(distinct, words);
+    std::atomic<std::size_t> made{0}, taken{0}, furthest{0};
+    const auto first = [&](PinnedSpan<const Word, B> in, Word& out) {
+        out = in[0];
+        const std::size_t ahead = ++made - taken;
+        if (ahead > furthest)
+            furthest = ahead;
+    };
+    std::vector<Word> seen;
+    const auto sink = [&](const Word& in) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        seen.push_back(in);
+        ++taken;
+    };
+    Pipeline pipeline{Stages{Stage{"first", first}, Stage{"sink", sink}, Stage{"idle", [](BasicStreamRef<B>, PinnedSpan<const Word, B>) {}}},
+                      Slots{[](int) { return Word{}; }}, PipelineOptions{.slots = 3}};
+    for (std::size_t batch = 0; batch < 40; ++batch)
+        pipeline.submit(inputs[batch % distinct]);
+    pipeline.finish();
+    REQUIRE(seen.size() == 40);
+    for (std::size_t batch = 0; batch < 40; ++batch)
+        CHECK(seen[batch] == input_word(batch % distinct, 0));
+    CHECK(furthest <= 4); // three slots, and the one whose count is not yet up
+    CHECK(furthest >= 2);
+}
+
+} // namespace pipeline_cpu_stages

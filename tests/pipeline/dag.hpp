@@ -1,0 +1,253 @@
+// Pipelines of any shape, whose results show any batch that is lost, doubled, late or torn, with the results that a
+// plain loop gives.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+
+namespace sluice::test {
+
+/// One stage of a shape.
+struct DagStage {
+    unsigned reads = 0; ///< Bit j: it reads stage j's output.
+    bool batch = false; ///< It reads the batch.
+    bool output = true; ///< It makes something, which a later stage reads, or which is the result.
+    bool cpu = false;   ///< It is a CPU stage.
+};
+
+/// What stage I makes: words, and the memory of a stage that keeps none from batch to batch.
+template <Backend B, std::size_t I>
+struct DagOutput {
+    PinnedBuffer<Word, B> words, memory;
+};
+
+template <Backend B, DagStage... Ss>
+class Dag;
+
+/// A stage of a `Dag`, which takes `Ins`.
+template <class D, std::size_t I, class Ins>
+struct DagNode;
+template <class D, std::size_t I, class... Ins>
+struct DagNode<D, I, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(typename D::Ref stream, Ins... ins, typename D::template Output<I>& out) const {
+        Word* const memory = dag->begin(stream, I, out.memory);
+        (ops::step(stream.native(), out.words.data(), D::words_of(ins), memory, dag->words), ...);
+        ops::step(stream.native(), out.words.data(), out.words.data(), memory, dag->words);
+    }
+};
+/// One that makes nothing.
+template <class D, std::size_t I, class Ins>
+struct DagSink;
+template <class D, std::size_t I, class... Ins>
+struct DagSink<D, I, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(typename D::Ref stream, Ins... ins) const {
+        (ops::step(stream.native(), dag->scratch(I), D::words_of(ins), dag->memory(I), dag->words), ...);
+    }
+};
+/// CPU stages.
+template <class D, std::size_t I, class Ins>
+struct DagCpuNode;
+template <class D, std::size_t I, class... Ins>
+struct DagCpuNode<D, I, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(Ins... ins, typename D::template Output<I>& out) const {
+        Word* const memory = dag->begin_on_cpu(I, out.memory);
+        (D::step_on_cpu(out.words.data(), D::words_of(ins), memory, dag->words), ...);
+        D::step_on_cpu(out.words.data(), out.words.data(), memory, dag->words);
+    }
+};
+template <class D, std::size_t I, class Ins>
+struct DagCpuSink;
+template <class D, std::size_t I, class... Ins>
+struct DagCpuSink<D, I, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(Ins... ins) const {
+        (D::step_on_cpu(dag->scratch(I), D::words_of(ins), dag->memory(I), dag->words), ...);
+    }
+};
+
+/// Stages `Ss`, each of which passes what it reads through `ops::step` with a memory, its own or, where it has several
+/// lanes, the slot's. Captured work keeps nothing on the host. Must outlive its pipelines.
+template <Backend B, DagStage... Ss>
+class Dag {
+public:
+    using backend = B;
+    using Ref = BasicStreamRef<B>;
+    template <std::size_t I>
+    using Output = DagOutput<B, I>;
+    static constexpr std::size_t stages = sizeof...(Ss);
+    static constexpr std::array<DagStage, stages> shape{Ss...};
+    static constexpr bool any_cpu = (Ss.cpu || ...);
+
+    /// How stages run: lanes, and whether they opt out of graphs.
+    std::array<int, stages> lanes;
+    std::array<bool, stages> graphed;
+
+    explicit Dag(std::size_t count) : words(count), memory_(stages * count), scratch_(stages * count), zeros_(count) {
+        lanes.fill(1);
+        graphed.fill(true);
+        clear();
+    }
+    void clear() {
+        for (auto* all : {&memory_, &scratch_, &zeros_}) {
+            for (std::size_t i = 0; i < all->size(); ++i)
+                (*all)[i] = 0;
+        }
+    }
+
+    auto pipeline(const PipelineOptions& options) {
+        return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+            auto makers = std::tuple_cat(maker<Is>()...);
+            return std::apply(
+                [&](auto... of_stage) {
+                    return Pipeline{Stages{stage<Is>()...}, Slots{of_stage...}, options};
+                },
+                makers);
+        }
+        (std::make_index_sequence<stages>{});
+    }
+
+    /// What each stage remembers. The pipeline must have been finished.
+    std::vector<Word> memories() const { return {memory_.data(), memory_.data() + memory_.size()}; }
+
+    /// The same after `batches`, from a plain loop. With `results`, the last stage's outputs are appended there.
+    std::vector<Word> expected(const std::vector<std::size_t>& batches, std::vector<Word>* results = nullptr) const {
+        std::vector<Word> memory(stages * words, 0), outs(stages * words, 0);
+        for (const std::size_t batch : batches) {
+            for (std::size_t i = 0; i < words; ++i) {
+                for (std::size_t stage = 0; stage < stages; ++stage) {
+                    Word own = 0;
+                    Word& kept = keeps(stage) ? memory[stage * words + i] : own;
+                    Word out = 0;
+                    const auto take = [&](Word in) {
+                        out = next_word(kept, in);
+                        kept = next_memory(kept, in);
+                    };
+                    for (std::size_t from = 0; from < stage; ++from) {
+                        if ((shape[stage].reads >> from & 1) != 0)
+                            take(outs[from * words + i]);
+                    }
+                    if (shape[stage].batch)
+                        take(input_word(batch, i));
+                    if (shape[stage].output)
+                        take(out);
+                    outs[stage * words + i] = out;
+                }
+            }
+            if (results != nullptr)
+                results->insert(results->end(), outs.end() - static_cast<std::ptrdiff_t>(words), outs.end());
+        }
+        return memory;
+    }
+
+    // For the stages:
+    Word* memory(std::size_t stage) { return memory_.data() + stage * words; }
+    Word* scratch(std::size_t stage) { return scratch_.data() + stage * words; }
+    Word* begin(Ref stream, std::size_t stage, PinnedBuffer<Word, B>& of_slot) {
+        if (keeps(stage))
+            return memory(stage);
+        copy(stream, DeviceSpan<Word, B>(of_slot.data(), words), PinnedSpan<const Word, B>(zeros_));
+        return of_slot.data();
+    }
+    Word* begin_on_cpu(std::size_t stage, PinnedBuffer<Word, B>& of_slot) {
+        if (keeps(stage))
+            return memory(stage);
+        for (std::size_t i = 0; i < words; ++i)
+            of_slot[i] = 0;
+        return of_slot.data();
+    }
+    static void step_on_cpu(Word* out, const Word* in, Word* memory, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+            const Word word = in[i];
+            out[i] = next_word(memory[i], word);
+            memory[i] = next_memory(memory[i], word);
+        }
+    }
+    template <class In>
+    static const Word* words_of(const In& in) {
+        if constexpr (requires { in.words.data(); })
+            return in.words.data();
+        else
+            return in.data();
+    }
+
+    const std::size_t words;
+
+private:
+    bool keeps(std::size_t stage) const { return lanes[stage] == 1; }
+
+    template <std::size_t I>
+    auto maker() const {
+        if constexpr (shape[I].output) {
+            return std::tuple([count = words](int) {
+                return Output<I>{PinnedBuffer<Word, B>(count), PinnedBuffer<Word, B>(count)};
+            });
+        } else {
+            return std::tuple<>();
+        }
+    }
+    // What stage I takes: earlier outputs, and then the batch.
+    template <std::size_t I, std::size_t J, class... Ins>
+    static auto inputs_from(detail::Types<Ins...>) {
+        if constexpr (J < I) {
+            if constexpr ((shape[I].reads >> J & 1) != 0)
+                return inputs_from<I, J + 1>(detail::Types<Ins..., const Output<J>&>{});
+            else
+                return inputs_from<I, J + 1>(detail::Types<Ins...>{});
+        } else if constexpr (shape[I].batch) {
+            return detail::Types<Ins..., PinnedSpan<const Word, B>>{};
+        } else {
+            return detail::Types<Ins...>{};
+        }
+    }
+    template <std::size_t I>
+    auto stage() {
+        using Ins = decltype(inputs_from<I, 0>(detail::Types<>{}));
+        const std::string name = "stage" + std::to_string(I);
+        if constexpr (shape[I].cpu) {
+            const StageOptions<Host> options{.lanes = lanes[I]};
+            if constexpr (shape[I].output)
+                return Stage{name, DagCpuNode<Dag, I, Ins>{this}, options};
+            else
+                return Stage{name, DagCpuSink<Dag, I, Ins>{this}, options};
+        } else {
+            const StageOptions<B> options{.graphed = graphed[I], .lanes = lanes[I]};
+            if constexpr (shape[I].output)
+                return Stage{name, DagNode<Dag, I, Ins>{this}, options};
+            else
+                return Stage{name, DagSink<Dag, I, Ins>{this}, options};
+        }
+    }
+
+    PinnedBuffer<Word, B> memory_, scratch_, zeros_;
+};
+
+/// Options of a pipeline that says nothing of refusals.
+inline PipelineOptions dag_options(Schedule schedule, int slots, int steps) {
+    PipelineOptions options{.schedule = schedule, .slots = slots, .steps_per_graph = steps};
+    options.graphs.on_refusal = nullptr;
+    options.graphs.give_up_after = 0; // which is a refusal too
+    return options;
+}
+
+/// The least slots with which the shape can be made: stages beside graphs need more.
+template <class D>
+int slots_for(D& dag, const PipelineOptions& options) {
+    for (int slots = options.slots;; ++slots) {
+        PipelineOptions tried = options;
+        tried.slots = slots;
+        const std::string text = text_of([&] { (void)dag.pipeline(tried); });
+        if (!contains(text, "slots between stages"))
+            return slots;
+    }
+}
+
+} // namespace sluice::test

@@ -1,0 +1,127 @@
+// Random shapes with random lanes, schedules, slots and ends, compared with a plain loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/dag.hpp"
+#include "support/delayed_backend.hpp"
+
+namespace sluice::test {
+
+/// Random numbers that are the same when compiled and when run.
+class RandomChoice {
+public:
+    constexpr explicit RandomChoice(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
+    /// Less than `count`.
+    constexpr std::uint32_t below(std::uint32_t count) {
+        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+        return static_cast<std::uint32_t>(state_ >> 33) % count;
+    }
+
+private:
+    std::uint64_t state_;
+};
+
+/// A random shape of six stages, of which every output is read, but for the last stage's. With `cpu`, about one in
+/// three is a CPU stage.
+constexpr std::array<DagStage, 6> random_shape(std::uint64_t seed, bool cpu) {
+    RandomChoice random(seed);
+    std::array<DagStage, 6> shape{};
+    std::array<bool, 6> read{};
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            const bool must = i + 1 == shape.size() && !read[j];
+            if (shape[j].output && (must || random.below(3) == 0)) {
+                shape[i].reads |= 1u << j;
+                read[j] = true;
+            }
+        }
+        shape[i].batch = shape[i].reads == 0 || random.below(4) == 0;
+        // A middle stage that makes nothing is a way that ends early.
+        shape[i].output = i + 1 == shape.size() ? random.below(2) == 0 : random.below(8) != 0;
+        shape[i].cpu = cpu && random.below(3) == 0;
+    }
+    return shape;
+}
+
+/// Runs one shape `times` times, each time in another way.
+template <class D>
+void check_randomly(std::uint64_t seed, int times) {
+    using B = typename D::backend;
+    constexpr std::size_t words = 16;
+    static const Inputs<B> inputs(6, words);
+    RandomChoice random(seed + 1000);
+    for (int time = 0; time < times; ++time) {
+        CAPTURE(seed);
+        CAPTURE(time);
+        const auto pick = [&](auto... of) {
+            const std::array all{of...};
+            return all[random.below(static_cast<std::uint32_t>(all.size()))];
+        };
+        const Schedule schedule =
+            pick(Schedule::serial, Schedule::overlapped, Schedule::overlapped, Schedule::graphed, Schedule::graphed);
+        const std::size_t distinct = pick(1u, 2u, 3u, 6u);
+        const std::size_t count = pick(3u, 20u, 40u, 100u);
+        D dag(words);
+        for (std::size_t stage = 0; stage < D::stages; ++stage) {
+            // What makes nothing has nowhere but its memory to leave a trace.
+            dag.lanes[stage] = D::shape[stage].output && random.below(3) == 0 ? pick(2, 3) : 1;
+            dag.graphed[stage] = random.below(12) != 0;
+        }
+        PipelineOptions options = dag_options(schedule, pick(1, 2, 3, 4), pick(0, 1, 4, 5, 16));
+        options.attribute_faults = random.below(12) == 0;
+        options.slots = slots_for(dag, options);
+        Delay::set({.seed = seed * 1000 + static_cast<std::uint64_t>(time),
+                    .one_in = pick(0u, 3u, 10u),
+                    .microseconds = pick(50u, 300u)});
+        const std::uint32_t end_in = pick(0u, 0u, 5u, 20u);
+        CAPTURE(std::string(to_string(schedule)));
+        CAPTURE(options.slots);
+        CAPTURE(options.steps_per_graph);
+        CAPTURE(count);
+        auto pipeline = dag.pipeline(options);
+        const auto at_random = [&] {
+            if (end_in > 0 && random.below(end_in) == 0)
+                random.below(2) == 0 ? pipeline.flush() : pipeline.finish();
+        };
+        if (random.below(2) == 0) {
+            for (std::size_t batch = 0; batch < count; ++batch) {
+                pipeline.submit(inputs[batch % distinct]);
+                at_random();
+            }
+        } else {
+            Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                          [=](std::size_t index, PinnedBuffer<Word, B>& out) {
+                              for (std::size_t i = 0; i < words; ++i)
+                                  out[i] = input_word(index % distinct, i);
+                          },
+                          SourceOptions<B>{.workers = pick(0, 1, 2), .slots = pick(1, 2, 3, 8), .batches = count}};
+            for (const auto& batch : source) {
+                pipeline.submit(batch);
+                at_random();
+            }
+        }
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected(repeating(count, distinct)));
+        CHECK(pipeline.graph_counters().refusals == 0);
+    }
+}
+
+/// Checks the shapes of `first` … `first + count - 1`, each `times` times.
+template <Backend B, std::uint64_t first, std::size_t count, bool cpu>
+void check_random_shapes(int times) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        (
+            [&] {
+                constexpr auto shape = random_shape(first + Is, cpu);
+                check_randomly<Dag<B, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]>>(first + Is, times);
+            }(),
+            ...);
+    }
+    (std::make_index_sequence<count>{});
+}
+
+} // namespace sluice::test

@@ -1,0 +1,14 @@
+// Random shapes of which some stages are CPU stages, beside streams that are no threads of the Host backend's.
+#include "pipeline/random_dags.hpp"
+#include "support/apart_backend.hpp"
+
+namespace pipeline_random_shapes_apart {
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE("random shapes: with CPU stages on threads, each gives the bits of a plain loop, each time in another way") {
+    check_random_shapes<Apart, 201, 10, true>(25);
+}
+
+} // namespace pipeline_random_shapes_apart

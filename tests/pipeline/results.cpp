@@ -1,0 +1,203 @@
+// Pipeline::run: the results of the last stage, in order.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/dag.hpp"
+#include "support/delayed_backend.hpp"
+
+namespace pipeline_results {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Delayed<TestBackend>;
+constexpr std::size_t words = 16;
+using TwoStages = Dag<B, DagStage{0, true}, DagStage{1}>;
+using CpuLast = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}>;
+using Diamond = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{1}, DagStage{6, true}>;
+
+auto make_slot = [](int) { return PinnedBuffer<Word, B>(words); };
+auto fill_slot = [](std::size_t index, PinnedBuffer<Word, B>& out) {
+    for (std::size_t i = 0; i < words; ++i)
+        out[i] = input_word(index, i);
+};
+
+SourceOptions<B> source_of(std::size_t batches, int slots = 4, int workers = 1) {
+    return {.workers = workers, .slots = slots, .batches = batches};
+}
+
+template <class Check>
+void for_each_way(Check&& check) {
+    std::uint64_t seed = 0;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int slots : {1, 2, 3}) {
+            for (const int steps : {0, 1, 4}) {
+                if (steps > 0 && schedule != Schedule::graphed)
+                    continue;
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(slots);
+                CAPTURE(steps);
+                Delay::set({.seed = ++seed, .one_in = 4, .microseconds = 200});
+                check.template operator()<TwoStages>(dag_options(schedule, slots, steps));
+                check.template operator()<CpuLast>(dag_options(schedule, slots, steps));
+                check.template operator()<Diamond>(dag_options(schedule, slots, steps));
+            }
+        }
+    }
+}
+
+template <class Result>
+void append(std::vector<Word>& all, const Result& result) {
+    all.insert(all.end(), result.words.data(), result.words.data() + words);
+}
+
+} // namespace
+
+TEST_CASE("run: all results, in order, each still there when the next ones are under way") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        for (const std::size_t count : {0u, 1u, 2u, 3u, 30u}) {
+            for (const int source_slots : {1, 2, 4}) {
+                CAPTURE(count);
+                CAPTURE(source_slots);
+                D dag(words);
+                options.slots = slots_for(dag, options);
+                auto pipeline = dag.pipeline(options);
+                Source source{make_slot, fill_slot, source_of(count, source_slots)};
+                std::vector<Word> results, expected;
+                for (const auto& result : pipeline.run(source)) {
+                    if (results.size() % (5 * words) == 0) // somebody is slow
+                        std::this_thread::sleep_for(std::chrono::microseconds(300));
+                    append(results, result);
+                }
+                (void)dag.expected(batches_from(0, count), &expected);
+                CHECK(results == expected);
+                CHECK(pipeline.submitted() == count);
+            }
+        }
+    });
+}
+
+TEST_CASE("run: a loop that is left early loses no batch of the source, and nothing of the stages' work") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        for (const std::size_t first : {1u, 2u, 5u}) {
+            CAPTURE(first);
+            D dag(words);
+            options.slots = slots_for(dag, options);
+            auto pipeline = dag.pipeline(options);
+            Source source{make_slot, fill_slot, source_of(20)};
+            std::size_t seen = 0;
+            for (const auto& result : pipeline.run(source)) {
+                (void)result;
+                if (++seen == first)
+                    break;
+            }
+            const std::size_t submitted = pipeline.submitted();
+            CHECK(submitted < first + static_cast<std::size_t>(options.slots));
+            std::vector<Word> results, expected;
+            for (const auto& result : pipeline.run(source))
+                append(results, result);
+            pipeline.finish();
+            CHECK(pipeline.submitted() == 20);
+            CHECK(dag.memories() == dag.expected(batches_from(0, 20), &expected));
+            expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(submitted * words));
+            CHECK(results == expected);
+        }
+    });
+}
+
+TEST_CASE("run: epochs, with submits in between") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        const Inputs<B> inputs(2, words);
+        Source source{make_slot, fill_slot, source_of(6)};
+        std::vector<std::size_t> order;
+        std::vector<Word> results, all, expected;
+        for (int epoch = 0; epoch < 3; ++epoch) {
+            for (const auto& result : pipeline.run(source)) {
+                append(results, result);
+                order.push_back(order.size());
+            }
+            source.rewind();
+            pipeline.submit(inputs[1]);
+        }
+        pipeline.finish();
+        std::vector<std::size_t> batches;
+        for (int epoch = 0; epoch < 3; ++epoch) {
+            for (std::size_t batch = 0; batch < 6; ++batch)
+                batches.push_back(batch);
+            batches.push_back(1);
+        }
+        CHECK(dag.memories() == dag.expected(batches, &all));
+        for (std::size_t number = 0; number < batches.size(); ++number) {
+            if (number % 7 != 6)
+                expected.insert(expected.end(), all.begin() + static_cast<std::ptrdiff_t>(number * words),
+                                all.begin() + static_cast<std::ptrdiff_t>((number + 1) * words));
+        }
+        CHECK(results == expected);
+    });
+}
+
+TEST_CASE("run: over batches that are no source's") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        const Inputs<B> inputs(9, words);
+        std::vector<PinnedSpan<const Word, B>> batches;
+        for (std::size_t batch = 0; batch < 9; ++batch)
+            batches.push_back(inputs[batch]);
+        std::vector<Word> results, expected;
+        for (const auto& result : pipeline.run(batches))
+            append(results, result);
+        (void)dag.expected(batches_from(0, 9), &expected);
+        CHECK(results == expected);
+    });
+}
+
+TEST_CASE("run: a stage that throws fails the loop, and reset makes it run again") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Delay::set({.one_in = 0});
+        bool throws = true;
+        struct Result {
+            PinnedBuffer<Word, B> words;
+        };
+        std::size_t calls = 0;
+        const auto only = [&](BasicStreamRef<B> stream, PinnedSpan<const Word, B> in, Result& out) {
+            if (throws && calls++ == 5)
+                throw std::runtime_error("no");
+            ops::step(stream.native(), out.words.data(), in.data(), out.words.data(), words);
+        };
+        Pipeline pipeline{Stages{Stage{"only", only, StageOptions<B>{.graphed = false}}},
+                          Slots{[](int) { return Result{PinnedBuffer<Word, B>(words)}; }},
+                          dag_options(schedule, 2, 0)};
+        Source source{make_slot, fill_slot, source_of(12)};
+        std::size_t seen = 0;
+        const auto all = [&] {
+            for (const auto& result : pipeline.run(source)) {
+                (void)result;
+                ++seen;
+            }
+        };
+        const auto error = caught_error(all);
+        REQUIRE(error);
+        CHECK(error->stage() == "only");
+        CHECK(error->batch() == 5);
+        CHECK(seen <= 5);
+        CHECK(seen >= 4);
+        throws = false;
+        pipeline.reset();
+        seen = 0;
+        all();
+        CHECK(seen == 6); // The batch in hand is lost.
+    }
+}
+
+} // namespace pipeline_results
