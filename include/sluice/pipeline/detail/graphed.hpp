@@ -83,6 +83,10 @@ public:
         submitted_ = grouped_ = started_ = released_ = 0;
         next_.fill(0);
         graphs_.clear_failure();
+        for (const auto& lanes : capture_streams_) {
+            for (const BasicStream<B>& lane : lanes)
+                B::clear_failure(lane.native());
+        }
     }
 
     /// Waits on the calling thread until stage I is through batch `number`.
@@ -98,6 +102,16 @@ public:
     }
     /// Whether stage `stage`'s work on batch `number` has been enqueued.
     bool enqueued(std::size_t stage, std::size_t number) const noexcept { return next_[stage] > number; }
+
+    /// Calls `visit(stage, stream)` for the streams on which stages are captured: CUDA's backend keeps the fault of a
+    /// captured host function with its stream.
+    template <class Visit>
+    void for_each_capture_stream(Visit&& visit) const {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (const BasicStream<B>& lane : capture_streams_[stage])
+                visit(stage, lane.ref());
+        }
+    }
 
     GraphCounters counters() const noexcept {
         GraphCounters counters = graphs_.counters();
