@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
+#include <sluice/memory/allocations.hpp>
 #include <sluice/memory/span.hpp>
 
 namespace sluice {
@@ -26,6 +27,17 @@ std::size_t checked_bytes(std::size_t count) {
                     " bytes each is larger than any memory");
     }
     return count * sizeof(T);
+}
+
+/// Notes memory that has been allocated; frees it where that fails.
+inline void* noted(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
+    try {
+        Allocations::instance().add(memory, bytes);
+    } catch (...) {
+        free(memory);
+        throw;
+    }
+    return memory;
 }
 
 } // namespace detail
@@ -57,7 +69,7 @@ public:
     explicit DeviceBuffer(std::size_t count) : size_(count) {
         const std::size_t bytes = detail::checked_bytes<T>(count);
         if (count > 0)
-            data_ = static_cast<T*>(B::allocate_device(bytes));
+            data_ = static_cast<T*>(detail::noted(B::allocate_device(bytes), bytes, &B::free_device));
     }
 
     /// Allocates in the order of `stream`. Throws `Error` when there is not enough memory.
@@ -107,6 +119,7 @@ private:
         if (ordered_) {
             B::free_device(data_, stream_);
         } else {
+            detail::Allocations::instance().remove(data_);
             B::free_device(data_);
         }
         data_ = nullptr;
@@ -143,7 +156,7 @@ public:
     explicit PinnedBuffer(std::size_t count) : size_(count) {
         const std::size_t bytes = detail::checked_bytes<T>(count);
         if (count > 0)
-            data_ = static_cast<T*>(B::allocate_pinned(bytes));
+            data_ = static_cast<T*>(detail::noted(B::allocate_pinned(bytes), bytes, &B::free_pinned));
     }
 
     PinnedBuffer(PinnedBuffer&& other) noexcept
@@ -183,8 +196,10 @@ public:
 
 private:
     void free() noexcept {
-        if (data_ != nullptr)
+        if (data_ != nullptr) {
+            detail::Allocations::instance().remove(data_);
             B::free_pinned(data_);
+        }
         data_ = nullptr;
     }
 

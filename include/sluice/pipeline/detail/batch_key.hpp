@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/memory/allocations.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/span.hpp>
 
@@ -152,6 +153,12 @@ void append_scalar(KeyBytes& key, const T& value) {
     append_bytes(key, &value, sizeof(value));
 }
 
+/// An address, and which of sluice's allocations it points into: another one at the same place is another batch's.
+inline void append_address(KeyBytes& key, const volatile void* address) {
+    append_scalar(key, address);
+    append_scalar(key, Allocations::instance().number_of(const_cast<const void*>(address)));
+}
+
 template <class T>
 concept HasGraphKey = requires(const T& value) { graph_key(value); };
 /// A buffer or a span of sluice's or the standard library's: what it names is read when the work runs.
@@ -198,8 +205,13 @@ bool append_key(KeyBytes& key, const T& value) {
             return append_elements(key, own);
         else
             return append_key(key, own);
-    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T> ||
-                         std::is_null_pointer_v<T>) {
+    } else if constexpr (std::is_pointer_v<T>) {
+        if constexpr (std::is_function_v<std::remove_pointer_t<T>>)
+            append_scalar(key, value);
+        else
+            append_address(key, static_cast<const volatile void*>(value));
+        return true;
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_null_pointer_v<T>) {
         append_scalar(key, value);
         return true;
     } else if constexpr (std::is_array_v<T>) {
@@ -208,7 +220,7 @@ bool append_key(KeyBytes& key, const T& value) {
             known = append_key(key, element) && known;
         return known;
     } else if constexpr (NamesMemory<T>) {
-        append_scalar(key, static_cast<const void*>(value.data()));
+        append_address(key, value.data());
         append_scalar(key, static_cast<std::size_t>(value.size()));
         return true;
     } else if constexpr (IsOptional<T>::value) {

@@ -281,7 +281,7 @@ private:
             for (std::size_t batch = first_keyed(first); batch < first + length; ++batch)
                 append_bytes(key, pending_of(batch).key.data(), pending_of(batch).key.size());
         }
-        core.append_slot_bytes(key);
+        core.append_slots(key);
     }
     // After so many laps each slot meets each lane again.
     static std::size_t lane_turns(const Core& core) noexcept {
@@ -381,7 +381,7 @@ private:
 
     void capture_group(Core& core, Ref origin, const Until& until) {
         slot_bytes_.clear();
-        core.append_slot_bytes(slot_bytes_);
+        core.append_slots(slot_bytes_);
         fork_->record(origin);
         for (const auto& lanes : capture_streams_) {
             for (const BasicStream<B>& lane : lanes)
@@ -415,7 +415,7 @@ private:
             }
         }
         key_bytes_after_.clear();
-        core.append_slot_bytes(key_bytes_after_);
+        core.append_slots(key_bytes_after_);
         if (!(key_bytes_after_ == slot_bytes_))
             throw NotCapturable("capture refused: a stage changes its slot on the host, which a replay would not do",
                                 true);

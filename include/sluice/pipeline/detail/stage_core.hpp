@@ -6,6 +6,8 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -185,21 +187,31 @@ public:
         current_stage_ = -1;
     }
 
-    /// The bytes of all slots, as far as they lie on the host: what a callable may read there.
-    void append_slot_bytes(KeyBytes& key) {
-        std::apply(
-            [&](auto&... of_stage) {
-                (
-                    [&] {
-                        for (std::size_t slot = 0; slot < of_stage.size(); ++slot) {
-                            append_bytes(key, static_cast<const void*>(&of_stage[slot]), sizeof(of_stage[slot]));
-                            // What its members hold elsewhere on the host, where it shows them.
-                            (void)append_key(key, of_stage[slot]);
-                        }
-                    }(),
-                    ...);
-            },
-            slots_);
+    /// All that a callable may read in the slots on the host: their bytes, what their members hold elsewhere, where they
+    /// show it, and which allocations they point to.
+    void append_slots(KeyBytes& key) {
+        slot_bytes_.clear();
+        for_each_slot([&](const auto& slot) {
+            append_bytes(slot_bytes_, static_cast<const void*>(&slot), sizeof(slot));
+            if constexpr (!std::is_trivially_copyable_v<std::remove_cvref_t<decltype(slot)>>)
+                (void)append_key(slot_bytes_, slot);
+        });
+        append_bytes(key, slot_bytes_.data(), slot_bytes_.size());
+        // Where nothing has been freed since, and the bytes are the same, so are the allocations.
+        const std::uint64_t freed = Allocations::instance().freed();
+        if (freed != freed_ || !(slot_bytes_ == known_slot_bytes_)) {
+            freed_ = freed;
+            known_slot_bytes_ = slot_bytes_;
+            slot_allocations_.clear();
+            for_each_slot([&](const auto& slot) {
+                for (std::size_t at = 0; at + sizeof(void*) <= sizeof(slot); at += sizeof(void*)) {
+                    const void* word = nullptr;
+                    std::memcpy(&word, reinterpret_cast<const char*>(&slot) + at, sizeof(word));
+                    append_scalar(slot_allocations_, Allocations::instance().number_of(word));
+                }
+            });
+        }
+        append_bytes(key, slot_allocations_.data(), slot_allocations_.size());
     }
 
     template <std::size_t I>
@@ -360,6 +372,19 @@ private:
         return true;
     }
 
+    template <class Visit>
+    void for_each_slot(Visit&& visit) {
+        std::apply(
+            [&](auto&... of_stage) {
+                const auto each = [&](auto& slots) {
+                    for (std::size_t slot = 0; slot < slots.size(); ++slot)
+                        visit(std::as_const(slots[slot]));
+                };
+                (each(of_stage), ...);
+            },
+            slots_);
+    }
+
     template <class Indices>
     struct SlotTuple;
     template <std::size_t... Ms>
@@ -370,6 +395,10 @@ private:
     typename Shape::StageTypes stages_;
     std::array<const std::string*, stages> names_{};
     typename SlotTuple<std::make_index_sequence<Shape::makers>>::type slots_;
+    KeyBytes slot_bytes_;
+    KeyBytes known_slot_bytes_;
+    KeyBytes slot_allocations_; // of the known bytes, when so many had been freed
+    std::uint64_t freed_ = ~std::uint64_t{0};
     bool launch_blocking_;
     int current_stage_ = -1;
     std::size_t current_batch_ = 0;
