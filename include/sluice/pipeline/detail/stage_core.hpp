@@ -376,7 +376,7 @@ private:
     void for_each_slot(Visit&& visit) {
         std::apply(
             [&](auto&... of_stage) {
-                const auto each = [&](auto& slots) {
+                [[maybe_unused]] const auto each = [&](auto& slots) {
                     for (std::size_t slot = 0; slot < slots.size(); ++slot)
                         visit(std::as_const(slots[slot]));
                 };
