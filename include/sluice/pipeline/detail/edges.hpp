@@ -66,7 +66,8 @@ constexpr Edges<N> make_edges(const StageRelation<N>& reads, const std::array<bo
                 former = former && !(reads[i][k] && after_former[k][j]) && !(reads[k][i] && after[k][j]);
             }
             edges.same[i][j] = same;
-            edges.former[i][j] = former || (i == j && unread[i]);
+            // Of a stage that neither takes nor gives anything, its lanes know nothing of each other.
+            edges.former[i][j] = former || (i == j && (unread[i] || !after_former[i][i]));
             edges.awaited[j] = edges.awaited[j] || edges.same[i][j] || edges.former[i][j];
         }
     }

@@ -142,6 +142,9 @@ private:
             }
             key.clear();
             known = !keyed || given.ops->append_key(key, batch.value);
+            // Work may read it where it is then.
+            if (batch.value == given.value)
+                append_scalar(key, batch.value);
         }
     };
     // Before each launch: what the graph must come after.
@@ -310,9 +313,17 @@ private:
         bool ran_eagerly = false;
         const auto run = [&] {
             ran_eagerly = true;
+            copy_slots(core, slot_bytes_);
             eager();
+            copy_slots(core, key_bytes_after_);
+            if (!(key_bytes_after_ == slot_bytes_))
+                note_changing();
         };
         const auto capture = [&](Ref origin) {
+            // Before any stage is called: an attempt that is given up leaves other numbers in the slots, and stages that
+            // are behind may have to read the former ones.
+            if (std::find(changing_.begin(), changing_.end(), key_) != changing_.end())
+                throw changes_slots();
             capture_group(core, origin, until);
             if (replay_hooks<B>() != nullptr)
                 replay_hooks<B>()->push_back(before_launch_);
@@ -336,6 +347,23 @@ private:
             if (captured_[stage])
                 next_[stage] = until[stage];
         }
+    }
+
+    static void copy_slots(Core& core, KeyBytes& to) {
+        to.clear();
+        core.append_slots(to);
+    }
+    static NotCapturable changes_slots() {
+        return NotCapturable("capture refused: a stage changes its slot on the host, which a replay would not do", true);
+    }
+    // Work under this key changes slots.
+    void note_changing() {
+        if (std::find(changing_.begin(), changing_.end(), key_) != changing_.end())
+            return;
+        if (changing_.size() < most_changing)
+            changing_.push_back(key_);
+        else
+            changing_[next_changing_++ % most_changing] = key_;
     }
 
     // Orders the origin after what captured stages have been handed on their own streams.
@@ -394,8 +422,7 @@ private:
     }
 
     void capture_group(Core& core, Ref origin, const Until& until) {
-        slot_bytes_.clear();
-        core.append_slots(slot_bytes_);
+        copy_slots(core, slot_bytes_);
         fork_->record(origin);
         for (const auto& lanes : capture_streams_) {
             for (const BasicStream<B>& lane : lanes)
@@ -428,11 +455,9 @@ private:
                 origin.wait(*fences_[stage]);
             }
         }
-        key_bytes_after_.clear();
-        core.append_slots(key_bytes_after_);
+        copy_slots(core, key_bytes_after_);
         if (!(key_bytes_after_ == slot_bytes_))
-            throw NotCapturable("capture refused: a stage changes its slot on the host, which a replay would not do",
-                                true);
+            throw changes_slots();
     }
 
     // Runs what stages that are `chosen` lack, batch by batch, each on its own stream.
@@ -517,6 +542,10 @@ private:
 
     std::shared_ptr<BeforeLaunch> before_launch_ = std::make_shared<BeforeLaunch>();
     KeyBytes key_;
+    // Keys whose work changes slots, seen when it ran eagerly.
+    static constexpr std::size_t most_changing = 256;
+    std::vector<KeyBytes> changing_;
+    std::size_t next_changing_ = 0;
     KeyBytes slot_bytes_;
     KeyBytes key_bytes_after_;
     std::array<std::vector<BasicStream<B>>, stages> capture_streams_;

@@ -1,0 +1,182 @@
+// When a batch of the caller's own may be filled again.
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/dag.hpp"
+#include "support/delayed_backend.hpp"
+
+namespace pipeline_batch_read {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Delayed<TestBackend>;
+constexpr std::size_t words = 16;
+constexpr std::size_t count = 30;
+// The batch is read by the first stage, and by the last one, three behind it; and by a CPU stage.
+using Late = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{2}, DagStage{5, true, false}>;
+using Cpu = Dag<B, DagStage{0, true}, DagStage{1, true, false, true}>;
+
+void load(std::size_t batch, PinnedBuffer<Word, B>& into) {
+    for (std::size_t i = 0; i < words; ++i)
+        into[i] = input_word(batch, i);
+}
+
+template <class Check>
+void for_each_way(Check&& check) {
+    std::uint64_t seed = 50;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int slots : {1, 3}) {
+            for (const int steps : {0, 4, 16}) {
+                if (steps > 0 && schedule != Schedule::graphed)
+                    continue;
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(slots);
+                CAPTURE(steps);
+                Delay::set({.seed = ++seed, .one_in = 4, .microseconds = 300});
+                check.template operator()<Late>(dag_options(schedule, slots, steps));
+                check.template operator()<Cpu>(dag_options(schedule, slots, steps));
+            }
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("BatchRead: a loop that fills one batch again and again is right as it stands") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        PinnedBuffer<Word, B> batch(words);
+        for (std::size_t step = 0; step < count; ++step) {
+            load(step, batch);
+            pipeline.submit(batch);
+        }
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected(batches_from(0, count)));
+    });
+}
+
+TEST_CASE("BatchRead: two batches in turns, each filled once it has been read") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        PinnedBuffer<Word, B> batch[2] = {PinnedBuffer<Word, B>(words), PinnedBuffer<Word, B>(words)};
+        BatchRead read[2];
+        for (std::size_t step = 0; step < count; ++step) {
+            read[step % 2].wait();
+            load(step, batch[step % 2]);
+            read[step % 2] = pipeline.submit(batch[step % 2]);
+        }
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected(batches_from(0, count)));
+    });
+}
+
+TEST_CASE("BatchRead: a constant batch is waited for when asked, however late, and not otherwise") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        std::vector<PinnedBuffer<Word, B>> batches;
+        for (std::size_t step = 0; step < 10; ++step) {
+            batches.emplace_back(words);
+            load(step, batches.back());
+        }
+        std::vector<BatchRead> reads;
+        for (const auto& batch : batches)
+            reads.push_back(pipeline.submit(batch));
+        for (std::size_t step = 0; step < 10; ++step) {
+            reads[step].wait();
+            reads[step].wait(); // there is nothing more to wait for
+            load(99, batches[step]);
+        }
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected(batches_from(0, 10)));
+    });
+}
+
+TEST_CASE("BatchRead: outlives its pipeline, and a reset") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        PinnedBuffer<Word, B> batch(words);
+        load(0, batch);
+        BatchRead kept, moved;
+        {
+            auto pipeline = dag.pipeline(options);
+            BatchRead before = pipeline.submit(batch);
+            pipeline.reset();
+            before.wait();
+            dag.clear();
+            kept = pipeline.submit(batch);
+            moved = std::move(kept);
+            kept = pipeline.submit(batch);
+        }
+        kept.wait();
+        CHECK(dag.memories() == dag.expected({0, 0}));
+    });
+}
+
+TEST_CASE("BatchRead: with lanes, a batch has been read when its own lane says so") {
+    Delay::set({.one_in = 0});
+    PinnedBuffer<Word, B> history(64 * words), zeros(words);
+    const auto only = [&](BasicStreamRef<B> stream, PinnedSpan<const Word, B> in) {
+        static std::size_t number = 0;
+        const std::size_t batch = number++;
+        ops::spin(stream.native(), batch % 2 == 0 ? 3000 : 10);
+        ops::step(stream.native(), history.data() + batch % 64 * words, in.data(), zeros.data() + 0, 1);
+    };
+    Pipeline pipeline{Stages{Stage{"only", only, StageOptions<B>{.graphed = false, .lanes = 2}}}, Slots{},
+                      PipelineOptions{.slots = 3}};
+    PinnedBuffer<Word, B> batches[4] = {PinnedBuffer<Word, B>(words), PinnedBuffer<Word, B>(words),
+                                        PinnedBuffer<Word, B>(words), PinnedBuffer<Word, B>(words)};
+    BatchRead reads[4];
+    for (std::size_t step = 0; step < 4; ++step) {
+        load(step, batches[step]);
+        reads[step] = pipeline.submit(std::as_const(batches[step]));
+    }
+    // Batch 3 is in the slot of batch 0, on the other lane, which is ahead.
+    reads[0].wait();
+    CHECK(history[0] != 0);
+    pipeline.finish();
+}
+
+TEST_CASE("BatchRead: a stage that throws within the wait fails the pipeline once, with its stage and batch") {
+    const Inputs<B> inputs(4, words);
+    Delay::set({.one_in = 0});
+    int calls = 0;
+    const auto first = [](BasicStreamRef<B>, PinnedSpan<const Word, B>, int&) {};
+    const auto last = [&](BasicStreamRef<B>, PinnedSpan<const Word, B>, int&) {
+        ++calls;
+        throw std::runtime_error("no weights");
+    };
+    for (const bool asked : {true, false}) {
+        calls = 0;
+        PinnedBuffer<Word, B> batch(words);
+        Pipeline pipeline{Stages{Stage{"first", first}, Stage{"last", last}}, Slots{[](int) { return 0; }},
+                          dag_options(Schedule::graphed, 2, 4)};
+        if (asked) {
+            BatchRead read = pipeline.submit(std::as_const(batch));
+            const auto error = caught_error([&] { read.wait(); });
+            REQUIRE(error);
+            CHECK(error->stage() == "last");
+            CHECK(error->batch() == 0);
+        } else {
+            pipeline.submit(batch); // waits when what it returns goes
+        }
+        CHECK(pipeline.failed());
+        CHECK(calls == 1);
+        CHECK(contains(text_of([&] { pipeline.finish(); }), "stage 'last', batch 0: its callable threw: no weights"));
+    }
+}
+
+} // namespace pipeline_batch_read
