@@ -372,17 +372,17 @@ private:
         return true;
     }
 
+    // But those of CPU stages, which write them when they run, and which nobody may read when a stage is called.
     template <class Visit>
     void for_each_slot(Visit&& visit) {
-        std::apply(
-            [&](auto&... of_stage) {
-                [[maybe_unused]] const auto each = [&](auto& slots) {
-                    for (std::size_t slot = 0; slot < slots.size(); ++slot)
-                        visit(std::as_const(slots[slot]));
-                };
-                (each(of_stage), ...);
-            },
-            slots_);
+        for_each_stage([&](auto index) {
+            constexpr int maker = Shape::bindings.stages[index].maker;
+            if constexpr (maker >= 0 && Shape::capturable[index]) {
+                auto& slots = std::get<static_cast<std::size_t>(maker)>(slots_);
+                for (std::size_t slot = 0; slot < slots.size(); ++slot)
+                    visit(std::as_const(slots[slot]));
+            }
+        });
     }
 
     template <class Indices>
