@@ -101,17 +101,15 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
                              copy(stream, out.rate, in.rate);
                              encoder.forward(stream, in.images, out.values);
                          }};
-    sluice::Stage train{"train", [&](StreamRef stream, Features<B>& in, Loss& loss) {
+    Loss loss(1);
+    sluice::Stage train{"train", [&](StreamRef stream, Features<B>& in) {
                             decoder.step(stream, in.values, in.labels, in.rate, loss);
+                            losses.push(stream, loss);
                         }};
-    // Handing losses over is the host's work as much as the device's, and so is never captured.
-    sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); },
-                         sluice::StageOptions<B>{.graphed = false}};
 
-    sluice::Pipeline pipeline{sluice::Stages{upload, encode, train, report},
+    sluice::Pipeline pipeline{sluice::Stages{upload, encode, train},
                               sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
-                                            [&](int) { return Features<B>(plan, encoder.features_size()); },
-                                            [](int) { return Loss(1); }},
+                                            [&](int) { return Features<B>(plan, encoder.features_size()); }},
                               {.schedule = schedule}};
     // Where batches come round again, each slot holds the same one each time, and is filled once.
     int slots = workers + 3;

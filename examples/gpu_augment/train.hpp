@@ -37,21 +37,15 @@ public:
 
     /// What trains on a batch.
     auto train_stage() {
-        return sluice::Stage{
-            "train", [this](StreamRef stream, ReadyBatch<B>& in, Loss& loss) { step(stream, in, loss); }};
+        return sluice::Stage{"train", [this](StreamRef stream, ReadyBatch<B>& in) { step(stream, in); }};
     }
 
-    /// One step, as a graph of its own, or as a part of a larger one that is being captured. Kernels that are launched one
-    /// by one come late while a batch is copied to the device.
-    void step(StreamRef stream, const ReadyBatch<B>& in, Loss& loss) {
-        steps_.run(stream, {in.images.data(), loss.data()},
-                   [&](StreamRef s) { classifier_.step(s, in.images.span(), in.labels, loss); });
-    }
-
-    /// Handing losses over is the host's work as much as the device's, and so is never captured.
-    auto report_stage() {
-        return sluice::Stage{"report", [this](StreamRef stream, Loss& loss) { losses_.push(stream, loss); },
-                             sluice::StageOptions<B>{.graphed = false}};
+    /// One step, as a graph of its own, or as a part of a larger one that is being captured, and its loss on its way back.
+    /// Kernels that are launched one by one come late while a batch is copied to the device.
+    void step(StreamRef stream, const ReadyBatch<B>& in) {
+        steps_.run(stream, in.images.data(),
+                   [&](StreamRef s) { classifier_.step(s, in.images.span(), in.labels, loss_); });
+        losses_.push(stream, loss_);
     }
 
     template <class Source, class Pipeline>
@@ -76,16 +70,10 @@ private:
         stream.synchronize();
     }
 
-    /// The slots of a step.
-    struct Places {
-        const float* images;
-        const float* loss;
-        friend bool operator==(const Places&, const Places&) = default;
-    };
-
     const Plan& plan_;
     nn::Classifier<B>& classifier_;
-    sluice::GraphCapture<Places, B> steps_;
+    Loss loss_{1};
+    sluice::GraphCapture<const float*, B> steps_; // by the slot that the images lie in
     examples::Training training_;
     sluice::Readback<float, B> losses_{
         1, [this](std::size_t, std::span<const float> loss) { training_.losses.push_back(loss[0]); }};
@@ -99,7 +87,6 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
                                               nn::Classifier<B>& classifier, sluice::Schedule schedule,
                                               int workers) {
     using StreamRef = sluice::BasicStreamRef<B>;
-    using Loss = typename Trainer<B>::Loss;
     const Plan& plan = workload.plan();
     Trainer<B> trainer(plan, classifier);
 
@@ -112,10 +99,9 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
                               augmentation.run(stream, in.images, in.samples, out.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage()},
                               sluice::Slots{[&](int) { return RawBatch<B>(plan); },
-                                            [&](int) { return ReadyBatch<B>(plan); },
-                                            [](int) { return Loss(1); }},
+                                            [&](int) { return ReadyBatch<B>(plan); }},
                               {.schedule = schedule}};
     sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
                           [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
@@ -146,7 +132,6 @@ examples::Training
 train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& augmentation,
                             nn::Classifier<B>& classifier, sluice::Schedule schedule, int workers) {
     using StreamRef = sluice::BasicStreamRef<B>;
-    using Loss = typename Trainer<B>::Loss;
     const Plan& plan = workload.plan();
     Trainer<B> trainer(plan, classifier);
 
@@ -155,8 +140,7 @@ train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& a
                               copy(stream, out.labels, in.labels);
                           }};
     sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
-        sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, [](int) { return Loss(1); }},
+        sluice::Stages{copy_in, trainer.train_stage()}, sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }},
         {.schedule = schedule}};
     sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
                           [&](int) { return AugmentingWorker(plan); },
@@ -173,16 +157,11 @@ template <sluice::Backend B>
 examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Classifier<B>& classifier,
                                sluice::Schedule schedule) {
     using StreamRef = sluice::BasicStreamRef<B>;
-    using Loss = typename Trainer<B>::Loss;
     struct Nothing {};
     Trainer<B> trainer(plan, classifier);
 
-    sluice::Stage train{"train", [&](StreamRef stream, const Nothing& /*in*/, Loss& loss) {
-                            trainer.step(stream, ready, loss);
-                        }};
-    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
-                              sluice::Slots{[](int) { return Loss(1); }},
-                              {.schedule = schedule}};
+    sluice::Stage train{"train", [&](StreamRef stream, const Nothing& /*in*/) { trainer.step(stream, ready); }};
+    sluice::Pipeline pipeline{sluice::Stages{train}, sluice::Slots{}, {.schedule = schedule}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
     sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
                           sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};

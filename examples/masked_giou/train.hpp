@@ -88,8 +88,9 @@ examples::Training train(const DetectionWorkload& workload, nn::Detector<B>& det
                               in.targets.copy_to(stream, out.targets);
                               copy(stream, out.rate, in.rate);
                           }};
+    Loss loss(1);
     sluice::Stage train{
-        "train", [&](StreamRef stream, DeviceBatch<B>& in, Loss& loss) {
+        "train", [&](StreamRef stream, DeviceBatch<B>& in) {
             detector.forward(stream, in.images.span(), predictions.span());
             const nn::PaddedBoxes<const float, B> boxes(std::as_const(predictions).span(), plan.batch, width);
             // The formula whose gradient leads boxes that miss each other together.
@@ -99,15 +100,12 @@ examples::Training train(const DetectionWorkload& workload, nn::Detector<B>& det
             const sluice::DeviceSpan<const float, B> numbers(reinterpret_cast<const float*>(gradient.data()),
                                                              4 * gradient.size());
             detector.backward_and_update(stream, numbers, in.rate.span());
+            losses.push(stream, loss);
         }};
-    // Handing losses over is the host's work as much as the device's, and so is never captured.
-    sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); },
-                         sluice::StageOptions<B>{.graphed = false}};
 
-    sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, train, report},
-        sluice::Slots{[&](int) { return DeviceBatch<B>(workload); }, [](int) { return Loss(1); }},
-        {.schedule = schedule}};
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, train},
+                              sluice::Slots{[&](int) { return DeviceBatch<B>(workload); }},
+                              {.schedule = schedule}};
     sluice::Source source{
         [&](int) { return HostBatch<B>(workload); },
         [&](std::size_t index, HostBatch<B>& out) { out.fill(workload, index); },

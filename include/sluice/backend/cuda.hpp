@@ -82,6 +82,7 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     }
     static void destroy_stream(NativeStream stream) noexcept {
         clear_host_failure(stream);
+        clear_host_failure(stream); // another stream may come by its handle
         (void)cudaStreamDestroy(stream);
         counts().streams.remove();
     }

@@ -144,13 +144,16 @@ public:
     template <class F>
     Replay run(Ref stream, const Key& key, F&& work) {
         if constexpr (detail::check_work<B, F>()) {
-            return run_fitting(stream, key, work, [&](bool warming) {
-                const DeviceGuard<B> device(device_);
-                if (warming)
-                    run_aside(stream, work);
-                else
-                    work(stream);
-            });
+            return run_fitting(
+                stream, key, work,
+                [&](bool warming) {
+                    const DeviceGuard<B> device(device_);
+                    if (warming)
+                        run_aside(stream, work);
+                    else
+                        work(stream);
+                },
+                [] { return false; });
         } else {
             return {};
         }
@@ -163,12 +166,19 @@ public:
     /// Like `run`, but calls `eager()` wherever `run` would run the work eagerly: it enqueues the same work in its own
     /// way, in the order of `stream`, with whatever device is current. `work(s)` is only called to be captured, by this
     /// object or by the capture that the calling thread is making. Throws `Error`, and what `work` and `eager` throw.
-    template <class F, std::invocable<> Eager>
-    Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager) {
+    ///
+    /// `is_warm()` is asked once about a new key: true means that work of its kind has run before under other keys, and
+    /// needs no eager run of its own.
+    template <class F, std::invocable<> Eager, std::predicate<> IsWarm>
+    Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager, IsWarm&& is_warm) {
         if constexpr (detail::check_work<B, F>())
-            return run_fitting(stream, key, work, [&](bool) { eager(); });
+            return run_fitting(stream, key, work, [&](bool) { eager(); }, is_warm);
         else
             return {};
+    }
+    template <class F, std::invocable<> Eager>
+    Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager) {
+        return run_or(stream, key, work, eager, [] { return false; });
     }
 
     /// Captures the key's work anew, since it has changed, and replays that. The executable is updated in place where
@@ -235,8 +245,8 @@ private:
         std::string reason;
     };
 
-    template <class F, class Eager>
-    Replay run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly);
+    template <class F, class Eager, class IsWarm>
+    Replay run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly, IsWarm&& is_warm);
     template <class F>
     Replay recapture_fitting(Ref stream, const Key& key, F& work);
     Entry* find(const Key& key) noexcept;

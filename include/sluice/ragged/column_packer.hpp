@@ -2,12 +2,12 @@
 /// Further values over the rows of a packer.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -69,9 +69,8 @@ private:
 
 /// What a captured `copy_to` reads of the packer on the host: its block's address, and how many values it copies.
 template <class U, Backend B>
-std::array<std::uint64_t, 2> graph_key(const RaggedColumnPacker<U, B>& packer) noexcept {
-    return {reinterpret_cast<std::uintptr_t>(packer.values().data()),
-            static_cast<std::uint64_t>(packer.laid_out())};
+auto graph_key(const RaggedColumnPacker<U, B>& packer) noexcept {
+    return std::tuple(static_cast<const void*>(packer.values().data()), packer.laid_out());
 }
 
 /// The values of `column` over the rows of `batch` when `stream` gets there, for which it waits. Throws `Error` as

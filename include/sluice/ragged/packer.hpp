@@ -2,13 +2,13 @@
 /// From scattered rows in host memory to a ragged batch on the device, with one copy.
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -183,10 +183,8 @@ private:
 /// What a captured `copy_to` reads of the packer on the host: its block's address, and the rows and values that it is laid
 /// out for. Not what it holds: a replay takes that from the block.
 template <class T, Backend B>
-std::array<std::uint64_t, 3> graph_key(const RaggedPacker<T, B>& packer) noexcept {
-    return {reinterpret_cast<std::uintptr_t>(&packer.counts()),
-            static_cast<std::uint64_t>(packer.capacity().rows),
-            static_cast<std::uint64_t>(packer.capacity().values)};
+auto graph_key(const RaggedPacker<T, B>& packer) noexcept {
+    return std::tuple(static_cast<const void*>(&packer.counts()), packer.capacity().rows, packer.capacity().values);
 }
 
 /// The rows that `batch` holds when `stream` gets there, for which it waits. Throws `Error` as

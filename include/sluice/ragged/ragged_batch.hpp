@@ -2,11 +2,11 @@
 /// Batches of rows of uneven length in device memory.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -163,16 +163,13 @@ private:
 
 /// What captured work reads of the batch on the host: its block's address, and the rows and values that it has room for.
 template <class T, Backend B>
-std::array<std::uint64_t, 3> graph_key(const RaggedBatch<T, B>& batch) noexcept {
-    return {reinterpret_cast<std::uintptr_t>(batch.block().data()),
-            static_cast<std::uint64_t>(batch.capacity().rows),
-            static_cast<std::uint64_t>(batch.capacity().values)};
+auto graph_key(const RaggedBatch<T, B>& batch) noexcept {
+    return std::tuple(static_cast<const void*>(batch.block().data()), batch.capacity().rows, batch.capacity().values);
 }
 /// The same of a column: where its values are, and how many it has room for.
 template <class U, Backend B>
-std::array<std::uint64_t, 2> graph_key(const RaggedColumn<U, B>& column) noexcept {
-    return {reinterpret_cast<std::uintptr_t>(column.values().data()),
-            static_cast<std::uint64_t>(column.capacity())};
+auto graph_key(const RaggedColumn<U, B>& column) noexcept {
+    return std::tuple(static_cast<const void*>(column.values().data()), column.capacity());
 }
 
 } // namespace sluice

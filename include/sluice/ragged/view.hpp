@@ -2,8 +2,8 @@
 /// Rows of uneven length as kernels see them: views that own nothing.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 
 #include <sluice/backend/config.hpp>
@@ -174,11 +174,9 @@ struct RaggedTarget {
 
 /// What captured work reads of a view on the host: its three addresses, and the rows and values that it has room for.
 template <class T>
-std::array<std::uint64_t, 5> graph_key(const RaggedView<T>& view) noexcept {
-    return {reinterpret_cast<std::uintptr_t>(view.values()), reinterpret_cast<std::uintptr_t>(view.offsets()),
-            reinterpret_cast<std::uintptr_t>(view.counts_pointer()),
-            static_cast<std::uint64_t>(view.row_capacity()),
-            static_cast<std::uint64_t>(view.value_capacity())};
+auto graph_key(const RaggedView<T>& view) noexcept {
+    return std::tuple(static_cast<const void*>(view.values()), static_cast<const void*>(view.offsets()),
+                      static_cast<const void*>(view.counts_pointer()), view.row_capacity(), view.value_capacity());
 }
 
 } // namespace sluice

@@ -19,11 +19,11 @@
 
 namespace sluice::detail {
 
-/// What host functions have thrown, by the stream that they were enqueued on, until it is cleared. Streams go by the
-/// number that no other stream of the program ever gets. Any thread may use it.
+/// What host functions have thrown, by the stream that they were enqueued on, until it is cleared or destroyed. Any
+/// thread may use it.
 class HostFunctionFailures {
 public:
-    using StreamId = unsigned long long;
+    using StreamId = const void*;
 
     /// The program's. Never destroyed: a host function may run after anything else.
     static HostFunctionFailures& instance() {
@@ -136,7 +136,7 @@ private:
     }
 
     host::Task task_;
-    HostFunctionFailures::StreamId stream_ = 0;
+    HostFunctionFailures::StreamId stream_ = nullptr;
     HostFunctionCall* next_ = nullptr;
 };
 
@@ -191,15 +191,8 @@ private:
         call->set(std::move(task), id_of(stream));
         return call;
     }
-    // 0, which no stream has, where the runtime does not say.
-    static detail::HostFunctionFailures::StreamId id_of(cudaStream_t stream) noexcept {
-        detail::HostFunctionFailures::StreamId id = 0;
-        if (cudaStreamGetId(stream, &id) != cudaSuccess) {
-            (void)cudaGetLastError();
-            return 0;
-        }
-        return id;
-    }
+    // Not cudaStreamGetId's, which breaks a capture.
+    static detail::HostFunctionFailures::StreamId id_of(cudaStream_t stream) noexcept { return stream; }
 };
 
 } // namespace sluice

@@ -17,8 +17,9 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F, class Eager>
-Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly) {
+template <class F, class Eager, class IsWarm>
+Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly,
+                                          IsWarm&& is_warm) {
     if (capturing()) {
         work(stream);
         return {};
@@ -27,6 +28,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
     if (found != nullptr && found->state == State::ready) [[likely]] {
         if (options_.check)
             check(*found, stream, work);
+        unsettled_ = 0; // It has come again.
         return launch(*found, stream);
     }
 
@@ -53,13 +55,19 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
              "not kept");
     }
     Entry& entry = found != nullptr ? *found : admit(key);
+    if (found == nullptr && is_warm())
+        entry.warm = options_.warmup;
     if (entry.warm < options_.warmup && !B::is_default_stream(stream.native())) {
         const Replay replay = run_eagerly(entry, true);
         ++entry.warm; // Not where the work has thrown.
         return replay;
     }
     record(entry, stream, work);
-    return entry.state == State::ready ? launch(entry, stream) : run_eagerly(entry, false);
+    if (entry.state != State::ready)
+        return run_eagerly(entry, false);
+    if (found != nullptr)
+        unsettled_ = 0;
+    return launch(entry, stream);
 }
 
 template <class Key, Backend B>
@@ -85,7 +93,6 @@ requires std::equality_comparable<Key> && GraphBackend<B> Replay GraphCapture<Ke
     entry.used = ++clock_;
     ++*entry.runs;
     ++counters_.replays;
-    unsettled_ = 0;
     for (const auto& hook : entry.hooks)
         hook->after_replay(stream);
     return Replay{entry.runs, true};

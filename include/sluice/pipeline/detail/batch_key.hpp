@@ -131,6 +131,9 @@ public:
     const std::byte* data() const noexcept { return bytes_.data(); }
     std::size_t size() const noexcept { return size_; }
     void clear() noexcept { size_ = 0; }
+    /// From now on addresses are left out: what is left is the batch's shape.
+    void leave_out_addresses() noexcept { addresses_ = false; }
+    bool has_addresses() const noexcept { return addresses_; }
     void append(const void* bytes, std::size_t count) {
         if (bytes_.size() - size_ < count) [[unlikely]]
             bytes_.resize(2 * bytes_.size() + count + 64);
@@ -145,6 +148,7 @@ public:
 private:
     std::vector<std::byte> bytes_;
     std::size_t size_ = 0;
+    bool addresses_ = true;
 };
 
 inline void append_bytes(KeyBytes& key, const void* bytes, std::size_t count) { key.append(bytes, count); }
@@ -155,6 +159,8 @@ void append_scalar(KeyBytes& key, const T& value) {
 
 /// An address, and which of sluice's allocations it points into: another one at the same place is another batch's.
 inline void append_address(KeyBytes& key, const volatile void* address) {
+    if (!key.has_addresses())
+        return;
     append_scalar(key, address);
     append_scalar(key, Allocations::instance().number_of(const_cast<const void*>(address)));
 }
@@ -231,7 +237,7 @@ bool append_key(KeyBytes& key, const T& value) {
     } else if constexpr (OwnsHostElements<T>) {
         // Elements that lie within the value, as a std::array's, are where it is.
         if constexpr (!std::is_trivially_copyable_v<T>)
-            append_scalar(key, static_cast<const void*>(std::ranges::data(value)));
+            append_address(key, std::ranges::data(value));
         // A large one costs more to compare than a graph saves.
         return std::ranges::size(value) <= 4096 && append_elements(key, value);
     } else if constexpr (std::is_empty_v<T>) {

@@ -83,6 +83,10 @@ public:
         submitted_ = grouped_ = started_ = released_ = 0;
         next_.fill(0);
         graphs_.clear_failure();
+        for (const auto& lanes : capture_streams_) {
+            for (const BasicStream<B>& lane : lanes)
+                B::clear_failure(lane.native());
+        }
     }
 
     /// Waits on the calling thread until stage I is through batch `number`.
@@ -98,6 +102,16 @@ public:
     }
     /// Whether stage `stage`'s work on batch `number` has been enqueued.
     bool enqueued(std::size_t stage, std::size_t number) const noexcept { return next_[stage] > number; }
+
+    /// Calls `visit(stage, stream)` for the streams on which stages are captured: CUDA's backend keeps the fault of a
+    /// captured host function with its stream.
+    template <class Visit>
+    void for_each_capture_stream(Visit&& visit) const {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (const BasicStream<B>& lane : capture_streams_[stage])
+                visit(stage, lane.ref());
+        }
+    }
 
     GraphCounters counters() const noexcept {
         GraphCounters counters = graphs_.counters();
@@ -254,7 +268,7 @@ private:
             };
             if (whole && known && !core.launch_blocking()) {
                 make_key(core, first, length);
-                run_graph(core, until, eager);
+                run_graph(core, first, length, until, eager);
             } else {
                 if (whole && !known)
                     refuse("capture refused: batches are told apart by what their members hold on the host, and this "
@@ -295,7 +309,7 @@ private:
     }
 
     template <class Eager>
-    void run_graph(Core& core, const Until& until, Eager& eager) {
+    void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until, Eager& eager) {
         bool ran_eagerly = false;
         const auto run = [&] {
             ran_eagerly = true;
@@ -304,6 +318,8 @@ private:
             copy_slots(core, key_bytes_after_);
             if (!(key_bytes_after_ == slot_bytes_))
                 note_changing();
+            else
+                note_warm(first, length);
         };
         const auto capture = [&](Ref origin) {
             // Before any stage is called: an attempt that is given up leaves other numbers in the slots, and stages that
@@ -323,7 +339,7 @@ private:
         before_launch_->self = this;
         before_launch_->core = &core;
         before_launch_->until = &until;
-        graphs_.run_or(*origin_, key_, capture, run);
+        graphs_.run_or(*origin_, key_, capture, run, [&] { return is_warm(first, length); });
         core.leave_stage();
         if (ran_eagerly)
             return;
@@ -333,6 +349,40 @@ private:
             if (captured_[stage])
                 next_[stage] = until[stage];
         }
+    }
+
+    // Libraries load kernels and make workspaces in their first calls. Once steps with batches of these shapes, their
+    // numbers and sizes but not their addresses, and with these slots have run eagerly, and have left the slots as they
+    // were, another such step need not do so before it is captured.
+    bool kind_of(std::size_t first, std::size_t length) {
+        kind_.clear();
+        bool known = key_batches_;
+        std::size_t shapes = 0;
+        shape_[0].leave_out_addresses();
+        shape_[1].leave_out_addresses();
+        for (std::size_t batch = first_keyed(first); known && batch < first + length; ++batch) {
+            const Given& given = pending_of(batch).batch;
+            KeyBytes& shape = shape_[shapes % 2];
+            shape.clear();
+            known = given.ops->append_key(shape, given.value);
+            // One after the other, each once: a longer graph of the same batches is of the same kind.
+            if (shapes > 0 && shape == shape_[(shapes + 1) % 2])
+                continue;
+            append_bytes(kind_, shape.data(), shape.size());
+            ++shapes;
+        }
+        append_bytes(kind_, slot_bytes_.data(), slot_bytes_.size());
+        return known;
+    }
+    bool is_warm(std::size_t first, std::size_t length) {
+        copy_slots(*static_cast<Core*>(before_launch_->core), slot_bytes_);
+        return kind_of(first, length) && std::find(kinds_.begin(), kinds_.end(), kind_) != kinds_.end();
+    }
+    // `slot_bytes_` are those from before the step.
+    void note_warm(std::size_t first, std::size_t length) {
+        if (kinds_.size() < most_kinds && kind_of(first, length) &&
+            std::find(kinds_.begin(), kinds_.end(), kind_) == kinds_.end())
+            kinds_.push_back(kind_);
     }
 
     static void copy_slots(Core& core, KeyBytes& to) {
@@ -528,6 +578,10 @@ private:
 
     std::shared_ptr<BeforeLaunch> before_launch_ = std::make_shared<BeforeLaunch>();
     KeyBytes key_;
+    static constexpr std::size_t most_kinds = 64;
+    std::vector<KeyBytes> kinds_;
+    KeyBytes kind_;
+    std::array<KeyBytes, 2> shape_;
     // Keys whose work changes slots, seen when it ran eagerly.
     static constexpr std::size_t most_changing = 256;
     std::vector<KeyBytes> changing_;

@@ -254,6 +254,17 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
             fail_at(place.stage, place.batch, place.or_earlier);
         }
     });
+    if constexpr (GraphBackend<backend>) {
+        if (!graphed_)
+            return;
+        graphed_->for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
+            try {
+                backend::throw_if_failed(stream.native());
+            } catch (...) {
+                fail_at(static_cast<int>(stage), std::nullopt, false);
+            }
+        });
+    }
 }
 
 template <class... Ss, class... Makers>

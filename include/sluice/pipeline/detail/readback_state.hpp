@@ -15,6 +15,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
@@ -117,7 +118,7 @@ public:
         const auto eager = static_cast<std::size_t>(slots);
         places_ = std::make_shared<Places>(count);
         // Places for the graphs of captures to come: many where they are small.
-        spare_ = std::max(eager, std::min<std::size_t>(64, 65536 / places_->stride()));
+        spare_ = std::max(eager, std::min<std::size_t>(1024, 262144 / places_->stride()));
         places_->add(eager + spare_);
         slots_.reserve(eager);
         for (std::size_t slot = 0; slot < eager; ++slot)
@@ -322,7 +323,7 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
             "captures, in a pipeline from a stage that opts out (StageOptions::graphed)");
     }
     if (places_->free() == 0) {
-        throw Error(
+        throw NotCapturable(
             "readback: no pinned memory is left for a captured push, and none can be allocated during a "
             "capture; give the readback as many slots as one capture has pushes");
     }
