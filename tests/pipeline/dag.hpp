@@ -24,7 +24,10 @@ struct DagStage {
 /// What stage I makes: words, and the memory of a stage that keeps none from batch to batch.
 template <Backend B, std::size_t I>
 struct DagOutput {
-    PinnedBuffer<Word, B> words, memory;
+    explicit DagOutput(std::size_t count) : words(count), memory(count), memory_on_cpu(count) {}
+    PinnedBuffer<Word, B> words;
+    DeviceBuffer<Word, B> memory;
+    std::vector<Word> memory_on_cpu;
 };
 
 template <Backend B, DagStage... Ss>
@@ -59,7 +62,7 @@ template <class D, std::size_t I, class... Ins>
 struct DagCpuNode<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(Ins... ins, typename D::template Output<I>& out) const {
-        Word* const memory = dag->begin_on_cpu(I, out.memory);
+        Word* const memory = dag->begin_on_cpu(I, out.memory_on_cpu);
         (D::step_on_cpu(out.words.data(), D::words_of(ins), memory, dag->words), ...);
         D::step_on_cpu(out.words.data(), out.words.data(), memory, dag->words);
     }
@@ -91,13 +94,13 @@ public:
     std::array<int, stages> lanes;
     std::array<bool, stages> graphed;
 
-    explicit Dag(std::size_t count) : words(count), memory_(stages * count), scratch_(stages * count), zeros_(count) {
+    explicit Dag(std::size_t count) : words(count), memory_(stages * count), scratch_(stages * count) {
         lanes.fill(1);
         graphed.fill(true);
         clear();
     }
     void clear() {
-        for (auto* all : {&memory_, &scratch_, &zeros_}) {
+        for (auto* all : {&memory_, &scratch_}) {
             for (std::size_t i = 0; i < all->size(); ++i)
                 (*all)[i] = 0;
         }
@@ -151,13 +154,13 @@ public:
     // For the stages:
     Word* memory(std::size_t stage) { return memory_.data() + stage * words; }
     Word* scratch(std::size_t stage) { return scratch_.data() + stage * words; }
-    Word* begin(Ref stream, std::size_t stage, PinnedBuffer<Word, B>& of_slot) {
+    Word* begin(Ref stream, std::size_t stage, DeviceBuffer<Word, B>& of_slot) {
         if (keeps(stage))
             return memory(stage);
-        copy(stream, DeviceSpan<Word, B>(of_slot.data(), words), PinnedSpan<const Word, B>(zeros_));
+        fill_bytes(stream, of_slot, 0);
         return of_slot.data();
     }
-    Word* begin_on_cpu(std::size_t stage, PinnedBuffer<Word, B>& of_slot) {
+    Word* begin_on_cpu(std::size_t stage, std::vector<Word>& of_slot) {
         if (keeps(stage))
             return memory(stage);
         for (std::size_t i = 0; i < words; ++i)
@@ -187,9 +190,7 @@ private:
     template <std::size_t I>
     auto maker() const {
         if constexpr (shape[I].output) {
-            return std::tuple([count = words](int) {
-                return Output<I>{PinnedBuffer<Word, B>(count), PinnedBuffer<Word, B>(count)};
-            });
+            return std::tuple([count = words](int) { return Output<I>(count); });
         } else {
             return std::tuple<>();
         }
@@ -227,7 +228,7 @@ private:
         }
     }
 
-    PinnedBuffer<Word, B> memory_, scratch_, zeros_;
+    PinnedBuffer<Word, B> memory_, scratch_;
 };
 
 /// Options of a pipeline that says nothing of refusals.
