@@ -5,17 +5,18 @@
 
 struct Slot {};
 
-// A second backend, as far as a stream's type goes.
+// Two further backends, as far as a stream's type goes: Host's own stages would be CPU stages beside them.
 struct Other : sluice::Host {};
+struct Another : sluice::Host {};
 
 #if MISUSE
-using Second = Other;
+using Second = Another;
 #else
-using Second = sluice::Host;
+using Second = Other;
 #endif
 
 void make() {
-    sluice::Stage first{"first", [](sluice::HostStreamRef, const int&, Slot&) {}};
+    sluice::Stage first{"first", [](sluice::BasicStreamRef<Other>, const int&, Slot&) {}};
     sluice::Stage second{"second", [](sluice::BasicStreamRef<Second>, Slot&) {}};
     sluice::TwoStreamPipeline pipeline{first, second, [](int) { return Slot{}; }};
 }

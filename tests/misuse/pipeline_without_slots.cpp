@@ -1,5 +1,6 @@
 // Three stages, and slots between two of them only.
-// EXPECT: give one slot maker for each pair of neighbouring stages
+// EXPECT: sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its own
+// AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 
 struct Images {};

@@ -1,5 +1,5 @@
 // A first stage that takes something else than what its slot maker makes.
-// EXPECT: the first stage's callable must take (stream, const Batch&, Out&)
+// EXPECT: sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker makes for it
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

@@ -1,5 +1,5 @@
 // A batch of another type than the first stage takes.
-// EXPECT: sluice::Pipeline: the first stage's callable must take (stream, const Batch&, Out&)
+// EXPECT: sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., Out&): the batch that is submitted
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

@@ -1,5 +1,5 @@
 // A last stage that asks for a slot to its right, where there is none.
-// EXPECT: the last stage's callable must take (stream, In&)
+// EXPECT: sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its own
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

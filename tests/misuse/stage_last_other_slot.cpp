@@ -1,6 +1,6 @@
 // A last stage that takes something else than the slot before it. It is refused when the pipeline is made,
 // before any batch is submitted.
-// EXPECT: sluice::Pipeline: the last stage's callable must take (stream, In&)
+// EXPECT: sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker makes for it
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

@@ -1,5 +1,5 @@
 // A middle stage with its two slots the wrong way round.
-// EXPECT: a middle stage's callable must take (stream, In&, Out&)
+// EXPECT: sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker makes for it
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

@@ -1,5 +1,5 @@
 // A stage whose callable is no callable at all.
-// EXPECT: sluice::Pipeline: the last stage's callable must take (stream, In&)
+// EXPECT: sluice::Pipeline: a stage's callable is no callable: it has no operator()
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

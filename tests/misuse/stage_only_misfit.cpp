@@ -1,5 +1,5 @@
 // A stage alone that expects a slot, where there are none.
-// EXPECT: sluice::Pipeline: the only stage's callable must take (stream, const Batch&)
+// EXPECT: sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker makes for it
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

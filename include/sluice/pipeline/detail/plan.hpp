@@ -72,6 +72,7 @@ struct Binding {
 
 /// What can be wrong with a list of stages and slot makers.
 struct PlanFaults {
+    bool not_callable = false;
     bool generic_in_shape = false;
     bool left_over = false;
     bool unread = false;
@@ -237,7 +238,12 @@ private:
              ...);
         }
         (std::make_index_sequence<stages>{});
-        return bind_stages<stages, makers>(table, shapes);
+        auto out = bind_stages<stages, makers>(table, shapes);
+        [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+            out.faults.not_callable = (!MayBeCallable<Callable<Is>> || ...);
+        }
+        (std::make_index_sequence<stages>{});
+        return out;
     }
 
 public:
@@ -260,9 +266,17 @@ public:
         return last;
     }();
 
+    /// Whether all fits together.
+    static constexpr bool sound = [] {
+        constexpr PlanFaults faults = bindings.faults;
+        return !(faults.not_callable || faults.copied || faults.generic_in_shape || faults.unmade || faults.later ||
+                 faults.left_over || faults.ambiguous || faults.twice || faults.unread || faults.changed_by_one_of_several);
+    }();
+
     /// Refuses, in a sentence, what does not fit together.
     static constexpr bool check() {
         constexpr PlanFaults faults = bindings.faults;
+        static_assert(!faults.not_callable, "sluice::Pipeline: a stage's callable is no callable: it has no operator()");
         static_assert(!faults.copied,
                       "sluice::Pipeline: a stage takes a slot by value, and what it writes there would be lost; take "
                       "it by reference");
@@ -281,15 +295,14 @@ public:
         static_assert(!faults.ambiguous,
                       "sluice::Pipeline: a stage takes the output of one of several earlier stages that have the same "
                       "type; tell them apart with sluice::Tagged");
-        static_assert(!faults.twice,
-                      "sluice::Pipeline: a stage takes the same output twice; where two stages' outputs have the same "
-                      "type, tell them apart with sluice::Tagged");
-        static_assert(!faults.unread || faults.left_over || faults.unmade || faults.later,
+        static_assert(!faults.twice || faults.ambiguous,
+                      "sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its own, "
+                      "and where two stages' outputs have the same type, tell them apart with sluice::Tagged");
+        static_assert(!faults.unread || faults.ambiguous || faults.twice || faults.left_over || faults.unmade || faults.later,
                       "sluice::Pipeline: no stage takes the output of a stage that is not the last one");
-        static_assert(!faults.changed_by_one_of_several,
+        static_assert(!faults.changed_by_one_of_several || faults.twice,
                       "sluice::Pipeline: an output that several stages read must be taken as const by each of them");
-        return !(faults.copied || faults.generic_in_shape || faults.unmade || faults.later || faults.left_over || faults.ambiguous ||
-                 faults.twice || faults.unread || faults.changed_by_one_of_several);
+        return sound;
     }
 };
 

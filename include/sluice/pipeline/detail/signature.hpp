@@ -46,6 +46,15 @@ template <class F>
 requires requires { &F::operator(); }
 struct Signature<F> : MemberSignature<decltype(&F::operator())> {};
 
+struct WithCallOperator {
+    void operator()();
+};
+template <class F>
+struct BesideCallOperator : F, WithCallOperator {};
+/// Whether there is any call operator, generic or not, or nobody can tell.
+template <class F>
+concept MayBeCallable = !std::is_class_v<F> || std::is_final_v<F> || !requires { &BesideCallOperator<F>::operator(); };
+
 /// Whether a parameter is a stream, and of which backend.
 template <class Parameter>
 struct StreamParameter {
