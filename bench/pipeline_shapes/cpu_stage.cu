@@ -210,9 +210,11 @@ struct SlowestAlone {
     bench::AloneByHand<Spin> spin;
 };
 
-void add_latency(Schedule schedule) {
-    bench::add_rounds(std::string("cpu_stage/latency/") + sluice::to_string(schedule), [schedule](benchmark::State& state) {
-        const Work work(Takes{20, 0, 20});
+/// One batch at a time. A thread that waits long for a stage may sleep meanwhile, so that there is a long one as well.
+void add_latency(Schedule schedule, const Takes& takes, const char* name) {
+    const std::string full = std::string("cpu_stage/latency/") + name + "/" + sluice::to_string(schedule);
+    bench::add_rounds(full, [schedule, takes](benchmark::State& state) {
+        const Work work(takes);
         const sluice::PipelineOptions options{.schedule = schedule, .steps_per_graph = 1};
         OneByHand by_hand(work);
         Batches with([&] { return make_with_cpu(work, options); }, true);
@@ -251,8 +253,9 @@ void add_rate(const Takes& takes, const char* name) {
 } // namespace
 
 void bench::add_cpu_stage() {
-    add_latency(Schedule::overlapped);
-    add_latency(Schedule::graphed);
+    add_latency(Schedule::overlapped, {20, 0, 20}, "20_20");
+    add_latency(Schedule::graphed, {20, 0, 20}, "20_20");
+    add_latency(Schedule::overlapped, {400, 0, 20}, "400_20");
     add_rate({100, 60, 100}, "100_60_100");
     add_rate({100, 150, 100}, "100_150_100");
     add_rate({60, 30, 120}, "60_30_120");
