@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include "support/cuda_twins.cuh"
+#include "support/two_stages_by_hand.cuh"
 
 namespace {
 
@@ -257,6 +258,12 @@ void bench::add_cuda_benchmarks() {
                                       [] { return OverlappedTwin{}; });
     add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/graphed/beside_graphs", Schedule::graphed,
                                       [] { return TwoGraphsTwin{}; });
+    const EmptyStage empty;
+    add_two_stage<Cuda, LaunchKernel>(
+        "cuda/two_stage/graphed:16/beside_launches", Schedule::graphed, [] { return OverlappedTwin{}; }, 16);
+    add_two_stage<Cuda, LaunchKernel>(
+        "cuda/two_stage/graphed:16/beside_graphs", Schedule::graphed,
+        [empty] { return GraphByHand{2, 16, empty, empty}; }, 16);
 #if CUDART_VERSION >= 12040
     int driver = 0;
     CHECK(cudaDriverGetVersion(&driver));

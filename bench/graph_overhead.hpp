@@ -5,7 +5,9 @@
 ///   the same graph. `…/host` is until the host has enqueued it, `…/total` until the device is done.
 /// - `BACKEND/two_stage/graphed/…`: the two-stage step of pipeline_overhead under `graphed`, beside the same
 ///   step by hand: launch by launch (`beside_launches`), and as one forked graph for each of two slots
-///   (`beside_graphs`).
+///   (`beside_graphs`). `graphed:16` is the same with 16 steps a graph, the waits between them inside, beside the
+///   launches and beside graphs of as many steps by hand. The aims: `graphed/beside_graphs` at most 1.02,
+///   `graphed:16/beside_launches` at most 0.06.
 /// - `BACKEND/while:N/unroll:U/…`: a loop of N tiny kernels whose condition is found on the device, through
 ///   `while_nonzero` in a GraphCapture, until the device is done; beside a loop on the host that reads the condition
 ///   back after every U kernels (`beside_readback`), and beside the same graph by hand (`beside_graph`).

@@ -32,6 +32,7 @@ void bench::add_host_benchmarks() {
     const auto no_twin = [](auto...) { return NoTwin{}; };
     add_chain<Host, EnqueueTask>("host", 10, no_twin);
     add_two_stage<Host, EnqueueTask>("host/two_stage/graphed", Schedule::graphed, no_twin);
+    add_two_stage<Host, EnqueueTask>("host/two_stage/graphed:16", Schedule::graphed, no_twin, 16);
     for (const int unroll : {1, 4})
         add_while<Host, CountTask>("host", "", 100, unroll, no_twin);
 }

@@ -38,10 +38,19 @@ struct EmptyStages {
 };
 
 template <class B, class Launch>
-auto make_two_stream_pipeline(sluice::Schedule schedule) {
+auto make_two_stream_pipeline(const sluice::PipelineOptions& options) {
     using Empty = EmptyStages<B, Launch>;
     return sluice::TwoStreamPipeline{sluice::Stage{"first", Empty::first}, sluice::Stage{"last", Empty::last},
-                                     make_empty_slot, sluice::PipelineOptions{.schedule = schedule}};
+                                     make_empty_slot, options};
+}
+
+/// Host time of two stages, of steps that are `steps_per_graph` to a graph. The first graphs after a synchronisation
+/// fill, and run eagerly: they lead.
+inline Burst two_stage_burst(int steps_per_graph) {
+    constexpr int stages = 2;
+    return {.stages = stages,
+            .steps = steps_per_burst(stages) / steps_per_graph * steps_per_graph,
+            .lead = 2 * steps_per_graph};
 }
 
 /// `value`, once for each index of a pack.
@@ -79,11 +88,13 @@ PipelineSubject(Make) -> PipelineSubject<std::invoke_result_t<Make>>;
 
 /// Two stages under `schedule`, beside what `make_twin()` returns.
 template <class B, class Launch, class MakeTwin>
-void add_two_stage(const std::string& name, sluice::Schedule schedule, MakeTwin make_twin) {
-    add(name, {.stages = 2}, [schedule, make_twin](benchmark::State& state) {
+void add_two_stage(const std::string& name, sluice::Schedule schedule, MakeTwin make_twin, int steps_per_graph = 1) {
+    const sluice::PipelineOptions options{.schedule = schedule, .steps_per_graph = steps_per_graph};
+    const Burst burst = two_stage_burst(steps_per_graph);
+    add(name, burst, [=](benchmark::State& state) {
         auto twin = make_twin();
-        PipelineSubject subject{[schedule] { return make_two_stream_pipeline<B, Launch>(schedule); }};
-        measure(state, subject, twin, B::counts(), {.stages = 2});
+        PipelineSubject subject{[&] { return make_two_stream_pipeline<B, Launch>(options); }};
+        measure(state, subject, twin, B::counts(), burst);
     });
 }
 

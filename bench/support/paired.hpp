@@ -61,11 +61,14 @@ struct Burst {
     int stages; ///< in each step
     int steps = steps_per_burst(stages);
     Until until = Until::enqueued;
+    int lead = 0; ///< Steps that come first and are not timed, for what fills only after a synchronisation.
 };
 
 /// Runs a burst and waits for it. Returns nanoseconds a step, with or without the wait.
 template <Subject S>
 double run_burst(S& subject, const Burst& burst) {
+    for (int step = 0; step < burst.lead; ++step)
+        subject.step();
     const auto start = std::chrono::steady_clock::now();
     for (int step = 0; step < burst.steps; ++step)
         subject.step();

@@ -214,6 +214,8 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     static void check_launches() { SLUICE_CUDA_CHECK(cudaGetLastError()); }
     // A faulted device makes every later call of the runtime fail, so only host functions are asked for.
     static void throw_if_failed(NativeStream stream) { throw_host_failure(stream); }
+    /// Whether it is worth the while to ask any stream.
+    static bool any_failed() noexcept { return any_host_failure(); }
     static void clear_failure(NativeStream stream) noexcept {
         (void)cudaGetLastError();
         clear_host_failure(stream);

@@ -167,6 +167,7 @@ protected:
                            __FILE__, __LINE__);
         SLUICE_CUDA_CHECK(cudaLaunchHostFunc(stream, &detail::HostFunctionCall::run_again, kept));
     }
+    static bool any_host_failure() noexcept { return detail::HostFunctionFailures::instance().any(); }
     static void throw_host_failure(cudaStream_t stream) {
         detail::HostFunctionFailures& failures = detail::HostFunctionFailures::instance();
         if (failures.any()) [[unlikely]]

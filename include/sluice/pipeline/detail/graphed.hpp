@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -45,7 +46,7 @@ public:
         const std::size_t asked = static_cast<std::size_t>(steps);
         asked_ = asked > 0;
         longest_ = origin_ && !any_uncaptured_ ? (asked_ ? asked : automatic_steps) : 1;
-        pending_.resize(longest_ + 2 * stages);
+        pending_.resize(std::bit_ceil(longest_ + 2 * stages));
         if (origin_)
             make_capture_streams(core);
     }
@@ -159,7 +160,7 @@ private:
     // The batches that each stage works on in one graph: from next_ on, until this one.
     using Until = std::array<std::size_t, stages>;
 
-    Pending& pending_of(std::size_t number) noexcept { return pending_[number % pending_.size()]; }
+    Pending& pending_of(std::size_t number) noexcept { return pending_[number & (pending_.size() - 1)]; }
 
     void choose_captured(Core& core) {
         Core::for_each_stage([&](auto stage) {
@@ -578,7 +579,7 @@ private:
     std::size_t longest_ = 1; // Steps of a graph at most,
     bool asked_ = false;      // by the caller's wish.
 
-    std::vector<Pending> pending_;
+    std::vector<Pending> pending_; // a ring, as long as a power of two
     std::size_t started_ = 0;   // All batches before have been through all stages,
     std::size_t grouped_ = 0;   // these are on their way,
     std::size_t submitted_ = 0; // and these are held.

@@ -246,6 +246,10 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
             fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
         }
     }
+    if constexpr (requires { backend::any_failed(); }) {
+        if (!backend::any_failed()) [[likely]]
+            return;
+    }
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
         try {
             backend::throw_if_failed(stream.native());

@@ -1,0 +1,182 @@
+/// \file
+/// Two stages that each keep a whole GPU busy for half a millisecond: on two GPUs, and both on one. The second stage
+/// copies what it reads from the first one's GPU into memory of its own.
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <type_traits>
+
+#include <sluice/sluice.hpp>
+
+#include "pipeline_overhead.hpp"
+#include "shapes.hpp"
+#include "support/rounds.hpp"
+#include "support/two_stages_by_hand.cuh"
+
+namespace {
+
+using sluice::DeviceBuffer;
+using sluice::StreamRef;
+
+constexpr std::size_t count = std::size_t{1} << 19; // 2 MiB
+
+/// `rounds` multiplications on each element, by as many threads as there are elements.
+__global__ void work_kernel(float* values, int rounds) {
+    const std::size_t index = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    float value = values[index];
+    for (int round = 0; round < rounds; ++round)
+        value = value * 0.999f + 0.001f;
+    values[index] = value;
+}
+void work(cudaStream_t stream, float* values, int rounds) {
+    work_kernel<<<count / 256, 256, 0, stream>>>(values, rounds);
+}
+
+/// Rounds that take half a millisecond on the current device.
+int rounds_of_half_a_millisecond() {
+    constexpr int tried = 10'000;
+    DeviceBuffer<float> values(count);
+    CHECK(cudaMemset(values.data(), 0, values.bytes()));
+    cudaEvent_t start = nullptr;
+    cudaEvent_t stop = nullptr;
+    CHECK(cudaEventCreate(&start));
+    CHECK(cudaEventCreate(&stop));
+    float milliseconds = 0;
+    for (int time = 0; time < 5; ++time) {
+        CHECK(cudaEventRecord(start, nullptr));
+        work(nullptr, values.data(), tried);
+        CHECK(cudaGetLastError());
+        CHECK(cudaEventRecord(stop, nullptr));
+        CHECK(cudaEventSynchronize(stop));
+        CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
+    }
+    CHECK(cudaEventDestroy(start));
+    CHECK(cudaEventDestroy(stop));
+    return static_cast<int>(0.5 / milliseconds * tried);
+}
+
+/// Copies between the two devices go directly, where they can.
+void let_them_see_each_other() {
+    for (const int device : {0, 1}) {
+        int can = 0;
+        CHECK(cudaDeviceCanAccessPeer(&can, device, 1 - device));
+        if (can == 0)
+            continue;
+        CHECK(cudaSetDevice(device));
+        const cudaError_t error = cudaDeviceEnablePeerAccess(1 - device, 0);
+        if (error == cudaErrorPeerAccessAlreadyEnabled)
+            (void)cudaGetLastError();
+        else
+            CHECK(error);
+    }
+    CHECK(cudaSetDevice(0));
+}
+
+struct Features {
+    DeviceBuffer<float> values{count};
+};
+struct Own {
+    DeviceBuffer<float> values{count};
+};
+
+auto make_pipeline(int rounds, int second_device) {
+    return sluice::Pipeline{
+        sluice::Stages{sluice::Stage{"first",
+                                     [rounds](StreamRef s, const int&, Features& out) {
+                                         work(s, out.values.data(), rounds);
+                                     },
+                                     sluice::StageOptions<>{.device = 0}},
+                       sluice::Stage{"second",
+                                     [rounds](StreamRef s, const Features& in, Own& out) {
+                                         sluice::copy(s, out.values, in.values);
+                                         work(s, out.values.data(), rounds);
+                                     },
+                                     sluice::StageOptions<>{.device = second_device}}},
+        sluice::Slots{[](int) { return Features{}; }, [](int) { return Own{}; }}, sluice::PipelineOptions{}};
+}
+
+/// Device 0, and device 1.
+class TwoByHand {
+public:
+    explicit TwoByHand(int rounds) : rounds_(rounds) {
+        CHECK(cudaMalloc(&features_[0], bytes));
+        CHECK(cudaMalloc(&features_[1], bytes));
+        for (cudaEvent_t& event : ready_)
+            event = bench::make_event();
+        first_ = bench::make_stream();
+        CHECK(cudaSetDevice(1));
+        CHECK(cudaMalloc(&own_, bytes));
+        for (cudaEvent_t& event : free_)
+            event = bench::make_event();
+        second_ = bench::make_stream();
+        CHECK(cudaSetDevice(0));
+    }
+    TwoByHand(const TwoByHand&) = delete;
+    TwoByHand& operator=(const TwoByHand&) = delete;
+    ~TwoByHand() {
+        cudaFree(features_[0]);
+        cudaFree(features_[1]);
+        cudaFree(own_);
+        for (int slot = 0; slot < 2; ++slot) {
+            cudaEventDestroy(ready_[slot]);
+            cudaEventDestroy(free_[slot]);
+        }
+        cudaStreamDestroy(first_);
+        cudaStreamDestroy(second_);
+    }
+    void step() {
+        CHECK(cudaStreamWaitEvent(first_, free_[slot_]));
+        work(first_, features_[slot_], rounds_);
+        CHECK(cudaGetLastError());
+        CHECK(cudaEventRecord(ready_[slot_], first_));
+        CHECK(cudaSetDevice(1));
+        CHECK(cudaStreamWaitEvent(second_, ready_[slot_]));
+        CHECK(cudaMemcpyAsync(own_, features_[slot_], bytes, cudaMemcpyDeviceToDevice, second_));
+        CHECK(cudaEventRecord(free_[slot_], second_));
+        work(second_, own_, rounds_);
+        CHECK(cudaGetLastError());
+        CHECK(cudaSetDevice(0));
+        slot_ ^= 1;
+    }
+    void synchronize() {
+        CHECK(cudaStreamSynchronize(first_));
+        CHECK(cudaStreamSynchronize(second_));
+    }
+
+private:
+    static constexpr std::size_t bytes = count * sizeof(float);
+    int rounds_;
+    int slot_ = 0;
+    float* features_[2] = {};
+    float* own_ = nullptr;
+    cudaStream_t first_ = nullptr;
+    cudaStream_t second_ = nullptr;
+    cudaEvent_t ready_[2] = {};
+    cudaEvent_t free_[2] = {};
+};
+
+} // namespace
+
+void bench::add_two_gpus() {
+    if (sluice::Cuda::device_count() < 2) {
+        std::fprintf(stderr, "two_gpus: SKIPPED, since there is one device only.\n");
+        return;
+    }
+    add_rounds("two_gpus/half_a_millisecond_each", [](benchmark::State& state) {
+        let_them_see_each_other();
+        const int work_rounds = rounds_of_half_a_millisecond();
+        TwoByHand by_hand(work_rounds);
+        PipelineSubject one{[=] { return make_pipeline(work_rounds, 0); }};
+        PipelineSubject two{[=] { return make_pipeline(work_rounds, 1); }};
+        const Burst burst{.stages = 2, .steps = 48, .until = Until::done};
+        Rounds rounds;
+        rounds.add("by_hand on two", by_hand, burst);
+        rounds.add("on one", one, burst, Counted::yes);
+        rounds.add("on two", two, burst, Counted::yes);
+        rounds.compare("on one", "on two", ">= 1.9");
+        rounds.compare("on two", "by_hand on two");
+        rounds.run(state, sluice::Cuda::counts());
+    });
+}
