@@ -266,6 +266,13 @@ private:
     void await_stage(std::size_t number);
     const auto& await_result(std::size_t number);
 
+    bool calls_stages() const noexcept {
+        if constexpr (GraphBackend<backend>) {
+            if (graphed_)
+                return !graphed_->replays();
+        }
+        return true;
+    }
     void require_sound(const char* call) const;
     void throw_known_fault();
     void enter();

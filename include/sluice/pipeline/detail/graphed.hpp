@@ -104,6 +104,9 @@ public:
     /// Whether stage `stage`'s work on batch `number` has been enqueued.
     bool enqueued(std::size_t stage, std::size_t number) const noexcept { return next_[stage] > number; }
 
+    /// Whether the last batches were replayed, as the next will be, then.
+    bool replays() const noexcept { return replays_; }
+
     /// Calls `visit(stage, stream)` for the streams on which stages are captured: CUDA's backend keeps the fault of a
     /// captured host function with its stream.
     template <class Visit>
@@ -344,6 +347,7 @@ private:
         core.leave_stage();
         if (ran_eagerly)
             return;
+        replays_ = !any_uncaptured_;
         if (any_uncaptured_)
             mark_captured(core, until);
         for (std::size_t stage = 0; stage < stages; ++stage) {
@@ -521,6 +525,7 @@ private:
         }
         if (begin >= end)
             return;
+        replays_ = false;
         if (captured)
             to_streams(core);
         for (std::size_t batch = begin; batch < end; ++batch) {
@@ -585,6 +590,7 @@ private:
     std::size_t submitted_ = 0; // and these are held.
     std::size_t released_ = 0;  // The first batch whose source has not been told.
     std::array<std::size_t, stages> next_{}; // Each stage's next batch.
+    bool replays_ = false;
     bool on_origin_ = false; // Whether captured stages' last work is on the origin.
 
     std::shared_ptr<BeforeLaunch> before_launch_ = std::make_shared<BeforeLaunch>();

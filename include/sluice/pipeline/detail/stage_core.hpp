@@ -356,7 +356,7 @@ private:
     static constexpr std::size_t most_waits = [] {
         std::size_t count = 1;
         for (std::size_t k = 0; k < stages; ++k)
-            count += (Shape::edges.same[I][k] ? 1 : 0) + (Shape::edges.former[I][k] ? 1 : 0);
+            count += (Shape::edges.same[I][k] ? 1U : 0U) + (Shape::edges.former[I][k] ? 1U : 0U);
         return count;
     }();
 
