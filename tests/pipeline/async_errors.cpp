@@ -126,40 +126,6 @@ TEST_CASE("Contract 5: finish waits for a fault and reports it; reset makes the 
     });
 }
 
-TEST_CASE("Contract 5: a fault that is found late is not blamed on work that came after it") {
-    const Inputs<B> inputs(batches, words);
-    Chain<B> chain(stages, words, batches);
-    for (const int slots : {1, 2, 3}) {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            for (std::size_t batch = 0; batch < batches; ++batch) {
-                CAPTURE(slots);
-                CAPTURE(stage);
-                CAPTURE(batch);
-                chain.clear();
-                arrange_fault(chain, stage, batch);
-                auto pipeline = chain.pipeline<stages>({.slots = slots});
-                const Caught error([&] {
-                    submit_all(pipeline, inputs);
-                    pipeline.finish();
-                });
-                REQUIRE(error);
-                // Events tell of as many batches as there are slots: of an earlier fault it is said so.
-                if (error->stage().empty()) {
-                    CHECK(contains(error.text(), "or earlier"));
-                    CHECK_FALSE(error->batch());
-                } else {
-                    CHECK(error->stage() == Chain<B>::names[stage]);
-                    CHECK(error->batch() == batch);
-                }
-                if (batch + 1 == batches && slots > 1)
-                    CHECK(error->stage() == Chain<B>::names[stage]);
-                chain.before = nullptr;
-                pipeline.reset();
-            }
-        }
-    }
-}
-
 TEST_CASE("Contract 5: with attribute_faults a fault is reported with its stage and batch") {
     const Inputs<B> inputs(batches, words);
     Chain<B> chain(stages, words, batches);

@@ -90,12 +90,14 @@ public:
     static constexpr std::array<DagStage, stages> shape{Ss...};
     static constexpr bool any_cpu = (Ss.cpu || ...);
 
-    /// How stages run: lanes, and whether they opt out of graphs.
+    /// How stages run: lanes, the device, and whether they opt out of graphs.
     std::array<int, stages> lanes;
+    std::array<int, stages> devices;
     std::array<bool, stages> graphed;
 
     explicit Dag(std::size_t count) : words(count), memory_(stages * count), scratch_(stages * count) {
         lanes.fill(1);
+        devices.fill(-1);
         graphed.fill(true);
         clear();
     }
@@ -220,7 +222,7 @@ private:
             else
                 return Stage{name, DagCpuSink<Dag, I, Ins>{this}, options};
         } else {
-            const StageOptions<B> options{.graphed = graphed[I], .lanes = lanes[I]};
+            const StageOptions<B> options{.graphed = graphed[I], .device = devices[I], .lanes = lanes[I]};
             if constexpr (shape[I].output)
                 return Stage{name, DagNode<Dag, I, Ins>{this}, options};
             else

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/chain.hpp"
+#include "pipeline/capturable.hpp"
+#include "pipeline/dag.hpp"
 
 namespace pipeline_devices {
 
@@ -161,6 +162,79 @@ TEST_CASE("Contract 10: a lent stream of another device is refused in a sentence
         CHECK_FALSE(pipeline.failed());
         pipeline.finish();
         CHECK(chain.results(batches) == chain_results(3, words, batches_from(0, batches)));
+    }
+}
+
+TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, with its own device current") {
+    if (!two_devices())
+        return;
+    struct Left {
+        int device;
+    };
+    struct Right {
+        int device;
+    };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        const auto expect = [](int device) {
+            CHECK(B::current_device() == device);
+            return device;
+        };
+        PinnedBuffer<Word, B> memory(1), in(1);
+        const auto work = [&](Ref stream, int device) {
+            CHECK(stream.device() == (schedule == Schedule::graphed ? stream.device() : device));
+            ops::step(stream.native(), memory.data(), in.data(), memory.data(), 1);
+            expect(device);
+        };
+        const auto left = [&](Ref stream, int, Left& out) { work(stream, out.device); };
+        const auto right = [&](Ref stream, const Left&, Right& out) { work(stream, out.device); };
+        const auto last = [&](Ref stream, const Right&) { work(stream, 1); };
+        Pipeline pipeline{Stages{Stage{"left", left, StageOptions<B>{.device = 1}}, Stage{"right", right},
+                                 Stage{"last", last, StageOptions<B>{.device = 1}}},
+                          Slots{[&](int) { return Left{expect(1)}; }, [&](int) { return Right{expect(0)}; }},
+                          dag_options(schedule, 2, 0)};
+        CHECK(pipeline.stream(0).device() == 1);
+        CHECK(pipeline.stream(1).device() == 0);
+        for (int batch = 0; batch < 20; ++batch)
+            pipeline.submit(batch % 2);
+        pipeline.finish();
+        CHECK(B::current_device() == 0);
+    }
+    const auto make = [&](int device) {
+        Pipeline pipeline{Stages{Stage{"only", [](Ref, int) {}, StageOptions<B>{.device = device}}}, Slots{}};
+    };
+    CHECK(contains(text_of([&] { make(B::device_count()); }), "stage 'only': there is no device"));
+}
+
+TEST_CASE("Contract 10: stages of several devices give the bits of a plain loop, under every schedule") {
+    if (!two_devices())
+        return;
+    constexpr std::size_t count = 60;
+    const Inputs<B> inputs(2, words);
+    using Diamond = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{1}, DagStage{6, true, false}>;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (unsigned on_second = 1; on_second < 16; ++on_second) {
+            for (const int steps : {1, 4}) {
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(on_second);
+                CAPTURE(steps);
+                Diamond dag(words);
+                for (std::size_t stage = 0; stage < Diamond::stages; ++stage)
+                    dag.devices[stage] = (on_second >> stage & 1) != 0 ? 1 : 0;
+                dag.lanes[1] = 2;
+                auto pipeline = dag.pipeline(dag_options(schedule, 3, steps));
+                for (std::size_t batch = 0; batch < count; ++batch) {
+                    pipeline.submit(inputs[batch % 2]);
+                    if (batch == 7)
+                        pipeline.flush();
+                }
+                pipeline.finish();
+                CHECK(dag.memories() == dag.expected(repeating(count, 2)));
+                CHECK(pipeline.graph_counters().refusals == 0);
+                if (schedule == Schedule::graphed)
+                    CHECK(pipeline.graph_counters().replays > 0);
+            }
+        }
     }
 }
 

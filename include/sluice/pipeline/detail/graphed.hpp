@@ -469,7 +469,15 @@ private:
             for (const BasicStream<B>& lane : lanes)
                 lane.wait(*fork_);
         }
-        for_each_captured(until, [&](auto stage, std::size_t batch) {
+        const auto join = [&] {
+            for (std::size_t stage = 0; stage < stages; ++stage) {
+                for (const BasicStream<B>& lane : capture_streams_[stage]) {
+                    fences_[stage]->record(lane);
+                    origin.wait(*fences_[stage]);
+                }
+            }
+        };
+        const auto call = [&](auto stage, std::size_t batch) {
             const auto& lanes = capture_streams_[stage];
             const Ref stream = lanes[batch % lanes.size()];
             const auto after = [&](std::size_t other, std::size_t of_batch) {
@@ -489,13 +497,15 @@ private:
             given.ops->run[stage](core, stream, batch, given.value);
             if constexpr (Shape::edges.awaited[stage])
                 capture_marks_[stage][batch % slots_].record(stream);
-        });
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            for (const BasicStream<B>& lane : capture_streams_[stage]) {
-                fences_[stage]->record(lane);
-                origin.wait(*fences_[stage]);
-            }
+        };
+        try {
+            for_each_captured(until, call);
+        } catch (...) {
+            // Streams that are left out would break the capture, which would then be blamed for what a stage has thrown.
+            (void)thrown_text(join);
+            throw;
         }
+        join();
         copy_slots(core, key_bytes_after_);
         if (!(key_bytes_after_ == slot_bytes_))
             throw changes_slots();

@@ -1,0 +1,66 @@
+// Contract 5: a fault of work that is found when more has been enqueued. On the host a task throws.
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "pipeline/chain.hpp"
+#include "pipeline/thrown.hpp"
+
+namespace pipeline_late_faults {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Host;
+constexpr std::size_t words = 16;
+constexpr std::size_t batches = 5;
+constexpr int stages = 3;
+
+} // namespace
+
+TEST_CASE("Contract 5: a fault that is found late is not blamed on work that came after it") {
+    const Inputs<B> inputs(batches, words);
+    Chain<B> chain(stages, words, batches);
+    for (const int slots : {1, 2, 3}) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (std::size_t batch = 0; batch < batches; ++batch) {
+                CAPTURE(slots);
+                CAPTURE(stage);
+                CAPTURE(batch);
+                chain.clear();
+                chain.before = [=](std::size_t at_stage, HostStreamRef stream, std::size_t at_batch) {
+                    if (at_stage == stage && at_batch == batch) {
+                        stream.enqueue([] {
+                            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                            throw std::range_error("bad pixel");
+                        });
+                    }
+                };
+                auto pipeline = chain.pipeline<stages>({.slots = slots});
+                const Caught error([&] {
+                    for (std::size_t number = 0; number < batches; ++number)
+                        pipeline.submit(inputs[number]);
+                    pipeline.finish();
+                });
+                REQUIRE(error);
+                // Events tell of as many batches as there are slots: of an earlier fault it is said so.
+                if (error->stage().empty()) {
+                    CHECK(contains(error.text(), "or earlier"));
+                    CHECK_FALSE(error->batch());
+                } else {
+                    CHECK(error->stage() == Chain<B>::names[stage]);
+                    CHECK(error->batch() == batch);
+                }
+                if (batch + 1 == batches && slots > 1)
+                    CHECK(error->stage() == Chain<B>::names[stage]);
+                chain.before = nullptr;
+                pipeline.reset();
+            }
+        }
+    }
+}
+
+} // namespace pipeline_late_faults
