@@ -98,7 +98,7 @@ public:
     bool reached(std::uint32_t value) const { return static_cast<std::int32_t>(this->value() - value) >= 0; }
 
     /// Waits on the calling thread until the counter is at `value` or above, for at most `timeout`; whether it is. It
-    /// looks without a pause for the first 20 microseconds, lets other threads run between two looks up to 200, and
+    /// looks without a pause for the first 20 microseconds, lets other threads run between two looks up to 2,000, and
     /// sleeps for 50 between them from then on.
     bool wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const;
 
@@ -122,7 +122,7 @@ template <SemaphoreBackend B>
 bool BasicSemaphore<B>::wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const {
     using Clock = std::chrono::steady_clock;
     constexpr std::chrono::microseconds spins{20};
-    constexpr std::chrono::microseconds yields{200};
+    constexpr std::chrono::milliseconds yields{2};
     constexpr std::chrono::nanoseconds nap = std::chrono::microseconds{50};
     if (reached(value))
         return true;

@@ -180,6 +180,16 @@ public:
     Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager) {
         return run_or(stream, key, work, eager, [] { return false; });
     }
+    /// Replays the key's work, if it can be replayed by now, and says whether. Does nothing otherwise: `run_or` does the rest.
+    /// Throws `Error`.
+    bool replay(Ref stream, const Key& key) {
+        Entry* const found = find(key);
+        if (found == nullptr || found->state != State::ready || options_.check || capturing())
+            return false;
+        unsettled_ = 0; // It has come again.
+        launch_entry(*found, stream);
+        return true;
+    }
 
     /// Captures the key's work anew, since it has changed, and replays that. The executable is updated in place where
     /// the driver can. Throws `Error`, and what `work` throws: the next run of the key captures it again then.
@@ -252,7 +262,11 @@ private:
     Entry* find(const Key& key) noexcept;
     const Entry* find(const Key& key) const noexcept;
     Entry& admit(const Key& key);
-    Replay launch(Entry& entry, Ref stream);
+    Replay launch(Entry& entry, Ref stream) {
+        launch_entry(entry, stream);
+        return Replay{entry.runs, true};
+    }
+    void launch_entry(Entry& entry, Ref stream);
     template <class F>
     void record(Entry& entry, Ref stream, F& work);
     template <class F>

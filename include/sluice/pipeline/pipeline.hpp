@@ -56,7 +56,7 @@ struct PipelineOptions {
     /// batch. For looking for a fault: nothing overlaps then.
     bool attribute_faults = false;
     /// How steps are captured and kept under `Schedule::graphed`.
-    GraphOptions graphs{.capacity = 64};
+    GraphOptions graphs{.capacity = 256};
     /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
     /// ahead of each other, but a batch waits until as many are there, or for `flush`. 0: one, and up to 16 for batches
     /// of a `Source` as long as more of them are ready. A graph takes at most half of a source's slots, and is of one

@@ -85,8 +85,8 @@ Replay GraphCapture<Key, B>::recapture_fitting(Ref stream, const Key& key, F& wo
 }
 
 template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B> Replay GraphCapture<Key, B>::launch(Entry& entry,
-                                                                                              Ref stream) {
+requires std::equality_comparable<Key> && GraphBackend<B>
+void GraphCapture<Key, B>::launch_entry(Entry& entry, Ref stream) {
     for (const auto& hook : entry.hooks)
         hook->before_replay();
     entry.executable->launch(stream);
@@ -95,7 +95,6 @@ requires std::equality_comparable<Key> && GraphBackend<B> Replay GraphCapture<Ke
     ++counters_.replays;
     for (const auto& hook : entry.hooks)
         hook->after_replay(stream);
-    return Replay{entry.runs, true};
 }
 
 template <class Key, Backend B>

@@ -151,17 +151,21 @@ private:
                 append_scalar(key, batch.value);
         }
     };
-    // Before each launch: what the graph must come after.
-    struct BeforeLaunch final : ReplayHook<B> {
-        void before_replay() override { call(self, core, until); }
-        void after_replay(Ref) override {}
-        void (*call)(void*, void*, const void*) = nullptr;
-        void* self = nullptr;
-        void* core = nullptr;
-        const void* until = nullptr;
-    };
     // The batches that each stage works on in one graph: from next_ on, until this one.
     using Until = std::array<std::size_t, stages>;
+    // Before each launch: what the graph must come after.
+    struct BeforeLaunch final : ReplayHook<B> {
+        explicit BeforeLaunch(GraphedExecutor& of) : executor(of) {}
+        void before_replay() override {
+            executor.to_origin(*core);
+            if (executor.any_uncaptured_)
+                executor.await_uncaptured(*core, *until);
+        }
+        void after_replay(Ref) override {}
+        GraphedExecutor& executor;
+        Core* core = nullptr;
+        const Until* until = nullptr;
+    };
 
     Pending& pending_of(std::size_t number) noexcept { return pending_[number & (pending_.size() - 1)]; }
 
@@ -334,16 +338,10 @@ private:
             if (replay_hooks<B>() != nullptr)
                 replay_hooks<B>()->push_back(before_launch_);
         };
-        before_launch_->call = [](void* self, void* of_core, const void* ends) {
-            auto& executor = *static_cast<GraphedExecutor*>(self);
-            executor.to_origin(*static_cast<Core*>(of_core));
-            if (executor.any_uncaptured_)
-                executor.await_uncaptured(*static_cast<Core*>(of_core), *static_cast<const Until*>(ends));
-        };
-        before_launch_->self = this;
         before_launch_->core = &core;
         before_launch_->until = &until;
-        graphs_.run_or(*origin_, key_, capture, run, [&] { return is_warm(first, length); });
+        if (!graphs_.replay(*origin_, key_)) [[unlikely]]
+            graphs_.run_or(*origin_, key_, capture, run, [&] { return is_warm(first, length); });
         core.leave_stage();
         if (ran_eagerly)
             return;
@@ -380,7 +378,7 @@ private:
         return known;
     }
     bool is_warm(std::size_t first, std::size_t length) {
-        copy_slots(*static_cast<Core*>(before_launch_->core), slot_bytes_);
+        copy_slots(*before_launch_->core, slot_bytes_);
         return kind_of(first, length) && std::find(kinds_.begin(), kinds_.end(), kind_) != kinds_.end();
     }
     // `slot_bytes_` are those from before the step.
@@ -593,7 +591,7 @@ private:
     bool replays_ = false;
     bool on_origin_ = false; // Whether captured stages' last work is on the origin.
 
-    std::shared_ptr<BeforeLaunch> before_launch_ = std::make_shared<BeforeLaunch>();
+    std::shared_ptr<BeforeLaunch> before_launch_ = std::make_shared<BeforeLaunch>(*this);
     KeyBytes key_;
     static constexpr std::size_t most_kinds = 64;
     std::vector<KeyBytes> kinds_;

@@ -30,7 +30,7 @@ void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch)
         Core::for_each_stage([&](auto other) {
             if constexpr (Shape::edges.former[I][other]) {
                 // Its own work in the same slot comes first by itself where it is on the same stream.
-                if (other != I || core.lanes(I) > 1)
+                if (other != I || slots % core.lanes(I) != 0)
                     after(other, number - slots);
             }
         });
@@ -71,7 +71,7 @@ public:
     /// Waits on the calling thread until stage I is through batch `number`.
     template <std::size_t I>
     static void await_stage(Core& core, std::size_t number) {
-        if constexpr (Core::Shape::aside[I])
+        if constexpr (!Core::Shape::needs_event(I))
             core.await_on_thread(I, number);
         else
             core.order->event(I, number).synchronize();

@@ -70,9 +70,10 @@ struct Shape : Plan<StageTuple, MakerTuple> {
         }
         return false;
     }
-    /// Overlapped, stage j's end is an event for those that wait on streams, and for whoever refills the batch,
+    /// Overlapped, stage j's end is an event for those that wait on streams, and, unless the semaphore does, for whoever
+    /// refills the batch,
     static constexpr bool needs_event(std::size_t j) {
-        return !aside[j] && (awaited_by(j, true) || bindings.reads_batch[j]);
+        return !aside[j] && (awaited_by(j, true) || (bindings.reads_batch[j] && !needs_semaphore(j)));
     }
     /// and a semaphore for those that wait on threads, and for all that wait for a thread.
     static constexpr bool needs_semaphore(std::size_t j) { return awaited_by(j, false) || aside[j]; }

@@ -110,7 +110,7 @@ public:
         } else {
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<I>) {
-                    backend::enqueue(stream.native(), [this, number, held = Held<Batch>(batch)] {
+                    backend::enqueue(stream.native(), [this, number, held = Held<I, Batch>(batch)] {
                         try {
                             invoke<I>(Nothing{}, order->slot_of(number), held.get());
                         } catch (...) {
@@ -232,10 +232,11 @@ private:
     using Wait = typename StageOrder<Shape>::Wait;
     struct Nothing {};
 
-    // A batch for a thread that reads it later: as a copy, where its bytes are all there is to it.
-    template <class Batch>
+    // A batch for a thread that reads it later, if stage I does: as a copy, where its bytes are all there is to it.
+    template <std::size_t I, class Batch>
     struct Held {
-        static constexpr bool by_value = std::is_trivially_copyable_v<Batch>;
+        static constexpr bool by_value =
+            std::is_trivially_copyable_v<Batch> && Shape::bindings.reads_batch[I];
         explicit Held(const Batch& batch) : kept(keep(batch)) {}
         static auto keep(const Batch& batch) {
             if constexpr (by_value)
@@ -334,7 +335,7 @@ private:
         const std::size_t count = std::exchange(wait_count_, 0);
         for (std::size_t i = 0; i < count; ++i)
             waits[i] = waits_[i];
-        threads_[I].thread_of(number).enqueue([this, number, waits, count, held = Held<Batch>(batch)] {
+        threads_[I].thread_of(number).enqueue([this, number, waits, count, held = Held<I, Batch>(batch)] {
             bool ready = !fault_.known();
             try {
                 for (std::size_t i = 0; ready && i < count; ++i)
