@@ -134,6 +134,8 @@ private:
         std::vector<std::max_align_t> copy;
         KeyBytes key;
         bool known = false;
+        KeyBytes shape; // The same without addresses,
+        bool shaped = false; // where it has been asked for while the batch was there.
 
         void take(const Given& given, const Hold& source, bool keyed) {
             batch = given;
@@ -144,6 +146,7 @@ private:
                 std::memcpy(copy.data(), given.value, given.ops->copied_bytes);
                 batch.value = copy.data();
             }
+            shaped = false;
             key.clear();
             known = !keyed || given.ops->append_key(key, batch.value);
             // Work may read it where it is then.
@@ -360,19 +363,21 @@ private:
     bool kind_of(std::size_t first, std::size_t length) {
         kind_.clear();
         bool known = key_batches_;
-        std::size_t shapes = 0;
-        shape_[0].leave_out_addresses();
-        shape_[1].leave_out_addresses();
+        const KeyBytes* former = nullptr;
         for (std::size_t batch = first_keyed(first); known && batch < first + length; ++batch) {
-            const Given& given = pending_of(batch).batch;
-            KeyBytes& shape = shape_[shapes % 2];
-            shape.clear();
-            known = given.ops->append_key(shape, given.value);
+            Pending& pending = pending_of(batch);
+            // Older ones may have been given back, and be filled with others by now.
+            if (!pending.shaped && batch >= first) {
+                pending.shape.clear();
+                pending.shape.leave_out_addresses();
+                pending.shaped = pending.batch.ops->append_key(pending.shape, pending.batch.value);
+            }
+            known = pending.shaped;
             // One after the other, each once: a longer graph of the same batches is of the same kind.
-            if (shapes > 0 && shape == shape_[(shapes + 1) % 2])
+            if (former != nullptr && *former == pending.shape)
                 continue;
-            append_bytes(kind_, shape.data(), shape.size());
-            ++shapes;
+            append_bytes(kind_, pending.shape.data(), pending.shape.size());
+            former = &pending.shape;
         }
         append_bytes(kind_, slot_bytes_.data(), slot_bytes_.size());
         return known;
@@ -596,7 +601,6 @@ private:
     static constexpr std::size_t most_kinds = 64;
     std::vector<KeyBytes> kinds_;
     KeyBytes kind_;
-    std::array<KeyBytes, 2> shape_;
     // Keys whose work changes slots, seen when it ran eagerly.
     static constexpr std::size_t most_changing = 256;
     std::vector<KeyBytes> changing_;
