@@ -101,15 +101,16 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
                              copy(stream, out.rate, in.rate);
                              encoder.forward(stream, in.images, out.values);
                          }};
-    Loss loss(1);
-    sluice::Stage train{"train", [&](StreamRef stream, Features<B>& in) {
+    sluice::Stage train{"train", [&](StreamRef stream, Features<B>& in, Loss& loss) {
                             decoder.step(stream, in.values, in.labels, in.rate, loss);
-                            losses.push(stream, loss);
                         }};
+    // Apart, so that the next step of training does not wait for the copy to the host.
+    sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); }};
 
-    sluice::Pipeline pipeline{sluice::Stages{upload, encode, train},
+    sluice::Pipeline pipeline{sluice::Stages{upload, encode, train, report},
                               sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
-                                            [&](int) { return Features<B>(plan, encoder.features_size()); }},
+                                            [&](int) { return Features<B>(plan, encoder.features_size()); },
+                                            [](int) { return Loss(1); }},
                               {.schedule = schedule}};
     // Where batches come round again, each slot holds the same one each time, and is filled once.
     int slots = workers + 3;

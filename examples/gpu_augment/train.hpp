@@ -24,6 +24,12 @@ inline int source_slots(int workers) { return (workers + 4) / 2 * 2; }
 /// Steps after which each pair of slots has been captured.
 inline int steps_until_captured(int workers) { return source_slots(workers) + 6; }
 
+/// The slot of a step's loss.
+template <sluice::Backend B>
+sluice::DeviceBuffer<float, B> make_loss(int /*slot*/) {
+    return sluice::DeviceBuffer<float, B>(1);
+}
+
 /// What trainings share: the stages that come last, the losses on their way back, and the loop.
 template <sluice::Backend B>
 class Trainer {
@@ -37,15 +43,20 @@ public:
 
     /// What trains on a batch.
     auto train_stage() {
-        return sluice::Stage{"train", [this](StreamRef stream, ReadyBatch<B>& in) { step(stream, in); }};
+        return sluice::Stage{
+            "train", [this](StreamRef stream, ReadyBatch<B>& in, Loss& loss) { step(stream, in, loss); }};
     }
 
-    /// One step, as a graph of its own, or as a part of a larger one that is being captured, and its loss on its way back.
-    /// Kernels that are launched one by one come late while a batch is copied to the device.
-    void step(StreamRef stream, const ReadyBatch<B>& in) {
-        steps_.run(stream, in.images.data(),
-                   [&](StreamRef s) { classifier_.step(s, in.images.span(), in.labels, loss_); });
-        losses_.push(stream, loss_);
+    /// One step, as a graph of its own, or as a part of a larger one that is being captured. Kernels that are launched one
+    /// by one come late while a batch is copied to the device.
+    void step(StreamRef stream, const ReadyBatch<B>& in, Loss& loss) {
+        steps_.run(stream, {in.images.data(), loss.data()},
+                   [&](StreamRef s) { classifier_.step(s, in.images.span(), in.labels, loss); });
+    }
+
+    /// Apart, so that the next step of training does not wait for the copy to the host.
+    auto report_stage() {
+        return sluice::Stage{"report", [this](StreamRef stream, Loss& loss) { losses_.push(stream, loss); }};
     }
 
     template <class Source, class Pipeline>
@@ -70,10 +81,16 @@ private:
         stream.synchronize();
     }
 
+    /// The slots of a step.
+    struct Places {
+        const float* images;
+        const float* loss;
+        friend bool operator==(const Places&, const Places&) = default;
+    };
+
     const Plan& plan_;
     nn::Classifier<B>& classifier_;
-    Loss loss_{1};
-    sluice::GraphCapture<const float*, B> steps_; // by the slot that the images lie in
+    sluice::GraphCapture<Places, B> steps_;
     examples::Training training_;
     sluice::Readback<float, B> losses_{
         1, [this](std::size_t, std::span<const float> loss) { training_.losses.push_back(loss[0]); }};
@@ -99,9 +116,9 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
                               augmentation.run(stream, in.images, in.samples, out.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage()},
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
                               sluice::Slots{[&](int) { return RawBatch<B>(plan); },
-                                            [&](int) { return ReadyBatch<B>(plan); }},
+                                            [&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
                               {.schedule = schedule}};
     sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
                           [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
@@ -140,7 +157,8 @@ train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& a
                               copy(stream, out.labels, in.labels);
                           }};
     sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, trainer.train_stage()}, sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }},
+        sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
+        sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
         {.schedule = schedule}};
     sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
                           [&](int) { return AugmentingWorker(plan); },
@@ -160,8 +178,12 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
     struct Nothing {};
     Trainer<B> trainer(plan, classifier);
 
-    sluice::Stage train{"train", [&](StreamRef stream, const Nothing& /*in*/) { trainer.step(stream, ready); }};
-    sluice::Pipeline pipeline{sluice::Stages{train}, sluice::Slots{}, {.schedule = schedule}};
+    sluice::Stage train{"train", [&](StreamRef stream, const Nothing& /*in*/, sluice::DeviceBuffer<float, B>& loss) {
+                            trainer.step(stream, ready, loss);
+                        }};
+    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
+                              sluice::Slots{make_loss<B>},
+                              {.schedule = schedule}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
     sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
                           sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};

@@ -73,14 +73,15 @@ TEST_CASE(
     const Buffer<float> features = device(random.numbers(2 * eager.features_size()));
     const Buffer<std::uint8_t> labels = device(random.bytes(2 * eager.labels_size(), 10));
     Buffer<float> loss = poisoned<float>(stream, 1);
-    const auto run = [&](nn::Decoder<B>& decoder, Buffer<float>& to) {
-        decoder.step(stream, features, labels, to);
+    const auto run_on = [&](sluice::BasicStreamRef<B> on, nn::Decoder<B>& decoder, Buffer<float>& to) {
+        decoder.step(on, features, labels, to);
     };
+    const auto run = [&](nn::Decoder<B>& decoder, Buffer<float>& to) { run_on(stream, decoder, to); };
     check_steady(stream, [&] { run(eager, loss); });
     for (int i = 0; i < 2; ++i)
         run(replayed, loss); // what a shape needs is made when it comes first
     const sluice::BasicGraph<B> graph =
-        sluice::capture(stream.ref(), [&](sluice::BasicStreamRef<B>) { run(replayed, loss); });
+        sluice::capture(stream.ref(), [&](sluice::BasicStreamRef<B> on) { run_on(on, replayed, loss); });
     const sluice::BasicExecutable<B> executable(graph);
     for (int i = 0; i < 3; ++i)
         executable.launch(stream);

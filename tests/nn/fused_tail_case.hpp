@@ -151,11 +151,11 @@ struct Run {
         const nn::TailWeights<float, B> w = weights(data);
         return {w.up, w.up_bias, w.last, w.last_bias};
     }
-    void step(const Stream& stream, const Case& data) {
+    void step(sluice::BasicStreamRef<B> stream, const Case& data) {
         const std::size_t rows = data.pixels() / 4;
-        nn::tail_gradients(stream.ref(), data.shape, const_weights(data), matrix(in, rows, inputs), labels,
+        nn::tail_gradients(stream, data.shape, const_weights(data), matrix(in, rows, inputs), labels,
                            gradient, sums, blocks);
-        nn::update_tail(stream.ref(), data.shape, weights(data), sums, blocks, factors, loss);
+        nn::update_tail(stream, data.shape, weights(data), sums, blocks, factors, loss);
     }
     void predict(const Stream& stream, const Case& data) {
         nn::predict_tail(stream.ref(), data.shape, const_weights(data), matrix(in, data.pixels() / 4, inputs),

@@ -47,7 +47,7 @@ TEST_CASE("fused tail: the same bits in every run, and in a graph") {
         one.step(stream, data);
     // Sums are written, never added to: a replay finds what the step before left.
     sluice::BasicGraph<B> graph =
-        sluice::capture(stream.ref(), [&](sluice::BasicStreamRef<B>) { two.step(stream, data); });
+        sluice::capture(stream.ref(), [&](sluice::BasicStreamRef<B> on) { two.step(on, data); });
     const sluice::BasicExecutable<B> executable(graph);
     for (int i = 0; i < 3; ++i)
         executable.launch(stream);

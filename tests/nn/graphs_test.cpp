@@ -129,7 +129,7 @@ TEST_CASE("graphs: a fork is joined when something throws in the middle of it") 
     SUBCASE("in a capture") {
         const std::string error =
             error_of([&] { sluice::capture(stream, [&](StreamRef on) { work(on, true); }); });
-        CHECK(error == "capture refused: the work threw: in the middle");
+        CHECK(error == "in the middle");
         CHECK_FALSE(B::is_capturing(side.native()));
         const sluice::BasicExecutable<B> executable(
             sluice::capture(stream, [&](StreamRef on) { work(on, false); }));

@@ -51,15 +51,15 @@ void check_everywhere() {
     for (const int slots : {1, 2, 3, 4}) {
         for (const int steps : {0, 1, 4, 5, 16}) {
             const auto graphed = dag_options(Schedule::graphed, slots, steps);
-            for (const std::size_t count : {0, 1, 2, slots - 1, slots + 1, 40})
-                check<D>(graphed, count, 0);
+            for (const int count : {0, 1, 2, slots - 1, slots + 1, 40})
+                check<D>(graphed, static_cast<std::size_t>(count), 0);
             check<D>(graphed, 120, 0);
             check<D>(graphed, 40, 7);
         }
         for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
             const auto options = dag_options(schedule, slots, 0);
-            for (const std::size_t count : {0, 1, 2, slots - 1, slots + 1, 40})
-                check<D>(options, count, 0);
+            for (const int count : {0, 1, 2, slots - 1, slots + 1, 40})
+                check<D>(options, static_cast<std::size_t>(count), 0);
             check<D>(options, 40, 7);
         }
     }

@@ -43,6 +43,7 @@ public:
             throw Error("a graph needs at least 1 step (0: as many as is good), got " + std::to_string(steps));
         choose_captured(core);
         choose_lags(core);
+        phases_ = slots_ * lane_turns(core);
         const std::size_t asked = static_cast<std::size_t>(steps);
         asked_ = asked > 0;
         longest_ = origin_ && !any_uncaptured_ ? (asked_ ? asked : automatic_steps) : 1;
@@ -303,7 +304,7 @@ private:
     void make_key(Core& core, std::size_t first, std::size_t length) {
         KeyBytes& key = key_;
         key.clear();
-        append_scalar(key, first % (slots_ * lane_turns(core)));
+        append_scalar(key, phases_ & (phases_ - 1) ? first % phases_ : first & (phases_ - 1));
         append_scalar(key, length);
         if (key_batches_) {
             for (std::size_t batch = first_keyed(first); batch < first + length; ++batch)
@@ -311,7 +312,6 @@ private:
         }
         core.append_slots(key);
     }
-    // After so many laps each slot meets each lane again.
     static std::size_t lane_turns(const Core& core) noexcept {
         std::size_t turns = 1;
         for (std::size_t stage = 0; stage < stages; ++stage)
@@ -582,6 +582,7 @@ private:
     std::array<std::size_t, stages> lag_{};
     bool any_uncaptured_ = false;
     bool key_batches_ = false; // Whether a captured stage reads the batch.
+    std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
     std::optional<Ref> origin_;
     std::optional<std::size_t> origin_stage_;
     std::size_t longest_ = 1; // Steps of a graph at most,
