@@ -129,6 +129,9 @@ TEST_CASE("BatchRead: outlives its pipeline, and a reset") {
 TEST_CASE("BatchRead: with lanes, a batch has been read when its own lane says so") {
     Delay::set({.one_in = 0});
     PinnedBuffer<Word, B> history(64 * words), memories(2);
+    for (std::size_t i = 0; i < history.size(); ++i)
+        history[i] = 0;
+    memories[0] = memories[1] = 0;
     const auto only = [&](BasicStreamRef<B> stream, PinnedSpan<const Word, B> in) {
         static std::size_t number = 0;
         const std::size_t batch = number++;

@@ -36,13 +36,14 @@ TEST_CASE("Contract 2: replays that push create and allocate nothing") {
     Readback<int, B> readback(
         4, [&](auto, auto) { ++results; }, 2);
     detail::ReplayHooks<B> hooks;
-    detail::replay_hooks<B>() = &hooks;
-    const auto graph = capture(stream, [&](Ref s) {
+    const auto push_twice = [&](Ref s) {
         readback.push(s, value);
         readback.push(s, value.span().first(2));
-    });
-    detail::replay_hooks<B>() = nullptr;
-    const BasicExecutable<B> executable(graph);
+    };
+    detail::Refusal refusal;
+    const auto graph = detail::try_capture<B>(stream.ref(), push_twice, CaptureOptions{}, &hooks, refusal);
+    REQUIRE(graph);
+    const BasicExecutable<B> executable(*graph);
     const auto lap = [&] {
         for (const auto& hook : hooks)
             hook->before_replay();
