@@ -263,7 +263,10 @@ void bench::add_cuda_benchmarks() {
         "cuda/two_stage/graphed:16/beside_launches", Schedule::graphed, [] { return OverlappedTwin{}; }, 16);
     add_two_stage<Cuda, LaunchKernel>(
         "cuda/two_stage/graphed:16/beside_graphs", Schedule::graphed,
-        [empty] { return GraphByHand{2, 16, empty, empty}; }, 16);
+        [empty] {
+            return GraphByHand{2, 16, empty, empty};
+        },
+        16);
 #if CUDART_VERSION >= 12040
     int driver = 0;
     CHECK(cudaDriverGetVersion(&driver));

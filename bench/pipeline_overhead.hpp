@@ -88,7 +88,8 @@ PipelineSubject(Make) -> PipelineSubject<std::invoke_result_t<Make>>;
 
 /// Two stages under `schedule`, beside what `make_twin()` returns.
 template <class B, class Launch, class MakeTwin>
-void add_two_stage(const std::string& name, sluice::Schedule schedule, MakeTwin make_twin, int steps_per_graph = 1) {
+void add_two_stage(const std::string& name, sluice::Schedule schedule, MakeTwin make_twin,
+                   int steps_per_graph = 1) {
     const sluice::PipelineOptions options{.schedule = schedule, .steps_per_graph = steps_per_graph};
     const Burst burst = two_stage_burst(steps_per_graph);
     add(name, burst, [=](benchmark::State& state) {

@@ -43,7 +43,8 @@ __global__ void spin_and_copy(long long cycles, const unsigned* in, unsigned* ou
 /// The stages, for whoever runs them.
 struct Work {
     explicit Work(const Takes& takes)
-        : first_cycles(bench::cycles_in(takes.first)), last_cycles(bench::cycles_in(takes.last)), cpu_time(takes.cpu) {}
+        : first_cycles(bench::cycles_in(takes.first)), last_cycles(bench::cycles_in(takes.last)),
+          cpu_time(takes.cpu) {}
     void first(cudaStream_t stream, unsigned* out) const {
         spin_and_copy<<<1, words, 0, stream>>>(first_cycles, nullptr, out);
     }
@@ -72,8 +73,10 @@ struct Cooked {
 auto make_with_cpu(const Work& work, const sluice::PipelineOptions& options) {
     return sluice::Pipeline{
         sluice::Stages{
-            sluice::Stage{"first", [&work](StreamRef s, const int&, Raw& out) { work.first(s, out.words.data()); }},
-            sluice::Stage{"cpu", [&work](const Raw& in, Cooked& out) { work.cpu(in.words.data(), out.words.data()); }},
+            sluice::Stage{"first",
+                          [&work](StreamRef s, const int&, Raw& out) { work.first(s, out.words.data()); }},
+            sluice::Stage{
+                "cpu", [&work](const Raw& in, Cooked& out) { work.cpu(in.words.data(), out.words.data()); }},
             sluice::Stage{"last", [&work](StreamRef s, const Cooked& in) { work.last(s, in.words.data()); }}},
         sluice::Slots{[](int) { return Raw{PinnedBuffer<unsigned>(words)}; },
                       [](int) { return Cooked{PinnedBuffer<unsigned>(words)}; }},
@@ -82,7 +85,8 @@ auto make_with_cpu(const Work& work, const sluice::PipelineOptions& options) {
 auto make_without_cpu(const Work& work, const sluice::PipelineOptions& options) {
     return sluice::Pipeline{
         sluice::Stages{
-            sluice::Stage{"first", [&work](StreamRef s, const int&, Raw& out) { work.first(s, out.words.data()); }},
+            sluice::Stage{"first",
+                          [&work](StreamRef s, const int&, Raw& out) { work.first(s, out.words.data()); }},
             sluice::Stage{"last", [&work](StreamRef s, const Raw& in) { work.last(s, in.words.data()); }}},
         sluice::Slots{[](int) { return Raw{PinnedBuffer<unsigned>(words)}; }}, options};
 }
@@ -197,7 +201,8 @@ private:
 
 /// The slowest stage takes so long by itself.
 struct SlowestAlone {
-    explicit SlowestAlone(const Takes& takes) : time(takes.slowest()), on_cpu(takes.cpu == time), spin(Spin(time)) {}
+    explicit SlowestAlone(const Takes& takes)
+        : time(takes.slowest()), on_cpu(takes.cpu == time), spin(Spin(time)) {}
     void step() {
         if (on_cpu)
             bench::spin_on_cpu(std::chrono::duration<double, std::micro>(time));

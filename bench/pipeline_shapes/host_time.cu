@@ -95,43 +95,52 @@ void launch_empty(StreamRef stream) { bench::empty_kernel<<<1, 1, 0, stream>>>()
 
 auto make_diamond(const sluice::PipelineOptions& options) {
     return sluice::Pipeline{
-        sluice::Stages{sluice::Stage{"top", [](StreamRef s, const int&, Top&) { launch_empty(s); }},
-                       sluice::Stage{"left", [](StreamRef s, const Top&, Left&) { launch_empty(s); }},
-                       sluice::Stage{"right", [](StreamRef s, const Top&, Right&) { launch_empty(s); }},
-                       sluice::Stage{"bottom", [](StreamRef s, const Left&, const Right&) { launch_empty(s); }}},
-        sluice::Slots{[](int) { return Top{}; }, [](int) { return Left{}; }, [](int) { return Right{}; }}, options};
+        sluice::Stages{
+            sluice::Stage{"top", [](StreamRef s, const int&, Top&) { launch_empty(s); }},
+            sluice::Stage{"left", [](StreamRef s, const Top&, Left&) { launch_empty(s); }},
+            sluice::Stage{"right", [](StreamRef s, const Top&, Right&) { launch_empty(s); }},
+            sluice::Stage{"bottom", [](StreamRef s, const Left&, const Right&) { launch_empty(s); }}},
+        sluice::Slots{[](int) { return Top{}; }, [](int) { return Left{}; }, [](int) { return Right{}; }},
+        options};
 }
 
 auto make_fan_out(const sluice::PipelineOptions& options) {
     const auto read = [](StreamRef s, const Top&) { launch_empty(s); };
     return sluice::Pipeline{
         sluice::Stages{sluice::Stage{"producer", [](StreamRef s, const int&, Top&) { launch_empty(s); }},
-                       sluice::Stage{"first", read}, sluice::Stage{"second", read}, sluice::Stage{"third", read}},
+                       sluice::Stage{"first", read}, sluice::Stage{"second", read},
+                       sluice::Stage{"third", read}},
         sluice::Slots{[](int) { return Top{}; }}, options};
 }
 
 template <class ByHand, class Make>
 void add_shape(const char* name, Make make) {
-    bench::add_rounds(name, [make](benchmark::State& state) {
-        using sluice::Schedule;
-        ByHand by_hand;
-        bench::PipelineSubject overlapped{[&] { return make({.schedule = Schedule::overlapped, .slots = slots}); }};
-        bench::PipelineSubject graphed{
-            [&] { return make({.schedule = Schedule::graphed, .slots = slots, .steps_per_graph = 16}); }};
-        constexpr bench::Burst of_graphs{.stages = stages, .steps = 48, .lead = 32};
-        bench::Rounds rounds;
-        rounds.add("by_hand", by_hand, burst);
-        rounds.add("overlapped", overlapped, burst, bench::Counted::yes);
-        rounds.add("graphed:16", graphed, of_graphs, bench::Counted::yes);
-        rounds.compare("overlapped", "by_hand", "<= 1.03");
-        rounds.compare("graphed:16", "by_hand");
-        rounds.run(state, sluice::Cuda::counts());
-    }, 50 * bench::rounds_per_repetition);
+    bench::add_rounds(
+        name,
+        [make](benchmark::State& state) {
+            using sluice::Schedule;
+            ByHand by_hand;
+            bench::PipelineSubject overlapped{
+                [&] { return make({.schedule = Schedule::overlapped, .slots = slots}); }};
+            bench::PipelineSubject graphed{
+                [&] { return make({.schedule = Schedule::graphed, .slots = slots, .steps_per_graph = 16}); }};
+            constexpr bench::Burst of_graphs{.stages = stages, .steps = 48, .lead = 32};
+            bench::Rounds rounds;
+            rounds.add("by_hand", by_hand, burst);
+            rounds.add("overlapped", overlapped, burst, bench::Counted::yes);
+            rounds.add("graphed:16", graphed, of_graphs, bench::Counted::yes);
+            rounds.compare("overlapped", "by_hand", "<= 1.03");
+            rounds.compare("graphed:16", "by_hand");
+            rounds.run(state, sluice::Cuda::counts());
+        },
+        50 * bench::rounds_per_repetition);
 }
 
 } // namespace
 
 void bench::add_host_time() {
-    add_shape<DiamondByHand>("host_time/diamond", [](const sluice::PipelineOptions& o) { return make_diamond(o); });
-    add_shape<FanOutByHand>("host_time/fan_out", [](const sluice::PipelineOptions& o) { return make_fan_out(o); });
+    add_shape<DiamondByHand>("host_time/diamond",
+                             [](const sluice::PipelineOptions& o) { return make_diamond(o); });
+    add_shape<FanOutByHand>("host_time/fan_out",
+                            [](const sluice::PipelineOptions& o) { return make_fan_out(o); });
 }

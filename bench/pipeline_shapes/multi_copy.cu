@@ -118,13 +118,12 @@ auto make_three_stages() {
     using Result = sluice::Tagged<struct Download, PinnedBuffer<int>>;
     return sluice::Pipeline{
         sluice::Stages{
-            sluice::Stage{"upload",
-                          [](StreamRef s, const PinnedBuffer<int>& in, Uploaded& out) { sluice::copy(s, out, in); }},
-            sluice::Stage{"compute",
-                          [](StreamRef s, const Uploaded& in, Computed& out) {
-                              launch_increment(s, out.data(), in.data());
-                          }},
-            sluice::Stage{"download", [](StreamRef s, const Computed& in, Result& out) { sluice::copy(s, out, in); }}},
+            sluice::Stage{"upload", [](StreamRef s, const PinnedBuffer<int>& in,
+                                       Uploaded& out) { sluice::copy(s, out, in); }},
+            sluice::Stage{"compute", [](StreamRef s, const Uploaded& in,
+                                        Computed& out) { launch_increment(s, out.data(), in.data()); }},
+            sluice::Stage{"download",
+                          [](StreamRef s, const Computed& in, Result& out) { sluice::copy(s, out, in); }}},
         sluice::Slots{[](int) { return Uploaded{DeviceBuffer<int>(count)}; },
                       [](int) { return Computed{DeviceBuffer<int>(count)}; },
                       [](int) { return Result{PinnedBuffer<int>(count)}; }},
@@ -135,7 +134,8 @@ template <class Pipeline>
 class FramesSubject {
 public:
     template <class Make>
-    FramesSubject(const std::vector<PinnedBuffer<int>>& frames, Make make) : frames_(frames), pipeline_(make()) {}
+    FramesSubject(const std::vector<PinnedBuffer<int>>& frames, Make make)
+        : frames_(frames), pipeline_(make()) {}
     void step() { pipeline_.submit(frames_[step_++ % lanes]); }
     void synchronize() { pipeline_.finish(); }
 

@@ -105,8 +105,8 @@ private:
     };
     void copy(cudaStream_t stream) {
         const std::size_t place = taken_ % source_slots;
-        CHECK(cudaMemcpyAsync(device_ + taken_ % slots * words, pinned_ + place * words, words * sizeof(unsigned),
-                              cudaMemcpyHostToDevice, stream));
+        CHECK(cudaMemcpyAsync(device_ + taken_ % slots * words, pinned_ + place * words,
+                              words * sizeof(unsigned), cudaMemcpyHostToDevice, stream));
         CHECK(cudaEventRecord(read_[static_cast<int>(place)], stream));
         spin_(stream);
     }
@@ -143,7 +143,8 @@ private:
 void add_case(const std::string& name, Microseconds fill) {
     bench::add_rounds("slow_source/" + name, [fill](benchmark::State& state) {
         // The batches that are ready beforehand come first, and so many more that the device catches up.
-        const bench::Burst burst{.stages = 2, .steps = 64, .until = bench::Until::done, .lead = source_slots + 16};
+        const bench::Burst burst{
+            .stages = 2, .steps = 64, .until = bench::Until::done, .lead = source_slots + 16};
         SourceByHand by_hand(fill);
         const auto source = [fill] { return make_source(fill); };
         SourceSubject overlapped(source, [] { return make_pipeline(Schedule::overlapped); });

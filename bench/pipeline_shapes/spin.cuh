@@ -96,7 +96,8 @@ public:
         const SpinList* list_;
     };
 
-    explicit SpinList(const std::vector<double>& microseconds) : count_(static_cast<unsigned>(microseconds.size())) {
+    explicit SpinList(const std::vector<double>& microseconds)
+        : count_(static_cast<unsigned>(microseconds.size())) {
         std::vector<unsigned> cycles;
         for (const double time : microseconds)
             cycles.push_back(static_cast<unsigned>(cycles_in(time)));

@@ -82,19 +82,19 @@ struct Own {
 };
 
 auto make_pipeline(int rounds, int second_device) {
-    return sluice::Pipeline{
-        sluice::Stages{sluice::Stage{"first",
-                                     [rounds](StreamRef s, const int&, Features& out) {
-                                         work(s, out.values.data(), rounds);
-                                     },
-                                     sluice::StageOptions<>{.device = 0}},
-                       sluice::Stage{"second",
-                                     [rounds](StreamRef s, const Features& in, Own& out) {
-                                         sluice::copy(s, out.values, in.values);
-                                         work(s, out.values.data(), rounds);
-                                     },
-                                     sluice::StageOptions<>{.device = second_device}}},
-        sluice::Slots{[](int) { return Features{}; }, [](int) { return Own{}; }}, sluice::PipelineOptions{}};
+    return sluice::Pipeline{sluice::Stages{sluice::Stage{"first",
+                                                         [rounds](StreamRef s, const int&, Features& out) {
+                                                             work(s, out.values.data(), rounds);
+                                                         },
+                                                         sluice::StageOptions<>{.device = 0}},
+                                           sluice::Stage{"second",
+                                                         [rounds](StreamRef s, const Features& in, Own& out) {
+                                                             sluice::copy(s, out.values, in.values);
+                                                             work(s, out.values.data(), rounds);
+                                                         },
+                                                         sluice::StageOptions<>{.device = second_device}}},
+                            sluice::Slots{[](int) { return Features{}; }, [](int) { return Own{}; }},
+                            sluice::PipelineOptions{}};
 }
 
 /// Device 0, and device 1.

@@ -41,13 +41,16 @@ public:
     }
     /// A column for the time of `over` by that of `under`; `aim` says what is wanted, such as "<= 1.02".
     void compare(const std::string& over, const std::string& under, const std::string& aim = "") {
-        comparisons_.push_back({over + " / " + under + (aim.empty() ? "" : " " + aim), index_of(over),
-                                index_of(under), false, {}});
+        comparisons_.push_back({over + " / " + under + (aim.empty() ? "" : " " + aim),
+                                index_of(over),
+                                index_of(under),
+                                false,
+                                {}});
     }
     /// A column for the time of `from` less that of `less`, in microseconds.
     void subtract(const std::string& from, const std::string& less, const std::string& aim = "") {
-        comparisons_.push_back({from + " - " + less + (aim.empty() ? "" : " " + aim), index_of(from),
-                                index_of(less), true, {}});
+        comparisons_.push_back(
+            {from + " - " + less + (aim.empty() ? "" : " " + aim), index_of(from), index_of(less), true, {}});
     }
 
     /// One repetition. Counters: the median microseconds a step of each subject, and of the comparisons of each round.

@@ -156,10 +156,9 @@ train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& a
                               copy(stream, out.images, in.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
-        sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
-        {.schedule = schedule}};
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
+                              sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
+                              {.schedule = schedule}};
     sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
                           [&](int) { return AugmentingWorker(plan); },
                           [&](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
@@ -178,12 +177,12 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
     struct Nothing {};
     Trainer<B> trainer(plan, classifier);
 
-    sluice::Stage train{"train", [&](StreamRef stream, const Nothing& /*in*/, sluice::DeviceBuffer<float, B>& loss) {
+    sluice::Stage train{"train",
+                        [&](StreamRef stream, const Nothing& /*in*/, sluice::DeviceBuffer<float, B>& loss) {
                             trainer.step(stream, ready, loss);
                         }};
-    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
-                              sluice::Slots{make_loss<B>},
-                              {.schedule = schedule}};
+    sluice::Pipeline pipeline{
+        sluice::Stages{train, trainer.report_stage()}, sluice::Slots{make_loss<B>}, {.schedule = schedule}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
     sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
                           sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};

@@ -18,8 +18,10 @@ void make() {
     sluice::Stage left{"left", [](sluice::HostStreamRef, const Images&, Made<struct Left>&) {}};
     sluice::Stage right{"right", [](sluice::HostStreamRef, const Images&, Made<struct Right>&) {}};
     sluice::Stage loss{"loss", [](sluice::HostStreamRef, const Images&, Losses&) {}};
-    sluice::Stage join{"join", [](sluice::HostStreamRef, const Made<struct Left>&, const Made<struct Right>&, const Losses&) {}};
+    sluice::Stage join{"join", [](sluice::HostStreamRef, const Made<struct Left>&, const Made<struct Right>&,
+                                  const Losses&) {}};
     sluice::Pipeline pipeline{sluice::Stages{left, right, loss, join},
-                              sluice::Slots{[](int) { return Made<struct Left>{}; }, [](int) { return Made<struct Right>{}; },
+                              sluice::Slots{[](int) { return Made<struct Left>{}; },
+                                            [](int) { return Made<struct Right>{}; },
                                             [](int) { return Losses{}; }}};
 }

@@ -16,5 +16,6 @@ void make() {
     sluice::Stage encode{"encode", [](sluice::HostStreamRef, const Images&, Features&) {}};
     sluice::Stage left{"left", [](sluice::HostStreamRef, const Features&, const Images&) {}};
     sluice::Stage right{"right", [](sluice::HostStreamRef, In&, const Images&) {}};
-    sluice::Pipeline pipeline{sluice::Stages{encode, left, right}, sluice::Slots{[](int) { return Features{}; }}};
+    sluice::Pipeline pipeline{sluice::Stages{encode, left, right},
+                              sluice::Slots{[](int) { return Features{}; }}};
 }

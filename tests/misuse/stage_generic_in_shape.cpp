@@ -10,9 +10,12 @@ void make() {
     sluice::Stage encode{"encode", [](sluice::HostStreamRef, const Images&, Features&) {}};
     sluice::Stage left{"left", [](sluice::HostStreamRef, const Features&) {}};
 #if MISUSE
-    sluice::Stage right{"right", [](sluice::HostStreamRef, const auto&) {}, sluice::StageOptions<sluice::Host>{}};
+    sluice::Stage right{"right", [](sluice::HostStreamRef, const auto&) {},
+                        sluice::StageOptions<sluice::Host>{}};
 #else
-    sluice::Stage right{"right", [](sluice::HostStreamRef, const Features&) {}, sluice::StageOptions<sluice::Host>{}};
+    sluice::Stage right{"right", [](sluice::HostStreamRef, const Features&) {},
+                        sluice::StageOptions<sluice::Host>{}};
 #endif
-    sluice::Pipeline pipeline{sluice::Stages{encode, left, right}, sluice::Slots{[](int) { return Features{}; }}};
+    sluice::Pipeline pipeline{sluice::Stages{encode, left, right},
+                              sluice::Slots{[](int) { return Features{}; }}};
 }

@@ -11,7 +11,8 @@ void make() {
     sluice::Stage train{"train", [](sluice::HostStreamRef, const Features&) {}};
     const auto features = [](int) { return Features{}; };
 #if MISUSE
-    sluice::Pipeline pipeline{sluice::Stages{encode, train}, sluice::Slots{features, [](int) { return 1.5; }}};
+    sluice::Pipeline pipeline{sluice::Stages{encode, train},
+                              sluice::Slots{features, [](int) { return 1.5; }}};
 #else
     sluice::Pipeline pipeline{sluice::Stages{encode, train}, sluice::Slots{features}};
 #endif

@@ -64,7 +64,8 @@ std::string text_for(Schedule schedule, std::size_t stage, std::size_t batch) {
     const std::string text = "work on a host stream failed: bad pixel";
     if (schedule == Schedule::serial)
         return text;
-    return "stage '" + std::string(Chain<B>::names[stage]) + "', batch " + std::to_string(batch) + ": " + text;
+    return "stage '" + std::string(Chain<B>::names[stage]) + "', batch " + std::to_string(batch) + ": " +
+           text;
 }
 
 bool is_bad_pixel(const std::range_error& error) { return std::string(error.what()) == "bad pixel"; }
@@ -175,7 +176,8 @@ TEST_CASE("Contract 5: a stage that throws is reported before an earlier fault o
     CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches)));
 }
 
-TEST_CASE("Contract 5: a fault of the caller's own work on a stage's stream is not blamed on the stage that failed last") {
+TEST_CASE("Contract 5: a fault of the caller's own work on a stage's stream is not blamed on the stage that "
+          "failed last") {
     const Inputs<B> inputs(batches, words);
     Chain<B> chain(stages, words, batches);
     chain.before = [](std::size_t stage, HostStreamRef, std::size_t) {

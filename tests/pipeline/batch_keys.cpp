@@ -268,7 +268,8 @@ TEST_CASE("batch keys: buffers and spans by address and size") {
     REQUIRE(before);
 }
 
-TEST_CASE("batch keys: classes that hide their members give graph_key, or their bytes, or are not told apart") {
+TEST_CASE(
+    "batch keys: classes that hide their members give graph_key, or their bytes, or are not told apart") {
     CHECK(told_apart(Private(1), Private(2)));
     CHECK(equal(Private(1), Private(1)));
     CHECK_FALSE(key_of(PrivateOwner({1, 2})));

@@ -136,7 +136,8 @@ TEST_CASE("BatchRead: with lanes, a batch has been read when its own lane says s
         static std::size_t number = 0;
         const std::size_t batch = number++;
         ops::spin(stream.native(), batch % 2 == 0 ? 3000 : 10);
-        ops::step(stream.native(), history.data() + batch % 64 * words, in.data(), memories.data() + batch % 2, 1);
+        ops::step(stream.native(), history.data() + batch % 64 * words, in.data(),
+                  memories.data() + batch % 2, 1);
     };
     Pipeline pipeline{Stages{Stage{"only", only, StageOptions<B>{.graphed = false, .lanes = 2}}}, Slots{},
                       PipelineOptions{.slots = 3}};
@@ -153,7 +154,8 @@ TEST_CASE("BatchRead: with lanes, a batch has been read when its own lane says s
     pipeline.finish();
 }
 
-TEST_CASE("BatchRead: a stage that throws within the wait fails the pipeline once, with its stage and batch") {
+TEST_CASE(
+    "BatchRead: a stage that throws within the wait fails the pipeline once, with its stage and batch") {
     const Inputs<B> inputs(4, words);
     Delay::set({.one_in = 0});
     int calls = 0;
@@ -178,7 +180,8 @@ TEST_CASE("BatchRead: a stage that throws within the wait fails the pipeline onc
         }
         CHECK(pipeline.failed());
         CHECK(calls == 1);
-        CHECK(contains(text_of([&] { pipeline.finish(); }), "stage 'last', batch 0: its callable threw: no weights"));
+        CHECK(contains(text_of([&] { pipeline.finish(); }),
+                       "stage 'last', batch 0: its callable threw: no weights"));
     }
 }
 

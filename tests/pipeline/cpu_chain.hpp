@@ -39,7 +39,8 @@ public:
     auto pipeline(const PipelineOptions& options) {
         return Pipeline{Stages{stage<0, cpu, PinnedSpan<const Word, B>>(), stage<1, cpu, const Slot<0>&>(),
                                stage<2, cpu, const Slot<1>&>()},
-                        Slots{[this](int) { return Slot<0>{Cells(words)}; }, [this](int) { return Slot<1>{Cells(words)}; }},
+                        Slots{[this](int) { return Slot<0>{Cells(words)}; },
+                              [this](int) { return Slot<1>{Cells(words)}; }},
                         options};
     }
 

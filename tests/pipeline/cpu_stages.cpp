@@ -95,8 +95,7 @@ TEST_CASE("CPU stages: lanes work side by side, and what comes after has the res
         const auto sink = [&](PinnedSpan<const Word, B> in, const Word&) { order.push_back(in[0]); };
         Pipeline pipeline{Stages{Stage{"first", pass_on}, Stage{"slow", slow, StageOptions<Host>{.lanes = 3}},
                                  Stage{"sink", sink}},
-                          Slots{make_cells, [](int) { return Word{}; }},
-                          options};
+                          Slots{make_cells, [](int) { return Word{}; }}, options};
         for (std::size_t batch = 0; batch < 30; ++batch)
             pipeline.submit(inputs[batch % distinct]);
         pipeline.finish();
@@ -109,7 +108,8 @@ TEST_CASE("CPU stages: lanes work side by side, and what comes after has the res
     });
 }
 
-TEST_CASE("CPU stages: what one throws comes back with its stage and batch, and reset makes the pipeline usable") {
+TEST_CASE(
+    "CPU stages: what one throws comes back with its stage and batch, and reset makes the pipeline usable") {
     const Inputs<B> inputs(distinct, words);
     for_each_schedule([&](const PipelineOptions& options) {
         const auto check = [&]<std::size_t stage>(std::integral_constant<std::size_t, stage>) {
@@ -186,8 +186,9 @@ TEST_CASE("CPU stages: one that takes a host stream may enqueue there, and what 
                     seen.push_back(in[0]);
                 });
             };
-            Pipeline pipeline{Stages{Stage{"first", pass_on}, Stage{"sink", sink, StageOptions<Host>{.graphed = false}}},
-                              Slots{make_cells}, options};
+            Pipeline pipeline{
+                Stages{Stage{"first", pass_on}, Stage{"sink", sink, StageOptions<Host>{.graphed = false}}},
+                Slots{make_cells}, options};
             const Caught error([&] {
                 for (std::size_t batch = 0; batch < 10; ++batch)
                     pipeline.submit(inputs[batch % distinct]);
@@ -212,7 +213,8 @@ TEST_CASE("CPU stages: one that takes a host stream may enqueue there, and what 
     });
 }
 
-TEST_CASE("CPU stages: a slow one holds the others back by as many batches as there are slots, and loses none") {
+TEST_CASE(
+    "CPU stages: a slow one holds the others back by as many batches as there are slots, and loses none") {
     const Inputs<B> inputs(distinct, words);
     std::atomic<std::size_t> made{0}, taken{0}, furthest{0};
     const auto first = [&](PinnedSpan<const Word, B> in, Word& out) {
@@ -227,7 +229,8 @@ TEST_CASE("CPU stages: a slow one holds the others back by as many batches as th
         seen.push_back(in);
         ++taken;
     };
-    Pipeline pipeline{Stages{Stage{"first", first}, Stage{"sink", sink}, Stage{"idle", [](BasicStreamRef<B>, PinnedSpan<const Word, B>) {}}},
+    Pipeline pipeline{Stages{Stage{"first", first}, Stage{"sink", sink},
+                             Stage{"idle", [](BasicStreamRef<B>, PinnedSpan<const Word, B>) {}}},
                       Slots{[](int) { return Word{}; }}, PipelineOptions{.slots = 3}};
     for (std::size_t batch = 0; batch < 40; ++batch)
         pipeline.submit(inputs[batch % distinct]);

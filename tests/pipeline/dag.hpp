@@ -124,7 +124,8 @@ public:
     std::vector<Word> memories() const { return {memory_.data(), memory_.data() + memory_.size()}; }
 
     /// The same after `batches`, from a plain loop. With `results`, the last stage's outputs are appended there.
-    std::vector<Word> expected(const std::vector<std::size_t>& batches, std::vector<Word>* results = nullptr) const {
+    std::vector<Word> expected(const std::vector<std::size_t>& batches,
+                               std::vector<Word>* results = nullptr) const {
         std::vector<Word> memory(stages * words, 0), outs(stages * words, 0);
         for (const std::size_t batch : batches) {
             for (std::size_t i = 0; i < words; ++i) {

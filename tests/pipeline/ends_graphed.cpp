@@ -50,7 +50,8 @@ void for_each_way(Check&& check) {
 
 } // namespace
 
-TEST_CASE("ends: a pipeline is destroyed after any number of batches, with a source that goes on, or has gone") {
+TEST_CASE(
+    "ends: a pipeline is destroyed after any number of batches, with a source that goes on, or has gone") {
     for_each_way([]<class D>(PipelineOptions options) {
         for (const std::size_t count : {1u, 3u, 6u, 21u, 40u}) {
             for (const bool source_first : {false, true}) {
@@ -58,8 +59,9 @@ TEST_CASE("ends: a pipeline is destroyed after any number of batches, with a sou
                 CAPTURE(source_first);
                 D dag(words);
                 options.slots = slots_for(dag, options);
-                auto source = std::make_unique<Source<PinnedBuffer<Word, B>, NoState, decltype(fill_slot), B>>(
-                    make_slot, fill_slot, SourceOptions<B>{.workers = 2, .slots = 5});
+                auto source =
+                    std::make_unique<Source<PinnedBuffer<Word, B>, NoState, decltype(fill_slot), B>>(
+                        make_slot, fill_slot, SourceOptions<B>{.workers = 2, .slots = 5});
                 BatchRead outlives;
                 PinnedBuffer<Word, B> own(words);
                 fill_slot(count, own);
@@ -112,7 +114,8 @@ TEST_CASE("ends: sources of one, two and three slots, one after the other and in
         auto pipeline = dag.pipeline(options);
         std::size_t count = 0;
         for (const int slots : {1, 2, 3}) {
-            Source source{make_slot, fill_slot, SourceOptions<B>{.workers = 1, .slots = slots, .batches = 12}};
+            Source source{make_slot, fill_slot,
+                          SourceOptions<B>{.workers = 1, .slots = slots, .batches = 12}};
             for (const auto& batch : source)
                 pipeline.submit(batch);
             count += 12;
@@ -137,7 +140,8 @@ TEST_CASE("ends: sources of one, two and three slots, one after the other and in
     });
 }
 
-TEST_CASE("Contract 5: what a stage throws while it is captured reaches the caller, with its stage and batch") {
+TEST_CASE(
+    "Contract 5: what a stage throws while it is captured reaches the caller, with its stage and batch") {
     static const Inputs<B> inputs(distinct, words);
     Delay::set({.one_in = 0});
     for (const int steps : {1, 4}) {

@@ -20,7 +20,8 @@ constexpr std::size_t words = 8;
 constexpr std::size_t distinct = 2;
 constexpr std::size_t count = 9;
 using Diamond = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{1}, DagStage{6, true, false}>;
-using WithCpu = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{3}, DagStage{4, true, false, true}>;
+using WithCpu =
+    Dag<B, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{3}, DagStage{4, true, false, true}>;
 
 // A pipeline with a source, from its making to its end. A failure on the way must be an Error, and a second try after a
 // reset must succeed.
@@ -95,7 +96,8 @@ TEST_CASE("Contract 5: a diamond, any one call fails: an Error, nothing leaked, 
     fail_each_call<Diamond>(Schedule::graphed, 4, 1, true);
 }
 
-TEST_CASE("Contract 5: CPU stages among others, any one call fails: an Error, nothing leaked, usable after reset") {
+TEST_CASE(
+    "Contract 5: CPU stages among others, any one call fails: an Error, nothing leaked, usable after reset") {
     fail_each_call<WithCpu>(Schedule::serial, 2, 0);
     fail_each_call<WithCpu>(Schedule::overlapped, 2, 0);
     fail_each_call<WithCpu>(Schedule::graphed, 4, 0);

@@ -24,8 +24,8 @@ template <class B>
 using ThereAndBack = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{3, true, false}>;
 // Two threads side by side, and one that gathers what they made.
 template <class B>
-using SideBySide = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{1, true, true, true}, DagStage{1},
-                       DagStage{2 | 4 | 8, false, false, true}>;
+using SideBySide = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{1, true, true, true},
+                       DagStage{1}, DagStage{2 | 4 | 8, false, false, true}>;
 
 template <class D>
 void run(Schedule schedule, int lanes, std::uint64_t seed) {

@@ -34,9 +34,7 @@ struct Cells {
 // All samples in order, through a memory that shows any that is lost or comes twice.
 class Sum {
 public:
-    Sum() : memory_(1), scratch_(words) {
-        memory_[0] = 0;
-    }
+    Sum() : memory_(1), scratch_(words) { memory_[0] = 0; }
     // One after the other: a batch of another size has other work.
     void add(Ref stream, const Word* values, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i)
@@ -101,7 +99,8 @@ TEST_CASE("ordinary: a thousand samples in batches of 64, the last one shorter, 
             source.rewind();
         }
         pipeline.finish();
-        CHECK(sum.value() == expected_sum(samples, 4, [](int, std::size_t i) { return input_word(i / words, i % words); }));
+        CHECK(sum.value() ==
+              expected_sum(samples, 4, [](int, std::size_t i) { return input_word(i / words, i % words); }));
     });
 }
 
@@ -112,12 +111,13 @@ TEST_CASE("ordinary: a new source each epoch, whose buffers may lie where the la
         std::vector<std::size_t> batches;
         for (std::size_t epoch = 0; epoch < 5; ++epoch) {
             const std::size_t size = 7 + epoch;
-            Source source{[](int) { return PinnedBuffer<Word, B>(words); },
-                          [=](std::size_t index, PinnedBuffer<Word, B>& out) {
-                              for (std::size_t i = 0; i < words; ++i)
-                                  out[i] = input_word(epoch * 100 + index, i);
-                          },
-                          SourceOptions<B>{.workers = 1, .slots = 2 + static_cast<int>(epoch % 3), .batches = size}};
+            Source source{
+                [](int) { return PinnedBuffer<Word, B>(words); },
+                [=](std::size_t index, PinnedBuffer<Word, B>& out) {
+                    for (std::size_t i = 0; i < words; ++i)
+                        out[i] = input_word(epoch * 100 + index, i);
+                },
+                SourceOptions<B>{.workers = 1, .slots = 2 + static_cast<int>(epoch % 3), .batches = size}};
             for (const auto& batch : source) {
                 pipeline.submit(batch);
                 batches.push_back(epoch * 100 + batch.index());
@@ -134,7 +134,9 @@ TEST_CASE("ordinary: a batch whose buffer grows now and then") {
         Sum sum;
         const auto only = [&](Ref stream, const Samples& in) { sum.add(stream, in.values.data(), in.count); };
         Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, options};
-        Source source{[](int) { return Samples{PinnedBuffer<Word, B>(4), 4}; },
+        Source source{[](int) {
+                          return Samples{PinnedBuffer<Word, B>(4), 4};
+                      },
                       [](std::size_t index, Samples& out) {
                           const std::size_t count = 4 + index / 10 * 4;
                           if (out.values.size() < count)
@@ -174,7 +176,9 @@ TEST_CASE("ordinary: a number of a source's batch is read when the work runs, or
                 sum.add(stream, when_it_runs ? &in.value : numbers.data() + in.value % 8, 1);
             };
             Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, options};
-            const auto number_of = [=](std::size_t index) { return static_cast<Word>(index % 3 + index % 5); };
+            const auto number_of = [=](std::size_t index) {
+                return static_cast<Word>(index % 3 + index % 5);
+            };
             Source source{[](int) { return Number{}; },
                           [=](std::size_t index, Number& out) { out.value = number_of(index); },
                           SourceOptions<B>{.workers = 1, .slots = 2, .batches = 90}};
@@ -196,11 +200,13 @@ TEST_CASE("ordinary: a number that a stage puts into its slot on the host") {
             numbers[i] = input_word(i, 0);
         const auto first = [](Ref, Word in, Word& out) { out = in % 8; };
         const auto last = [&](Ref stream, const Word& in) { sum.add(stream, numbers.data() + in, 1); };
-        Pipeline pipeline{Stages{Stage{"first", first}, Stage{"last", last}}, Slots{[](int) { return Word{}; }}, options};
+        Pipeline pipeline{Stages{Stage{"first", first}, Stage{"last", last}},
+                          Slots{[](int) { return Word{}; }}, options};
         for (std::size_t batch = 0; batch < 90; ++batch)
             pipeline.submit(static_cast<Word>(batch % 3 + batch % 5));
         pipeline.finish();
-        CHECK(sum.value() == expected_sum(90, 1, [](int, std::size_t i) { return input_word((i % 3 + i % 5) % 8, 0); }));
+        CHECK(sum.value() ==
+              expected_sum(90, 1, [](int, std::size_t i) { return input_word((i % 3 + i % 5) % 8, 0); }));
     });
 }
 

@@ -61,8 +61,8 @@ void check_randomly(std::uint64_t seed, int times) {
             const std::array all{of...};
             return all[random.below(static_cast<std::uint32_t>(all.size()))];
         };
-        const Schedule schedule =
-            pick(Schedule::serial, Schedule::overlapped, Schedule::overlapped, Schedule::graphed, Schedule::graphed);
+        const Schedule schedule = pick(Schedule::serial, Schedule::overlapped, Schedule::overlapped,
+                                       Schedule::graphed, Schedule::graphed);
         const std::size_t distinct = pick(1u, 2u, 3u, 6u);
         const std::size_t count = pick(3u, 20u, 40u, 100u);
         D dag(words);
@@ -93,12 +93,13 @@ void check_randomly(std::uint64_t seed, int times) {
                 at_random();
             }
         } else {
-            Source source{[](int) { return PinnedBuffer<Word, B>(words); },
-                          [=](std::size_t index, PinnedBuffer<Word, B>& out) {
-                              for (std::size_t i = 0; i < words; ++i)
-                                  out[i] = input_word(index % distinct, i);
-                          },
-                          SourceOptions<B>{.workers = pick(0, 1, 2), .slots = pick(1, 2, 3, 8), .batches = count}};
+            Source source{
+                [](int) { return PinnedBuffer<Word, B>(words); },
+                [=](std::size_t index, PinnedBuffer<Word, B>& out) {
+                    for (std::size_t i = 0; i < words; ++i)
+                        out[i] = input_word(index % distinct, i);
+                },
+                SourceOptions<B>{.workers = pick(0, 1, 2), .slots = pick(1, 2, 3, 8), .batches = count}};
             for (const auto& batch : source) {
                 pipeline.submit(batch);
                 at_random();
@@ -117,7 +118,8 @@ void check_random_shapes(int times) {
         (
             [&] {
                 constexpr auto shape = random_shape(first + Is, cpu);
-                check_randomly<Dag<B, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]>>(first + Is, times);
+                check_randomly<Dag<B, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]>>(first + Is,
+                                                                                                   times);
             }(),
             ...);
     }

@@ -7,7 +7,8 @@ namespace pipeline_random_shapes_apart {
 using namespace sluice;
 using namespace sluice::test;
 
-TEST_CASE("random shapes: with CPU stages on threads, each gives the bits of a plain loop, each time in another way") {
+TEST_CASE("random shapes: with CPU stages on threads, each gives the bits of a plain loop, each time in "
+          "another way") {
     check_random_shapes<Apart, 201, 10, true>(25);
 }
 

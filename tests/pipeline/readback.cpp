@@ -235,8 +235,7 @@ TEST_CASE("Readback: a push is not captured, also as the first one, and changes 
     DeviceBuffer<Word, B> values(words);
     const std::string text =
         text_of([&] { (void)capture(stream, [&](BasicStreamRef<B> s) { readback.push(s, values); }); });
-    CHECK(contains_all(text,
-                       {"readback: a push was being captured", "StageOptions::graphed"}));
+    CHECK(contains_all(text, {"readback: a push was being captured", "StageOptions::graphed"}));
     CHECK(readback.pushed() == 0);
 }
 

@@ -104,7 +104,8 @@ TEST_CASE("run: a loop that is left early loses no batch of the source, and noth
             pipeline.finish();
             CHECK(pipeline.submitted() == 20);
             CHECK(dag.memories() == dag.expected(batches_from(0, 20), &expected));
-            expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(submitted * words));
+            expected.erase(expected.begin(),
+                           expected.begin() + static_cast<std::ptrdiff_t>(submitted * words));
             CHECK(results == expected);
         }
     });

@@ -19,7 +19,8 @@ constexpr std::size_t distinct = 2;
 template <class B>
 using Diamond = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{1}, DagStage{6, true, false}>;
 template <class B>
-using WithCpu = Dag<B, DagStage{0, true}, DagStage{1, true, true, true}, DagStage{3}, DagStage{4, false, false, true}>;
+using WithCpu =
+    Dag<B, DagStage{0, true}, DagStage{1, true, true, true}, DagStage{3}, DagStage{4, false, false, true}>;
 template <class B>
 using Late = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{2}, DagStage{5, true, false}>;
 

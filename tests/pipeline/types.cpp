@@ -89,8 +89,12 @@ std::vector<Word> expected_diamond() {
 TEST_CASE("types: outputs of one type that tags tell apart") {
     for_each_schedule([](const PipelineOptions& options) {
         Memories memories(4);
-        const auto root = [&](Ref s, Batch in, Cells& out) { memories.step(s, 0, out.words.data(), in.data()); };
-        const auto left = [&](Ref s, const Cells& in, Left& out) { memories.step(s, 1, out.words.data(), in.words.data()); };
+        const auto root = [&](Ref s, Batch in, Cells& out) {
+            memories.step(s, 0, out.words.data(), in.data());
+        };
+        const auto left = [&](Ref s, const Cells& in, Left& out) {
+            memories.step(s, 1, out.words.data(), in.words.data());
+        };
         const auto right = [&](Ref s, const Cells& in, Right& out) {
             memories.step(s, 2, out.words.data(), in.words.data());
         };
@@ -99,11 +103,12 @@ TEST_CASE("types: outputs of one type that tags tell apart") {
             memories.step(s, 3, memories.scratch.data(), first.words.data());
             memories.step(s, 3, memories.scratch.data(), second.words.data());
         };
-        Pipeline pipeline{Stages{Stage{"root", root}, Stage{"left", left}, Stage{"right", right}, Stage{"join", join}},
-                          Slots{[](int) { return Cells{DeviceBuffer<Word, B>(words)}; },
-                                [](int) { return Left{{DeviceBuffer<Word, B>(words)}}; },
-                                [](int) { return Right{{DeviceBuffer<Word, B>(words)}}; }},
-                          options};
+        Pipeline pipeline{
+            Stages{Stage{"root", root}, Stage{"left", left}, Stage{"right", right}, Stage{"join", join}},
+            Slots{[](int) { return Cells{DeviceBuffer<Word, B>(words)}; },
+                  [](int) { return Left{{DeviceBuffer<Word, B>(words)}}; },
+                  [](int) { return Right{{DeviceBuffer<Word, B>(words)}}; }},
+            options};
         submit_all(pipeline);
         CHECK(memories.values() == expected_diamond());
         CHECK(pipeline.graph_counters().refusals == 0);
@@ -129,18 +134,24 @@ TEST_CASE("types: a chain of generic callables, and one of outputs of one type")
                         memories.step(s, index, data_of(out), data_of(in));
                     };
                 };
-                const auto last = [&](auto s, const auto& in) { memories.step(s, 2, memories.scratch.data(), data_of(in)); };
+                const auto last = [&](auto s, const auto& in) {
+                    memories.step(s, 2, memories.scratch.data(), data_of(in));
+                };
                 const StageOptions<B> here;
                 Pipeline pipeline{Stages{Stage{"first", stage(0), here}, Stage{"middle", stage(1), here},
                                          Stage{"last", last, here}},
                                   Slots{make, make}, options};
                 submit_all(pipeline);
             } else {
-                const auto first = [&](Ref s, Batch in, Cells& out) { memories.step(s, 0, out.words.data(), in.data()); };
+                const auto first = [&](Ref s, Batch in, Cells& out) {
+                    memories.step(s, 0, out.words.data(), in.data());
+                };
                 const auto middle = [&](Ref s, Cells& in, Cells& out) {
                     memories.step(s, 1, out.words.data(), in.words.data());
                 };
-                const auto last = [&](Ref s, Cells& in) { memories.step(s, 2, memories.scratch.data(), in.words.data()); };
+                const auto last = [&](Ref s, Cells& in) {
+                    memories.step(s, 2, memories.scratch.data(), in.words.data());
+                };
                 Pipeline pipeline{Stages{Stage{"first", first}, Stage{"middle", middle}, Stage{"last", last}},
                                   Slots{make, make}, options};
                 submit_all(pipeline);
@@ -159,14 +170,19 @@ TEST_CASE("types: a slot is taken as what it converts to, and may be of a type t
     };
     for_each_schedule([](const PipelineOptions& options) {
         Memories memories(3);
-        const auto first = [&](Ref s, Batch in, DeviceSpan<Word, B> out) { memories.step(s, 0, out.data(), in.data()); };
+        const auto first = [&](Ref s, Batch in, DeviceSpan<Word, B> out) {
+            memories.step(s, 0, out.data(), in.data());
+        };
         const auto middle = [&](Ref s, DeviceSpan<const Word, B> in, Fixed& out) {
             memories.step(s, 1, out.words.data(), in.data());
         };
-        const auto last = [&](Ref s, const Fixed& in) { memories.step(s, 2, memories.scratch.data(), in.words.data()); };
-        Pipeline pipeline{Stages{Stage{"first", first}, Stage{"middle", middle}, Stage{"last", last}},
-                          Slots{[](int) { return DeviceBuffer<Word, B>(words); }, [](int slot) { return Fixed(slot); }},
-                          options};
+        const auto last = [&](Ref s, const Fixed& in) {
+            memories.step(s, 2, memories.scratch.data(), in.words.data());
+        };
+        Pipeline pipeline{
+            Stages{Stage{"first", first}, Stage{"middle", middle}, Stage{"last", last}},
+            Slots{[](int) { return DeviceBuffer<Word, B>(words); }, [](int slot) { return Fixed(slot); }},
+            options};
         submit_all(pipeline);
         CHECK(memories.values() == expected_memories(3, words, repeating(count, distinct)));
     });
@@ -181,7 +197,8 @@ TEST_CASE("types: branches with no way between them run at the same time, and a 
         Gate<B> gate;
         Memories memories(4);
         Pipeline pipeline{
-            Stages{Stage{"root", [&](Ref s, Batch in, Cells& out) { memories.step(s, 0, out.words.data(), in.data()); }},
+            Stages{Stage{"root", [&](Ref s, Batch in,
+                                     Cells& out) { memories.step(s, 0, out.words.data(), in.data()); }},
                    Stage{"left",
                          [&](Ref s, const Cells& in, Left& out) {
                              if (hold_left)
@@ -194,7 +211,8 @@ TEST_CASE("types: branches with no way between them run at the same time, and a 
                                  gate.hold(s);
                              memories.step(s, 2, out.words.data(), in.words.data());
                          }},
-                   Stage{"join", [&](Ref s, const Left& left, const Right& right) {
+                   Stage{"join",
+                         [&](Ref s, const Left& left, const Right& right) {
                              memories.step(s, 3, memories.scratch.data(), left.words.data());
                              memories.step(s, 3, memories.scratch.data(), right.words.data());
                          }}},

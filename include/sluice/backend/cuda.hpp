@@ -249,6 +249,9 @@ private:
 };
 
 inline int Cuda::device_of(NativeStream stream) {
+    // To ask would break the capture. Whoever captures on a stream has its device current.
+    if (is_capturing(stream))
+        return current_device();
     int device = 0;
 #if CUDART_VERSION >= 12080
     SLUICE_CUDA_CHECK(cudaStreamGetDevice(stream, &device));

@@ -58,8 +58,9 @@ public:
 
     /// The same failure, of work that came with the batch or earlier.
     Error at_or_before(std::size_t batch) const {
-        Error placed{"batch " + std::to_string(batch) +
-                     " or earlier (PipelineOptions::attribute_faults tells which, and the stage): " + message_};
+        Error placed{
+            "batch " + std::to_string(batch) +
+            " or earlier (PipelineOptions::attribute_faults tells which, and the stage): " + message_};
         placed.call_ = call_;
         placed.name_ = name_;
         return placed;

@@ -113,8 +113,8 @@ void throw_if_left_behind(const char* this_one) {
     try {
         B::check_launches();
     } catch (const Error& error) {
-        std::throw_with_nested(
-            error.after("an earlier call, before this " + std::string(this_one) + ", had left an error behind: "));
+        std::throw_with_nested(error.after("an earlier call, before this " + std::string(this_one) +
+                                           ", had left an error behind: "));
     }
 }
 

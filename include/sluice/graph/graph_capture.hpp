@@ -172,7 +172,8 @@ public:
     template <class F, std::invocable<> Eager, std::predicate<> IsWarm>
     Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager, IsWarm&& is_warm) {
         if constexpr (detail::check_work<B, F>())
-            return run_fitting(stream, key, work, [&](bool) { eager(); }, is_warm);
+            return run_fitting(
+                stream, key, work, [&](bool) { eager(); }, is_warm);
         else
             return {};
     }

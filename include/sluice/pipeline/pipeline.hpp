@@ -28,7 +28,8 @@ namespace sluice {
 namespace detail {
 /// A batch that stays, or whose bytes are all there is to it.
 template <class Batch>
-concept Submittable = std::is_lvalue_reference_v<Batch> || std::is_trivially_copyable_v<std::remove_cvref_t<Batch>>;
+concept Submittable =
+    std::is_lvalue_reference_v<Batch> || std::is_trivially_copyable_v<std::remove_cvref_t<Batch>>;
 } // namespace detail
 
 /// The stages of a pipeline, in an order in which each comes after those whose outputs it takes.
@@ -103,7 +104,8 @@ public:
     static constexpr std::size_t stage_count = sizeof...(Ss);
 
     static_assert(stage_count > 0, "sluice::Pipeline: name at least one stage");
-    static_assert(((std::is_same_v<typename Ss::backend, backend> || std::is_same_v<typename Ss::backend, Host>)&&...),
+    static_assert(((std::is_same_v<typename Ss::backend, backend> ||
+                    std::is_same_v<typename Ss::backend, Host>)&&...),
                   "sluice::Pipeline: all stages must take streams of the same backend, CPU stages excepted");
 
     /// Makes the streams, events and slots. Throws `Error`, and what a maker throws.
@@ -126,7 +128,8 @@ public:
         using Plain = std::remove_cvref_t<Batch>;
         submit_given(static_cast<const Plain&>(batch), {});
         return BatchRead(waiter_, run_, submitted_ - 1,
-                         !std::is_const_v<std::remove_reference_t<Batch>> && detail::may_change_under_way<Plain>());
+                         !std::is_const_v<std::remove_reference_t<Batch>> &&
+                             detail::may_change_under_way<Plain>());
     }
 
     /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
@@ -142,7 +145,8 @@ public:
             "theirs, such as SourceOptions<Host>{}");
         if constexpr (std::is_same_v<B, backend>) {
             if (!batch)
-                throw Error("submit: the batch is empty, its source has ended; look at it before it is submitted");
+                throw Error(
+                    "submit: the batch is empty, its source has ended; look at it before it is submitted");
             submit_given(static_cast<const Batch&>(*batch), batch.hold());
         }
     }
@@ -218,8 +222,9 @@ private:
     friend class Results;
     // A backend without graphs has pipelines all the same.
     struct NoGraphs {};
-    using Graphed = typename std::conditional_t<GraphBackend<backend>, std::type_identity<detail::GraphedExecutor<Core>>,
-                                                std::type_identity<NoGraphs>>::type;
+    using Graphed =
+        typename std::conditional_t<GraphBackend<backend>, std::type_identity<detail::GraphedExecutor<Core>>,
+                                    std::type_identity<NoGraphs>>::type;
 
     // Marks the pipeline as in use, on its device, for the length of a call.
     class Call {

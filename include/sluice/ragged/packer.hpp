@@ -184,7 +184,8 @@ private:
 /// out for. Not what it holds: a replay takes that from the block.
 template <class T, Backend B>
 auto graph_key(const RaggedPacker<T, B>& packer) noexcept {
-    return std::tuple(static_cast<const void*>(&packer.counts()), packer.capacity().rows, packer.capacity().values);
+    return std::tuple(static_cast<const void*>(&packer.counts()), packer.capacity().rows,
+                      packer.capacity().values);
 }
 
 /// The rows that `batch` holds when `stream` gets there, for which it waits. Throws `Error` as

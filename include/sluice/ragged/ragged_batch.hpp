@@ -164,7 +164,8 @@ private:
 /// What captured work reads of the batch on the host: its block's address, and the rows and values that it has room for.
 template <class T, Backend B>
 auto graph_key(const RaggedBatch<T, B>& batch) noexcept {
-    return std::tuple(static_cast<const void*>(batch.block().data()), batch.capacity().rows, batch.capacity().values);
+    return std::tuple(static_cast<const void*>(batch.block().data()), batch.capacity().rows,
+                      batch.capacity().values);
 }
 /// The same of a column: where its values are, and how many it has room for.
 template <class U, Backend B>

@@ -176,7 +176,8 @@ struct RaggedTarget {
 template <class T>
 auto graph_key(const RaggedView<T>& view) noexcept {
     return std::tuple(static_cast<const void*>(view.values()), static_cast<const void*>(view.offsets()),
-                      static_cast<const void*>(view.counts_pointer()), view.row_capacity(), view.value_capacity());
+                      static_cast<const void*>(view.counts_pointer()), view.row_capacity(),
+                      view.value_capacity());
 }
 
 } // namespace sluice

@@ -38,8 +38,11 @@ constexpr bool takes_initialisers(std::index_sequence<Is...>) {
 }
 /// Whether `T{a, a, {b, b, b}, c, c}` is right, with as many of each as the sequences are long.
 template <class T, std::size_t... As, std::size_t... Bs, std::size_t... Cs>
-constexpr bool takes_nested(std::index_sequence<As...>, std::index_sequence<Bs...>, std::index_sequence<Cs...>) {
-    return requires { T{((void)As, AnyMember{})..., {((void)Bs, AnyMember{})...}, ((void)Cs, AnyMember{})...}; };
+constexpr bool takes_nested(std::index_sequence<As...>, std::index_sequence<Bs...>,
+                            std::index_sequence<Cs...>) {
+    return requires {
+        T{((void)As, AnyMember{})..., {((void)Bs, AnyMember{})...}, ((void)Cs, AnyMember{})...};
+    };
 }
 /// The most initialisers that an aggregate takes, up to 17.
 template <class T, std::size_t Count = 17>
@@ -56,7 +59,8 @@ constexpr std::size_t initialisers_at() {
         return 1;
     } else if constexpr (takes_nested<T>(std::make_index_sequence<Place>{}, std::make_index_sequence<Tried>{},
                                          std::make_index_sequence<Total - Place - Tried>{}) &&
-                         !takes_nested<T>(std::make_index_sequence<Place>{}, std::make_index_sequence<Tried>{},
+                         !takes_nested<T>(std::make_index_sequence<Place>{},
+                                          std::make_index_sequence<Tried>{},
                                           std::make_index_sequence<Total - Place - Tried + 1>{})) {
         return Tried;
     } else {
@@ -84,10 +88,10 @@ constexpr std::size_t member_count() {
 template <class T, class Visit>
 constexpr decltype(auto) with_members(const T& value, Visit&& visit) {
     constexpr std::size_t count = member_count<T>();
-#define SLUICE_MEMBERS(number, ...)                                                                                    \
-    else if constexpr (count == number) {                                                                              \
-        const auto& [__VA_ARGS__] = value;                                                                             \
-        return visit(__VA_ARGS__);                                                                                     \
+#define SLUICE_MEMBERS(number, ...)                                                                          \
+    else if constexpr (count == number) {                                                                    \
+        const auto& [__VA_ARGS__] = value;                                                                   \
+        return visit(__VA_ARGS__);                                                                           \
     }
     if constexpr (count == 0) {
         return visit();
@@ -166,17 +170,25 @@ inline void append_address(KeyBytes& key, const volatile void* address) {
 }
 
 template <class T>
-concept HasGraphKey = requires(const T& value) { graph_key(value); };
+concept HasGraphKey = requires(const T& value) {
+    graph_key(value);
+};
 /// A buffer or a span of sluice's or the standard library's: what it names is read when the work runs.
 template <class T>
 concept NamesMemory = requires(const T& value) {
     { value.data() } -> std::convertible_to<const void*>;
     { value.size() } -> std::convertible_to<std::size_t>;
-} && (requires { typename T::backend; } || requires { typename T::element_type; });
+}
+&&(
+    requires { typename T::backend; } || requires { typename T::element_type; });
 /// Ordinary memory of its own, such as a vector's: its elements are read when the work is captured.
 template <class T>
-concept OwnsHostElements = std::ranges::contiguous_range<const T> && std::ranges::sized_range<const T> &&
-    !requires { typename T::backend; } && !requires { typename T::element_type; } && !std::is_array_v<T>;
+concept OwnsHostElements =
+    std::ranges::contiguous_range<const T> && std::ranges::sized_range<const T> && !requires {
+    typename T::backend;
+}
+&&!requires { typename T::element_type; }
+&&!std::is_array_v<T>;
 
 template <class T>
 struct IsOptional : std::false_type {};
@@ -233,7 +245,8 @@ bool append_key(KeyBytes& key, const T& value) {
         append_scalar(key, value.has_value());
         return !value || append_key(key, *value);
     } else if constexpr (IsTupleLike<T>::value) {
-        return std::apply([&](const auto&... members) { return (append_key(key, members) && ... && true); }, value);
+        return std::apply([&](const auto&... members) { return (append_key(key, members) && ... && true); },
+                          value);
     } else if constexpr (OwnsHostElements<T>) {
         // Elements that lie within the value, as a std::array's, are where it is.
         if constexpr (!std::is_trivially_copyable_v<T>)
@@ -243,7 +256,8 @@ bool append_key(KeyBytes& key, const T& value) {
     } else if constexpr (std::is_empty_v<T>) {
         return true;
     } else if constexpr (PlainAggregate<T>) {
-        return with_members(value, [&](const auto&... members) { return (append_key(key, members) && ... && true); });
+        return with_members(
+            value, [&](const auto&... members) { return (append_key(key, members) && ... && true); });
     } else if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>) {
         // Without references, then, whose bytes would not tell what they refer to.
         // With its padding, if it has any: then equal ones may be taken for different ones, never the other way.
@@ -258,15 +272,22 @@ bool append_key(KeyBytes& key, const T& value) {
 /// memory; constant elements are taken as a promise.
 template <class T>
 constexpr bool may_change_under_way() {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T> || std::is_null_pointer_v<T>) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T> ||
+                  std::is_null_pointer_v<T>) {
         return false;
     } else if constexpr (std::is_array_v<T>) {
         return may_change_under_way<std::remove_all_extents_t<T>>();
-    } else if constexpr (requires { typename T::backend; typename T::element_type; }) {
+    } else if constexpr (requires {
+                             typename T::backend;
+                             typename T::element_type;
+                         }) {
         // One of sluice's spans: of device memory, in stream order, or of pinned memory.
         return !std::is_const_v<typename T::element_type> &&
                std::is_same_v<T, PinnedSpan<typename T::element_type, typename T::backend>>;
-    } else if constexpr (requires { typename T::backend; typename T::value_type; }) {
+    } else if constexpr (requires {
+                             typename T::backend;
+                             typename T::value_type;
+                         }) {
         return !std::is_same_v<T, DeviceBuffer<typename T::value_type, typename T::backend>>;
     } else if constexpr (NamesMemory<T>) {
         return !std::is_const_v<typename T::element_type>;
@@ -274,7 +295,8 @@ constexpr bool may_change_under_way() {
         bool changes = false;
         if constexpr (member_count<T>() > 0) {
             using Changes = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
-                return std::bool_constant<(may_change_under_way<std::remove_cvref_t<decltype(members)>>() || ...)>{};
+                return std::bool_constant<(may_change_under_way<std::remove_cvref_t<decltype(members)>>() ||
+                                           ...)>{};
             }));
             changes = Changes::value;
         }

@@ -54,8 +54,12 @@ public:
         }
     }
     std::size_t count() const noexcept { return threads_.size(); }
-    BasicStreamRef<Host> thread_of(std::size_t batch) const noexcept { return threads_[batch % threads_.size()]; }
-    BasicStreamRef<Host> stream_of(std::size_t batch) const noexcept { return streams_[batch % streams_.size()]; }
+    BasicStreamRef<Host> thread_of(std::size_t batch) const noexcept {
+        return threads_[batch % threads_.size()];
+    }
+    BasicStreamRef<Host> stream_of(std::size_t batch) const noexcept {
+        return streams_[batch % streams_.size()];
+    }
     /// Waits for all that the threads have been handed.
     void drain() const noexcept {
         for (const BasicStream<Host>& thread : threads_) {

@@ -14,10 +14,11 @@ namespace sluice::detail {
 inline bool is_late(const Error& error) noexcept {
     const std::string_view name = error.name();
     for (const std::string_view late :
-         {"cudaErrorIllegalAddress", "cudaErrorLaunchFailure", "cudaErrorAssert", "cudaErrorMisalignedAddress",
-          "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc", "cudaErrorHardwareStackError",
-          "cudaErrorIllegalInstruction", "cudaErrorLaunchTimeout", "cudaErrorECCUncorrectable", "cudaErrorTensorMemoryLeak",
-          "cudaErrorContained", "cudaErrorExternalDevice"}) {
+         {"cudaErrorIllegalAddress", "cudaErrorLaunchFailure", "cudaErrorAssert",
+          "cudaErrorMisalignedAddress", "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc",
+          "cudaErrorHardwareStackError", "cudaErrorIllegalInstruction", "cudaErrorLaunchTimeout",
+          "cudaErrorECCUncorrectable", "cudaErrorTensorMemoryLeak", "cudaErrorContained",
+          "cudaErrorExternalDevice"}) {
         if (name == late)
             return true;
     }

@@ -15,8 +15,8 @@
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
 #include <sluice/graph/graph_capture.hpp>
-#include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 
 namespace sluice::detail {
@@ -40,7 +40,8 @@ public:
     GraphedExecutor(Core& core, const GraphOptions& options, int steps)
         : slots_(core.order->slots()), graphs_(options), on_refusal_(options.on_refusal) {
         if (steps < 0)
-            throw Error("a graph needs at least 1 step (0: as many as is good), got " + std::to_string(steps));
+            throw Error("a graph needs at least 1 step (0: as many as is good), got " +
+                        std::to_string(steps));
         choose_captured(core);
         choose_lags(core);
         phases_ = slots_ * lane_turns(core);
@@ -135,7 +136,7 @@ private:
         std::vector<std::max_align_t> copy;
         KeyBytes key;
         bool known = false;
-        KeyBytes shape; // The same without addresses,
+        KeyBytes shape;      // The same without addresses,
         bool shaped = false; // where it has been asked for while the batch was there.
 
         void take(const Given& given, const Hold& source, bool keyed) {
@@ -143,7 +144,8 @@ private:
             hold = source;
             // Where there is no copy, the batch is a source's, or the caller keeps it.
             if (!source && given.ops->copied_bytes > 0) {
-                copy.resize((given.ops->copied_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+                copy.resize((given.ops->copied_bytes + sizeof(std::max_align_t) - 1) /
+                            sizeof(std::max_align_t));
                 std::memcpy(copy.data(), given.value, given.ops->copied_bytes);
                 batch.value = copy.data();
             }
@@ -212,11 +214,12 @@ private:
                 if (!Shape::bindings.reads[i][j] || captured_[i] == captured_[j])
                     continue;
                 if (lag_[i] == lag_[j] || lag_[i] - lag_[j] >= slots_) {
-                    throw Error("a graphed pipeline of which a stage opts out of the graph, or is a CPU stage, needs "
-                                "at least " +
-                                std::to_string(std::max<std::size_t>(2, Shape::edges.depth[i] -
-                                                                            Shape::edges.depth[j] + 1)) +
-                                " slots between stages, got " + std::to_string(slots_));
+                    throw Error(
+                        "a graphed pipeline of which a stage opts out of the graph, or is a CPU stage, needs "
+                        "at least " +
+                        std::to_string(
+                            std::max<std::size_t>(2, Shape::edges.depth[i] - Shape::edges.depth[j] + 1)) +
+                        " slots between stages, got " + std::to_string(slots_));
                 }
             }
         }
@@ -228,7 +231,8 @@ private:
                 continue;
             const DeviceGuard<B> device(core.streams.device_of(stage));
             for (std::size_t lane = 0; lane < core.streams.lanes(stage); ++lane)
-                capture_streams_[stage].emplace_back(StreamOptions{.priority = core.streams.priority_of(stage)});
+                capture_streams_[stage].emplace_back(
+                    StreamOptions{.priority = core.streams.priority_of(stage)});
             for (std::size_t slot = 0; slot < slots_; ++slot)
                 capture_marks_[stage].emplace_back();
             fences_[stage].emplace();
@@ -283,7 +287,8 @@ private:
                 run_graph(core, first, length, until, eager);
             } else {
                 if (whole && !known)
-                    refuse("capture refused: batches are told apart by what their members hold on the host, and this "
+                    refuse("capture refused: batches are told apart by what their members hold on the host, "
+                           "and this "
                            "type does not show its members; write a graph_key(const Batch&) for it");
                 eager();
             }
@@ -398,7 +403,8 @@ private:
         core.append_slots(to);
     }
     static NotCapturable changes_slots() {
-        return NotCapturable("capture refused: a stage changes its slot on the host, which a replay would not do", true);
+        return NotCapturable(
+            "capture refused: a stage changes its slot on the host, which a replay would not do", true);
     }
     // Work under this key changes slots.
     void note_changing() {
@@ -457,7 +463,8 @@ private:
         for_each_captured(until, [&](auto stage, std::size_t batch) {
             bool event = false, semaphore = false;
             for (std::size_t other = 0; other < stages; ++other) {
-                if (captured_[other] || !(Shape::edges.same[other][stage] || Shape::edges.former[other][stage]))
+                if (captured_[other] ||
+                    !(Shape::edges.same[other][stage] || Shape::edges.former[other][stage]))
                     continue;
                 (Shape::aside[other] ? semaphore : event) = true;
             }
@@ -582,17 +589,17 @@ private:
     std::array<std::size_t, stages> lag_{};
     bool any_uncaptured_ = false;
     bool key_batches_ = false; // Whether a captured stage reads the batch.
-    std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
+    std::size_t phases_ = 1;   // After so many batches each slot meets each lane again.
     std::optional<Ref> origin_;
     std::optional<std::size_t> origin_stage_;
     std::size_t longest_ = 1; // Steps of a graph at most,
     bool asked_ = false;      // by the caller's wish.
 
-    std::vector<Pending> pending_; // a ring, as long as a power of two
-    std::size_t started_ = 0;   // All batches before have been through all stages,
-    std::size_t grouped_ = 0;   // these are on their way,
-    std::size_t submitted_ = 0; // and these are held.
-    std::size_t released_ = 0;  // The first batch whose source has not been told.
+    std::vector<Pending> pending_;           // a ring, as long as a power of two
+    std::size_t started_ = 0;                // All batches before have been through all stages,
+    std::size_t grouped_ = 0;                // these are on their way,
+    std::size_t submitted_ = 0;              // and these are held.
+    std::size_t released_ = 0;               // The first batch whose source has not been told.
     std::array<std::size_t, stages> next_{}; // Each stage's next batch.
     bool replays_ = false;
     bool on_origin_ = false; // Whether captured stages' last work is on the origin.

@@ -64,10 +64,10 @@ inline constexpr std::size_t most_parameters = 16;
 /// Where the arguments of one stage come from.
 struct Binding {
     bool known = false;
-    std::size_t count = 0;                            // Parameters but for the stream,
-    std::array<int, most_parameters> from{};          // the stage whose output each is, or `from_batch`,
-    std::array<bool, most_parameters> changes{};      // and whether it may change it.
-    int maker = -1;                                   // What makes its own output; -1: it has none.
+    std::size_t count = 0;                       // Parameters but for the stream,
+    std::array<int, most_parameters> from{};     // the stage whose output each is, or `from_batch`,
+    std::array<bool, most_parameters> changes{}; // and whether it may change it.
+    int maker = -1;                              // What makes its own output; -1: it has none.
 };
 
 /// What can be wrong with a list of stages and slot makers.
@@ -195,7 +195,8 @@ constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<B
         out.unread[j] = out.stages[j].maker >= 0 && readers == 0;
         // The last stage's is the pipeline's result, or its own workspace.
         out.faults.unread = out.faults.unread || (out.unread[j] && j + 1 < N);
-        out.faults.changed_by_one_of_several = out.faults.changed_by_one_of_several || (readers > 1 && changed);
+        out.faults.changed_by_one_of_several =
+            out.faults.changed_by_one_of_several || (readers > 1 && changed);
     }
     return out;
 }
@@ -269,39 +270,52 @@ public:
     /// Whether all fits together.
     static constexpr bool sound = [] {
         constexpr PlanFaults faults = bindings.faults;
-        return !(faults.not_callable || faults.copied || faults.generic_in_shape || faults.unmade || faults.later ||
-                 faults.left_over || faults.ambiguous || faults.twice || faults.unread || faults.changed_by_one_of_several);
+        return !(faults.not_callable || faults.copied || faults.generic_in_shape || faults.unmade ||
+                 faults.later || faults.left_over || faults.ambiguous || faults.twice || faults.unread ||
+                 faults.changed_by_one_of_several);
     }();
 
     /// Refuses, in a sentence, what does not fit together.
     static constexpr bool check() {
         constexpr PlanFaults faults = bindings.faults;
-        static_assert(!faults.not_callable, "sluice::Pipeline: a stage's callable is no callable: it has no operator()");
-        static_assert(!faults.copied,
-                      "sluice::Pipeline: a stage takes a slot by value, and what it writes there would be lost; take "
-                      "it by reference");
-        static_assert(!faults.generic_in_shape,
-                      "sluice::Pipeline: in a pipeline that is no plain chain, each stage's callable must name the "
-                      "types that it takes, not auto");
-        static_assert(!faults.unmade,
-                      "sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker "
-                      "makes for it or for an earlier stage; callables take (stream, const Batch&, const In&..., Out&)");
-        static_assert(!faults.later || faults.unmade,
-                      "sluice::Pipeline: a stage takes what a later stage, or none, makes; list each stage after those "
-                      "whose outputs it takes");
-        static_assert(!faults.left_over || faults.unmade || faults.copied || faults.later,
-                      "sluice::Pipeline: a slot maker is left over: give one for each stage whose callable's last "
-                      "parameter is its output, in the order of the stages");
-        static_assert(!faults.ambiguous,
-                      "sluice::Pipeline: a stage takes the output of one of several earlier stages that have the same "
-                      "type; tell them apart with sluice::Tagged");
-        static_assert(!faults.twice || faults.ambiguous,
-                      "sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its own, "
-                      "and where two stages' outputs have the same type, tell them apart with sluice::Tagged");
-        static_assert(!faults.unread || faults.ambiguous || faults.twice || faults.left_over || faults.unmade || faults.later,
+        static_assert(!faults.not_callable,
+                      "sluice::Pipeline: a stage's callable is no callable: it has no operator()");
+        static_assert(
+            !faults.copied,
+            "sluice::Pipeline: a stage takes a slot by value, and what it writes there would be lost; take "
+            "it by reference");
+        static_assert(
+            !faults.generic_in_shape,
+            "sluice::Pipeline: in a pipeline that is no plain chain, each stage's callable must name the "
+            "types that it takes, not auto");
+        static_assert(
+            !faults.unmade,
+            "sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker "
+            "makes for it or for an earlier stage; callables take (stream, const Batch&, const In&..., "
+            "Out&)");
+        static_assert(
+            !faults.later || faults.unmade,
+            "sluice::Pipeline: a stage takes what a later stage, or none, makes; list each stage after those "
+            "whose outputs it takes");
+        static_assert(
+            !faults.left_over || faults.unmade || faults.copied || faults.later,
+            "sluice::Pipeline: a slot maker is left over: give one for each stage whose callable's last "
+            "parameter is its output, in the order of the stages");
+        static_assert(
+            !faults.ambiguous,
+            "sluice::Pipeline: a stage takes the output of one of several earlier stages that have the same "
+            "type; tell them apart with sluice::Tagged");
+        static_assert(
+            !faults.twice || faults.ambiguous,
+            "sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its "
+            "own, "
+            "and where two stages' outputs have the same type, tell them apart with sluice::Tagged");
+        static_assert(!faults.unread || faults.ambiguous || faults.twice || faults.left_over ||
+                          faults.unmade || faults.later,
                       "sluice::Pipeline: no stage takes the output of a stage that is not the last one");
-        static_assert(!faults.changed_by_one_of_several || faults.twice,
-                      "sluice::Pipeline: an output that several stages read must be taken as const by each of them");
+        static_assert(
+            !faults.changed_by_one_of_several || faults.twice,
+            "sluice::Pipeline: an output that several stages read must be taken as const by each of them");
         return sound;
     }
 };

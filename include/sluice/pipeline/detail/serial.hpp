@@ -5,8 +5,8 @@
 #include <array>
 #include <cstddef>
 
-#include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 
 namespace sluice::detail {
@@ -24,7 +24,8 @@ public:
             const std::size_t former = (stage + stages - 1) % stages;
             const bool threads = Shape::aside[stage] || Shape::aside[former];
             // Of one thread's batches, each comes after the one before by itself.
-            waits_[stage] = former != stage && (threads || !(core.streams.of(stage, 0) == core.streams.of(former, 0)));
+            waits_[stage] =
+                former != stage && (threads || !(core.streams.of(stage, 0) == core.streams.of(former, 0)));
             if (waits_[stage] && !Shape::aside[former])
                 (threads ? signals_ : records_)[former] = true;
         }

@@ -20,9 +20,10 @@ struct PipelineBackend {
 };
 template <class S, class... Ss>
 struct PipelineBackend<S, Ss...> {
-    using type = typename std::conditional_t<!CallableTraits<typename S::Callable>::takes_stream ||
-                                                 std::is_same_v<typename S::backend, Host>,
-                                             PipelineBackend<Ss...>, std::type_identity<typename S::backend>>::type;
+    using type =
+        typename std::conditional_t<!CallableTraits<typename S::Callable>::takes_stream ||
+                                        std::is_same_v<typename S::backend, Host>,
+                                    PipelineBackend<Ss...>, std::type_identity<typename S::backend>>::type;
 };
 
 template <class StageTuple, class MakerTuple, Backend B>
@@ -40,15 +41,15 @@ struct Shape : Plan<StageTuple, MakerTuple> {
     static constexpr bool host_streams = std::is_same_v<typename B::NativeStream, host::Queue*>;
     /// Stage I's callable is called on a stream's thread.
     template <std::size_t I>
-    static constexpr bool called_as_task = host_streams && Plan<StageTuple, MakerTuple>::template is_cpu<I>;
+    static constexpr bool called_as_task = host_streams&& Plan<StageTuple, MakerTuple>::template is_cpu<I>;
     /// Stage I runs on threads beside the backend's streams.
     template <std::size_t I>
-    static constexpr bool runs_aside =
-        !host_streams && (Plan<StageTuple, MakerTuple>::template is_cpu<I> ||
-                          !std::is_same_v<typename StageAt<I>::backend, B>);
+    static constexpr bool runs_aside = !host_streams && (Plan<StageTuple, MakerTuple>::template is_cpu<I> ||
+                                                         !std::is_same_v<typename StageAt<I>::backend, B>);
 
-    static constexpr std::array<bool, stages> aside =
-        []<std::size_t... Is>(std::index_sequence<Is...>) { return std::array<bool, stages>{runs_aside<Is>...}; }
+    static constexpr std::array<bool, stages> aside = []<std::size_t... Is>(std::index_sequence<Is...>) {
+        return std::array<bool, stages>{runs_aside<Is>...};
+    }
     (std::make_index_sequence<stages>{});
     /// CPU stages cannot be captured.
     static constexpr std::array<bool, stages> capturable = []<std::size_t... Is>(std::index_sequence<Is...>) {

@@ -53,7 +53,9 @@ template <class F>
 struct BesideCallOperator : F, WithCallOperator {};
 /// Whether there is any call operator, generic or not, or nobody can tell.
 template <class F>
-concept MayBeCallable = !std::is_class_v<F> || std::is_final_v<F> || !requires { &BesideCallOperator<F>::operator(); };
+concept MayBeCallable = !std::is_class_v<F> || std::is_final_v<F> || !requires {
+    &BesideCallOperator<F>::operator();
+};
 
 /// Whether a parameter is a stream, and of which backend.
 template <class Parameter>
@@ -88,8 +90,8 @@ struct StageParameters {
     using inputs = Parameters;
 };
 template <class First, class... Rest>
-requires StreamParameter<std::remove_cvref_t<First>>::is_stream
-struct StageParameters<Types<First, Rest...>> {
+requires StreamParameter<std::remove_cvref_t<First>>::is_stream struct StageParameters<
+    Types<First, Rest...>> {
     static constexpr bool takes_stream = true;
     using backend = typename StreamParameter<std::remove_cvref_t<First>>::backend;
     using inputs = Types<Rest...>;

@@ -275,8 +275,9 @@ private:
             streams.add(stage.name(), options);
         } else {
             // A CPU stage, whose options are the Host backend's whatever the pipeline's.
-            streams.add(stage.name(),
-                        StageOptions<backend>{.priority = options.priority, .device = options.device, .lanes = options.lanes});
+            streams.add(stage.name(), StageOptions<backend>{.priority = options.priority,
+                                                            .device = options.device,
+                                                            .lanes = options.lanes});
         }
     }
 
@@ -313,14 +314,18 @@ private:
             using F = std::remove_reference_t<decltype(callable)>;
             if constexpr (Shape::template is_cpu<I>) {
                 constexpr bool fits = std::invocable<F&, decltype(argument<I, Ps>(slot, batch))...>;
-                static_assert(fits || !Shape::sound, "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
-                                    "or what earlier stages make");
+                static_assert(
+                    fits || !Shape::sound,
+                    "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
+                    "or what earlier stages make");
                 if constexpr (fits)
                     callable(argument<I, Ps>(slot, batch)...);
             } else {
                 constexpr bool fits = std::invocable<F&, Stream, decltype(argument<I, Ps>(slot, batch))...>;
-                static_assert(fits || !Shape::sound, "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
-                                    "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
+                static_assert(
+                    fits || !Shape::sound,
+                    "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
+                    "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
                 if constexpr (fits)
                     callable(stream, argument<I, Ps>(slot, batch)...);
             }

@@ -188,8 +188,8 @@ private:
                         std::to_string(options.lanes));
         }
         if (device >= B::device_count()) {
-            throw Error("stage '" + stage + "': there is no device " + std::to_string(device) + "; there are " +
-                        std::to_string(B::device_count()) + ", counted from 0");
+            throw Error("stage '" + stage + "': there is no device " + std::to_string(device) +
+                        "; there are " + std::to_string(B::device_count()) + ", counted from 0");
         }
         if (!options.stream)
             return device;
