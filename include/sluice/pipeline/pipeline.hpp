@@ -267,7 +267,7 @@ private:
     template <class Visit>
     void with_executor(Visit&& visit);
     void await_batch(std::size_t number);
-    template <std::size_t I>
+    template <std::size_t Index>
     void await_stage(std::size_t number);
     const auto& await_result(std::size_t number);
 

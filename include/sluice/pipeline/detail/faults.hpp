@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/backend/stream.hpp>
 
 namespace sluice::detail {
 

@@ -93,15 +93,15 @@ public:
     }
 
     /// Waits on the calling thread until stage I is through batch `number`.
-    template <std::size_t I>
+    template <std::size_t Index>
     void await_stage(Core& core, std::size_t number) {
-        if (next_[I] <= number)
+        if (next_[Index] <= number)
             flush(core);
-        if constexpr (Shape::aside[I])
-            core.await_on_thread(I, number);
+        if constexpr (Shape::aside[Index])
+            core.await_on_thread(Index, number);
         else
-            core.streams.await(captured_[I] && on_origin_ ? *origin_stage_ : I,
-                               captured_[I] && on_origin_ ? 0 : number);
+            core.streams.await(captured_[Index] && on_origin_ ? *origin_stage_ : Index,
+                               captured_[Index] && on_origin_ ? 0 : number);
     }
     /// Whether stage `stage`'s work on batch `number` has been enqueued.
     bool enqueued(std::size_t stage, std::size_t number) const noexcept { return next_[stage] > number; }

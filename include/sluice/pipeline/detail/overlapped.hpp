@@ -10,49 +10,49 @@
 namespace sluice::detail {
 
 /// Runs stage I on batch `number`, after all that it must come after.
-template <std::size_t I, class Core>
+template <std::size_t Index, class Core>
 void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch) {
     using Shape = typename Core::Shape;
-    const auto stream = core.streams.of(I, number);
+    const auto stream = core.streams.of(Index, number);
     const auto after = [&](auto other, std::size_t of_batch) {
-        if constexpr (Shape::aside[I])
+        if constexpr (Shape::aside[Index])
             core.add_wait(other, of_batch);
         else
             core.order->wait(stream, other, of_batch);
     };
     Core::for_each_stage([&](auto other) {
-        if constexpr (Shape::edges.same[I][other])
+        if constexpr (Shape::edges.same[Index][other])
             after(other, number);
     });
     // In the first lap nobody has been in the slot.
     const std::size_t slots = core.order->slots();
     if (number >= slots) {
         Core::for_each_stage([&](auto other) {
-            if constexpr (Shape::edges.former[I][other]) {
+            if constexpr (Shape::edges.former[Index][other]) {
                 // Its own work in the same slot comes first by itself where it is on the same stream.
-                if (other != I || slots % core.lanes(I) != 0)
+                if (other != Index || slots % core.lanes(Index) != 0)
                     after(other, number - slots);
             }
         });
     }
-    batch.ops->run[I](core, stream, number, batch.value);
-    if constexpr (!Shape::aside[I])
-        core.order->mark(stream, I, number, Shape::needs_event(I), Shape::needs_semaphore(I));
+    batch.ops->run[Index](core, stream, number, batch.value);
+    if constexpr (!Shape::aside[Index])
+        core.order->mark(stream, Index, number, Shape::needs_event(Index), Shape::needs_semaphore(Index));
 }
 
 /// Tells the batch's source that stage I reads it.
-template <std::size_t I, class Core>
+template <std::size_t Index, class Core>
 void release_batch(Core& core, std::size_t number, const SourceHold<typename Core::backend>& hold) {
     using Shape = typename Core::Shape;
-    if constexpr (Shape::bindings.reads_batch[I]) {
+    if constexpr (Shape::bindings.reads_batch[Index]) {
         if (!hold)
             return;
-        if constexpr (Shape::aside[I]) {
+        if constexpr (Shape::aside[Index]) {
             // A stream of no stage's, which may wait for the thread.
-            core.order->wait(core.spare_stream(), I, number);
+            core.order->wait(core.spare_stream(), Index, number);
             hold.release(core.spare_stream());
         } else {
-            hold.release(core.streams.of(I, number));
+            hold.release(core.streams.of(Index, number));
         }
     }
 }
@@ -69,12 +69,12 @@ public:
     }
 
     /// Waits on the calling thread until stage I is through batch `number`.
-    template <std::size_t I>
+    template <std::size_t Index>
     static void await_stage(Core& core, std::size_t number) {
-        if constexpr (!Core::Shape::needs_event(I))
-            core.await_on_thread(I, number);
+        if constexpr (!Core::Shape::needs_event(Index))
+            core.await_on_thread(Index, number);
         else
-            core.order->event(I, number).synchronize();
+            core.order->event(Index, number).synchronize();
     }
 };
 

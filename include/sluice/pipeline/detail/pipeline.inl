@@ -92,9 +92,9 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
 }
 
 template <class... Ss, class... Makers>
-template <std::size_t I>
+template <std::size_t Index>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) {
-    with_executor([&](auto& executor) { executor.template await_stage<I>(core_, number); });
+    with_executor([&](auto& executor) { executor.template await_stage<Index>(core_, number); });
 }
 
 // Waits until all stages that take the batch have read it.
@@ -227,7 +227,8 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::stream(std::size_t index) const {
                     std::to_string(stage_count) + " stages, counted from 0");
     }
     if (Shape::aside[index])
-        throw Error("the stream of stage '" + core_.name(index) + "' was asked for, which is a CPU stage and has none");
+        throw Error("the stream of stage '" + core_.name(index) +
+                    "' was asked for, which is a CPU stage and has none");
     return core_.streams.of(index, 0);
 }
 
@@ -317,13 +318,15 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
     // A fault of earlier work that a later call was told of: which work's, nobody knows.
     if (earlier) {
         const bool any = submitted_ > 0 || stage >= 0;
-        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : submitted_ - 1) : std::nullopt, true);
+        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : submitted_ - 1) : std::nullopt,
+                true);
     }
     fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
 }
 
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier) {
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail_at(int stage, std::optional<std::size_t> batch,
+                                                        bool or_earlier) {
     core_.leave_stage();
     core_.drain();
     drop_batches();
@@ -356,7 +359,8 @@ template <class Pipe, class Source>
 class Results {
 public:
     Results(Pipe& pipeline, Source& source)
-        : pipeline_(pipeline), next_(std::begin(source)), end_(std::end(source)), taken_(pipeline.submitted()) {}
+        : pipeline_(pipeline), next_(std::begin(source)), end_(std::end(source)),
+          taken_(pipeline.submitted()) {}
     Results(const Results&) = delete;
     Results& operator=(const Results&) = delete;
 
@@ -411,8 +415,9 @@ private:
 template <class... Ss, class... Makers>
 template <class Source>
 auto Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source) {
-    static_assert(Shape::has_result, "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot "
-                                     "maker, that the loop reads");
+    static_assert(Shape::has_result,
+                  "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot "
+                  "maker, that the loop reads");
     return Results<Pipeline, Source>(*this, source);
 }
 

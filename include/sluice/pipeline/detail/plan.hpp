@@ -208,19 +208,19 @@ public:
     static constexpr std::size_t stages = std::tuple_size_v<StageTuple>;
     static constexpr std::size_t makers = std::tuple_size_v<MakerTuple>;
 
-    template <std::size_t I>
-    using Callable = typename std::tuple_element_t<I, StageTuple>::Callable;
+    template <std::size_t Index>
+    using Callable = typename std::tuple_element_t<Index, StageTuple>::Callable;
     template <std::size_t M>
     using Made = typename SlotMadeBy<std::tuple_element_t<M, MakerTuple>>::type;
 
 private:
-    template <std::size_t I, class... Ps>
+    template <std::size_t Index, class... Ps>
     static constexpr void add_fits(FitTable<stages, makers>& table, Types<Ps...>) {
         static_assert(sizeof...(Ps) <= most_parameters, "sluice::Pipeline: a stage takes at most 16 things");
         [[maybe_unused]] std::size_t p = 0;
-        ((add_fit<I, Ps>(table[I][p]), ++p), ...);
+        ((add_fit<Index, Ps>(table[Index][p]), ++p), ...);
     }
-    template <std::size_t I, class P>
+    template <std::size_t Index, class P>
     static constexpr void add_fit(std::array<ParameterFit, makers == 0 ? 1 : makers>& row) {
         if constexpr (makers == 0) {
             row[0].changes = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
@@ -252,13 +252,13 @@ public:
     static constexpr Edges<stages> edges = make_edges<stages>(bindings.reads, bindings.unread);
 
     /// Whether stage I has an output.
-    template <std::size_t I>
-    static constexpr bool has_output = bindings.stages[I].maker >= 0;
+    template <std::size_t Index>
+    static constexpr bool has_output = bindings.stages[Index].maker >= 0;
     /// Whether the last stage's output is nobody's input: the pipeline's result.
     static constexpr bool has_result = bindings.unread[stages - 1];
     /// Whether stage I runs on the CPU, whatever the other stages' backend.
-    template <std::size_t I>
-    static constexpr bool is_cpu = !CallableTraits<Callable<I>>::takes_stream;
+    template <std::size_t Index>
+    static constexpr bool is_cpu = !CallableTraits<Callable<Index>>::takes_stream;
     /// The last stage that reads the batch; -1: none does.
     static constexpr int last_batch_reader = [] {
         int last = -1;

@@ -50,12 +50,12 @@ public:
         });
     }
 
-    template <std::size_t I>
+    template <std::size_t Index>
     static void await_stage(Core& core, std::size_t number) {
-        if constexpr (Shape::aside[I])
-            core.await_on_thread(I, number);
+        if constexpr (Shape::aside[Index])
+            core.await_on_thread(Index, number);
         else
-            core.streams.await(I, number);
+            core.streams.await(Index, number);
     }
 
 private:

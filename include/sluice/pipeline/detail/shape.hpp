@@ -34,18 +34,20 @@ struct Shape : Plan<StageTuple, MakerTuple> {
     using StageTypes = StageTuple;
     using Makers = MakerTuple;
     using backend = B;
-    template <std::size_t I>
-    using StageAt = std::tuple_element_t<I, StageTuple>;
+    template <std::size_t Index>
+    using StageAt = std::tuple_element_t<Index, StageTuple>;
 
     /// The backend's streams are threads: CPU stages run on streams of it like any other.
     static constexpr bool host_streams = std::is_same_v<typename B::NativeStream, host::Queue*>;
     /// Stage I's callable is called on a stream's thread.
-    template <std::size_t I>
-    static constexpr bool called_as_task = host_streams&& Plan<StageTuple, MakerTuple>::template is_cpu<I>;
+    template <std::size_t Index>
+    static constexpr bool called_as_task =
+        host_streams&& Plan<StageTuple, MakerTuple>::template is_cpu<Index>;
     /// Stage I runs on threads beside the backend's streams.
-    template <std::size_t I>
-    static constexpr bool runs_aside = !host_streams && (Plan<StageTuple, MakerTuple>::template is_cpu<I> ||
-                                                         !std::is_same_v<typename StageAt<I>::backend, B>);
+    template <std::size_t Index>
+    static constexpr bool runs_aside =
+        !host_streams && (Plan<StageTuple, MakerTuple>::template is_cpu<Index> ||
+                          !std::is_same_v<typename StageAt<Index>::backend, B>);
 
     static constexpr std::array<bool, stages> aside = []<std::size_t... Is>(std::index_sequence<Is...>) {
         return std::array<bool, stages>{runs_aside<Is>...};

@@ -98,32 +98,32 @@ public:
 
     /// Calls stage I for batch `number` of the type `Batch`, with a stream to work on. A CPU stage is called on a thread
     /// of its own, after `waits`.
-    template <std::size_t I, class Batch>
+    template <std::size_t Index, class Batch>
     void run(Ref stream, std::size_t number, const Batch& batch) {
-        const Range range(names_[I]->c_str());
-        current_stage_ = static_cast<int>(I);
+        const Range range(names_[Index]->c_str());
+        current_stage_ = static_cast<int>(Index);
         current_batch_ = number;
-        if constexpr (Shape::template runs_aside<I>) {
-            run_aside<I>(number, batch);
+        if constexpr (Shape::template runs_aside<Index>) {
+            run_aside<Index>(number, batch);
             if (launch_blocking_)
-                threads_[I].drain();
+                threads_[Index].drain();
         } else {
             const auto call = [&] {
-                if constexpr (Shape::template called_as_task<I>) {
-                    backend::enqueue(stream.native(), [this, number, held = Held<I, Batch>(batch)] {
+                if constexpr (Shape::template called_as_task<Index>) {
+                    backend::enqueue(stream.native(), [this, number, held = Held<Index, Batch>(batch)] {
                         try {
-                            invoke<I>(Nothing{}, order->slot_of(number), held.get());
+                            invoke<Index>(Nothing{}, order->slot_of(number), held.get());
                         } catch (...) {
-                            fault_.set(std::current_exception(), I, number);
+                            fault_.set(std::current_exception(), Index, number);
                             throw; // Streams that wait for this must fail, too.
                         }
                     });
                 } else {
-                    invoke<I>(stream, order->slot_of(number), batch);
+                    invoke<Index>(stream, order->slot_of(number), batch);
                 }
             };
             if (streams.several_devices()) {
-                const DeviceGuard<backend> device(streams.device_of(I));
+                const DeviceGuard<backend> device(streams.device_of(Index));
                 call();
             } else {
                 call();
@@ -214,14 +214,14 @@ public:
         append_bytes(key, slot_allocations_.data(), slot_allocations_.size());
     }
 
-    template <std::size_t I>
+    template <std::size_t Index>
     auto& slot(std::size_t number) {
-        constexpr int maker = Shape::bindings.stages[I].maker;
+        constexpr int maker = Shape::bindings.stages[Index].maker;
         return std::get<static_cast<std::size_t>(maker)>(slots_)[order->slot_of(number)];
     }
-    template <std::size_t I>
+    template <std::size_t Index>
     auto& stage() {
-        return std::get<I>(stages_);
+        return std::get<Index>(stages_);
     }
 
     StageStreams<backend> streams;
@@ -233,10 +233,10 @@ private:
     struct Nothing {};
 
     // A batch for a thread that reads it later, if stage I does: as a copy, where its bytes are all there is to it.
-    template <std::size_t I, class Batch>
+    template <std::size_t Index, class Batch>
     struct Held {
         static constexpr bool by_value =
-            std::is_trivially_copyable_v<Batch> && Shape::bindings.reads_batch[I];
+            std::is_trivially_copyable_v<Batch> && Shape::bindings.reads_batch[Index];
         explicit Held(const Batch& batch) : kept(keep(batch)) {}
         static auto keep(const Batch& batch) {
             if constexpr (by_value)
@@ -253,23 +253,23 @@ private:
         std::conditional_t<by_value, Batch, const Batch*> kept;
     };
 
-    template <std::size_t I>
+    template <std::size_t Index>
     void add_stage(Schedule schedule) {
-        auto& stage = std::get<I>(stages_);
-        names_[I] = &stage.name();
+        auto& stage = std::get<Index>(stages_);
+        names_[Index] = &stage.name();
         const auto& options = stage.options();
-        if constexpr (Shape::template is_cpu<I> || Shape::template runs_aside<I>) {
+        if constexpr (Shape::template is_cpu<Index> || Shape::template runs_aside<Index>) {
             if (options.stream) {
                 throw Error("stage '" + stage.name() +
                             "': a CPU stage has threads of its own, and was given a stream");
             }
         }
-        if constexpr (Shape::template runs_aside<I>) {
+        if constexpr (Shape::template runs_aside<Index>) {
             if (options.lanes < 1) {
                 throw Error("stage '" + stage.name() + "': a stage needs at least 1 lane, got " +
                             std::to_string(options.lanes));
             }
-            threads_[I].start(schedule == Schedule::serial ? 1 : options.lanes);
+            threads_[Index].start(schedule == Schedule::serial ? 1 : options.lanes);
             streams.add_without_stream();
         } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(options)>, StageOptions<backend>>) {
             streams.add(stage.name(), options);
@@ -296,9 +296,9 @@ private:
         }
     }
 
-    template <std::size_t I, std::size_t P, class Batch>
+    template <std::size_t Index, std::size_t P, class Batch>
     decltype(auto) argument(std::size_t slot, const Batch& batch) {
-        constexpr int from = Shape::bindings.stages[I].from[P];
+        constexpr int from = Shape::bindings.stages[Index].from[P];
         if constexpr (from == from_batch) {
             return (batch);
         } else {
@@ -307,62 +307,64 @@ private:
         }
     }
 
-    template <std::size_t I, class Stream, class Batch>
+    template <std::size_t Index, class Stream, class Batch>
     void invoke(Stream stream, std::size_t slot, const Batch& batch) {
-        auto& callable = std::get<I>(stages_).callable();
+        auto& callable = std::get<Index>(stages_).callable();
         [&]<std::size_t... Ps>(std::index_sequence<Ps...>) {
             using F = std::remove_reference_t<decltype(callable)>;
-            if constexpr (Shape::template is_cpu<I>) {
-                constexpr bool fits = std::invocable<F&, decltype(argument<I, Ps>(slot, batch))...>;
+            if constexpr (Shape::template is_cpu<Index>) {
+                constexpr bool fits = std::invocable<F&, decltype(argument<Index, Ps>(slot, batch))...>;
                 static_assert(
                     fits || !Shape::sound,
                     "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
                     "or what earlier stages make");
                 if constexpr (fits)
-                    callable(argument<I, Ps>(slot, batch)...);
+                    callable(argument<Index, Ps>(slot, batch)...);
             } else {
-                constexpr bool fits = std::invocable<F&, Stream, decltype(argument<I, Ps>(slot, batch))...>;
+                constexpr bool fits =
+                    std::invocable<F&, Stream, decltype(argument<Index, Ps>(slot, batch))...>;
                 static_assert(
                     fits || !Shape::sound,
                     "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
                     "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
                 if constexpr (fits)
-                    callable(stream, argument<I, Ps>(slot, batch)...);
+                    callable(stream, argument<Index, Ps>(slot, batch)...);
             }
         }
-        (std::make_index_sequence<Shape::bindings.stages[I].count>{});
+        (std::make_index_sequence<Shape::bindings.stages[Index].count>{});
     }
 
-    template <std::size_t I, class Batch>
+    template <std::size_t Index, class Batch>
     void run_aside(std::size_t number, const Batch& batch) {
         // As many as stage I can have: one a stage and side of an edge.
-        std::array<Wait, most_waits<I>> waits{};
+        std::array<Wait, most_waits<Index>> waits{};
         const std::size_t count = std::exchange(wait_count_, 0);
         for (std::size_t i = 0; i < count; ++i)
             waits[i] = waits_[i];
-        threads_[I].thread_of(number).enqueue([this, number, waits, count, held = Held<I, Batch>(batch)] {
-            bool ready = !fault_.known();
-            try {
-                for (std::size_t i = 0; ready && i < count; ++i)
-                    ready = await(waits[i]);
-                if (ready) {
-                    const Range range(names_[I]->c_str());
-                    const BasicStreamRef<Host> stream = threads_[I].stream_of(number);
-                    invoke<I>(stream, order->slot_of(number), held.get());
-                    Host::throw_if_failed(stream.native()); // what it enqueued there has run
+        threads_[Index].thread_of(number).enqueue(
+            [this, number, waits, count, held = Held<Index, Batch>(batch)] {
+                bool ready = !fault_.known();
+                try {
+                    for (std::size_t i = 0; ready && i < count; ++i)
+                        ready = await(waits[i]);
+                    if (ready) {
+                        const Range range(names_[Index]->c_str());
+                        const BasicStreamRef<Host> stream = threads_[Index].stream_of(number);
+                        invoke<Index>(stream, order->slot_of(number), held.get());
+                        Host::throw_if_failed(stream.native()); // what it enqueued there has run
+                    }
+                } catch (...) {
+                    fault_.set(std::current_exception(), Index, number);
                 }
-            } catch (...) {
-                fault_.set(std::current_exception(), I, number);
-            }
-            // In any case, since streams wait for it.
-            order->semaphore(I, number).signal(order->lap_of(number));
-        });
+                // In any case, since streams wait for it.
+                order->semaphore(Index, number).signal(order->lap_of(number));
+            });
     }
-    template <std::size_t I>
+    template <std::size_t Index>
     static constexpr std::size_t most_waits = [] {
         std::size_t count = 1;
         for (std::size_t k = 0; k < stages; ++k)
-            count += (Shape::edges.same[I][k] ? 1U : 0U) + (Shape::edges.former[I][k] ? 1U : 0U);
+            count += (Shape::edges.same[Index][k] ? 1U : 0U) + (Shape::edges.former[Index][k] ? 1U : 0U);
         return count;
     }();
 
@@ -433,9 +435,9 @@ struct BatchOps {
     }
 
 private:
-    template <class Batch, std::size_t I>
+    template <class Batch, std::size_t Index>
     static void run_stage(Core& core, typename Core::Ref stream, std::size_t number, const void* batch) {
-        core.template run<I>(stream, number, *static_cast<const Batch*>(batch));
+        core.template run<Index>(stream, number, *static_cast<const Batch*>(batch));
     }
     template <class Batch>
     static bool key_of(KeyBytes& key, const void* batch) {
