@@ -236,7 +236,7 @@ TEST_CASE("a builder refuses what makes no sense") {
     CHECK(builder.graph().nodes() == 2);
 
     auto executable = builder.instantiate();
-    const auto latest = builder.fill(numbers, 0);
+    const auto latest = builder.fill(numbers, 0, {mine});
     CHECK(contains(text_of([&] { executable.set(theirs, numbers, 1); }),
                    "another builder than the executable"));
     CHECK(contains(text_of([&] { executable.set(latest, numbers, 1); }),
