@@ -18,7 +18,6 @@
 
 namespace {
 
-using bench::Spin;
 using sluice::PinnedBuffer;
 using sluice::Schedule;
 using sluice::StreamRef;
@@ -199,20 +198,34 @@ private:
     std::thread worker_;
 };
 
-/// The slowest stage takes so long by itself.
-struct SlowestAlone {
-    explicit SlowestAlone(const Takes& takes)
-        : time(takes.slowest()), on_cpu(takes.cpu == time), spin(Spin(time)) {}
+/// The slowest stage's work by itself, batch after batch.
+class SlowestAlone {
+public:
+    SlowestAlone(const Work& work, const Takes& takes)
+        : work_(work), on_cpu_(takes.cpu == takes.slowest()), on_first_(takes.first == takes.slowest()) {}
+    SlowestAlone(const SlowestAlone&) = delete;
+    SlowestAlone& operator=(const SlowestAlone&) = delete;
+    ~SlowestAlone() { cudaStreamDestroy(stream_); }
     void step() {
-        if (on_cpu)
-            bench::spin_on_cpu(std::chrono::duration<double, std::micro>(time));
+        if (on_cpu_) {
+            work_.cpu(in_.data(), out_.data());
+            return;
+        }
+        if (on_first_)
+            work_.first(stream_, out_.data());
         else
-            spin.step();
+            work_.last(stream_, in_.data());
+        CHECK(cudaGetLastError());
     }
-    void synchronize() { spin.synchronize(); }
-    double time;
-    bool on_cpu;
-    bench::AloneByHand<Spin> spin;
+    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+
+private:
+    const Work& work_;
+    bool on_cpu_;
+    bool on_first_;
+    PinnedBuffer<unsigned> in_{words};
+    PinnedBuffer<unsigned> out_{words};
+    cudaStream_t stream_ = bench::make_stream();
 };
 
 /// One batch at a time. A thread that waits long for a stage may sleep meanwhile, so that there is a long one as well.
@@ -238,7 +251,7 @@ void add_latency(Schedule schedule, const Takes& takes, const char* name) {
 void add_rate(const Takes& takes, const char* name) {
     bench::add_rounds(std::string("cpu_stage/rate/") + name, [takes](benchmark::State& state) {
         const Work work(takes);
-        SlowestAlone alone(takes);
+        SlowestAlone alone(work, takes);
         ManyByHand by_hand(work);
         Batches overlapped([&] { return make_with_cpu(work, {.schedule = Schedule::overlapped}); }, false);
         Batches graphed([&] { return make_with_cpu(work, {.schedule = Schedule::graphed}); }, false);

@@ -20,24 +20,50 @@ namespace {
 using sluice::DeviceBuffer;
 using sluice::StreamRef;
 
-constexpr std::size_t count = std::size_t{1} << 19; // 2 MiB
+constexpr unsigned threads = 1024;
+constexpr std::size_t each = 4; // elements of a thread
+// More than half of a multiprocessor's, so that a block has one to itself: a stage takes all of a GPU.
+constexpr int shared_bytes = 120 * 1024;
 
-/// `rounds` multiplications on each element, by as many threads as there are elements.
+/// 2 MiB, on a GPU of 132 multiprocessors.
+std::size_t count() {
+    static const std::size_t elements = [] {
+        int multiprocessors = 0;
+        CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+        return static_cast<std::size_t>(multiprocessors) * threads * each;
+    }();
+    return elements;
+}
+
+/// `rounds` multiplications on each element, by one block a multiprocessor.
 __global__ void work_kernel(float* values, int rounds) {
-    const std::size_t index = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    float value = values[index];
-    for (int round = 0; round < rounds; ++round)
-        value = value * 0.999f + 0.001f;
-    values[index] = value;
+    float* const own = values + (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) * each;
+    float value[each];
+    for (std::size_t i = 0; i < each; ++i)
+        value[i] = own[i];
+    for (int round = 0; round < rounds; ++round) {
+        for (std::size_t i = 0; i < each; ++i)
+            value[i] = value[i] * 0.999f + 0.001f;
+    }
+    for (std::size_t i = 0; i < each; ++i)
+        own[i] = value[i];
+}
+/// On each device, once.
+void let_blocks_have_shared_memory() {
+    for (const int device : {1, 0}) {
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaFuncSetAttribute(work_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+    }
 }
 void work(cudaStream_t stream, float* values, int rounds) {
-    work_kernel<<<count / 256, 256, 0, stream>>>(values, rounds);
+    const auto blocks = static_cast<unsigned>(count() / each / threads);
+    work_kernel<<<blocks, threads, shared_bytes, stream>>>(values, rounds);
 }
 
 /// Rounds that take half a millisecond on the current device.
 int rounds_of_half_a_millisecond() {
     constexpr int tried = 10'000;
-    DeviceBuffer<float> values(count);
+    DeviceBuffer<float> values(count());
     CHECK(cudaMemset(values.data(), 0, values.bytes()));
     cudaEvent_t start = nullptr;
     cudaEvent_t stop = nullptr;
@@ -75,10 +101,10 @@ void let_them_see_each_other() {
 }
 
 struct Features {
-    DeviceBuffer<float> values{count};
+    DeviceBuffer<float> values{count()};
 };
 struct Own {
-    DeviceBuffer<float> values{count};
+    DeviceBuffer<float> values{count()};
 };
 
 auto make_pipeline(int rounds, int second_device) {
@@ -101,13 +127,13 @@ auto make_pipeline(int rounds, int second_device) {
 class TwoByHand {
 public:
     explicit TwoByHand(int rounds) : rounds_(rounds) {
-        CHECK(cudaMalloc(&features_[0], bytes));
-        CHECK(cudaMalloc(&features_[1], bytes));
+        CHECK(cudaMalloc(&features_[0], bytes_));
+        CHECK(cudaMalloc(&features_[1], bytes_));
         for (cudaEvent_t& event : ready_)
             event = bench::make_event();
         first_ = bench::make_stream();
         CHECK(cudaSetDevice(1));
-        CHECK(cudaMalloc(&own_, bytes));
+        CHECK(cudaMalloc(&own_, bytes_));
         for (cudaEvent_t& event : free_)
             event = bench::make_event();
         second_ = bench::make_stream();
@@ -133,7 +159,7 @@ public:
         CHECK(cudaEventRecord(ready_[slot_], first_));
         CHECK(cudaSetDevice(1));
         CHECK(cudaStreamWaitEvent(second_, ready_[slot_]));
-        CHECK(cudaMemcpyAsync(own_, features_[slot_], bytes, cudaMemcpyDeviceToDevice, second_));
+        CHECK(cudaMemcpyAsync(own_, features_[slot_], bytes_, cudaMemcpyDeviceToDevice, second_));
         CHECK(cudaEventRecord(free_[slot_], second_));
         work(second_, own_, rounds_);
         CHECK(cudaGetLastError());
@@ -146,7 +172,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t bytes = count * sizeof(float);
+    std::size_t bytes_ = count() * sizeof(float);
     int rounds_;
     int slot_ = 0;
     float* features_[2] = {};
@@ -166,6 +192,7 @@ void bench::add_two_gpus() {
     }
     add_rounds("two_gpus/half_a_millisecond_each", [](benchmark::State& state) {
         let_them_see_each_other();
+        let_blocks_have_shared_memory();
         const int work_rounds = rounds_of_half_a_millisecond();
         TwoByHand by_hand(work_rounds);
         PipelineSubject one{[=] { return make_pipeline(work_rounds, 0); }};

@@ -5,17 +5,26 @@
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
 #include "support/alive.hpp"
-#include "support/delayed_backend.hpp"
 #include "support/faulty_backend.hpp"
 
+#ifdef SLUICE_TEST_APART
+#include "support/apart_backend.hpp"
+namespace pipeline_faults_shapes_apart {
+#else
+#include "support/delayed_backend.hpp"
 namespace pipeline_faults_shapes {
+#endif
 
 using namespace sluice;
 using namespace sluice::test;
 
 namespace {
 
+#ifdef SLUICE_TEST_APART
+using B = Faulty<Apart>;
+#else
 using B = Faulty<Delayed<TestBackend>>;
+#endif
 constexpr std::size_t words = 8;
 constexpr std::size_t distinct = 2;
 constexpr std::size_t count = 9;
@@ -103,4 +112,4 @@ TEST_CASE(
     fail_each_call<WithCpu>(Schedule::graphed, 4, 0);
 }
 
-} // namespace pipeline_faults_shapes
+}

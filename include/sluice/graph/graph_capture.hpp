@@ -57,6 +57,16 @@ struct GraphCounters {
     std::uint64_t replays = 0;        ///< executables launched, the first launch of each included
     std::uint64_t evictions = 0;      ///< keys that made way for others
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
+
+    GraphCounters& operator+=(const GraphCounters& other) noexcept {
+        captures += other.captures;
+        instantiations += other.instantiations;
+        updates += other.updates;
+        replays += other.replays;
+        evictions += other.evictions;
+        refusals += other.refusals;
+        return *this;
+    }
 };
 
 /// The key of work that is always the same.
@@ -153,7 +163,7 @@ public:
                     else
                         work(stream);
                 },
-                [] { return false; });
+                [] { return false; }, [] {});
         } else {
             return {};
         }
@@ -168,26 +178,30 @@ public:
     /// object or by the capture that the calling thread is making. Throws `Error`, and what `work` and `eager` throw.
     ///
     /// `is_warm()` is asked once about a new key: true means that work of its kind has run before under other keys, and
-    /// needs no eager run of its own.
-    template <class F, std::invocable<> Eager, std::predicate<> IsWarm>
-    Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager, IsWarm&& is_warm) {
+    /// needs no eager run of its own. `before_launch()` is called before each launch.
+    template <class F, std::invocable<> Eager, std::predicate<> IsWarm, std::invocable<> BeforeLaunch>
+    Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager, IsWarm&& is_warm,
+                  BeforeLaunch&& before_launch) {
         if constexpr (detail::check_work<B, F>())
             return run_fitting(
-                stream, key, work, [&](bool) { eager(); }, is_warm);
+                stream, key, work, [&](bool) { eager(); }, is_warm, before_launch);
         else
             return {};
     }
     template <class F, std::invocable<> Eager>
     Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager) {
-        return run_or(stream, key, work, eager, [] { return false; });
+        return run_or(
+            stream, key, work, eager, [] { return false; }, [] {});
     }
     /// Replays the key's work, if it can be replayed by now, and says whether. Does nothing otherwise: `run_or` does the rest.
     /// Throws `Error`.
-    bool replay(Ref stream, const Key& key) {
+    template <std::invocable<> BeforeLaunch>
+    bool replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
         Entry* const found = find(key);
         if (found == nullptr || found->state != State::ready || options_.check || capturing())
             return false;
         unsettled_ = 0; // It has come again.
+        before_launch();
         launch_entry(*found, stream);
         return true;
     }
@@ -207,6 +221,10 @@ public:
     void finish() const {
         if (own_)
             own_->synchronize();
+    }
+    /// The object's own stream, if there is one by now: CUDA's backend keeps the fault of a captured host function with it.
+    std::optional<Ref> capture_stream() const noexcept {
+        return own_ ? std::optional<Ref>(own_->ref()) : std::nullopt;
     }
     /// Forgets such a fault.
     void clear_failure() noexcept {
@@ -256,8 +274,9 @@ private:
         std::string reason;
     };
 
-    template <class F, class Eager, class IsWarm>
-    Replay run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly, IsWarm&& is_warm);
+    template <class F, class Eager, class IsWarm, class BeforeLaunch>
+    Replay run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly, IsWarm&& is_warm,
+                       BeforeLaunch&& before_launch);
     template <class F>
     Replay recapture_fitting(Ref stream, const Key& key, F& work);
     Entry* find(const Key& key) noexcept;

@@ -28,6 +28,7 @@ public:
         const char* const begin = static_cast<const char*>(memory);
         const std::lock_guard lock(mutex_);
         blocks_.insert(after(begin), Block{begin, begin + (bytes == 0 ? 1 : bytes), ++last_});
+        changes_.fetch_add(1, std::memory_order_release);
     }
     void remove(const void* memory) noexcept {
         const std::lock_guard lock(mutex_);
@@ -36,6 +37,7 @@ public:
             return;
         blocks_.erase(next - 1);
         freed_.fetch_add(1, std::memory_order_release);
+        changes_.fetch_add(1, std::memory_order_release);
     }
 
     /// The number of the allocation that `pointer` points into; 0: it is none of sluice's.
@@ -66,6 +68,8 @@ public:
 
     /// How many have been freed so far.
     std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }
+    /// How many have been allocated or freed so far: while it stays the same, so do all numbers.
+    std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
 
 private:
     struct Block {
@@ -91,6 +95,7 @@ private:
     std::vector<Block> blocks_; // in the order of their addresses
     std::uint64_t last_ = 0;
     std::atomic<std::uint64_t> freed_{0};
+    std::atomic<std::uint64_t> changes_{0};
 };
 
 } // namespace sluice::detail

@@ -60,8 +60,8 @@ struct PipelineOptions {
     GraphOptions graphs{.capacity = 256};
     /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
     /// ahead of each other, but a batch waits until as many are there, or for `flush`. 0: one, and up to 16 for batches
-    /// of a `Source` as long as more of them are ready. A graph takes at most half of a source's slots, and is of one
-    /// batch where a stage opts out of it or is a CPU stage.
+    /// of a `Source` as long as more of them are ready. A graph takes at most half of a source's slots. Where a stage opts
+    /// out or is a CPU stage, each other stage's work on one batch is a graph of its own.
     int steps_per_graph = 0;
 };
 
@@ -79,7 +79,8 @@ struct PipelineOptions {
 ///
 /// Under `Schedule::graphed` the work of a step is one graph, in which each stage works on the batch after the one that
 /// the next stage works on. So later stages of the last batches are enqueued by `flush` or `finish`, or by the submits
-/// that follow. There is a graph for each kind of batch: batches are told apart by what their members hold on the host,
+/// that follow. Where a stage opts out or is a CPU stage, each other stage has graphs of its own, and nothing is held
+/// back. There is a graph for each kind of batch: batches are told apart by what their members hold on the host,
 /// numbers by value, buffers and spans by address and size, or by what a function `graph_key(const Batch&)` of the
 /// batch's own gives. The bytes of the slots count as well. A kind runs eagerly the first time, and is captured the
 /// second; what cannot be told apart or captured runs eagerly, and `on_refusal` is told why.
@@ -210,7 +211,7 @@ public:
 
     /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
     /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
-    /// replays, on the first captured stage's stream, lag behind by a batch a stage. Use `join` and `flush` there. Throws
+    /// replays, on the first stage's stream, lag behind by a batch a stage. Use `join` and `flush` there. Throws
     /// `Error` where there is no such stage, or it has no stream.
     BasicStreamRef<backend> stream(std::size_t index) const;
 

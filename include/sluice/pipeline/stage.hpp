@@ -22,7 +22,7 @@ struct StageOptions {
     std::optional<BasicStreamRef<B>> stream = std::nullopt;
     /// Priority of the streams that the pipeline makes: lower runs first, clamped to what the device offers.
     int priority = 0;
-    /// Under `Schedule::graphed`, false: the callable is called for each batch, beside the graph of the other stages.
+    /// Under `Schedule::graphed`, false: the callable is called for each batch, beside the graphs of the other stages.
     /// For what cannot be captured or replayed.
     bool graphed = true;
     /// The device to run on; -1: the one that was current when the pipeline was made. The stage's slots are made, and

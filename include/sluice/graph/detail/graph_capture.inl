@@ -17,9 +17,9 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F, class Eager, class IsWarm>
+template <class F, class Eager, class IsWarm, class BeforeLaunch>
 Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly,
-                                          IsWarm&& is_warm) {
+                                          IsWarm&& is_warm, BeforeLaunch&& before_launch) {
     if (capturing()) {
         work(stream);
         return {};
@@ -29,6 +29,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
         if (options_.check)
             check(*found, stream, work);
         unsettled_ = 0; // It has come again.
+        before_launch();
         return launch(*found, stream);
     }
 
@@ -67,6 +68,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
         return run_eagerly(entry, false);
     if (found != nullptr)
         unsettled_ = 0;
+    before_launch();
     return launch(entry, stream);
 }
 

@@ -268,6 +268,39 @@ bool append_key(KeyBytes& key, const T& value) {
     }
 }
 
+template <class T>
+struct IsStdSpan : std::false_type {};
+template <class T, std::size_t Extent>
+struct IsStdSpan<std::span<T, Extent>> : std::true_type {};
+
+/// Whether `append_key` gives the same for two values with the same bytes, as long as no memory is allocated or freed:
+/// whether it looks at nothing that lies elsewhere.
+template <class T>
+constexpr bool told_by_bytes() {
+    if constexpr (HasGraphKey<T>) {
+        return false;
+    } else if constexpr (std::is_pointer_v<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+                         std::is_null_pointer_v<T>) {
+        return true;
+    } else if constexpr (std::is_array_v<T>) {
+        return told_by_bytes<std::remove_all_extents_t<T>>();
+    } else if constexpr (NamesMemory<T>) {
+        return requires { typename T::backend; } || IsStdSpan<T>::value;
+    } else if constexpr (IsOptional<T>::value || IsTupleLike<T>::value || OwnsHostElements<T>) {
+        return false;
+    } else if constexpr (std::is_empty_v<T>) {
+        return true;
+    } else if constexpr (PlainAggregate<T>) {
+        using Told = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
+            return std::bool_constant<(told_by_bytes<std::remove_cvref_t<decltype(members)>>() && ...)>{};
+        }));
+        return Told::value;
+    } else {
+        // Either its bytes are its key, or it has none.
+        return true;
+    }
+}
+
 /// Whether a batch refers to, or owns, host memory that may change while work still reads it. Numbers do not, nor device
 /// memory; constant elements are taken as a promise.
 template <class T>

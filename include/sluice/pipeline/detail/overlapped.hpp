@@ -9,9 +9,9 @@
 
 namespace sluice::detail {
 
-/// Runs stage I on batch `number`, after all that it must come after.
-template <std::size_t Index, class Core>
-void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch) {
+/// Enqueues stage I's work on batch `number`, which `call(stream)` does, after all that it must come after.
+template <std::size_t Index, class Core, class Call>
+void call_in_order(Core& core, std::size_t number, Call&& call) {
     using Shape = typename Core::Shape;
     const auto stream = core.streams.of(Index, number);
     const auto after = [&](auto other, std::size_t of_batch) {
@@ -35,9 +35,18 @@ void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch)
             }
         });
     }
-    batch.ops->run[Index](core, stream, number, batch.value);
-    if constexpr (!Shape::aside[Index])
-        core.order->mark(stream, Index, number, Shape::needs_event(Index), Shape::needs_semaphore(Index));
+    call(stream);
+    if constexpr (!Shape::aside[Index]) {
+        constexpr bool signals = Shape::needs_semaphore(Index);
+        core.order->mark(stream, signals ? core.streams.signals_of(Index, number) : stream, Index, number,
+                         Shape::needs_event(Index), signals);
+    }
+}
+template <std::size_t Index, class Core>
+void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch) {
+    call_in_order<Index>(core, number, [&](typename Core::Ref stream) {
+        batch.ops->run[Index](core, stream, number, batch.value);
+    });
 }
 
 /// Tells the batch's source that stage I reads it.

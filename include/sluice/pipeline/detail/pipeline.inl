@@ -207,7 +207,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     drop_batches();
     core_.forget_faults();
     try {
-        core_.order->record_anew(core_.streams);
+        core_.order->record_anew();
         synchronize();
     } catch (const Error& error) {
         std::throw_with_nested(

@@ -45,7 +45,7 @@ public:
             }
             batch.ops->run[stage](core, stream, number, batch.value);
             if constexpr (!Shape::aside[stage])
-                core.order->mark(stream, stage, number, records_[stage], signals_[stage]);
+                core.order->mark(stream, stream, stage, number, records_[stage], signals_[stage]);
             release_batch<stage>(core, number, hold);
         });
     }

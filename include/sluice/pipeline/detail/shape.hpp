@@ -58,6 +58,12 @@ struct Shape : Plan<StageTuple, MakerTuple> {
         return std::array<bool, stages>{!(runs_aside<Is> || called_as_task<Is>)...};
     }
     (std::make_index_sequence<stages>{});
+    static constexpr bool all_capturable = [] {
+        bool all = true;
+        for (const bool one : capturable)
+            all = all && one;
+        return all;
+    }();
     static constexpr bool any_aside = [] {
         bool any = false;
         for (const bool one : aside)

@@ -18,6 +18,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/batch_key.hpp>
 #include <sluice/pipeline/detail/cpu_threads.hpp>
+#include <sluice/pipeline/detail/key_numbers.hpp>
 #include <sluice/pipeline/detail/range.hpp>
 #include <sluice/pipeline/detail/shape.hpp>
 #include <sluice/pipeline/detail/stage_order.hpp>
@@ -46,6 +47,7 @@ public:
             slots_.push_back(std::unique_ptr<T>(new T(maker(slot))));
     }
     T& operator[](std::size_t slot) noexcept { return *slots_[slot]; }
+    const T& operator[](std::size_t slot) const noexcept { return *slots_[slot]; }
     std::size_t size() const noexcept { return slots_.size(); }
 
 private:
@@ -101,8 +103,7 @@ public:
     template <std::size_t Index, class Batch>
     void run(Ref stream, std::size_t number, const Batch& batch) {
         const Range range(names_[Index]->c_str());
-        current_stage_ = static_cast<int>(Index);
-        current_batch_ = number;
+        enter_stage(Index, number);
         if constexpr (Shape::template runs_aside<Index>) {
             run_aside<Index>(number, batch);
             if (launch_blocking_)
@@ -139,6 +140,10 @@ public:
     int current_stage() const noexcept { return current_stage_; }
     std::size_t current_batch() const noexcept { return current_batch_; }
     bool launch_blocking() const noexcept { return launch_blocking_; }
+    void enter_stage(std::size_t stage, std::size_t batch) noexcept {
+        current_stage_ = static_cast<int>(stage);
+        current_batch_ = batch;
+    }
     void leave_stage() noexcept { current_stage_ = -1; }
 
     /// What the next CPU stage that is called waits for first.
@@ -171,6 +176,14 @@ public:
         // Streams may wait for threads, and threads for streams: neither needs this one to go on.
         drain_threads();
         streams.drain();
+        // Before the semaphores that it waits for count from 0 again.
+        if (spare_) {
+            try {
+                spare_->synchronize();
+            } catch (...) {
+                // What failed before is told by the streams of the stages.
+            }
+        }
     }
     void drain_threads() const noexcept {
         for (const CpuThreads& threads : threads_)
@@ -187,31 +200,31 @@ public:
         current_stage_ = -1;
     }
 
-    /// All that a callable may read in the slots on the host: their bytes, what their members hold elsewhere, where they
-    /// show it, and which allocations they point to.
-    void append_slots(KeyBytes& key) {
+    /// A number for all that a callable may read in the slots on the host: their bytes, what their members hold
+    /// elsewhere, where they show it, and which allocations they point to. The same state has the same number.
+    std::uint64_t slots_number() {
+        const std::uint64_t changes = Allocations::instance().changes();
+        if (slots_told_by_bytes && changes == slot_changes_ && slots_unchanged()) [[likely]]
+            return slots_number_;
         slot_bytes_.clear();
         for_each_slot([&](const auto& slot) {
             append_bytes(slot_bytes_, static_cast<const void*>(&slot), sizeof(slot));
-            if constexpr (!std::is_trivially_copyable_v<std::remove_cvref_t<decltype(slot)>>)
+            if constexpr (!told_by_bytes<std::remove_cvref_t<decltype(slot)>>())
                 (void)append_key(slot_bytes_, slot);
         });
-        append_bytes(key, slot_bytes_.data(), slot_bytes_.size());
-        // Where nothing has been freed since, and the bytes are the same, so are the allocations.
-        const std::uint64_t freed = Allocations::instance().freed();
-        if (freed != freed_ || !(slot_bytes_ == known_slot_bytes_)) {
-            freed_ = freed;
-            known_slot_bytes_ = slot_bytes_;
-            slot_allocations_.clear();
-            for_each_slot([&](const auto& slot) {
-                for (std::size_t at = 0; at + sizeof(void*) <= sizeof(slot); at += sizeof(void*)) {
-                    const void* word = nullptr;
-                    std::memcpy(&word, reinterpret_cast<const char*>(&slot) + at, sizeof(word));
-                    append_scalar(slot_allocations_, Allocations::instance().number_of(word));
-                }
-            });
-        }
-        append_bytes(key, slot_allocations_.data(), slot_allocations_.size());
+        if (changes == slot_changes_ && slot_bytes_ == known_slot_bytes_)
+            return slots_number_;
+        known_slot_bytes_ = slot_bytes_;
+        for_each_slot([&](const auto& slot) {
+            for (std::size_t at = 0; at + sizeof(void*) <= sizeof(slot); at += sizeof(void*)) {
+                const void* word = nullptr;
+                std::memcpy(&word, reinterpret_cast<const char*>(&slot) + at, sizeof(word));
+                append_scalar(slot_bytes_, Allocations::instance().number_of(word));
+            }
+        });
+        slot_changes_ = changes;
+        slots_number_ = slot_numbers_.number_of(slot_bytes_);
+        return slots_number_;
     }
 
     template <std::size_t Index>
@@ -382,16 +395,32 @@ private:
 
     // But those of CPU stages, which write them when they run, and which nobody may read when a stage is called.
     template <class Visit>
-    void for_each_slot(Visit&& visit) {
+    void for_each_slot(Visit&& visit) const {
         for_each_stage([&](auto index) {
             constexpr int maker = Shape::bindings.stages[index].maker;
             if constexpr (maker >= 0 && Shape::capturable[index]) {
-                auto& slots = std::get<static_cast<std::size_t>(maker)>(slots_);
+                const auto& slots = std::get<static_cast<std::size_t>(maker)>(slots_);
                 for (std::size_t slot = 0; slot < slots.size(); ++slot)
-                    visit(std::as_const(slots[slot]));
+                    visit(slots[slot]);
             }
         });
     }
+
+    // Whether all slots are as they were when their number was made. Those that `told_by_bytes`.
+    bool slots_unchanged() const noexcept {
+        std::size_t at = 0;
+        bool same = true;
+        for_each_slot([&](const auto& slot) {
+            if constexpr (!std::is_empty_v<std::remove_cvref_t<decltype(slot)>>)
+                same = same && std::memcmp(&slot, known_slot_bytes_.data() + at, sizeof(slot)) == 0;
+            at += sizeof(slot);
+        });
+        return same;
+    }
+    static constexpr bool slots_told_by_bytes = []<std::size_t... Is>(std::index_sequence<Is...>) {
+        return (told_by_bytes<typename Shape::template Made<Is>>() && ... && true);
+    }
+    (std::make_index_sequence<Shape::makers>{});
 
     template <class Indices>
     struct SlotTuple;
@@ -404,9 +433,11 @@ private:
     std::array<const std::string*, stages> names_{};
     typename SlotTuple<std::make_index_sequence<Shape::makers>>::type slots_;
     KeyBytes slot_bytes_;
+    KeyNumbers slot_numbers_;
+    // The state that has `slots_number_`, as long as so many allocations have changed.
     KeyBytes known_slot_bytes_;
-    KeyBytes slot_allocations_; // of the known bytes, when so many had been freed
-    std::uint64_t freed_ = ~std::uint64_t{0};
+    std::uint64_t slot_changes_ = ~std::uint64_t{0};
+    std::uint64_t slots_number_ = 0;
     bool launch_blocking_;
     int current_stage_ = -1;
     std::size_t current_batch_ = 0;
@@ -425,8 +456,12 @@ struct BatchOps {
 
     std::array<Run, Core::stages> run;
     bool (*append_key)(KeyBytes& key, const void* batch);
+    /// Bytes that tell the batch from others of its type, as `told_by_bytes` says; 0: they do not.
+    std::size_t raw_bytes;
+    bool (*same_bytes)(const void* a, const void* b);
     /// Bytes of a copy that serves instead of the batch; 0: none does.
     std::size_t copied_bytes;
+    void (*copy)(void* to, const void* batch);
 
     template <class Batch>
     static const BatchOps& of() noexcept {
@@ -449,7 +484,16 @@ private:
         return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
             return BatchOps{.run = {&run_stage<Batch, Is>...},
                             .append_key = &key_of<Batch>,
-                            .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0};
+                            .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
+                            .same_bytes =
+                                [](const void* a, const void* b) {
+                                    return std::memcmp(a, b, sizeof(Batch)) == 0;
+                                },
+                            .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
+                            .copy = [](void* to, const void* batch) {
+                                if constexpr (std::is_trivially_copyable_v<Batch>)
+                                    std::memcpy(to, batch, sizeof(Batch));
+                            }};
         }
         (std::make_index_sequence<Core::stages>{});
     }

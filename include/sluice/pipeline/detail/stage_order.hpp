@@ -3,9 +3,9 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <sluice/backend/device.hpp>
@@ -39,7 +39,7 @@ public:
                                     std::type_identity<NoSemaphore>>::type;
     using Wait = SemaphoreWait<Semaphore>;
 
-    StageOrder(std::size_t slots, const StageStreams<backend>& streams) : slots_(slots) {
+    StageOrder(std::size_t slots, StageStreams<backend>& streams) : slots_(slots), streams_(streams) {
         for (std::size_t stage = 0; stage < stages; ++stage) {
             const DeviceGuard<backend> device(streams.device_of(stage));
             events_[stage].reserve(slots);
@@ -48,6 +48,8 @@ public:
             if constexpr (Shape::any_aside) {
                 for (std::size_t slot = 0; slot < slots; ++slot)
                     semaphores_[stage].push_back(std::make_unique<Semaphore>());
+                if (!Shape::aside[stage] && Shape::needs_semaphore(stage))
+                    streams.add_signals(stage);
             }
         }
     }
@@ -78,22 +80,27 @@ public:
             stream.wait(event(stage, batch));
         }
     }
-    /// Stage `stage`, a GPU stage, is through `batch` when `stream` gets here.
-    void mark(Ref stream, std::size_t stage, std::size_t batch, bool with_event, bool with_semaphore) {
-        if (with_event)
+    /// Stage `stage`, a GPU stage, is through `batch` when `stream` gets here. Its semaphore is signalled on `signals`:
+    /// the same stream, or another one.
+    void mark(Ref stream, Ref signals, std::size_t stage, std::size_t batch, bool with_event,
+              bool with_semaphore) {
+        const bool elsewhere = with_semaphore && !(signals == stream);
+        if (with_event || elsewhere)
             event(stage, batch).record(stream);
         if constexpr (Shape::any_aside) {
+            if (elsewhere)
+                signals.wait(event(stage, batch));
             if (with_semaphore)
-                semaphore(stage, batch).signal(stream, lap_of(batch));
+                semaphore(stage, batch).signal(signals, lap_of(batch));
         }
     }
 
     /// Has the events stand for nothing that has failed: streams that wait for one get its fault.
-    void record_anew(const StageStreams<backend>& streams) {
+    void record_anew() {
         for (std::size_t stage = 0; stage < stages; ++stage) {
             for (BasicEvent<backend>& event : events_[stage]) {
                 if (!Shape::aside[stage])
-                    event.record(streams.of(stage, 0));
+                    event.record(streams_.of(stage, 0));
             }
         }
     }
@@ -110,6 +117,7 @@ public:
 
 private:
     std::size_t slots_;
+    StageStreams<backend>& streams_;
     std::array<std::vector<BasicEvent<backend>>, stages> events_;
     std::array<std::vector<std::unique_ptr<Semaphore>>, stages> semaphores_;
 };

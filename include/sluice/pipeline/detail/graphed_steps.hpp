@@ -1,0 +1,446 @@
+/// \file
+/// Schedule::graphed where all stages can be captured: the work on one or more batches is one graph.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/detail/step_graphs.hpp>
+
+namespace sluice::detail {
+
+/// A graph of `length` steps holds each stage's work on `length` successive batches, with the waits between them inside:
+/// stage i on the batches that begin `lag[i]` before the newest ones, so that stages overlap from the first node on.
+/// Graphs follow each other on one stream, the first stage's, the origin.
+///
+/// While it fills and drains, and where no graph serves, the stages run as overlapped, on their own streams.
+template <class Core>
+class GraphedSteps {
+    using Shape = typename Core::Shape;
+    using B = typename Core::backend;
+    using Ref = typename Core::Ref;
+    using Given = GivenBatch<Core>;
+    using Hold = SourceHold<B>;
+    static constexpr std::size_t stages = Core::stages;
+
+public:
+    /// `steps` of a graph; 0: as many as is good.
+    GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
+        : slots_(core.order->slots()), asked_(steps > 0), longest_(asked_ ? steps : automatic_steps),
+          origin_(core.streams.of(0, 0)), graphs_(options), refusals_(options.on_refusal) {
+        choose_lags();
+        phases_ = slots_ * lane_turns(core);
+        pending_.resize(std::bit_ceil(longest_ + 2 * stages));
+        pending_mask_ = pending_.size() - 1;
+        make_capture_streams(core);
+    }
+
+    void submit(Core& core, std::size_t number, const Given& batch, const Hold& hold) {
+        Pending& pending = pending_of(number);
+        pending.take(batch, hold, numbers_);
+        submitted_ = number + 1;
+        if (hold)
+            ++holds_;
+        const std::size_t length = length_for(hold);
+        if (hold && submitted_ - released_ >= hold.slots()) {
+            flush(core); // or the source could not fill another one
+        } else if (submitted_ - grouped_ >= length || !(asked_ || (hold && hold.ready_behind() > 0))) {
+            enqueue(core, length);
+        }
+    }
+
+    /// Sees that all batches are on their way through all stages.
+    void flush(Core& core) {
+        enqueue(core, longest_);
+        // What later stages still lack, batch by batch.
+        std::array<std::size_t, stages> until;
+        until.fill(submitted_);
+        run_eagerly(core, until);
+        release_read(core);
+        started_ = submitted_;
+        steady_ = false;
+    }
+
+    /// Forgets all batches. Nobody works on any.
+    void reset() noexcept {
+        for (Pending& pending : pending_) {
+            if (pending.hold)
+                pending.hold.done();
+            pending.hold = {};
+        }
+        submitted_ = grouped_ = started_ = released_ = holds_ = 0;
+        steady_ = false;
+        next_.fill(0);
+        graphs_.clear_failure();
+        for (const auto& lanes : capture_streams_) {
+            for (const BasicStream<B>& lane : lanes)
+                B::clear_failure(lane.native());
+        }
+    }
+
+    /// Waits on the calling thread until stage I is through batch `number`.
+    template <std::size_t Index>
+    void await_stage(Core& core, std::size_t number) {
+        if (next_[Index] <= number)
+            flush(core);
+        core.streams.await(on_origin_ ? 0 : Index, on_origin_ ? 0 : number);
+    }
+
+    /// Whether the last batches were replayed, as the next will be, then.
+    bool replays() const noexcept { return steady_; }
+
+    /// Calls `visit(stage, stream)` for the streams on which stages are captured: CUDA's backend keeps the fault of a
+    /// captured host function with its stream.
+    template <class Visit>
+    void for_each_capture_stream(Visit&& visit) const {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (const BasicStream<B>& lane : capture_streams_[stage])
+                visit(stage, lane.ref());
+        }
+    }
+
+    GraphCounters counters() const noexcept {
+        GraphCounters counters = graphs_.counters();
+        counters.refusals += refusals_.count();
+        return counters;
+    }
+
+private:
+    static constexpr std::size_t automatic_steps = 16;
+
+    // A batch that not all stages have had yet.
+    struct Pending {
+        Given batch;
+        Hold hold;
+        std::vector<std::max_align_t> copy;
+        std::uint64_t key = 0; // 0: it cannot be told from others.
+        KeyBytes shape;        // Its key without addresses,
+        bool shaped = false;   // where it has been asked for while the batch was there.
+
+        void take(const Given& given, const Hold& source, BatchNumbers& numbers) {
+            batch = given;
+            hold = source;
+            // Where there is no copy, the batch is a source's, or the caller keeps it.
+            if (!source && given.ops->copied_bytes > 0) {
+                const std::size_t words =
+                    (given.ops->copied_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t);
+                if (copy.size() < words) [[unlikely]]
+                    copy.resize(words);
+                given.ops->copy(copy.data(), given.value);
+                batch.value = copy.data();
+            }
+            shaped = false;
+            if constexpr (reads_batch) {
+                // Work may read it where it is then.
+                key = numbers.number_of(*given.ops, batch.value,
+                                        batch.value == given.value ? given.value : nullptr);
+            }
+        }
+    };
+    // The batches that each stage works on in one graph: from next_ on, until this one.
+    using Until = std::array<std::size_t, stages>;
+
+    // Whether any stage reads the batch.
+    static constexpr bool reads_batch = [] {
+        bool any = false;
+        for (std::size_t stage = 0; stage < stages; ++stage)
+            any = any || Shape::bindings.reads_batch[stage];
+        return any;
+    }();
+
+    Pending& pending_of(std::size_t number) noexcept { return pending_[number & pending_mask_]; }
+
+    // A stage is one batch behind those that it reads, as long as the slots between them last that long.
+    void choose_lags() {
+        if (slots_ == 1)
+            return; // a chain, with nothing to overlap
+        lag_ = Shape::edges.depth;
+        bool lasts = true;
+        for (std::size_t i = 0; i < stages; ++i) {
+            for (std::size_t j = 0; j < i; ++j)
+                lasts = lasts && !(Shape::bindings.reads[i][j] && lag_[i] - lag_[j] > slots_);
+        }
+        for (std::size_t& lag : lag_) {
+            lag = lasts ? lag : std::min(lag, slots_);
+            most_lag_ = std::max(most_lag_, lag);
+        }
+    }
+
+    void make_capture_streams(Core& core) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            const DeviceGuard<B> device(core.streams.device_of(stage));
+            for (std::size_t lane = 0; lane < core.streams.lanes(stage); ++lane)
+                capture_streams_[stage].emplace_back(
+                    StreamOptions{.priority = core.streams.priority_of(stage)});
+            for (std::size_t slot = 0; slot < slots_; ++slot)
+                capture_marks_[stage].emplace_back();
+            fences_[stage].emplace();
+        }
+        fork_.emplace();
+    }
+
+    // As long as is good for a batch of this source, whose slots a held batch takes from its workers.
+    std::size_t length_for(const Hold& hold) const noexcept {
+        if (longest_ == 1)
+            return 1;
+        if (!hold)
+            return asked_ ? longest_ : 1;
+        const std::size_t most = std::max<std::size_t>(1, std::min(longest_, hold.slots() / 2));
+        if (asked_)
+            return most;
+        std::size_t length = 1;
+        while (2 * length <= most)
+            length *= 2;
+        return length;
+    }
+
+    // Enqueues all batches that are held: in a graph of `length`, where they are as many, and otherwise one by one.
+    void enqueue(Core& core, std::size_t length) {
+        if (submitted_ - grouped_ == length) {
+            enqueue_group(core, length);
+        } else {
+            while (grouped_ < submitted_)
+                enqueue_group(core, 1);
+        }
+    }
+
+    void enqueue_group(Core& core, std::size_t length) {
+        const std::size_t first = grouped_;
+        Until until = next_;
+        bool whole = true; // whether it fills or drains no longer
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            until[stage] += length;
+            if (!steady_) {
+                const std::size_t end = first + length;
+                whole = whole && until[stage] + lag_[stage] == end;
+                until[stage] = end >= started_ + lag_[stage] ? end - lag_[stage] : started_;
+            }
+        }
+        grouped_ = first + length;
+        if (whole && !core.launch_blocking() && make_key(core, first, length))
+            run_graph(core, first, length, until);
+        else
+            run_eagerly(core, until);
+        release_read(core);
+    }
+
+    // The oldest batch whose work may be in a graph with `first`'s.
+    std::size_t first_keyed(std::size_t first) const noexcept {
+        return first >= started_ + most_lag_ ? first - most_lag_ : started_;
+    }
+
+    // False when its batches cannot be told from others.
+    bool make_key(Core& core, std::size_t first, std::size_t length) {
+        const std::size_t phase = phases_ & (phases_ - 1) ? first % phases_ : first & (phases_ - 1);
+        StepKey& key = graphs_.new_key(core, phase, length);
+        if constexpr (reads_batch) {
+            for (std::size_t batch = first_keyed(first); batch < first + length; ++batch) {
+                const std::uint64_t number = pending_of(batch).key;
+                if (number == 0) [[unlikely]] {
+                    refusals_.untold_batches();
+                    return false;
+                }
+                key.push_back(number);
+            }
+        }
+        return true;
+    }
+    static std::size_t lane_turns(const Core& core) noexcept {
+        std::size_t turns = 1;
+        for (std::size_t stage = 0; stage < stages; ++stage)
+            turns = std::max(turns, core.lanes(stage));
+        return turns;
+    }
+
+    void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until) {
+        const bool replayed = graphs_.run(
+            core, origin_, [&](Ref origin) { capture_group(core, origin, until); },
+            [&] { run_eagerly(core, until); },
+            [&](KeyBytes& kind) { return append_shapes(kind, first, length); }, [&] { to_origin(core); });
+        core.leave_stage();
+        if (!replayed)
+            return;
+        steady_ = true;
+        next_ = until;
+    }
+
+    // The batches' numbers and sizes, but not their addresses.
+    bool append_shapes(KeyBytes& kind, std::size_t first, std::size_t length) {
+        const KeyBytes* former = nullptr;
+        for (std::size_t batch = first_keyed(first); reads_batch && batch < first + length; ++batch) {
+            Pending& pending = pending_of(batch);
+            // Older ones may have been given back, and be filled with others by now.
+            if (!pending.shaped && batch >= first) {
+                pending.shape.clear();
+                pending.shape.leave_out_addresses();
+                pending.shaped = pending.batch.ops->append_key(pending.shape, pending.batch.value);
+            }
+            if (!pending.shaped)
+                return false;
+            // One after the other, each once: a longer graph of the same batches is of the same kind.
+            if (former != nullptr && *former == pending.shape)
+                continue;
+            append_bytes(kind, pending.shape.data(), pending.shape.size());
+            former = &pending.shape;
+        }
+        return reads_batch;
+    }
+
+    // Orders the origin after what stages have been handed on their own streams.
+    void to_origin(Core& core) {
+        if (on_origin_)
+            return;
+        core.streams.release_to(origin_);
+        on_origin_ = true;
+    }
+    void to_streams(Core& core) {
+        if (!on_origin_)
+            return;
+        core.streams.join(origin_);
+        on_origin_ = false;
+    }
+
+    template <class Visit>
+    void for_each_work(const Until& until, Visit&& visit) {
+        std::size_t begin = submitted_, end = 0;
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            begin = std::min(begin, next_[stage]);
+            end = std::max(end, until[stage]);
+        }
+        for (std::size_t batch = begin; batch < end; ++batch) {
+            Core::for_each_stage([&](auto stage) {
+                if (batch >= next_[stage] && batch < until[stage])
+                    visit(stage, batch);
+            });
+        }
+    }
+
+    void capture_group(Core& core, Ref origin, const Until& until) {
+        fork_->record(origin);
+        for (const auto& lanes : capture_streams_) {
+            for (const BasicStream<B>& lane : lanes)
+                lane.wait(*fork_);
+        }
+        const auto join = [&] {
+            for (std::size_t stage = 0; stage < stages; ++stage) {
+                for (const BasicStream<B>& lane : capture_streams_[stage]) {
+                    fences_[stage]->record(lane);
+                    origin.wait(*fences_[stage]);
+                }
+            }
+        };
+        const auto call = [&](auto stage, std::size_t batch) {
+            const auto& lanes = capture_streams_[stage];
+            const Ref stream = lanes[batch % lanes.size()];
+            const auto after = [&](std::size_t other, std::size_t of_batch) {
+                // What is not in this graph came before it.
+                if (of_batch >= next_[other] && of_batch < until[other])
+                    stream.wait(capture_marks_[other][of_batch % slots_]);
+            };
+            Core::for_each_stage([&](auto other) {
+                if constexpr (Shape::edges.same[stage][other])
+                    after(other, batch);
+                if constexpr (Shape::edges.former[stage][other]) {
+                    if (batch >= slots_)
+                        after(other, batch - slots_);
+                }
+            });
+            const Given& given = pending_of(batch).batch;
+            given.ops->run[stage](core, stream, batch, given.value);
+            if constexpr (Shape::edges.awaited[stage])
+                capture_marks_[stage][batch % slots_].record(stream);
+        };
+        try {
+            for_each_work(until, call);
+        } catch (...) {
+            // Streams that are left out would break the capture, which would then be blamed for what a stage has thrown.
+            (void)thrown_text(join);
+            throw;
+        }
+        join();
+    }
+
+    // Runs what stages lack, batch by batch, each on its own stream.
+    void run_eagerly(Core& core, const Until& until) {
+        if (until == next_)
+            return;
+        steady_ = false;
+        to_streams(core);
+        for_each_work(until, [&](auto stage, std::size_t batch) {
+            if (batch != next_[stage])
+                return;
+            run_in_order<stage>(core, batch, pending_of(batch).batch);
+            ++next_[stage];
+        });
+    }
+
+    // Tells sources of the batches that all stages have had that read them.
+    void release_read(Core& core) {
+        if (holds_ == 0) {
+            released_ = submitted_;
+            return;
+        }
+        std::size_t end = submitted_;
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            if (Shape::bindings.reads_batch[stage])
+                end = std::min(end, next_[stage]);
+        }
+        for (; released_ < end; ++released_) {
+            Hold& hold = pending_of(released_).hold;
+            if (!hold)
+                continue;
+            bool on_origin = false;
+            Core::for_each_stage([&](auto stage) {
+                if constexpr (Shape::bindings.reads_batch[stage]) {
+                    if (on_origin_)
+                        on_origin = true;
+                    else
+                        release_batch<stage>(core, released_, hold);
+                }
+            });
+            if (on_origin)
+                hold.release(origin_);
+            hold.done();
+            hold = {};
+            --holds_;
+        }
+    }
+
+    std::size_t slots_;
+    bool asked_;          // Whether the caller has asked for
+    std::size_t longest_; // so many steps of a graph at most.
+    Ref origin_;
+    StepGraphs<Core> graphs_;
+    BatchNumbers numbers_;
+    Refusals refusals_;
+
+    std::array<std::size_t, stages> lag_{};
+    std::size_t most_lag_ = 0;
+    std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
+
+    std::vector<Pending> pending_; // a ring, as long as a power of two
+    std::size_t pending_mask_ = 0;
+    std::size_t started_ = 0;                // All batches before have been through all stages,
+    std::size_t grouped_ = 0;                // these are on their way,
+    std::size_t submitted_ = 0;              // and these are held.
+    std::size_t released_ = 0;               // The first batch whose source has not been told,
+    std::size_t holds_ = 0;                  // of so many that are held.
+    std::array<std::size_t, stages> next_{}; // Each stage's next batch.
+    bool steady_ = false;    // Whether all stages' last work was replayed: none lags more or less than it should,
+    bool on_origin_ = false; // and it is on the origin.
+
+    std::array<std::vector<BasicStream<B>>, stages> capture_streams_;
+    std::array<std::vector<BasicEvent<B>>, stages> capture_marks_;
+    std::array<std::optional<BasicEvent<B>>, stages> fences_;
+    std::optional<BasicEvent<B>> fork_;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,166 @@
+/// \file
+/// Graphs of pipeline steps, each under a key that tells what its work read on the host.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <sluice/graph/detail/not_capturable.hpp>
+#include <sluice/graph/graph_capture.hpp>
+#include <sluice/pipeline/detail/batch_key.hpp>
+#include <sluice/pipeline/detail/key_numbers.hpp>
+
+namespace sluice::detail {
+
+/// Numbers that tell steps apart.
+class StepKey {
+public:
+    void clear() noexcept { size_ = 0; }
+    void push_back(std::uint64_t number) {
+        if (size_ < few) [[likely]]
+            numbers_[size_] = number;
+        else
+            push_more(number);
+        ++size_;
+    }
+    friend bool operator==(const StepKey& a, const StepKey& b) noexcept {
+        std::uint64_t differences = a.size_ ^ b.size_;
+        for (std::size_t i = 0; i < few; ++i)
+            differences |= i < a.size_ ? a.numbers_[i] ^ b.numbers_[i] : 0;
+        if (differences != 0)
+            return false;
+        return a.size_ <= few || std::equal(a.more_.begin(), a.more_.begin() + a.more(), b.more_.begin());
+    }
+
+private:
+    static constexpr std::size_t few = 4; // As many as a graph of one step of two stages needs.
+    std::ptrdiff_t more() const noexcept { return static_cast<std::ptrdiff_t>(size_ - few); }
+    void push_more(std::uint64_t number) {
+        if (size_ - few >= more_.size())
+            more_.resize(2 * more_.size() + 16);
+        more_[size_ - few] = number;
+    }
+
+    std::size_t size_ = 0;
+    std::array<std::uint64_t, few> numbers_{};
+    std::vector<std::uint64_t> more_;
+};
+
+/// Runs steps as graphs. To the key that the caller gives comes the state of the slots. Work that changes its slots on
+/// the host runs eagerly for good, since a replay would not change them.
+template <class Core>
+class StepGraphs {
+    using B = typename Core::backend;
+    using Ref = typename Core::Ref;
+
+public:
+    explicit StepGraphs(const GraphOptions& options) : graphs_(options) {}
+
+    /// The key of the next `run`, of `length` steps of which the first comes at `phase`: append to it.
+    StepKey& new_key(Core& core, std::size_t phase, std::size_t length) {
+        key_.clear();
+        key_.push_back(core.slots_number());
+        key_.push_back((static_cast<std::uint64_t>(phase) << 32) + length);
+        return key_;
+    }
+
+    /// Enqueues the step of the key in the order of `stream`, and says whether as a graph: `capture(stream)` hands its
+    /// work to a stream that is being captured, `eager()` to its own streams. `before_launch()` is called before each
+    /// launch. `append_kind(bytes)` appends what steps have in common whose work calls the same libraries, or says false:
+    /// once a step of a kind has run eagerly, others need not do so before they are captured.
+    template <class Capture, class Eager, class AppendKind, class BeforeLaunch>
+    bool run(Core& core, Ref stream, Capture&& capture, Eager&& eager, AppendKind&& append_kind,
+             BeforeLaunch&& before_launch) {
+        if (graphs_.replay(stream, key_, before_launch)) [[likely]]
+            return true;
+        bool ran_eagerly = false;
+        const auto run_eagerly = [&] {
+            ran_eagerly = true;
+            const std::uint64_t before = core.slots_number();
+            eager();
+            if (core.slots_number() != before)
+                note_changing();
+            else
+                note_kind(before, append_kind);
+        };
+        const auto capture_unless_changing = [&](Ref origin) {
+            // Before any stage is called: an attempt that is given up leaves other numbers in the slots, and stages that
+            // are behind may have to read the former ones.
+            if (std::find(changing_.begin(), changing_.end(), key_) != changing_.end())
+                throw changes_slots();
+            const std::uint64_t before = core.slots_number();
+            capture(origin);
+            if (core.slots_number() != before)
+                throw changes_slots();
+        };
+        const auto is_warm = [&] {
+            return make_kind(core.slots_number(), append_kind) &&
+                   std::find(kinds_.begin(), kinds_.end(), kind_) != kinds_.end();
+        };
+        graphs_.run_or(stream, key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
+        return !ran_eagerly;
+    }
+
+    const GraphCounters& counters() const noexcept { return graphs_.counters(); }
+    std::optional<Ref> capture_stream() const noexcept { return graphs_.capture_stream(); }
+    void clear_failure() noexcept { graphs_.clear_failure(); }
+
+private:
+    static NotCapturable changes_slots() {
+        return NotCapturable(
+            "capture refused: a stage changes its slot on the host, which a replay would not do", true);
+    }
+    void note_changing() {
+        if (std::find(changing_.begin(), changing_.end(), key_) != changing_.end())
+            return;
+        if (changing_.size() < most_changing)
+            changing_.push_back(key_);
+        else
+            changing_[next_changing_++ % most_changing] = key_;
+    }
+    template <class AppendKind>
+    bool make_kind(std::uint64_t slots, AppendKind&& append_kind) {
+        kind_.clear();
+        append_scalar(kind_, slots);
+        return append_kind(kind_);
+    }
+    template <class AppendKind>
+    void note_kind(std::uint64_t slots, AppendKind&& append_kind) {
+        if (kinds_.size() < most_kinds && make_kind(slots, append_kind) &&
+            std::find(kinds_.begin(), kinds_.end(), kind_) == kinds_.end())
+            kinds_.push_back(kind_);
+    }
+
+    GraphCapture<StepKey, B> graphs_;
+    StepKey key_;
+    // Libraries load kernels and make workspaces in their first calls.
+    static constexpr std::size_t most_kinds = 64;
+    std::vector<KeyBytes> kinds_;
+    KeyBytes kind_;
+    // Keys whose work changes slots, seen when it ran eagerly.
+    static constexpr std::size_t most_changing = 256;
+    std::vector<StepKey> changing_;
+    std::size_t next_changing_ = 0;
+};
+
+/// Tells once why work runs eagerly, and counts.
+class Refusals {
+public:
+    explicit Refusals(RefusalHandler handler) noexcept : handler_(handler) {}
+    void untold_batches() {
+        if (count_++ == 0 && handler_ != nullptr)
+            handler_("capture refused: batches are told apart by what their members hold on the host, and this "
+                     "type does not show its members; write a graph_key(const Batch&) for it");
+    }
+    std::uint64_t count() const noexcept { return count_; }
+
+private:
+    RefusalHandler handler_;
+    std::uint64_t count_ = 0;
+};
+
+} // namespace sluice::detail
