@@ -111,5 +111,4 @@ TEST_CASE(
     fail_each_call<WithCpu>(Schedule::overlapped, 2, 0);
     fail_each_call<WithCpu>(Schedule::graphed, 4, 0);
 }
-
 }

@@ -19,7 +19,7 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F, class Eager, class IsWarm, class BeforeLaunch>
 Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly,
-                                          IsWarm&& is_warm, BeforeLaunch&& before_launch) {
+                                         IsWarm&& is_warm, BeforeLaunch&& before_launch) {
     if (capturing()) {
         work(stream);
         return {};

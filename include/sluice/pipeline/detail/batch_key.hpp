@@ -285,7 +285,8 @@ constexpr bool told_by_bytes() {
     } else if constexpr (std::is_array_v<T>) {
         return told_by_bytes<std::remove_all_extents_t<T>>();
     } else if constexpr (NamesMemory<T>) {
-        return requires { typename T::backend; } || IsStdSpan<T>::value;
+        return requires { typename T::backend; }
+        || IsStdSpan<T>::value;
     } else if constexpr (IsOptional<T>::value || IsTupleLike<T>::value || OwnsHostElements<T>) {
         return false;
     } else if constexpr (std::is_empty_v<T>) {

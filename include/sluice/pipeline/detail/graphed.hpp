@@ -36,6 +36,10 @@ public:
     void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch, const Hold& hold) {
         visit(*this, [&](auto& executor) { executor.submit(core, number, batch, hold); });
     }
+    /// Whether a submitted batch is kept beyond `submit`, and its hold given up later.
+    bool keeps_batches() const noexcept {
+        return visit(*this, [](const auto& executor) { return executor.keeps_batches(); });
+    }
     /// Sees that all batches are on their way through all stages.
     void flush(Core& core) {
         visit(*this, [&](auto& executor) { executor.flush(core); });
@@ -74,9 +78,9 @@ private:
     }
 
     struct Nothing {};
-    std::optional<typename std::conditional_t<Core::Shape::all_capturable,
-                                              std::type_identity<GraphedSteps<Core>>,
-                                              std::type_identity<Nothing>>::type>
+    std::optional<
+        typename std::conditional_t<Core::Shape::all_capturable, std::type_identity<GraphedSteps<Core>>,
+                                    std::type_identity<Nothing>>::type>
         steps_;
     std::optional<GraphedStages<Core>> stages_;
 };

@@ -41,10 +41,9 @@ public:
             }
             release_batch<stage>(core, number, hold);
         });
-        if (hold)
-            hold.done();
     }
 
+    static constexpr bool keeps_batches() noexcept { return false; }
     void flush(Core&) {}
     void reset() noexcept {
         for (const auto& graphs : graphs_) {
@@ -100,8 +99,8 @@ private:
         const auto launch = [&] {
             core.enter_stage(Index, number);
             graphs.run(
-                core, stream,
-                [&](Ref origin) { batch.ops->run[Index](core, origin, number, batch.value); }, eager,
+                core, stream, [&](Ref origin) { batch.ops->run[Index](core, origin, number, batch.value); },
+                eager,
                 [&](KeyBytes& kind) {
                     if constexpr (!reads_batch) {
                         return false;

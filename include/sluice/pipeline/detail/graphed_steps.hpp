@@ -57,6 +57,8 @@ public:
         }
     }
 
+    static constexpr bool keeps_batches() noexcept { return true; }
+
     /// Sees that all batches are on their way through all stages.
     void flush(Core& core) {
         enqueue(core, longest_);
@@ -434,7 +436,8 @@ private:
     std::size_t released_ = 0;               // The first batch whose source has not been told,
     std::size_t holds_ = 0;                  // of so many that are held.
     std::array<std::size_t, stages> next_{}; // Each stage's next batch.
-    bool steady_ = false;    // Whether all stages' last work was replayed: none lags more or less than it should,
+    bool steady_ =
+        false; // Whether all stages' last work was replayed: none lags more or less than it should,
     bool on_origin_ = false; // and it is on the origin.
 
     std::array<std::vector<BasicStream<B>>, stages> capture_streams_;

@@ -20,8 +20,8 @@ namespace sluice::detail {
 class KeyNumbers {
 public:
     std::uint64_t number_of(const KeyBytes& key) {
-        const std::size_t hash = std::hash<std::string_view>{}(
-            {reinterpret_cast<const char*>(key.data()), key.size()});
+        const std::size_t hash =
+            std::hash<std::string_view>{}({reinterpret_cast<const char*>(key.data()), key.size()});
         for (std::size_t i = 0; i < hashes_.size(); ++i) {
             if (hashes_[i] == hash && entries_[i].key == key)
                 return entries_[i].number;

@@ -14,11 +14,23 @@ template <std::size_t Index, class Core, class Call>
 void call_in_order(Core& core, std::size_t number, Call&& call) {
     using Shape = typename Core::Shape;
     const auto stream = core.streams.of(Index, number);
+    bool waits_aside = false;
     const auto after = [&](auto other, std::size_t of_batch) {
-        if constexpr (Shape::aside[Index])
+        if constexpr (Shape::aside[Index]) {
             core.add_wait(other, of_batch);
-        else
+        } else if constexpr (Shape::aside[other] && Shape::needs_semaphore(Index)) {
+            if (core.order->reached(other, of_batch))
+                return;
+            // While the stage has other work, its stream need not spend time on the wait.
+            if (number == 0 || core.order->reached(Index, number - 1)) {
+                core.order->wait(stream, other, of_batch);
+            } else {
+                core.order->wait(core.streams.waits_of(Index, number), other, of_batch);
+                waits_aside = true;
+            }
+        } else {
             core.order->wait(stream, other, of_batch);
+        }
     };
     Core::for_each_stage([&](auto other) {
         if constexpr (Shape::edges.same[Index][other])
@@ -35,6 +47,8 @@ void call_in_order(Core& core, std::size_t number, Call&& call) {
             }
         });
     }
+    if (waits_aside)
+        core.streams.join_waits(Index, number);
     call(stream);
     if constexpr (!Shape::aside[Index]) {
         constexpr bool signals = Shape::needs_semaphore(Index);
@@ -69,6 +83,7 @@ void release_batch(Core& core, std::size_t number, const SourceHold<typename Cor
 template <class Core>
 class OverlappedExecutor {
 public:
+    static constexpr bool keeps_batches() noexcept { return false; }
     static void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
                        const SourceHold<typename Core::backend>& hold) {
         Core::for_each_stage([&](auto stage) {

@@ -78,9 +78,8 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
     try {
         throw_known_fault();
         enter();
-        if (options_.schedule == Schedule::graphed)
-            held.passed_on = true;
         with_executor([&](auto& executor) {
+            held.passed_on = executor.keeps_batches();
             executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
         });
     } catch (...) {

@@ -31,6 +31,8 @@ public:
         }
     }
 
+    static constexpr bool keeps_batches() noexcept { return false; }
+
     void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
                 const SourceHold<typename Core::backend>& hold) {
         Core::for_each_stage([&](auto stage) {

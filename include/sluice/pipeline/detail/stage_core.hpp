@@ -485,15 +485,14 @@ private:
             return BatchOps{.run = {&run_stage<Batch, Is>...},
                             .append_key = &key_of<Batch>,
                             .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
-                            .same_bytes =
-                                [](const void* a, const void* b) {
-                                    return std::memcmp(a, b, sizeof(Batch)) == 0;
-                                },
+                            .same_bytes = [](const void* a,
+                                             const void* b) { return std::memcmp(a, b, sizeof(Batch)) == 0; },
                             .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
-                            .copy = [](void* to, const void* batch) {
-                                if constexpr (std::is_trivially_copyable_v<Batch>)
-                                    std::memcpy(to, batch, sizeof(Batch));
-                            }};
+                            .copy =
+                                [](void* to, const void* batch) {
+                                    if constexpr (std::is_trivially_copyable_v<Batch>)
+                                        std::memcpy(to, batch, sizeof(Batch));
+                                }};
         }
         (std::make_index_sequence<Core::stages>{});
     }

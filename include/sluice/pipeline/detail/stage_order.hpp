@@ -49,7 +49,7 @@ public:
                 for (std::size_t slot = 0; slot < slots; ++slot)
                     semaphores_[stage].push_back(std::make_unique<Semaphore>());
                 if (!Shape::aside[stage] && Shape::needs_semaphore(stage))
-                    streams.add_signals(stage);
+                    streams.add_sides(stage);
             }
         }
     }
@@ -79,6 +79,13 @@ public:
         } else {
             stream.wait(event(stage, batch));
         }
+    }
+    /// Whether a thread has signalled that stage `stage` is through `batch`.
+    bool reached(std::size_t stage, std::size_t batch) noexcept {
+        if constexpr (Shape::any_aside)
+            return semaphore(stage, batch).reached(lap_of(batch));
+        else
+            return false;
     }
     /// Stage `stage`, a GPU stage, is through `batch` when `stream` gets here. Its semaphore is signalled on `signals`:
     /// the same stream, or another one.

@@ -61,13 +61,13 @@ public:
     }
     /// Adds a stage that has no stream.
     void add_without_stream() { of_stage_.emplace_back().device = device_; }
-    /// Gives stage `stage` a stream for its signals to threads beside each of its own: a signal and the barrier before it
-    /// take 2 microseconds, in which the stage's own stream goes on.
-    void add_signals(std::size_t stage) {
+    /// Gives stage `stage` streams for its signals to threads and its waits for them, beside each of its own: each takes
+    /// some 2 microseconds, in which the stage's own stream goes on.
+    void add_sides(std::size_t stage) {
         Streams& streams = of_stage_[stage];
         const DeviceGuard<B> device(streams.device);
         for (std::size_t lane = 0; lane < streams.lanes.size(); ++lane)
-            streams.signals.emplace_back();
+            streams.sides.emplace_back();
     }
 
     /// The null stream for a stage that has none.
@@ -78,8 +78,14 @@ public:
         return lanes[batch % lanes.size()];
     }
     Ref signals_of(std::size_t stage, std::size_t batch) const noexcept {
-        const std::vector<BasicStream<B>>& signals = of_stage_[stage].signals;
-        return signals[batch % signals.size()];
+        return side_of(stage, batch).signals;
+    }
+    Ref waits_of(std::size_t stage, std::size_t batch) const noexcept { return side_of(stage, batch).waits; }
+    /// Orders the stage's own stream after what is on the one for its waits.
+    void join_waits(std::size_t stage, std::size_t batch) {
+        const Side& side = side_of(stage, batch);
+        side.waited.record(side.waits);
+        of(stage, batch).wait(side.waited);
     }
     std::size_t lanes(std::size_t stage) const noexcept { return of_stage_[stage].lanes.size(); }
     int device_of(std::size_t stage) const noexcept { return of_stage_[stage].device; }
@@ -156,7 +162,7 @@ public:
                 // Whoever drains already has an error to report, or is a destructor.
             }
         }
-        for_each_signal([](const BasicStream<B>& stream) {
+        for_each_side([](const BasicStream<B>& stream) {
             try {
                 stream.synchronize();
             } catch (...) {
@@ -167,7 +173,7 @@ public:
     void clear_failures() const noexcept {
         for (const Active& active : active_)
             B::clear_failure(active.stream.native());
-        for_each_signal([](const BasicStream<B>& stream) { B::clear_failure(stream.native()); });
+        for_each_side([](const BasicStream<B>& stream) { B::clear_failure(stream.native()); });
     }
 
     /// Throws `Error` for a stream of a device on which no stage runs. Allocates nothing for one of its own.
@@ -185,17 +191,28 @@ public:
     }
 
 private:
+    struct Side {
+        BasicStream<B> signals;
+        BasicStream<B> waits;
+        mutable BasicEvent<B> waited;
+    };
+    const Side& side_of(std::size_t stage, std::size_t batch) const noexcept {
+        const std::vector<Side>& sides = of_stage_[stage].sides;
+        return sides[batch % sides.size()];
+    }
     template <class Visit>
-    void for_each_signal(Visit&& visit) const noexcept {
+    void for_each_side(Visit&& visit) const noexcept {
         for (const Streams& streams : of_stage_) {
-            for (const BasicStream<B>& stream : streams.signals)
-                visit(stream);
+            for (const Side& side : streams.sides) {
+                visit(side.waits);
+                visit(side.signals);
+            }
         }
     }
 
     struct Streams {
         std::vector<Ref> lanes;
-        std::vector<BasicStream<B>> signals;
+        std::vector<Side> sides;
         int device = 0;
         int priority = 0;
     };

@@ -153,8 +153,9 @@ public:
     explicit Refusals(RefusalHandler handler) noexcept : handler_(handler) {}
     void untold_batches() {
         if (count_++ == 0 && handler_ != nullptr)
-            handler_("capture refused: batches are told apart by what their members hold on the host, and this "
-                     "type does not show its members; write a graph_key(const Batch&) for it");
+            handler_(
+                "capture refused: batches are told apart by what their members hold on the host, and this "
+                "type does not show its members; write a graph_key(const Batch&) for it");
     }
     std::uint64_t count() const noexcept { return count_; }
 

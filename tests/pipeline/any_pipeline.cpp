@@ -1,0 +1,109 @@
+// A pipeline behind a type that says only what it takes.
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <sluice/pipeline/any_pipeline.hpp>
+
+#include "pipeline/capturable.hpp"
+#include "support/delayed_backend.hpp"
+
+namespace pipeline_any_pipeline {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Delayed<TestBackend>;
+using Ref = BasicStreamRef<B>;
+using Batch = PinnedBuffer<Word, B>;
+using Memories = CapturableStages<B>;
+constexpr std::size_t words = 64;
+
+// A class with a pipeline as its member.
+class Trainer {
+public:
+    explicit Trainer(const PipelineOptions& options)
+        : pipeline_{Stage{"first", [this](Ref stream, const Batch& in,
+                                          Memories::Cells& to) { memories_.first()(stream, in.span(), to); }},
+                    Stage{"last", [this](Ref stream, Memories::Cells& in) { memories_.last(1)(stream, in); }},
+                    memories_.make_cells(), options} {}
+    Trainer(const Trainer&) = delete;
+    Trainer& operator=(const Trainer&) = delete;
+    AnyPipeline<Batch, B>& pipeline() { return pipeline_; }
+    auto values() { return memories_.values(); }
+
+private:
+    Memories memories_{words};
+    AnyPipeline<Batch, B> pipeline_;
+};
+
+auto make_source(std::size_t count) {
+    return Source{[](int) { return Batch(words); },
+                  [](std::size_t index, Batch& out) {
+                      for (std::size_t i = 0; i < words; ++i)
+                          out[i] = input_word(index, i);
+                  },
+                  SourceOptions<B>{.workers = 2, .slots = 3, .batches = count}};
+}
+
+template <class Check>
+void for_each_schedule(Check&& check) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Delay::set({.seed = 41, .one_in = 4, .microseconds = 300});
+        check(PipelineOptions{.schedule = schedule});
+    }
+}
+
+} // namespace
+
+TEST_CASE(
+    "AnyPipeline: a source's batches, and what they hold, are read before their slots are filled again") {
+    for_each_schedule([](const PipelineOptions& options) {
+        constexpr std::size_t count = 30;
+        Trainer trainer(options);
+        auto source = make_source(count);
+        for (std::size_t batch = 0; batch < count; ++batch) {
+            auto next = source.next();
+            if (batch % 3 == 0)
+                trainer.pipeline().submit(next);
+            else if (batch % 3 == 1)
+                trainer.pipeline().submit(*next);
+            else
+                trainer.pipeline().submit(*std::as_const(next));
+        }
+        trainer.pipeline().finish();
+        CHECK(trainer.pipeline().submitted() == count);
+        CHECK(trainer.values() == expected_memories(2, words, batches_from(0, count)));
+    });
+}
+
+TEST_CASE("AnyPipeline: a batch of the caller's own is read before it is filled again") {
+    for_each_schedule([](const PipelineOptions& options) {
+        Trainer trainer(options);
+        Batch batch(words);
+        for (std::size_t index = 0; index < 20; ++index) {
+            for (std::size_t i = 0; i < words; ++i)
+                batch[i] = input_word(index, i);
+            trainer.pipeline().submit(batch);
+        }
+        trainer.pipeline().finish();
+        CHECK(trainer.values() == expected_memories(2, words, batches_from(0, 20)));
+    });
+}
+
+TEST_CASE("AnyPipeline: moved, it goes on; options and streams are the pipeline's") {
+    AnyPipeline<int, B> pipeline{Stages{Stage{"only", [](Ref, const int&) {}}}, Slots{}, {.slots = 3}};
+    AnyPipeline<int, B> moved = std::move(pipeline);
+    moved.submit(1);
+    moved.finish();
+    CHECK(moved.options().slots == 3);
+    CHECK(moved.stream(0).native() != typename B::NativeStream{});
+    CHECK_THROWS_AS((void)moved.stream(1), Error);
+    CHECK_FALSE(moved.failed());
+}
+
+} // namespace pipeline_any_pipeline
