@@ -6,6 +6,7 @@
 #include "pipeline/dag.hpp"
 #include "support/alive.hpp"
 #include "support/faulty_backend.hpp"
+#include "support/sanitized.hpp"
 
 #ifdef SLUICE_TEST_APART
 #include "support/apart_backend.hpp"
@@ -28,6 +29,7 @@ using B = Faulty<Delayed<TestBackend>>;
 constexpr std::size_t words = 8;
 constexpr std::size_t distinct = 2;
 constexpr std::size_t count = 9;
+constexpr long step = sanitized ? 3 : 1; // from call to call
 using Diamond = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{1}, DagStage{6, true, false}>;
 using WithCpu =
     Dag<B, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{3}, DagStage{4, true, false, true}>;
@@ -76,9 +78,9 @@ void fail_each_call(Schedule schedule, int slots, int steps, bool uncaptured = f
     const PipelineOptions options = dag_options(schedule, slots, steps);
     const Alive before = alive_now<B>();
     bool reached = true;
-    long call = 0;
+    long call = 1 - step;
     while (reached && call < 5000) {
-        ++call;
+        call += step;
         CAPTURE(call);
         Delay::set({.seed = static_cast<std::uint64_t>(call), .one_in = 16, .microseconds = 100});
         Fault::arm(call);

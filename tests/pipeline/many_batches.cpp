@@ -4,6 +4,7 @@
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
 #include "support/apart_backend.hpp"
+#include "support/sanitized.hpp"
 
 namespace pipeline_many_batches {
 
@@ -13,11 +14,7 @@ using namespace sluice::test;
 namespace {
 
 constexpr std::size_t words = 4;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t count = 5000;
-#else
-constexpr std::size_t count = 100000;
-#endif
+constexpr std::size_t count = sanitized ? 5000 : 100000;
 
 // From a stream to threads and back, with a way round them.
 template <class B>

@@ -5,6 +5,7 @@
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
 #include "support/delayed_backend.hpp"
+#include "support/sanitized.hpp"
 
 namespace pipeline_shapes {
 
@@ -49,6 +50,8 @@ template <DagStage... Ss>
 void check_everywhere() {
     using D = Dag<B, Ss...>;
     for (const int slots : {1, 2, 3, 4}) {
+        if (sanitized && slots % 2 == 0)
+            continue;
         for (const int steps : {0, 1, 4, 5, 16}) {
             const auto graphed = dag_options(Schedule::graphed, slots, steps);
             for (const int count : {0, 1, 2, slots - 1, slots + 1, 40})

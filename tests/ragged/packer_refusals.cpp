@@ -25,6 +25,36 @@ using Packer = RaggedPacker<int, B>;
 
 const std::vector<int> five{1, 2, 3, 4, 5};
 
+/// `make(number)` for each of `numbers`, made anew each time that it is looked at.
+#if defined(__clang__) && __clang_major__ < 16 // which cannot compile GCC's std::views
+template <class F>
+struct MadeOf {
+    const std::vector<int>& numbers;
+    F make;
+    struct Iterator {
+        const MadeOf* of;
+        std::size_t at;
+        auto operator*() const { return of->make(of->numbers[at]); }
+        Iterator& operator++() {
+            ++at;
+            return *this;
+        }
+        bool operator!=(const Iterator& other) const { return at != other.at; }
+    };
+    Iterator begin() const { return {this, 0}; }
+    Iterator end() const { return {this, numbers.size()}; }
+};
+template <class F>
+MadeOf<F> made_of(const std::vector<int>& numbers, F make) {
+    return {numbers, make};
+}
+#else
+template <class F>
+auto made_of(const std::vector<int>& numbers, F make) {
+    return std::views::transform(numbers, make);
+}
+#endif
+
 /// What `pack(packer)` is refused with. No row is held then, and the packer takes rows again.
 template <class F>
 std::string refusal(Packer& packer, F&& pack) {
@@ -167,7 +197,7 @@ TEST_CASE(
     const auto with = [&](std::size_t first, std::size_t later) {
         std::size_t made = 0;
         return refusal(packer, [&](Packer& p) {
-            p.pack(std::views::transform(samples, [&](int sample) {
+            p.pack(made_of(samples, [&](int sample) {
                 return std::vector<int>(made++ < samples.size() ? first : later, sample);
             }));
         });
@@ -178,7 +208,7 @@ TEST_CASE(
         "least 1 row and 2000 values are needed, and room for 3 rows and 6 values is available"));
     CHECK(contains(with(2, 3), "at least 3 rows and 9 values are needed"));
     std::size_t made = 0;
-    packer.pack(std::views::transform(
+    packer.pack(made_of(
         samples, [&](int sample) { return std::vector<int>(made++ < samples.size() ? 2 : 1, sample); }));
     CHECK(packer.lengths() == std::vector<std::int64_t>{1, 1, 1}); // what fits is taken
 }
@@ -189,7 +219,7 @@ TEST_CASE("RaggedPacker: a range that throws, or has more rows the second time, 
     int made = 0;
     CHECK(contains(refusal(packer,
                            [&](Packer& p) {
-                               p.pack(std::views::transform(samples, [&](int) {
+                               p.pack(made_of(samples, [&](int) {
                                    if (++made == 5)
                                        throw Error("no file");
                                    return std::vector<int>(1);
@@ -222,15 +252,13 @@ TEST_CASE("RaggedColumnPacker: rows that differ when they are packed are refused
     packer.pack(Lists<int>{{1, 2}, {3}});
     RaggedColumnPacker<int, B> column(6);
     const std::vector<int> samples{0, 1};
-    column.pack(packer, std::views::transform(samples, [&](int sample) {
+    column.pack(packer, made_of(samples, [&](int sample) {
                     return std::vector<int>(static_cast<std::size_t>(2 - sample));
                 }));
     CHECK(column.size() == 3);
-    CHECK(contains(text_of([&] {
-                       column.pack(packer, std::views::transform(samples,
-                                                                 [&](int) { return std::vector<int>(600); }));
-                   }),
-                   "row 0 has 600 values, and the row that it shares 2"));
+    CHECK(contains(
+        text_of([&] { column.pack(packer, made_of(samples, [&](int) { return std::vector<int>(600); })); }),
+        "row 0 has 600 values, and the row that it shares 2"));
     CHECK(column.size() == 0);
 }
 
