@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include <nn/detector.hpp>
-#include <nn/pooled_convolution.hpp>
+#include <nn/conv/pooled_convolution.hpp>
+#include <nn/models/detector.hpp>
 
 #include "support/parts.hpp"
 

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include <nn/device.hpp>
-#include <nn/operators/elementwise.hpp>
-#include <nn/operators/sums.hpp>
-#include <nn/products.hpp>
+#include <nn/core/device.hpp>
+#include <nn/elementwise/elementwise.hpp>
+#include <nn/elementwise/sums.hpp>
+#include <nn/gemm/gemm.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/parts.hpp"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <augment/apply.hpp>
-#include <nn/boxes/box.hpp>
+#include <nn/losses/boxes/box.hpp>
 
 namespace augment {
 

@@ -1,6 +1,6 @@
 /// \file
 /// Applies a chain to a batch of images, on a device, in one kernel. See apply.hpp for the contract, and
-/// detail/tiles.cuh, detail/shrunk.cuh and detail/window.cuh for how.
+/// detail/tiles.cuh, downscale.cuh and rotated_window.cuh for how.
 #pragma once
 
 #include <augment/apply.hpp>
@@ -14,4 +14,4 @@ void apply(sluice::CudaStreamRef stream, const Chain<Ops...>& chain, Images<In, 
 
 } // namespace augment
 
-#include <augment/detail/launch.inl>
+#include <augment/kernels/launch.inl>

@@ -36,4 +36,4 @@ void require_fit(const C& chain, const Images<In, B>& in, const ParameterSource<
 
 } // namespace augment
 
-#include <augment/detail/rows.inl>
+#include <augment/detail/apply_host.inl>

@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <tuple>
 
-#include <augment/blur.hpp>
-#include <augment/geometry.hpp>
-#include <augment/values.hpp>
+#include <augment/operators/blur.hpp>
+#include <augment/operators/geometry.hpp>
+#include <augment/operators/values.hpp>
 
 namespace augment {
 

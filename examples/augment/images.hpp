@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-#include <nn/float16.hpp>
+#include <nn/core/float16.hpp>
 #include <sluice/memory/span.hpp>
 
 namespace augment {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <common/options.hpp>
-#include <nn/product_options.hpp>
+#include <nn/gemm/gemm_options.hpp>
 
 namespace frozen_encoder {
 

@@ -10,7 +10,7 @@
 #include <common/digits.hpp>
 #include <common/progress.hpp>
 #include <frozen_encoder/workload.hpp>
-#include <nn/classifier.hpp>
+#include <nn/models/classifier.hpp>
 #include <sluice/sluice.hpp>
 
 namespace frozen_encoder {

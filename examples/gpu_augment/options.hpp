@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <common/options.hpp>
-#include <nn/product_options.hpp>
+#include <nn/gemm/gemm_options.hpp>
 
 namespace gpu_augment {
 

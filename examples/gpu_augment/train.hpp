@@ -13,7 +13,7 @@
 #include <common/training.hpp>
 #include <gpu_augment/augmentation.hpp>
 #include <gpu_augment/batches.hpp>
-#include <nn/classifier.hpp>
+#include <nn/models/classifier.hpp>
 #include <sluice/sluice.hpp>
 
 namespace gpu_augment {

@@ -8,9 +8,9 @@
 
 #include <graph_replay/kernels.hpp>
 #include <graph_replay/options.hpp>
-#include <nn/device.hpp>
-#include <nn/operators/elementwise.hpp>
-#include <nn/products.hpp>
+#include <nn/core/device.hpp>
+#include <nn/elementwise/elementwise.hpp>
+#include <nn/gemm/gemm.hpp>
 #include <sluice/graph/device_scalar.hpp>
 #include <sluice/sluice.hpp>
 

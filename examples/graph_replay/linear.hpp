@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <graph_replay/options.hpp>
-#include <nn/device.hpp>
-#include <nn/operators/elementwise.hpp>
-#include <nn/products.hpp>
+#include <nn/core/device.hpp>
+#include <nn/elementwise/elementwise.hpp>
+#include <nn/gemm/gemm.hpp>
 #include <sluice/sluice.hpp>
 
 namespace graph_replay {

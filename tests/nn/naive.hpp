@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <nn/pixel_order.hpp>
+#include <nn/layers/morton_order.hpp>
 
 namespace naive {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include <augment/arithmetic.hpp>
+#include <augment/detail/arithmetic.hpp>
 
 namespace augment {
 

@@ -1,0 +1,295 @@
+/// \file
+/// The kernels behind conv_backward.hpp for maps of four channels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <nn/conv/detail/conv_fprop.cuh>
+#include <nn/conv/detail/conv_wgrad.cuh>
+#include <nn/conv/detail/pool_routes.cuh>
+
+namespace nn::detail {
+
+// The gradient of the maps: what is spread over pixels stays in registers ----------------------------------------
+
+/// A thread's share of a row of eight pools: four channels of a pool, and of those beside it.
+struct NarrowPools {
+    uint2 gradients[3];
+    std::uint32_t routes[3];
+};
+
+inline constexpr int narrow_strip = 16;   // pixels in a row, which a warp computes
+inline constexpr int narrow_segment = 16; // pools, below one another, whose pixels it computes
+
+/// A warp goes down a strip. A row of pools is two of pixels, each of which goes to three rows of results; two are done
+/// after each. Outputs are dealt to the steps of the matrix units such that a thread's four lie side by side.
+static __global__ void __launch_bounds__(fused_threads)
+    narrow_input_gradients_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
+                                  FusedShape shape, const std::uint32_t* packed, std::uint16_t* gradient,
+                                  std::size_t warps) {
+    const std::size_t index = static_cast<std::size_t>(blockIdx.x) * (fused_threads / 32) + threadIdx.x / 32;
+    if (index >= warps)
+        return;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int quad = lane % 4;
+    const unsigned in_image = static_cast<unsigned>(index % shape.tiles);
+    const std::size_t image = index / shape.tiles;
+    const int height = shape.height / 2;
+    const int width = shape.width / 2;
+    const int x = static_cast<int>(in_image % shape.tiles_x) * (narrow_strip / 2) + lane / 4;
+    const int first = static_cast<int>(in_image / shape.tiles_x) * narrow_segment;
+    const int last = first + narrow_segment < height ? first + narrow_segment : height;
+    const int groups = shape.outputs / 16;
+
+    uint2 factors[9]; // [kx][ky]
+    const auto load_factors = [&](int group) {
+#pragma unroll
+        for (int i = 0; i < 9; ++i)
+            factors[i] = reinterpret_cast<const uint2*>(packed)[(group * 9 + i) * 32 + lane];
+    };
+    // From the middle one of three pools on, in the first row of the image.
+    const std::size_t origin = (image * height * width + x) * shape.outputs + quad * 4;
+    const std::uint16_t* const gradients_from = pooled_gradient + origin;
+    const std::uint16_t* const routes_from = reinterpret_cast<const std::uint16_t*>(routes) + origin / 4;
+    const bool inside[3] = {x > 0 && x <= width, x < width, x + 1 < width};
+    const int row = width * shape.outputs;
+    const auto load_pools = [&](int y, int group) {
+        NarrowPools pools;
+        const bool in_rows = y >= 0 && y < height;
+#pragma unroll
+        for (int i = 0; i < 3; ++i) {
+            const int at = y * row + group * 16 + (i - 1) * shape.outputs;
+            const bool there = in_rows && inside[i];
+            pools.gradients[i] =
+                there ? *reinterpret_cast<const uint2*>(gradients_from + at) : make_uint2(0, 0);
+            pools.routes[i] = there ? routes_from[at / 4] : 0;
+        }
+        return pools;
+    };
+
+    std::uint32_t* const to =
+        reinterpret_cast<std::uint32_t*>(gradient) + 2 * (image * shape.height * shape.width + 2 * x) + quad;
+    // The rows of results 2 y - 1 … 2 y + 2 of the pools' row y.
+    float sums[4][4] = {};
+    load_factors(0);
+    NarrowPools next = load_pools(first - 1, 0);
+    for (int y = first - 1; y <= last; ++y) {
+        for (int group = 0; group < groups; ++group) {
+            const NarrowPools pools = next;
+            if (groups > 1)
+                load_factors(group);
+            next = group + 1 < groups ? load_pools(y, group + 1) : load_pools(y + 1, 0);
+            std::uint32_t pairs[3][2];
+#pragma unroll
+            for (int i = 0; i < 3; ++i) {
+                pairs[i][0] = routes_of_pair(pools.routes[i], 0);
+                pairs[i][1] = routes_of_pair(pools.routes[i], 1);
+            }
+#pragma unroll
+            for (int below = 0; below < 2; ++below) {
+                const int left = 2 * below;
+                const int right = left + 1;
+                const std::uint32_t a0 = routed(pools.gradients[0].x, pairs[0][0], right);
+                const std::uint32_t a1 = routed(pools.gradients[0].y, pairs[0][1], right);
+                const std::uint32_t b0 = routed(pools.gradients[1].x, pairs[1][0], left);
+                const std::uint32_t b1 = routed(pools.gradients[1].y, pairs[1][1], left);
+                const std::uint32_t c0 = routed(pools.gradients[1].x, pairs[1][0], right);
+                const std::uint32_t c1 = routed(pools.gradients[1].y, pairs[1][1], right);
+                const std::uint32_t d0 = routed(pools.gradients[2].x, pairs[2][0], left);
+                const std::uint32_t d1 = routed(pools.gradients[2].y, pairs[2][1], left);
+                // Even pixels are a fragment's first rows, odd ones the others.
+                const std::uint32_t fragments[3][4] = {{a0, b0, a1, b1}, {b0, c0, b1, c1}, {c0, d0, c1, d1}};
+#pragma unroll
+                for (int kx = 0; kx < 3; ++kx) {
+#pragma unroll
+                    for (int ky = 0; ky < 3; ++ky)
+                        multiply_add(sums[2 + below - ky], fragments[kx], factors[kx * 3 + ky].x,
+                                     factors[kx * 3 + ky].y);
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            // The words of even pixels are with the first two threads of four; those of odd ones go to the others.
+            const std::uint32_t even = two_bfloat16(sums[i][0], sums[i][1]);
+            const std::uint32_t odd =
+                __shfl_sync(0xFFFFFFFFu, two_bfloat16(sums[i][2], sums[i][3]), lane - 2);
+            const int line = 2 * y - 1 + i;
+            if (line >= 2 * first && line < 2 * last && x < width)
+                to[line * shape.width * 2] = quad < 2 ? even : odd;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                sums[i][e] = sums[i + 2][e];
+                sums[i + 2][e] = 0.0f;
+            }
+        }
+    }
+}
+
+// The gradients of the weights: 16 rows of a product are four taps of a row, of which the last is none -------------
+
+/// How a block that sums over tiles of 64×8 pixels, for 16 outputs, uses shared memory: pixels with a border of one, 8
+/// bytes each, and the same moved on by one pixel, so that from any pixel 16 bytes can be loaded.
+struct NarrowSumTile {
+    static constexpr int threads = 256;
+    static constexpr int width = 64;
+    static constexpr int height = 8;
+    static constexpr int row = width + 4;
+    static constexpr int pixels = row * (height + 2);
+    static constexpr int down = height / 2;
+    // The two do not begin at the same bank.
+    static constexpr int moved = pixels * 8 + 112;
+    static constexpr int bytes = moved + pixels * 8;
+};
+static_assert(NarrowSumTile::moved % 128 == 48);
+
+/// What a thread loads of a tile, before it is needed: pixels for all, and two channels of its own pools.
+struct NarrowLoads {
+    static constexpr int count =
+        (NarrowSumTile::pixels + NarrowSumTile::threads - 1) / NarrowSumTile::threads;
+
+    uint2 pixels[count];
+    std::uint32_t gradients[NarrowSumTile::down];
+    std::uint32_t routes[NarrowSumTile::down];
+};
+
+__device__ inline void load_narrow(NarrowLoads& loads, const std::uint16_t* maps, const FusedShape& shape,
+                                   std::size_t index, const std::uint16_t* pooled_gradient,
+                                   const std::uint32_t* routes, int group) {
+    using Tile = NarrowSumTile;
+    const FusedPlace place = tile_place(shape, index);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % 32;
+    const uint2* const image = reinterpret_cast<const uint2*>(maps) +
+                               place.image * static_cast<std::size_t>(shape.height) * shape.width;
+#pragma unroll
+    for (int slot = 0; slot < NarrowLoads::count; ++slot) {
+        const int i = thread + slot * Tile::threads;
+        const int y = place.tile_y * Tile::height + i / Tile::row - 1;
+        const int x = place.tile_x * Tile::width + i % Tile::row - 1;
+        const bool inside = i < Tile::pixels && y >= 0 && y < shape.height && x >= 0 && x < shape.width;
+        loads.pixels[slot] = inside ? image[static_cast<std::size_t>(y) * shape.width + x] : make_uint2(0, 0);
+    }
+    const int height = shape.height / 2;
+    const int width = shape.width / 2;
+#pragma unroll
+    for (int i = 0; i < Tile::down; ++i) {
+        const int y = place.tile_y * Tile::down + i;
+        const int x = place.tile_x * (Tile::width / 2) + 4 * (thread / 32) + lane % 4;
+        loads.gradients[i] = 0;
+        loads.routes[i] = 0;
+        if (y < height && x < width) {
+            const std::size_t pixel = (place.image * height + y) * width + x;
+            const std::size_t element = pixel * shape.outputs + group * 16 + lane / 4 * 2;
+            loads.gradients[i] = *reinterpret_cast<const std::uint32_t*>(pooled_gradient + element);
+            loads.routes[i] = reinterpret_cast<const std::uint8_t*>(routes)[element / 2];
+        }
+    }
+}
+
+/// Each of eight warps sums over a strip of 8 pixels' width.
+static __global__ void __launch_bounds__(NarrowSumTile::threads, 3)
+    narrow_weight_gradients_kernel(const std::uint16_t* maps, FusedShape shape, std::size_t tiles,
+                                   const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
+                                   float* weight_parts, float* bias_parts) {
+    using Tile = NarrowSumTile;
+    constexpr int warps = Tile::threads / 32;
+    using WarpSums = float[26][32];
+    // The pixels of a tile, and in the end the sums of each warp.
+    __shared__ uint4 memory[warps * sizeof(WarpSums) / sizeof(uint4)];
+    static_assert(sizeof(memory) >= Tile::bytes);
+    WarpSums* const warp_sums = reinterpret_cast<WarpSums*>(memory);
+    const unsigned groups = static_cast<unsigned>(shape.outputs) / 16;
+    const int group = static_cast<int>(blockIdx.x % groups);
+    const unsigned part = blockIdx.x / groups;
+    const TileRange range(tiles, part, gridDim.x / groups);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % 32;
+    const int warp = thread / 32;
+
+    // This lane's row of a matrix: a pixel, and two of the taps from it on.
+    const int column = 8 * warp + lane % 8 + lane / 8 % 2 * 2;
+    const std::uint32_t from =
+        shared_address(memory) + (column % 2 == 0 ? column * 8 : Tile::moved + (column + 1) * 8);
+    float sums[3][2][4] = {};
+    float bias_sums[2] = {};
+    NarrowLoads next;
+    if (range.first < range.last)
+        load_narrow(next, maps, shape, range.first, pooled_gradient, routes, group);
+    for (std::size_t tile = range.first; tile < range.last; ++tile) {
+        const NarrowLoads loads = next;
+        __syncthreads(); // all are done with the tile before
+#pragma unroll
+        for (int slot = 0; slot < NarrowLoads::count; ++slot) {
+            const int i = thread + slot * Tile::threads;
+            uint2* const pixel = reinterpret_cast<uint2*>(memory) + i;
+            if (i < Tile::pixels)
+                pixel[0] = loads.pixels[slot];
+            if (i + 1 < Tile::pixels)
+                pixel[Tile::moved / 8 + 1] = loads.pixels[slot];
+        }
+        if (tile + 1 < range.last)
+            load_narrow(next, maps, shape, tile + 1, pooled_gradient, routes, group);
+        __syncthreads();
+        std::uint32_t rows[Tile::down + 1][4];
+        load_turned_matrices(rows[0], from + lane / 16 * (Tile::row * 8));
+#pragma unroll
+        for (int y = 0; y < Tile::down; ++y) {
+            load_turned_matrices(rows[y + 1], from + (2 * y + 2 + lane / 16) * (Tile::row * 8));
+            const std::uint32_t between[4] = {rows[y][2], rows[y][3], rows[y + 1][0], rows[y + 1][1]};
+#pragma unroll
+            for (int j = 0; j < 2; ++j) {
+                const std::uint32_t gradient =
+                    j == 0 ? loads.gradients[y] & 0xFFFFu : loads.gradients[y] >> 16;
+                const std::uint32_t way = loads.routes[y] >> (4 * j) & 0xFu;
+                bias_sums[j] += way != 0 ? __uint_as_float(gradient << 16) : 0.0f;
+                const std::uint32_t upper = routed_beside(gradient, way);
+                const std::uint32_t lower = routed_beside(gradient, way >> 2);
+                multiply_add(sums[0][j], rows[y], upper, lower);
+                multiply_add(sums[1][j], between, upper, lower);
+                multiply_add(sums[2][j], rows[y + 1], upper, lower);
+            }
+        }
+    }
+
+    __syncthreads(); // all are done with the pixels
+#pragma unroll
+    for (int ky = 0; ky < 3; ++ky) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            warp_sums[warp][ky * 8 + i][lane] = sums[ky][i / 4][i % 4];
+    }
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 1);
+        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 2);
+        warp_sums[warp][24 + j][lane] = bias_sums[j];
+    }
+    __syncthreads();
+    for (int i = thread; i < 26 * 32; i += Tile::threads) {
+        const int which = i / 32;
+        const int of = i % 32;
+        float sum = 0.0f;
+        for (int w = 0; w < warps; ++w)
+            sum += warp_sums[w][which][of];
+        if (which >= 24) {
+            if (of % 4 == 0)
+                bias_parts[static_cast<std::size_t>(part) * shape.outputs + group * 16 + of / 4 * 2 + which -
+                           24] = sum;
+            continue;
+        }
+        const int ky = which / 8;
+        const int j = which / 4 % 2;
+        const int e = which % 4;
+        const int row = of / 4 + e / 2 * 8; // a tap and a channel
+        const int kx = row / 4;
+        const int output = group * 16 + (of % 4 * 2 + e % 2) * 2 + j;
+        if (kx < 3) {
+            const std::size_t weight = static_cast<std::size_t>((3 * ky + kx) * 4 + row % 4);
+            weight_parts[(static_cast<std::size_t>(part) * 36 + weight) * shape.outputs + output] = sum;
+        }
+    }
+}
+
+} // namespace nn::detail

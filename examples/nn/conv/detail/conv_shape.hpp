@@ -1,0 +1,18 @@
+/// \file
+/// What all kernels behind conv_fprop.hpp are handed.
+#pragma once
+
+namespace nn::detail {
+
+inline constexpr int fused_threads = 128;
+
+/// Sizes as the kernels take them.
+struct FusedShape {
+    int height; // of the convolution; the pooled map is half as high
+    int width;
+    int outputs;
+    unsigned tiles_x; // tiles of a block that cover an image
+    unsigned tiles;
+};
+
+} // namespace nn::detail

@@ -1,0 +1,272 @@
+/// \file
+/// Matrix products on both backends.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <nn/core/float16.hpp>
+#include <nn/gemm/matrix.hpp>
+#include <sluice/backend/stream.hpp>
+
+namespace nn {
+
+/// How a device multiplies matrices of float32. Storage and sums are float32 either way; the Host backend always
+/// multiplies in float32.
+enum class Precision {
+    float32,
+    /// Factors rounded to TF32 (10 bits of mantissa) where the device has matrix units for it.
+    tf32,
+    /// Factors rounded to bfloat16 (7 bits of mantissa) likewise. A network that says so stores them in it, too.
+    bfloat16,
+};
+
+/// Whether the way to compute a product on a device is chosen by rule or by trial. On the processor there is one way.
+enum class Algorithms {
+    /// By its lengths alone: the same bits in any run on the same kind of machine.
+    heuristic,
+    /// The fastest of several, timed when a shape comes first, once for all objects of a process and device: the
+    /// same bits in any object of the process, but not of another run, which may choose otherwise.
+    measured,
+};
+
+/// A bias that takes the same step of gradient descent as the weights that a product updates: with `b` the gradient of
+/// a layer's output, `bias[i] += alpha * (sum of b[r, c] over all r, and all c that are i modulo outputs)`.
+template <sluice::Backend B>
+struct BiasStep {
+    /// A multiple of `outputs` elements, of which those that are equal modulo `outputs` are equal before and after.
+    sluice::DeviceSpan<float, B> bias = {};
+    /// Divides the columns of `b`.
+    std::size_t outputs = 0;
+    /// At least `sum_scratch` elements of `b`'s size in rows of `outputs`.
+    sluice::DeviceSpan<double, B> scratch = {};
+};
+
+/// What a product does besides multiplying: `out = alpha * op(a) * op(b) + beta * out`, then `bias`, then ReLU.
+template <sluice::Backend B>
+struct ProductOptions {
+    bool transpose_a = false;
+    bool transpose_b = false;
+    float alpha = 1.0f;
+    float beta = 0.0f;
+    /// Two elements, `alpha` and `beta`, that the product reads when it runs, in place of the numbers above: what
+    /// may change between the replays of a graph. Empty for none.
+    sluice::DeviceSpan<const float, B> device_factors = {};
+    /// Added to every row of the result; as long as a row, or empty for none. Needs `beta` 0, known beforehand.
+    sluice::DeviceSpan<const float, B> bias = {};
+    /// The bias rounded to Bfloat16, for a result of Bfloat16; empty for none. A device whose products cannot add one
+    /// of float32 then adds this one, within the same kernel.
+    sluice::DeviceSpan<const Bfloat16, B> rounded_bias = {};
+    /// Replaces negative results by 0. Needs a bias.
+    bool relu = false;
+    /// The output of a ReLU, as long as `out`, or empty for none: where it is not positive, the result is 0. Makes a
+    /// product the gradient of what went into the ReLU. Needs `beta` 0, known beforehand, and no bias.
+    sluice::DeviceSpan<const float, B> relu_output = {};
+    /// A step for a bias beside that of the weights; without elements for none. Needs `device_factors` and
+    /// `transpose_a`, and `b` not transposed.
+    BiasStep<B> bias_step = {};
+    /// Whether `b` was written before what the stream holds directly ahead of this product, if in the stream at all:
+    /// reading it may then begin before that has ended. What is ahead further must be done with by then: it is, if the
+    /// work directly ahead starts, as an ordinary launch does, after what is before it, or is a product of ours.
+    bool b_settled = false;
+    /// Above 1: `a`, `b` and `out` are each so many matrices of equal size, one below the other, which are multiplied
+    /// pair by pair. Such products have no bias, no ReLU and no step for a bias.
+    std::size_t parts = 1;
+};
+
+/// A step of gradient descent: `weights = factors[0] * in^T * gradient + factors[1] * weights`, with factors that it may
+/// share with others.
+template <sluice::Backend B>
+struct WeightUpdate {
+    Matrix<const float, B> in;       ///< [rows, inputs]
+    Matrix<const float, B> gradient; ///< [rows, columns]
+    Matrix<float, B> weights;        ///< [inputs, columns]
+    BiasStep<B> bias_step = {};
+
+    /// As options of `in` times `gradient`.
+    ProductOptions<B> options(sluice::DeviceSpan<const float, B> factors) const {
+        return {.transpose_a = true, .device_factors = factors, .bias_step = bias_step};
+    }
+};
+
+/// Multiplies matrices in stream order. The same shapes and values give the same bits, on any stream and, unless
+/// algorithms are measured (see Algorithms), in any run on the same kind of machine.
+///
+/// Matrices of Bfloat16 are multiplied too, into float32 or, rounded once the sum is complete (and a second time with
+/// a bias, unless there is a rounded one), into Bfloat16.
+///
+/// An object is driven by one thread, and by one stream at a time: it may hold workspace that its products share.
+/// Objects are independent of each other. What it needs for a shape is made when the shape comes first; after
+/// that nothing is allocated and nothing waits. Work that forks to a second stream needs a second object there.
+template <sluice::Backend B>
+class MatrixProducts;
+
+/// On the processor: OpenBLAS on the stream's own thread, or plain loops where the build has none.
+template <>
+class MatrixProducts<sluice::Host> {
+public:
+    explicit MatrixProducts(Precision precision = Precision::float32,
+                            Algorithms algorithms = Algorithms::heuristic);
+
+    /// `out [m, n] = alpha * op(a) [m, k] * op(b) [k, n] + beta * out`, where `op` transposes or not. With `beta` 0,
+    /// `out` is written without being read. Throws `sluice::Error` when the shapes do not fit or a matrix is empty.
+    void multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
+                  Matrix<const float, sluice::Host> b, Matrix<float, sluice::Host> out,
+                  const ProductOptions<sluice::Host>& options = {});
+    void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
+                  Matrix<const Bfloat16, sluice::Host> b, Matrix<float, sluice::Host> out,
+                  const ProductOptions<sluice::Host>& options = {});
+    void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
+                  Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
+                  const ProductOptions<sluice::Host>& options = {});
+
+    /// Takes several steps, none of which needs what another one writes. Throws like `multiply`, and unless there are
+    /// two factors.
+    void update(sluice::HostStreamRef stream, std::span<const WeightUpdate<sluice::Host>> updates,
+                sluice::DeviceSpan<const float, sluice::Host> factors);
+    /// Whether `update` takes this step together with others, so that it is worth waiting for them.
+    bool joins(const WeightUpdate<sluice::Host>&, sluice::DeviceSpan<const float, sluice::Host>) const {
+        return false;
+    }
+};
+
+#if SLUICE_HAS_CUDA
+/// On a device: cuBLASLt or, for products in TF32 of few rows or little work, a kernel of our own (gemm_tf32.hpp),
+/// with a handle, a workspace and plans of its own. Belongs to the device that was current when it was made.
+///
+/// Algorithms::measured takes memory for another set of the operands, and waits, while a shape is measured; it touches
+/// nothing of the caller's. A shape that comes first inside a capture cannot be: what the rule says then stands for the
+/// process. Measure while the device has nothing else to do.
+template <>
+class MatrixProducts<sluice::Cuda> {
+public:
+    /// Throws `sluice::Error`.
+    explicit MatrixProducts(Precision precision = Precision::float32,
+                            Algorithms algorithms = Algorithms::heuristic);
+    MatrixProducts(MatrixProducts&&) noexcept;
+    MatrixProducts& operator=(MatrixProducts&&) noexcept;
+    ~MatrixProducts();
+
+    /// As on the processor. What goes with a product is part of the same kernel where that can be.
+    void multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
+                  Matrix<const float, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
+                  const ProductOptions<sluice::Cuda>& options = {});
+    void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
+                  Matrix<const Bfloat16, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
+                  const ProductOptions<sluice::Cuda>& options = {});
+    void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
+                  Matrix<const Bfloat16, sluice::Cuda> b, Matrix<Bfloat16, sluice::Cuda> out,
+                  const ProductOptions<sluice::Cuda>& options = {});
+
+    /// As on the processor. Steps in TF32 of not too many rows take two launches together, by rule even where
+    /// algorithms are measured; they are fastest in the order of their rows, most first.
+    void update(sluice::CudaStreamRef stream, std::span<const WeightUpdate<sluice::Cuda>> updates,
+                sluice::DeviceSpan<const float, sluice::Cuda> factors);
+    bool joins(const WeightUpdate<sluice::Cuda>& update,
+               sluice::DeviceSpan<const float, sluice::Cuda> factors) const;
+
+private:
+    template <class T, class Out>
+    void multiply_any(sluice::CudaStreamRef stream, const Matrix<const T, sluice::Cuda>& a,
+                      const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
+                      const ProductOptions<sluice::Cuda>& options);
+
+    class Plans;
+    std::unique_ptr<Plans> plans_;
+};
+#endif
+
+/// The three lengths of a product, of each part where there are several.
+struct ProductShape {
+    std::size_t m = 0;
+    std::size_t n = 0;
+    std::size_t k = 0;
+
+    auto operator<=>(const ProductShape&) const = default;
+};
+
+/// The product's lengths, if its parts fit together. Throws `sluice::Error` otherwise.
+template <class T, class Out, sluice::Backend B>
+ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b,
+                           const Matrix<Out, B>& out, const ProductOptions<B>& options);
+
+/// A product in plain loops, for builds without OpenBLAS: `out = alpha * op(a) * op(b) + beta * out`.
+void multiply_plainly(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
+                      bool transpose_b, float* out, float alpha, float beta);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+template <class T, class Out, sluice::Backend B>
+ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b,
+                           const Matrix<Out, B>& out, const ProductOptions<B>& options) {
+    const auto text = [](std::size_t rows, std::size_t columns) {
+        return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
+    };
+    const std::size_t parts = options.parts;
+    if (parts == 0 || a.rows() % parts != 0 || b.rows() % parts != 0 || out.rows() % parts != 0 ||
+        (parts > 1 && !options.bias.empty())) [[unlikely]] {
+        throw sluice::Error("matrix product: " + std::to_string(parts) + " parts of " +
+                            std::to_string(a.rows()) + ", " + std::to_string(b.rows()) + " and " +
+                            std::to_string(out.rows()) + " rows and a bias of " +
+                            std::to_string(options.bias.size()) +
+                            " elements; expected rows that can be parted, and no bias with several parts");
+    }
+    const std::size_t a_rows = a.rows() / parts;
+    const std::size_t b_rows = b.rows() / parts;
+    const std::size_t m = options.transpose_a ? a.columns() : a_rows;
+    const std::size_t k = options.transpose_a ? a_rows : a.columns();
+    const std::size_t k_of_b = options.transpose_b ? b.columns() : b_rows;
+    const std::size_t n = options.transpose_b ? b_rows : b.columns();
+    if (k != k_of_b || out.rows() / parts != m || out.columns() != n || m == 0 || n == 0 || k == 0)
+        [[unlikely]] {
+        throw sluice::Error("matrix product: " + text(m, k) + " times " + text(k_of_b, n) + " into " +
+                            text(out.rows() / parts, out.columns()) +
+                            "; expected [m, k] times [k, n] into [m, n], none 0");
+    }
+    if (!options.bias.empty() && (options.bias.size() != n || options.beta != 0.0f)) [[unlikely]] {
+        throw sluice::Error("matrix product: a bias of " + std::to_string(options.bias.size()) +
+                            " elements and beta = " + std::to_string(options.beta) + "; expected " +
+                            std::to_string(n) + " elements and beta = 0");
+    }
+    if (!options.device_factors.empty() && (options.device_factors.size() != 2 || !options.bias.empty()))
+        [[unlikely]] {
+        throw sluice::Error("matrix product: " + std::to_string(options.device_factors.size()) +
+                            " factors in device memory and a bias of " + std::to_string(options.bias.size()) +
+                            " elements; expected alpha, beta and no bias");
+    }
+    if (!options.rounded_bias.empty() &&
+        (!std::is_same_v<Out, Bfloat16> || options.rounded_bias.size() != options.bias.size())) [[unlikely]] {
+        throw sluice::Error("matrix product: a rounded bias of " +
+                            std::to_string(options.rounded_bias.size()) +
+                            " elements; expected a result of Bfloat16, and " +
+                            std::to_string(options.bias.size()) + " elements, as the bias has");
+    }
+    if (options.relu && options.bias.empty()) [[unlikely]] {
+        throw sluice::Error(
+            "matrix product: ReLU was asked for without a bias; it is offered together with one");
+    }
+    constexpr bool float32 = std::is_same_v<T, float> && std::is_same_v<Out, float>;
+    if (!options.relu_output.empty() &&
+        (!float32 || parts != 1 || options.relu_output.size() != out.size() || options.beta != 0.0f ||
+         !options.device_factors.empty() || !options.bias.empty())) [[unlikely]] {
+        throw sluice::Error("matrix product: the gradient of a ReLU of " +
+                            std::to_string(options.relu_output.size()) + " elements, in " +
+                            std::to_string(parts) + " parts and with beta = " + std::to_string(options.beta) +
+                            "; expected " + std::to_string(out.size()) +
+                            " elements of float32, one part, beta = 0 known beforehand and no bias");
+    }
+    const BiasStep<B>& step = options.bias_step;
+    if (!step.bias.empty() && (!float32 || parts != 1 || options.device_factors.empty() ||
+                               !options.transpose_a || options.transpose_b || step.outputs == 0 ||
+                               n % step.outputs != 0 || step.bias.size() % step.outputs != 0)) [[unlikely]] {
+        throw sluice::Error(
+            "matrix product: a step for a bias of " + std::to_string(step.bias.size()) + " elements, " +
+            std::to_string(step.outputs) + " of them different, beside " + std::to_string(n) +
+            " columns; expected whole multiples, matrices of float32 in one part of which the "
+            "first is transposed, and factors in device memory");
+    }
+    return {m, n, k};
+}
+
+} // namespace nn

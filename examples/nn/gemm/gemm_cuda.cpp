@@ -1,0 +1,277 @@
+#include <nn/gemm/gemm.hpp>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <nn/core/device.hpp>
+#include <nn/elementwise/elementwise.hpp>
+#include <nn/elementwise/sums.hpp>
+#include <nn/gemm/detail/gemm_autotune.hpp>
+#include <sluice/memory/buffer.hpp>
+
+namespace nn {
+namespace {
+
+using namespace detail;
+using Cuda = sluice::Cuda;
+using StreamRef = sluice::CudaStreamRef;
+template <class T>
+using Buffer = sluice::DeviceBuffer<T, Cuda>;
+
+/// A product as our kernels take it.
+Tf32Product described(const Matrix<const float, Cuda>& a, const Matrix<const float, Cuda>& b,
+                      const Matrix<float, Cuda>& out, const ProductOptions<Cuda>& options) {
+    const auto length = [](std::size_t value) { return static_cast<unsigned>(value); };
+    return {.form = options.transpose_a   ? ProductForm::weight_gradient
+                    : options.transpose_b ? ProductForm::data_gradient
+                                          : ProductForm::forward,
+            .m = length(out.rows()),
+            .n = length(out.columns()),
+            .k = length(options.transpose_a ? a.rows() : a.columns()),
+            .a = a.data(),
+            .b = b.data(),
+            .b_settled = options.b_settled,
+            .out = out.data(),
+            .bias = options.bias.data(),
+            .relu = options.relu,
+            .relu_output = options.relu_output.data(),
+            .alpha = options.alpha,
+            .beta = options.beta,
+            .device_factors = options.device_factors.data(),
+            .step_bias = options.bias_step.bias.data(),
+            .step_size = length(options.bias_step.bias.size()),
+            .step_outputs = length(options.bias_step.outputs)};
+}
+
+} // namespace
+
+/// One handle, one workspace, and a plan for each shape seen.
+class MatrixProducts<sluice::Cuda>::Plans {
+public:
+    Plans(Precision precision, Algorithms algorithms)
+        : precision_(precision), algorithms_(algorithms), handle_(make_handle()),
+          workspace_(product_workspace_bytes), tickets_(Tf32Workspace::tickets_count) {
+        SLUICE_CUDA_CHECK(cudaGetDevice(&device_));
+        on_own_stream<Cuda>([&](StreamRef stream) { sluice::fill_bytes(stream, tickets_, 0); });
+    }
+
+    Precision precision() const { return precision_; }
+
+    /// The plan for `key`, made when it is asked for first. `try_out(use)` calls `use(run)` with what runs a plan on
+    /// memory of its own.
+    template <class TryOut>
+    ProductPlan& plan(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
+        const auto found = plans_.find(key);
+        if (found != plans_.end())
+            return found->second;
+        const ProductChoice choice = algorithms_ == Algorithms::heuristic
+                                         ? product_choices(handle_, key, 1).front()
+                                         : measured(key, stream, try_out);
+        return plans_.emplace(key, ProductPlan{choice, lt_plan(key, choice)}).first->second;
+    }
+
+    /// Enqueues a product as planned, with all that goes with it.
+    template <class T, class Out>
+    void run(StreamRef stream, ProductPlan& plan, const Matrix<const T, Cuda>& a,
+             const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
+             const ProductOptions<Cuda>& options) {
+        if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
+            if (plan.choice.cut) {
+                run_ours(stream, *plan.choice.cut, a, b, out, options);
+                return;
+            }
+        }
+        const bool on_device = !options.device_factors.empty();
+        const float* const alpha = on_device ? options.device_factors.data() : &options.alpha;
+        const float* const beta = on_device ? options.device_factors.data() + 1 : &options.beta;
+        if (plan.choice.fused)
+            set(plan.lt.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, fused_bias<Out>(options));
+        NN_CUBLAS_CHECK(cublasLtMatmul(
+            handle_.get(), plan.lt.operation.get(), alpha, b.data(), plan.lt.b.get(), a.data(),
+            plan.lt.a.get(), beta, out.data(), plan.lt.out.get(), out.data(), plan.lt.out.get(),
+            &plan.choice.algorithm, workspace_.data(), product_workspace_bytes, stream.native()));
+        if (!options.bias.empty() && !plan.choice.fused)
+            add_bias(stream, out, options.bias, options.relu);
+        if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
+            if (!options.relu_output.empty())
+                relu_gradient(stream, options.relu_output, out.span());
+            if (const auto& step = options.bias_step; !step.bias.empty())
+                update_bias(stream, b.with_columns(step.outputs), step.bias, options.device_factors,
+                            step.scratch);
+        }
+    }
+
+    Tf32Workspace workspace() {
+        return {.partial_sums = reinterpret_cast<float*>(workspace_.data()),
+                .partial_sums_count = product_workspace_bytes / sizeof(float),
+                .tickets = tickets_.data()};
+    }
+
+    /// Whether an update is for our kernel, together with others.
+    bool joins(const WeightUpdate<Cuda>& update, sluice::DeviceSpan<const float, Cuda> factors) {
+        const ProductKey key =
+            key_of(precision_, update.in, update.gradient, update.weights, update.options(factors));
+        const auto found = joins_.find(key);
+        return found != joins_.end() ? found->second : joins_.emplace(key, joins_updates(key)).first->second;
+    }
+
+private:
+    void run_ours(StreamRef stream, const Tf32Cut& cut, const Matrix<const float, Cuda>& a,
+                  const Matrix<const float, Cuda>& b, const Matrix<float, Cuda>& out,
+                  const ProductOptions<Cuda>& options) {
+        multiply_tf32(stream, described(a, b, out, options), cut, workspace());
+    }
+
+    /// What the process measured, or measures now; in a capture, where nothing can be tried, what the rule says, which
+    /// then holds for the process.
+    template <class TryOut>
+    ProductChoice measured(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
+        MeasuredChoices& shared = MeasuredChoices::instance();
+        const std::lock_guard lock(shared.mutex);
+        const std::pair<int, ProductKey> name{device_, key};
+        if (const auto found = shared.choices.find(name); found != shared.choices.end())
+            return found->second;
+        const bool capturing = Cuda::is_capturing(stream.native());
+        const std::vector<ProductChoice> choices =
+            product_choices(handle_, key, capturing ? 1 : most_choices);
+        ProductChoice choice = choices.front();
+        if (choices.size() > 1) {
+            const BesideCaptures beside;
+            // The workspace is this object's, and its stream may be at work in it.
+            stream.synchronize();
+            try_out([&](const auto& run) { choice = fastest(key, choices, run); });
+        }
+        shared.choices.emplace(name, choice);
+        return choice;
+    }
+
+    static constexpr int most_choices = 32;
+
+    Precision precision_;
+    Algorithms algorithms_;
+    int device_ = 0;
+    Handle handle_;
+    Buffer<unsigned char> workspace_;
+    Buffer<unsigned> tickets_;
+    std::map<ProductKey, ProductPlan> plans_;
+    std::map<ProductKey, bool> joins_;
+};
+
+MatrixProducts<sluice::Cuda>::MatrixProducts(Precision precision, Algorithms algorithms)
+    : plans_(std::make_unique<Plans>(precision, algorithms)) {}
+MatrixProducts<sluice::Cuda>::MatrixProducts(MatrixProducts&&) noexcept = default;
+MatrixProducts<sluice::Cuda>& MatrixProducts<sluice::Cuda>::operator=(MatrixProducts&&) noexcept = default;
+MatrixProducts<sluice::Cuda>::~MatrixProducts() = default;
+
+namespace {
+
+/// Memory to try a product on.
+template <class T, class Out>
+class Scratch {
+public:
+    Scratch(const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
+            const ProductOptions<Cuda>& like)
+        : a_(a.size()), b_(b.size()), out_(out.size()), bias_(like.bias.size()),
+          rounded_bias_(like.rounded_bias.size()), factors_(2), relu_output_(like.relu_output.size()),
+          step_bias_(like.bias_step.bias.size()), step_scratch_(like.bias_step.scratch.size()),
+          options_(like) {
+        on_own_stream<Cuda>([&](StreamRef stream) {
+            // Any numbers that are no NaN.
+            fill(stream, a_, b_, out_, bias_, rounded_bias_, factors_, relu_output_, step_bias_,
+                 step_scratch_);
+        });
+        options_.bias = bias_;
+        options_.rounded_bias = rounded_bias_;
+        if (!like.device_factors.empty())
+            options_.device_factors = factors_;
+        options_.relu_output = relu_output_;
+        options_.bias_step.bias = step_bias_;
+        options_.bias_step.scratch = step_scratch_;
+    }
+
+    Matrix<const T, Cuda> like_a(const Matrix<const T, Cuda>& a) const { return {a_, a.rows(), a.columns()}; }
+    Matrix<const T, Cuda> like_b(const Matrix<const T, Cuda>& b) const { return {b_, b.rows(), b.columns()}; }
+    Matrix<Out, Cuda> like_out(const Matrix<Out, Cuda>& out) { return {out_, out.rows(), out.columns()}; }
+    const ProductOptions<Cuda>& options() const { return options_; }
+
+private:
+    template <class... Buffers>
+    static void fill(StreamRef stream, Buffers&... buffers) {
+        (sluice::fill_bytes(stream, buffers, 0x3B), ...);
+    }
+
+    Buffer<T> a_;
+    Buffer<T> b_;
+    Buffer<Out> out_;
+    Buffer<float> bias_;
+    Buffer<Bfloat16> rounded_bias_;
+    Buffer<float> factors_;
+    Buffer<float> relu_output_;
+    Buffer<float> step_bias_;
+    Buffer<double> step_scratch_;
+    ProductOptions<Cuda> options_;
+};
+
+} // namespace
+
+template <class T, class Out>
+void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<const T, Cuda>& a,
+                                                const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
+                                                const ProductOptions<Cuda>& options) {
+    const ProductKey key = key_of(plans_->precision(), a, b, out, options);
+    ProductPlan& plan = plans_->plan(key, stream, [&](const auto& use) {
+        Scratch<T, Out> scratch(a, b, out, options);
+        use([&](StreamRef on, ProductPlan& tried) {
+            plans_->run(on, tried, scratch.like_a(a), scratch.like_b(b), scratch.like_out(out),
+                        scratch.options());
+        });
+    });
+    plans_->run(stream, plan, a, b, out, options);
+}
+
+void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const float, Cuda> a,
+                                            Matrix<const float, Cuda> b, Matrix<float, Cuda> out,
+                                            const ProductOptions<Cuda>& options) {
+    multiply_any<float, float>(stream, a, b, out, options);
+}
+void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
+                                            Matrix<const Bfloat16, Cuda> b, Matrix<float, Cuda> out,
+                                            const ProductOptions<Cuda>& options) {
+    multiply_any<Bfloat16, float>(stream, a, b, out, options);
+}
+void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
+                                            Matrix<const Bfloat16, Cuda> b, Matrix<Bfloat16, Cuda> out,
+                                            const ProductOptions<Cuda>& options) {
+    multiply_any<Bfloat16, Bfloat16>(stream, a, b, out, options);
+}
+
+bool MatrixProducts<sluice::Cuda>::joins(const WeightUpdate<Cuda>& update,
+                                         sluice::DeviceSpan<const float, Cuda> factors) const {
+    return plans_->joins(update, factors);
+}
+
+void MatrixProducts<sluice::Cuda>::update(StreamRef stream, std::span<const WeightUpdate<Cuda>> updates,
+                                          sluice::DeviceSpan<const float, Cuda> factors) {
+    require_size("weight update: factors", factors.size(), 2);
+    std::array<Tf32Product, tf32_most_updates> joined;
+    std::size_t count = 0;
+    const auto flush = [&] {
+        if (count > 0)
+            update_tf32(stream, {joined.data(), std::exchange(count, 0)}, plans_->workspace());
+    };
+    for (const WeightUpdate<Cuda>& update : updates) {
+        const ProductOptions<Cuda> options = update.options(factors);
+        if (!joins(update, factors)) {
+            multiply(stream, update.in, update.gradient, update.weights, options);
+            continue;
+        }
+        joined[count++] = described(update.in, update.gradient, update.weights, options);
+        if (count == joined.size())
+            flush();
+    }
+    flush();
+}
+
+} // namespace nn
