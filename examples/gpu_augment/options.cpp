@@ -51,7 +51,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                                       {"device", Places{Place::device}},
                                                       {"all", {Place::none, Place::cpu, Place::device}}});
         });
-    nn::add_product_options(app, options.products);
+    nn::add_gemm_options(app, options.gemm);
     examples::add_number(app, "--side", options.side, 16, 256,
                          "pixels of a random image's side, a power of two (default: 256)");
     examples::add_number(app, "--workers", options.workers, 0, 256,

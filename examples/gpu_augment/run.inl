@@ -71,9 +71,9 @@ public:
                     .channels = plan().channels,
                     .batch = amount.batch,
                     .trainable = true,
-                    .precision = options.products.precision,
+                    .precision = options.gemm.precision,
                     .seed = options.seed,
-                    .algorithms = options.products.algorithms}),
+                    .algorithms = options.gemm.algorithms}),
           classifier_(
               encoder_,
               {.classes = plan().classes, .learning_rate = plan().learning_rate, .seed = options.seed}),

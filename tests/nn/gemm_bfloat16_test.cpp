@@ -14,8 +14,8 @@ namespace {
 
 /// Random products in parts, of elements `T` into elements `Out`.
 template <class T, class Out>
-void check_products(Random& random, nn::Precision precision = nn::Precision::float32) {
-    nn::MatrixProducts<B> products(precision);
+void check_gemms(Random& random, nn::Precision precision = nn::Precision::float32) {
+    nn::Gemm<B> gemm(precision);
     const Stream stream;
     for (int round = 0; round < 12; ++round) {
         const auto length = [&] { return random.between(1, random.between(0, 1) == 0 ? 9 : 100); };
@@ -44,7 +44,7 @@ void check_products(Random& random, nn::Precision precision = nn::Precision::flo
         const Buffer<T> b_buffer = device(b);
         const Buffer<float> bias_buffer = device(bias);
         Buffer<Out> out = beta == 0.0f ? poisoned<Out>(stream, c.size()) : device(c);
-        nn::ProductOptions<B> options{
+        nn::Epilogue<B> options{
             .transpose_a = ta, .transpose_b = tb, .alpha = 0.75f, .beta = beta, .relu = relu, .parts = parts};
         Buffer<Bfloat16> rounded_bias;
         if (biased)
@@ -55,9 +55,9 @@ void check_products(Random& random, nn::Precision precision = nn::Precision::flo
                 options.rounded_bias = rounded_bias;
             }
         }
-        products.multiply(stream, nn::Matrix<const T, B>{a_buffer, parts * (ta ? k : m), ta ? m : k},
-                          nn::Matrix<const T, B>{b_buffer, parts * (tb ? n : k), tb ? k : n},
-                          nn::Matrix<Out, B>{out, parts * m, n}, options);
+        gemm.multiply(stream, nn::Matrix<const T, B>{a_buffer, parts * (ta ? k : m), ta ? m : k},
+                      nn::Matrix<const T, B>{b_buffer, parts * (tb ? n : k), tb ? k : n},
+                      nn::Matrix<Out, B>{out, parts * m, n}, options);
         naive::Doubles expected;
         for (std::size_t i = 0; i < parts * m * n; ++i) {
             const std::size_t part = i / (m * n);
@@ -84,35 +84,35 @@ void check_products(Random& random, nn::Precision precision = nn::Precision::flo
 
 TEST_CASE("detector operators: products of parts, and of bfloat16 with sums in float32") {
     NN_TEST_RANDOM(random);
-    SUBCASE("float32") { check_products<float, float>(random); }
+    SUBCASE("float32") { check_gemms<float, float>(random); }
     SUBCASE("float32, with factors rounded to bfloat16") {
-        check_products<float, float>(random, nn::Precision::bfloat16);
+        check_gemms<float, float>(random, nn::Precision::bfloat16);
     }
-    SUBCASE("bfloat16 into float32") { check_products<Bfloat16, float>(random); }
-    SUBCASE("bfloat16") { check_products<Bfloat16, Bfloat16>(random); }
+    SUBCASE("bfloat16 into float32") { check_gemms<Bfloat16, float>(random); }
+    SUBCASE("bfloat16") { check_gemms<Bfloat16, Bfloat16>(random); }
 }
 
 TEST_CASE("detector operators: parts that do not fit are refused") {
-    nn::MatrixProducts<B> products;
+    nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(12);
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 3, 4), matrix(a, 4, 3), matrix(a, 4, 3), {.parts = 2});
+              gemm.multiply(stream, matrix(a, 3, 4), matrix(a, 4, 3), matrix(a, 4, 3), {.parts = 2});
           }).find("matrix product: 2 parts of 3, 4 and 4 rows") == 0);
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 4, 3), matrix(a, 4, 3), matrix(a, 4, 3),
-                                {.bias = a.span().first(3), .parts = 2});
+              gemm.multiply(stream, matrix(a, 4, 3), matrix(a, 4, 3), matrix(a, 4, 3),
+                            {.bias = a.span().first(3), .parts = 2});
           }).find("no bias with several parts") != std::string::npos);
 }
 
 TEST_CASE("detector operators: a rounded bias that does not fit is refused") {
-    nn::MatrixProducts<B> products;
+    nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(9);
     Buffer<Bfloat16> bias(3);
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 3, 3), matrix(a, 3, 3), matrix(a, 3, 3),
-                                {.bias = a.span().first(3), .rounded_bias = bias});
+              gemm.multiply(stream, matrix(a, 3, 3), matrix(a, 3, 3), matrix(a, 3, 3),
+                            {.bias = a.span().first(3), .rounded_bias = bias});
           }) ==
           "matrix product: a rounded bias of 3 elements; expected a result of Bfloat16, and 3 elements, as "
           "the bias has");

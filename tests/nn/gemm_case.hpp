@@ -60,22 +60,21 @@ public:
           in_gradient_(poisoned<float>(stream, c.rows * c.inputs)),
           scratch_(poisoned<double>(stream, nn::sum_scratch(c.rows * c.copies, c.outputs()))) {}
 
-    void forward(StreamRef stream, nn::MatrixProducts<B>& products, bool relu, bool settled) {
-        products.multiply(stream, in(), weights(), {out_, case_.rows, case_.columns},
-                          {.bias = bias_, .relu = relu, .b_settled = settled});
+    void forward(StreamRef stream, nn::Gemm<B>& gemm, bool relu, bool settled) {
+        gemm.multiply(stream, in(), weights(), {out_, case_.rows, case_.columns},
+                      {.bias = bias_, .relu = relu, .prefetch_b = settled});
     }
-    void input_gradient(StreamRef stream, nn::MatrixProducts<B>& products, bool masked, bool settled) {
-        nn::ProductOptions<B> options{.transpose_b = true, .b_settled = settled};
+    void input_gradient(StreamRef stream, nn::Gemm<B>& gemm, bool masked, bool settled) {
+        nn::Epilogue<B> options{.transpose_b = true, .prefetch_b = settled};
         if (masked)
             options.relu_output = in_;
-        products.multiply(stream, gradient(), weights(), {in_gradient_, case_.rows, case_.inputs}, options);
+        gemm.multiply(stream, gradient(), weights(), {in_gradient_, case_.rows, case_.inputs}, options);
     }
-    void update(StreamRef stream, nn::MatrixProducts<B>& products) {
-        products.multiply(
-            stream, in(), gradient(), {weights_, case_.inputs, case_.columns},
-            {.transpose_a = true,
-             .device_factors = factors_,
-             .bias_step = {.bias = bias_, .outputs = case_.outputs(), .scratch = scratch_.span()}});
+    void update(StreamRef stream, nn::Gemm<B>& gemm) {
+        gemm.multiply(stream, in(), gradient(), {weights_, case_.inputs, case_.columns},
+                      {.transpose_a = true,
+                       .device_factors = factors_,
+                       .bias_step = {.bias = bias_, .outputs = case_.outputs(), .scratch = scratch_.span()}});
     }
     nn::WeightUpdate<B> step() {
         return {.in = in(),
@@ -84,10 +83,10 @@ public:
                 .bias_step = {.bias = bias_, .outputs = case_.outputs(), .scratch = scratch_.span()}};
     }
     sluice::DeviceSpan<const float, B> factors() const { return factors_; }
-    void all(StreamRef stream, nn::MatrixProducts<B>& products) {
-        forward(stream, products, true, false);
-        input_gradient(stream, products, true, true);
-        update(stream, products);
+    void all(StreamRef stream, nn::Gemm<B>& gemm) {
+        forward(stream, gemm, true, false);
+        input_gradient(stream, gemm, true, true);
+        update(stream, gemm);
     }
 
     /// Everything that `all` writes.

@@ -12,7 +12,7 @@ using namespace nn_test;
 
 namespace {
 
-constexpr nn::Algorithms both_algorithms[] = {nn::Algorithms::heuristic, nn::Algorithms::measured};
+constexpr nn::Algorithms both_algorithms[] = {nn::Algorithms::heuristic, nn::Algorithms::autotune};
 
 } // namespace
 
@@ -21,7 +21,7 @@ TEST_CASE(
     NN_TEST_RANDOM(random);
     for (const nn::Algorithms algorithms : both_algorithms) {
         for (const nn::Precision precision : precisions) {
-            nn::MatrixProducts<B> products(precision, algorithms);
+            nn::Gemm<B> gemm(precision, algorithms);
             const Stream stream;
             for (const LayerCase& c : draw_cases(random)) {
                 CAPTURE(c.rows);
@@ -32,9 +32,9 @@ TEST_CASE(
                 const bool masked = random.between(0, 3) > 0;
                 const bool settled = random.between(0, 1) == 1;
                 LayerOnDevice device(stream, c);
-                device.forward(stream, products, relu, settled);
-                device.input_gradient(stream, products, masked, settled);
-                device.update(stream, products);
+                device.forward(stream, gemm, relu, settled);
+                device.input_gradient(stream, gemm, masked, settled);
+                device.update(stream, gemm);
                 const std::vector<std::vector<float>> results = device.results(stream);
                 CHECK(relative_error(results[0], expected_forward(c, relu)) <= tolerance(precision));
                 CHECK(relative_error(results[1], expected_input_gradient(c, masked)) <= tolerance(precision));
@@ -53,15 +53,15 @@ TEST_CASE("layer products: the same bits again, from another object, and replaye
         for (const LayerCase& c : draw_cases(random)) {
             std::vector<std::vector<float>> first;
             for (int run = 0; run < 3; ++run) {
-                nn::MatrixProducts<B> products(nn::Precision::tf32, algorithms);
+                nn::Gemm<B> gemm(nn::Precision::tf32, algorithms);
                 const Stream stream;
                 LayerOnDevice device(stream, c);
                 if (run < 2) {
-                    device.all(stream, products);
+                    device.all(stream, gemm);
                 } else {
                     // Its first look at these lengths is inside the capture.
                     const sluice::BasicExecutable<B> executable(
-                        sluice::capture(stream, [&](StreamRef on) { device.all(on, products); }));
+                        sluice::capture(stream, [&](StreamRef on) { device.all(on, gemm); }));
                     executable.launch(stream);
                     stream.synchronize();
                 }
@@ -78,13 +78,13 @@ TEST_CASE("layer products: lengths that are first seen in a capture of measured 
     NN_TEST_RANDOM(random);
     // Lengths that no other test has.
     const LayerCase c = make_case(random, 36, 1004, 68);
-    nn::MatrixProducts<B> products(nn::Precision::tf32, nn::Algorithms::measured);
+    nn::Gemm<B> gemm(nn::Precision::tf32, nn::Algorithms::autotune);
     const Stream stream;
     LayerOnDevice captured(stream, c);
     const sluice::BasicExecutable<B> executable(
-        sluice::capture(stream, [&](StreamRef on) { captured.all(on, products); }));
+        sluice::capture(stream, [&](StreamRef on) { captured.all(on, gemm); }));
     executable.launch(stream);
-    nn::MatrixProducts<B> others(nn::Precision::tf32, nn::Algorithms::measured);
+    nn::Gemm<B> others(nn::Precision::tf32, nn::Algorithms::autotune);
     LayerOnDevice eager(stream, c);
     eager.all(stream, others);
     CHECK(captured.results(stream) == eager.results(stream));
@@ -94,13 +94,13 @@ TEST_CASE("layer products: nothing is made after the first time") {
     NN_TEST_RANDOM(random);
     for (const nn::Algorithms algorithms : both_algorithms) {
         const std::vector<LayerCase> cases = draw_cases(random);
-        nn::MatrixProducts<B> products(nn::Precision::tf32, algorithms);
+        nn::Gemm<B> gemm(nn::Precision::tf32, algorithms);
         const Stream stream;
         for (const LayerCase& c : cases) {
             LayerOnDevice device(stream, c);
-            check_steady(stream, [&] { device.all(stream, products); });
+            check_steady(stream, [&] { device.all(stream, gemm); });
             const nn::WeightUpdate<B> step = device.step();
-            check_steady(stream, [&] { products.update(stream, {&step, 1}, device.factors()); });
+            check_steady(stream, [&] { gemm.update(stream, {&step, 1}, device.factors()); });
         }
     }
 }
@@ -109,17 +109,17 @@ TEST_CASE("layer products: NaN in a factor is NaN in what it is multiplied into"
     NN_TEST_RANDOM(random);
     LayerCase c = make_case(random, 8, 64, 128);
     c.in[3 * c.inputs + 5] = NAN;
-    nn::MatrixProducts<B> products(nn::Precision::tf32);
+    nn::Gemm<B> gemm(nn::Precision::tf32);
     const Stream stream;
     LayerOnDevice device(stream, c);
-    device.forward(stream, products, false, false);
+    device.forward(stream, gemm, false, false);
     const std::vector<float> out = device.results(stream)[0];
     for (std::size_t i = 0; i < out.size(); ++i)
         CHECK(std::isnan(out[i]) == (i / c.columns == 3));
 }
 
 TEST_CASE("layer products: what goes with a product and does not fit is refused in one sentence") {
-    nn::MatrixProducts<B> products;
+    nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(6);
     Buffer<float> b(8);
@@ -127,21 +127,20 @@ TEST_CASE("layer products: what goes with a product and does not fit is refused 
     Buffer<float> factors(2);
     CHECK(
         error_of([&] {
-            products.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4),
-                              {.relu_output = a});
+            gemm.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4), {.relu_output = a});
         }) ==
         "matrix product: the gradient of a ReLU of 6 elements, in 1 parts and with beta = 0.000000; expected "
         "12 elements of float32, one part, beta = 0 known beforehand and no bias");
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 2, 3), matrix(b, 2, 4), matrix(out, 3, 4),
-                                {.transpose_a = true,
-                                 .device_factors = factors,
-                                 .bias_step = {.bias = b, .outputs = 3, .scratch = {}}});
+              gemm.multiply(stream, matrix(a, 2, 3), matrix(b, 2, 4), matrix(out, 3, 4),
+                            {.transpose_a = true,
+                             .device_factors = factors,
+                             .bias_step = {.bias = b, .outputs = 3, .scratch = {}}});
           }).find("matrix product: a step for a bias of 8 elements, 3 of them different, beside 4 columns") ==
           0);
     const nn::WeightUpdate<B> update{matrix(a, 2, 3), matrix(b, 2, 4), matrix(out, 3, 4)};
     CHECK(error_of([&] {
-              products.update(stream, {&update, 1}, {});
+              gemm.update(stream, {&update, 1}, {});
           }) == "weight update: factors: 0 were given, expected 2");
 }
 

@@ -7,8 +7,8 @@ using namespace nn_test;
 namespace {
 
 /// op(a) op(b) in float64.
-std::vector<double> naive_product(const nn::ProductShape& s, const std::vector<float>& a, bool ta,
-                                  const std::vector<float>& b, bool tb) {
+std::vector<double> naive_gemm(const nn::GemmShape& s, const std::vector<float>& a, bool ta,
+                               const std::vector<float>& b, bool tb) {
     std::vector<double> out(s.m * s.n, 0.0);
     for (std::size_t i = 0; i < s.m; ++i)
         for (std::size_t j = 0; j < s.n; ++j)
@@ -19,7 +19,7 @@ std::vector<double> naive_product(const nn::ProductShape& s, const std::vector<f
 }
 
 struct Operands {
-    nn::ProductShape shape;
+    nn::GemmShape shape;
     bool ta, tb;
     std::vector<float> a, b, c, bias;
 };
@@ -49,7 +49,7 @@ nn::Matrix<const float, B> view(const Buffer<float>& buffer, std::size_t rows, s
 TEST_CASE("products: any shape, transposed or not, with bias and ReLU, over an output that held NaN") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
-        nn::MatrixProducts<B> products(precision);
+        nn::Gemm<B> gemm(precision);
         const Stream stream;
         for (int round = 0; round < 30; ++round) {
             const Operands o = draw(random);
@@ -67,12 +67,12 @@ TEST_CASE("products: any shape, transposed or not, with bias and ReLU, over an o
             const Buffer<float> b = device(o.b);
             const Buffer<float> bias = device(o.bias);
             Buffer<float> out = poisoned<float>(stream, m * n);
-            nn::ProductOptions<B> options{.transpose_a = o.ta, .transpose_b = o.tb, .relu = relu};
+            nn::Epilogue<B> options{.transpose_a = o.ta, .transpose_b = o.tb, .relu = relu};
             if (biased)
                 options.bias = bias;
-            products.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n), options);
+            gemm.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n), options);
 
-            std::vector<double> expected = naive_product(o.shape, o.a, o.ta, o.b, o.tb);
+            std::vector<double> expected = naive_gemm(o.shape, o.a, o.ta, o.b, o.tb);
             for (std::size_t i = 0; biased && i < expected.size(); ++i) {
                 expected[i] += static_cast<double>(o.bias[i % n]);
                 if (relu && expected[i] < 0.0)
@@ -86,7 +86,7 @@ TEST_CASE("products: any shape, transposed or not, with bias and ReLU, over an o
 TEST_CASE("products: alpha and beta, in place") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
-        nn::MatrixProducts<B> products(precision);
+        nn::Gemm<B> gemm(precision);
         const Stream stream;
         for (int round = 0; round < 10; ++round) {
             const Operands o = draw(random);
@@ -96,9 +96,9 @@ TEST_CASE("products: alpha and beta, in place") {
             const Buffer<float> a = device(o.a);
             const Buffer<float> b = device(o.b);
             Buffer<float> out = device(o.c);
-            products.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n),
-                              {.transpose_a = o.ta, .transpose_b = o.tb, .alpha = alpha, .beta = beta});
-            std::vector<double> expected = naive_product(o.shape, o.a, o.ta, o.b, o.tb);
+            gemm.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n),
+                          {.transpose_a = o.ta, .transpose_b = o.tb, .alpha = alpha, .beta = beta});
+            std::vector<double> expected = naive_gemm(o.shape, o.a, o.ta, o.b, o.tb);
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 expected[i] = alpha * expected[i] + beta * static_cast<double>(o.c[i]);
             }
@@ -113,7 +113,7 @@ TEST_CASE("products: alpha and beta, in place") {
 TEST_CASE("products: alpha and beta from device memory, read when the product runs") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
-        nn::MatrixProducts<B> products(precision);
+        nn::Gemm<B> gemm(precision);
         const Stream stream;
         for (int round = 0; round < 10; ++round) {
             const Operands o = draw(random);
@@ -126,10 +126,10 @@ TEST_CASE("products: alpha and beta from device memory, read when the product ru
             Buffer<float> out = device(o.c);
             // Enqueued behind the copy that brings the numbers, and behind others that must not be read.
             copy(stream, factors, values_buffer);
-            products.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n),
-                              {.transpose_a = o.ta, .transpose_b = o.tb, .device_factors = factors});
+            gemm.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n),
+                          {.transpose_a = o.ta, .transpose_b = o.tb, .device_factors = factors});
             sluice::fill_bytes(stream, factors, 0xFF);
-            std::vector<double> expected = naive_product(o.shape, o.a, o.ta, o.b, o.tb);
+            std::vector<double> expected = naive_gemm(o.shape, o.a, o.ta, o.b, o.tb);
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 expected[i] = static_cast<double>(values[0]) * expected[i] +
                               static_cast<double>(values[1]) * static_cast<double>(o.c[i]);
@@ -144,7 +144,7 @@ TEST_CASE("products: alpha and beta from device memory, read when the product ru
 
 TEST_CASE("products: operands that start anywhere") {
     NN_TEST_RANDOM(random);
-    nn::MatrixProducts<B> products(nn::Precision::tf32);
+    nn::Gemm<B> gemm(nn::Precision::tf32);
     const Stream stream;
     for (int round = 0; round < 10; ++round) {
         const Operands o = draw(random);
@@ -157,7 +157,7 @@ TEST_CASE("products: operands that start anywhere") {
         Buffer<float> a_buffer = device(a);
         Buffer<float> b_buffer = device(b);
         Buffer<float> out = poisoned<float>(stream, skip[2] + m * n);
-        products.multiply(
+        gemm.multiply(
             stream, nn::Matrix<const float, B>{a_buffer.span().last(m * k), o.ta ? k : m, o.ta ? m : k},
             nn::Matrix<const float, B>{b_buffer.span().last(k * n), o.tb ? n : k, o.tb ? k : n},
             nn::Matrix<float, B>{out.span().last(m * n), m, n}, {.transpose_a = o.ta, .transpose_b = o.tb});
@@ -165,7 +165,7 @@ TEST_CASE("products: operands that start anywhere") {
         for (std::size_t i = 0; i < skip[2]; ++i)
             CHECK(std::isnan(result[i]));
         result.erase(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(skip[2]));
-        CHECK(relative_error(result, naive_product(o.shape, o.a, o.ta, o.b, o.tb)) <=
+        CHECK(relative_error(result, naive_gemm(o.shape, o.a, o.ta, o.b, o.tb)) <=
               tolerance(nn::Precision::tf32));
     }
 }
@@ -180,11 +180,11 @@ TEST_CASE("products: the same bits again, on another stream, from another object
             const Buffer<float> b = device(o.b);
             std::vector<float> first;
             for (int run = 0; run < 3; ++run) {
-                nn::MatrixProducts<B> products(precision);
+                nn::Gemm<B> gemm(precision);
                 const Stream stream;
                 Buffer<float> out = poisoned<float>(stream, m * n);
-                products.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n),
-                                  {.transpose_a = o.ta, .transpose_b = o.tb});
+                gemm.multiply(stream, view(a, m, k, o.ta), view(b, k, n, o.tb), matrix(out, m, n),
+                              {.transpose_a = o.ta, .transpose_b = o.tb});
                 const std::vector<float> result = host(stream, out);
                 if (run == 0)
                     first = result;
@@ -202,8 +202,8 @@ TEST_CASE("products: plain loops give the same") {
         std::vector<float> out = o.c;
         if (beta == 0.0f)
             out.assign(out.size(), NAN);
-        nn::multiply_plainly(o.shape, o.a.data(), o.ta, o.b.data(), o.tb, out.data(), 0.75f, beta);
-        std::vector<double> expected = naive_product(o.shape, o.a, o.ta, o.b, o.tb);
+        nn::multiply_loops(o.shape, o.a.data(), o.ta, o.b.data(), o.tb, out.data(), 0.75f, beta);
+        std::vector<double> expected = naive_gemm(o.shape, o.a, o.ta, o.b, o.tb);
         for (std::size_t i = 0; i < expected.size(); ++i) {
             expected[i] = 0.75 * expected[i] + static_cast<double>(beta) * static_cast<double>(o.c[i]);
         }
@@ -212,26 +212,26 @@ TEST_CASE("products: plain loops give the same") {
 }
 
 TEST_CASE("products: shapes that do not fit are refused in one sentence") {
-    nn::MatrixProducts<B> products;
+    nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(6);
     Buffer<float> b(8);
     Buffer<float> out(12);
     CHECK(
-        error_of([&] { products.multiply(stream, matrix(a, 3, 2), matrix(b, 4, 2), matrix(out, 3, 4)); }) ==
+        error_of([&] { gemm.multiply(stream, matrix(a, 3, 2), matrix(b, 4, 2), matrix(out, 3, 4)); }) ==
         "matrix product: [3, 2] times [4, 2] into [3, 4]; expected [m, k] times [k, n] into [m, n], none 0");
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 4, 3));
+              gemm.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 4, 3));
           }).find("matrix product:") == 0);
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4), {.bias = a});
+              gemm.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4), {.bias = a});
           }).find("a bias of 6 elements") != std::string::npos);
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4), {.relu = true});
+              gemm.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4), {.relu = true});
           }).find("ReLU") != std::string::npos);
     CHECK(error_of([&] {
-              products.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4),
-                                {.device_factors = a.span().first(1)});
+              gemm.multiply(stream, matrix(a, 3, 2), matrix(b, 2, 4), matrix(out, 3, 4),
+                            {.device_factors = a.span().first(1)});
           }) == "matrix product: 1 factors in device memory and a bias of 0 elements; expected alpha, beta "
                 "and no bias");
     CHECK(error_of([&] { matrix(a, 4, 2); }) ==

@@ -20,7 +20,7 @@ TEST_CASE("layer steps: several together, the same bits again, and replayed from
     for (const nn::Precision precision : precisions) {
         std::vector<std::vector<std::vector<float>>> first;
         for (int run = 0; run < 3; ++run) {
-            nn::MatrixProducts<B> products(precision);
+            nn::Gemm<B> gemm(precision);
             const Stream stream;
             std::vector<LayerOnDevice> devices;
             for (const LayerCase& c : cases)
@@ -29,10 +29,10 @@ TEST_CASE("layer steps: several together, the same bits again, and replayed from
             for (LayerOnDevice& device : devices)
                 steps.push_back(device.step());
             if (run < 2) {
-                products.update(stream, steps, factors);
+                gemm.update(stream, steps, factors);
             } else {
                 const sluice::BasicExecutable<B> executable(
-                    sluice::capture(stream, [&](StreamRef on) { products.update(on, steps, factors); }));
+                    sluice::capture(stream, [&](StreamRef on) { gemm.update(on, steps, factors); }));
                 executable.launch(stream);
                 stream.synchronize();
             }

@@ -37,7 +37,7 @@ void check_layer(Random& random, nn::Precision precision, const nn::LayerShape& 
                  const nn::PixelOrder& in_order, const nn::PixelOrder& out_order, std::size_t images,
                  const auto& forward, const auto& gradients, const auto& backward) {
     const Stream stream;
-    nn::MatrixProducts<B> products(precision);
+    nn::Gemm<B> gemm(precision);
     const auto weights = draw_weights(random, shape);
     layer.load(stream, "layer", weights);
 
@@ -51,9 +51,9 @@ void check_layer(Random& random, nn::Precision precision, const nn::LayerShape& 
     Buffer<float> in_gradient_buffer = poisoned<float>(stream, in.size());
     Buffer<double> scratch = poisoned<double>(stream, layer.scratch_size(out_gradient.size()));
 
-    layer.forward(stream, products, matrix(in_buffer, in_rows, shape.inputs()),
+    layer.forward(stream, gemm, matrix(in_buffer, in_rows, shape.inputs()),
                   matrix(out_buffer, out_rows, shape.outputs()));
-    backward(stream, products, matrix(in_buffer, in_rows, shape.inputs()),
+    backward(stream, gemm, matrix(in_buffer, in_rows, shape.inputs()),
              matrix(out_gradient_buffer, out_rows, shape.outputs()),
              matrix(in_gradient_buffer, in_rows, shape.inputs()), scratch.span());
     std::vector<nn::NamedTensor> after;
@@ -75,20 +75,20 @@ void check_layer(Random& random, nn::Precision precision, const nn::LayerShape& 
 /// A Layer with the forward that check_layer calls.
 struct PlainLayer : nn::Layer<B> {
     using nn::Layer<B>::Layer;
-    void forward(sluice::BasicStreamRef<B> stream, nn::MatrixProducts<B>& products,
-                 nn::Matrix<const float, B> in, nn::Matrix<float, B> out) {
-        nn::Layer<B>::forward(stream, products, in, out, false);
+    void forward(sluice::BasicStreamRef<B> stream, nn::Gemm<B>& gemm, nn::Matrix<const float, B> in,
+                 nn::Matrix<float, B> out) {
+        nn::Layer<B>::forward(stream, gemm, in, out, false);
     }
 };
 
 /// A Layer's way back: the gradient with the old weights, then the update.
 auto backward_of(nn::Layer<B>& layer) {
-    return [&layer](sluice::BasicStreamRef<B> stream, nn::MatrixProducts<B>& products,
-                    nn::Matrix<const float, B> in, nn::Matrix<const float, B> out_gradient,
-                    nn::Matrix<float, B> in_gradient, sluice::DeviceSpan<double, B> scratch) {
-        layer.input_gradient(stream, products, out_gradient, in_gradient);
+    return [&layer](sluice::BasicStreamRef<B> stream, nn::Gemm<B>& gemm, nn::Matrix<const float, B> in,
+                    nn::Matrix<const float, B> out_gradient, nn::Matrix<float, B> in_gradient,
+                    sluice::DeviceSpan<double, B> scratch) {
+        layer.input_gradient(stream, gemm, out_gradient, in_gradient);
         const Buffer<float> on_device = device(factors);
-        layer.update(stream, products, in, out_gradient, on_device, scratch);
+        layer.update(stream, gemm, in, out_gradient, on_device, scratch);
         stream.synchronize(); // before the factors go
     };
 }
@@ -162,11 +162,11 @@ TEST_CASE("layers: 3x3 convolution") {
             [&](const auto& in, const auto& weight, const auto& out_gradient) {
                 return naive::convolution_gradients(in, weight, out_gradient, 3, 1, 1);
             },
-            [&](sluice::BasicStreamRef<B> stream, nn::MatrixProducts<B>& products, nn::Matrix<const float, B>,
+            [&](sluice::BasicStreamRef<B> stream, nn::Gemm<B>& gemm, nn::Matrix<const float, B>,
                 nn::Matrix<const float, B> out_gradient, nn::Matrix<float, B> in_gradient,
                 sluice::DeviceSpan<double, B> scratch) {
                 const Buffer<float> on_device = device(factors);
-                layer.backward(stream, products, out_gradient, in_gradient, on_device, scratch);
+                layer.backward(stream, gemm, out_gradient, in_gradient, on_device, scratch);
                 stream.synchronize(); // before the factors go
             });
     }

@@ -184,7 +184,7 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
     constexpr bool bytes = std::is_same_v<From, std::uint8_t>;
     constexpr float scale = 1.0f / 64.0f; // exact
     const Stream stream;
-    nn::MatrixProducts<B> products;
+    nn::Gemm<B> gemm;
     nn::PooledConvolution<T, B> layer(shape, outputs, batch, bytes, scale, {.seed = random.seed()});
     nn::ConvolutionWorkspace<T, B> workspace(layer.workspace_sizes());
     // Of few digits, as the maps are: all sums are exact, in either type of factors and in any order, so that of
@@ -208,7 +208,7 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
     // What the way back needs to know of the way forward is kept, or found again.
     Buffer<std::uint32_t> kept =
         poisoned<std::uint32_t>(stream, random.between(0, 1) == 1 ? layer.kept_words(images) : 0);
-    layer.forward(stream.ref(), products, input.span(), pooled.span(), workspace, kept.span());
+    layer.forward(stream.ref(), gemm, input.span(), pooled.span(), workspace, kept.span());
 
     const naive::Doubles weight = naive::doubles(before[0].values);
     const naive::Doubles bias = naive::doubles(before[1].values);
@@ -229,7 +229,7 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
     Buffer<T> gradients = device(gradient);
     Buffer<T> in_gradients = poisoned<T>(stream, maps.size());
     const Buffer<float> factors = device(std::vector<float>{-1.0f, 1.0f});
-    layer.backward(stream.ref(), products, input.span(), std::as_const(pooled).span(), gradients.span(),
+    layer.backward(stream.ref(), gemm, input.span(), std::as_const(pooled).span(), gradients.span(),
                    bytes ? sluice::DeviceSpan<T, B>{} : in_gradients.span(), factors.span(), workspace,
                    std::as_const(kept).span());
     std::vector<nn::NamedTensor> after;
@@ -248,7 +248,7 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
               element_tolerance<T>());
     }
     // The kernels' own copies of the weights follow the update, which is large, and makes sums that nearly cancel.
-    layer.forward(stream.ref(), products, input.span(), pooled.span(), workspace);
+    layer.forward(stream.ref(), gemm, input.span(), pooled.span(), workspace);
     const naive::Images next =
         naive::convolution(in, naive::doubles(after[0].values), naive::doubles(after[1].values), 3, 1, 1);
     CHECK(relative_error(widened(host(stream, pooled)), channels_last(naive::pool_relu(next).maps)) <=
@@ -295,7 +295,7 @@ TEST_CASE("detector operators: of many maps each is convolved as alone") {
     // On a device so many that a block takes one group of channels after another.
     const std::size_t images = nn::has_fused_convolution<Bfloat16, B> ? 2048 : 4;
     const nn::MapShape shape{2, 4, 64};
-    nn::MatrixProducts<B> products;
+    nn::Gemm<B> gemm;
     const nn::PooledConvolution<Bfloat16, B> layer(shape, 128, images, false, 1.0f, {.seed = random.seed()});
     nn::ConvolutionWorkspace<Bfloat16, B> workspace(layer.workspace_sizes());
     const auto few = rounded<Bfloat16>(random.numbers(3 * shape.size()));
@@ -306,7 +306,7 @@ TEST_CASE("detector operators: of many maps each is convolved as alone") {
         const Buffer<Bfloat16> input = device(maps);
         Buffer<Bfloat16> pooled = poisoned<Bfloat16>(stream, count * layer.out().size());
         Buffer<std::uint32_t> kept = poisoned<std::uint32_t>(stream, layer.kept_words(count));
-        layer.forward(stream.ref(), products, input.span(), pooled.span(), workspace, kept.span());
+        layer.forward(stream.ref(), gemm, input.span(), pooled.span(), workspace, kept.span());
         return std::pair{widened(host(stream, pooled)), host(stream, kept)};
     };
     const auto [pooled, kept] = convolve(3);

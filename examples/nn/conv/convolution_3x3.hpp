@@ -29,13 +29,13 @@ public:
           neighbours_(to_device<B>(order.neighbours())),
           gathered_(9 * std::max(inputs, outputs) * images * order.pixels()), turned_(9 * inputs * outputs) {}
 
-    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
+    void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                  Matrix<float, B> out);
 
     /// The gradient of the latest `forward`'s input, and then one step of gradient descent (see Layer::update).
-    void backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                  Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
-                  sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch);
+    void backward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> out_gradient,
+                  Matrix<float, B> in_gradient, sluice::DeviceSpan<const float, B> factors,
+                  sluice::DeviceSpan<double, B> scratch);
 
     /// See Layer.
     Matrix<const float, B> weights() const { return layer_.weights(); }
@@ -69,15 +69,15 @@ private:
 // ---------------------------------------------------------------------------------------------------------------
 
 template <sluice::Backend B>
-void Convolution3x3<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                                Matrix<const float, B> in, Matrix<float, B> out) {
+void Convolution3x3<B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
+                                Matrix<float, B> out) {
     const Matrix<float, B> patches = gathered(in.rows(), layer_.shape().inputs());
     gather_neighbours(stream, in, neighbours_, patches);
-    layer_.forward(stream, products, patches, out, false);
+    layer_.forward(stream, gemm, patches, out, false);
 }
 
 template <sluice::Backend B>
-void Convolution3x3<B>::backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+void Convolution3x3<B>::backward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
                                  Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
                                  sluice::DeviceSpan<const float, B> factors,
                                  sluice::DeviceSpan<double, B> scratch) {
@@ -86,9 +86,9 @@ void Convolution3x3<B>::backward(sluice::BasicStreamRef<B> stream, MatrixProduct
     const std::size_t rows = out_gradient.rows();
     const Matrix<float, B> turned{turned_, 9 * outputs, inputs};
     turn_weights(stream, layer_.weights(), turned);
-    layer_.update(stream, products, gathered(rows, inputs), out_gradient, factors, scratch);
+    layer_.update(stream, gemm, gathered(rows, inputs), out_gradient, factors, scratch);
     gather_neighbours(stream, out_gradient, neighbours_, gathered(rows, outputs));
-    products.multiply(stream, gathered(rows, outputs), turned, in_gradient);
+    gemm.multiply(stream, gathered(rows, outputs), turned, in_gradient);
 }
 
 } // namespace nn

@@ -64,18 +64,17 @@ public:
 
     /// From maps, `From` is `T`, or images, `From` is a byte. `kept` has `kept_words`, or none.
     template <class From>
-    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                 sluice::DeviceSpan<const From, B> maps, sluice::DeviceSpan<T, B> pooled,
-                 Workspace& workspace, sluice::DeviceSpan<std::uint32_t, B> kept = {}) const;
+    void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, sluice::DeviceSpan<const From, B> maps,
+                 sluice::DeviceSpan<T, B> pooled, Workspace& workspace,
+                 sluice::DeviceSpan<std::uint32_t, B> kept = {}) const;
 
     /// The gradient of `maps`, unless `gradient` is empty, and then one step of gradient descent (see Layer::update).
     /// `maps`, `pooled` and `kept` are what the latest forward had; `pooled_gradient` is overwritten.
     template <class From>
-    void backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                  sluice::DeviceSpan<const From, B> maps, sluice::DeviceSpan<const T, B> pooled,
-                  sluice::DeviceSpan<T, B> pooled_gradient, sluice::DeviceSpan<T, B> gradient,
-                  sluice::DeviceSpan<const float, B> factors, Workspace& workspace,
-                  sluice::DeviceSpan<const std::uint32_t, B> kept = {});
+    void backward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, sluice::DeviceSpan<const From, B> maps,
+                  sluice::DeviceSpan<const T, B> pooled, sluice::DeviceSpan<T, B> pooled_gradient,
+                  sluice::DeviceSpan<T, B> gradient, sluice::DeviceSpan<const float, B> factors,
+                  Workspace& workspace, sluice::DeviceSpan<const std::uint32_t, B> kept = {});
 
     /// As Layer's.
     void save(sluice::BasicStreamRef<B> stream, const std::string& name,
@@ -112,8 +111,8 @@ private:
                 Matrix<T, B> patches) const {
         gather_patches<T>(stream, maps, in_, patches);
     }
-    void gather_weight_gradients(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                                 std::size_t images, std::size_t first_part, Workspace& workspace) const;
+    void gather_weight_gradients(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, std::size_t images,
+                                 std::size_t first_part, Workspace& workspace) const;
     void pack(sluice::BasicStreamRef<B> stream);
     template <class From>
     void backward_fused(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const From, B> maps,
@@ -190,7 +189,7 @@ auto PooledConvolution<T, B>::workspace_sizes() const -> typename Workspace::Siz
 
 template <class T, sluice::Backend B>
 template <class From>
-void PooledConvolution<T, B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+void PooledConvolution<T, B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
                                       sluice::DeviceSpan<const From, B> maps, sluice::DeviceSpan<T, B> pooled,
                                       Workspace& workspace, sluice::DeviceSpan<std::uint32_t, B> kept) const {
     if constexpr (has_fused_convolution<T, B>) {
@@ -208,7 +207,7 @@ void PooledConvolution<T, B>::forward(sluice::BasicStreamRef<B> stream, MatrixPr
         const Matrix<T, B> rows = patches(workspace, 0, images);
         const Matrix<T, B> result = convolved(workspace, 0, images);
         gather(stream, maps.subspan(first * in_.size(), images * in_.size()), rows);
-        products.multiply(stream, rows, layer_.factors(), result);
+        gemm.multiply(stream, rows, layer_.factors(), result);
         pool_relu<T>(stream, result.span(), convolved_shape(), layer_.bias(),
                      pooled.subspan(first * out().size(), images * out().size()));
     }
@@ -216,7 +215,7 @@ void PooledConvolution<T, B>::forward(sluice::BasicStreamRef<B> stream, MatrixPr
 
 template <class T, sluice::Backend B>
 template <class From>
-void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
                                        sluice::DeviceSpan<const From, B> maps,
                                        sluice::DeviceSpan<const T, B> pooled,
                                        sluice::DeviceSpan<T, B> pooled_gradient,
@@ -240,12 +239,12 @@ void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, MatrixP
         const Matrix<T, B> rows = patches(workspace, 0, images);
         const Matrix<T, B> result = convolved(workspace, 0, images);
         gather(stream, maps.subspan(first * in_.size(), images * in_.size()), rows);
-        products.multiply(stream, rows, layer_.factors(), result);
+        gemm.multiply(stream, rows, layer_.factors(), result);
         unpool_gradient<T>(stream, pooled_gradient.subspan(first * out().size(), images * out().size()),
                            convolved_shape(), result.span());
-        gather_weight_gradients(stream, products, images, first / part_images_, workspace);
+        gather_weight_gradients(stream, gemm, images, first / part_images_, workspace);
         if (!gradient.empty()) {
-            products.multiply(stream, result, layer_.factors(), rows, {.transpose_b = true});
+            gemm.multiply(stream, result, layer_.factors(), rows, {.transpose_b = true});
             sum_patches<T>(stream, rows, in_, gradient.subspan(first * in_.size(), images * in_.size()));
         }
     }
@@ -291,17 +290,17 @@ void PooledConvolution<T, B>::backward_fused(sluice::BasicStreamRef<B> stream,
 /// The gradients of the parts that the workspace holds patches of. Many short sums, and their sum, instead of one
 /// that is longer than any other side of the product: it keeps a whole device busy, and loses less to rounding.
 template <class T, sluice::Backend B>
-void PooledConvolution<T, B>::gather_weight_gradients(sluice::BasicStreamRef<B> stream,
-                                                      MatrixProducts<B>& products, std::size_t images,
-                                                      std::size_t first_part, Workspace& workspace) const {
+void PooledConvolution<T, B>::gather_weight_gradients(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
+                                                      std::size_t images, std::size_t first_part,
+                                                      Workspace& workspace) const {
     const std::size_t whole = images / part_images_;
     const std::size_t rest = images - whole * part_images_;
     const auto multiply = [&](std::size_t first, std::size_t count, std::size_t part, std::size_t parts) {
         const Matrix<float, B> out{
             workspace.weight_gradients.span().subspan(part * weights_size(), parts * weights_size()),
             parts * layer_.shape().rows(), layer_.shape().outputs()};
-        products.multiply(stream, patches(workspace, first, count), convolved(workspace, first, count), out,
-                          {.transpose_a = true, .parts = parts});
+        gemm.multiply(stream, patches(workspace, first, count), convolved(workspace, first, count), out,
+                      {.transpose_a = true, .parts = parts});
     };
     if (whole > 0)
         multiply(0, whole * part_images_, first_part, whole);

@@ -28,7 +28,7 @@ enum class Algorithms {
     heuristic,
     /// The fastest of several, timed when a shape comes first, once for all objects of a process and device: the
     /// same bits in any object of the process, but not of another run, which may choose otherwise.
-    measured,
+    autotune,
 };
 
 /// A bias that takes the same step of gradient descent as the weights that a product updates: with `b` the gradient of
@@ -45,7 +45,7 @@ struct BiasStep {
 
 /// What a product does besides multiplying: `out = alpha * op(a) * op(b) + beta * out`, then `bias`, then ReLU.
 template <sluice::Backend B>
-struct ProductOptions {
+struct Epilogue {
     bool transpose_a = false;
     bool transpose_b = false;
     float alpha = 1.0f;
@@ -69,7 +69,7 @@ struct ProductOptions {
     /// Whether `b` was written before what the stream holds directly ahead of this product, if in the stream at all:
     /// reading it may then begin before that has ended. What is ahead further must be done with by then: it is, if the
     /// work directly ahead starts, as an ordinary launch does, after what is before it, or is a product of ours.
-    bool b_settled = false;
+    bool prefetch_b = false;
     /// Above 1: `a`, `b` and `out` are each so many matrices of equal size, one below the other, which are multiplied
     /// pair by pair. Such products have no bias, no ReLU and no step for a bias.
     std::size_t parts = 1;
@@ -85,7 +85,7 @@ struct WeightUpdate {
     BiasStep<B> bias_step = {};
 
     /// As options of `in` times `gradient`.
-    ProductOptions<B> options(sluice::DeviceSpan<const float, B> factors) const {
+    Epilogue<B> options(sluice::DeviceSpan<const float, B> factors) const {
         return {.transpose_a = true, .device_factors = factors, .bias_step = bias_step};
     }
 };
@@ -100,33 +100,32 @@ struct WeightUpdate {
 /// Objects are independent of each other. What it needs for a shape is made when the shape comes first; after
 /// that nothing is allocated and nothing waits. Work that forks to a second stream needs a second object there.
 template <sluice::Backend B>
-class MatrixProducts;
+class Gemm;
 
 /// On the processor: OpenBLAS on the stream's own thread, or plain loops where the build has none.
 template <>
-class MatrixProducts<sluice::Host> {
+class Gemm<sluice::Host> {
 public:
-    explicit MatrixProducts(Precision precision = Precision::float32,
-                            Algorithms algorithms = Algorithms::heuristic);
+    explicit Gemm(Precision precision = Precision::float32, Algorithms algorithms = Algorithms::heuristic);
 
     /// `out [m, n] = alpha * op(a) [m, k] * op(b) [k, n] + beta * out`, where `op` transposes or not. With `beta` 0,
     /// `out` is written without being read. Throws `sluice::Error` when the shapes do not fit or a matrix is empty.
     void multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
                   Matrix<const float, sluice::Host> b, Matrix<float, sluice::Host> out,
-                  const ProductOptions<sluice::Host>& options = {});
+                  const Epilogue<sluice::Host>& options = {});
     void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
                   Matrix<const Bfloat16, sluice::Host> b, Matrix<float, sluice::Host> out,
-                  const ProductOptions<sluice::Host>& options = {});
+                  const Epilogue<sluice::Host>& options = {});
     void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
                   Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
-                  const ProductOptions<sluice::Host>& options = {});
+                  const Epilogue<sluice::Host>& options = {});
 
     /// Takes several steps, none of which needs what another one writes. Throws like `multiply`, and unless there are
     /// two factors.
     void update(sluice::HostStreamRef stream, std::span<const WeightUpdate<sluice::Host>> updates,
                 sluice::DeviceSpan<const float, sluice::Host> factors);
     /// Whether `update` takes this step together with others, so that it is worth waiting for them.
-    bool joins(const WeightUpdate<sluice::Host>&, sluice::DeviceSpan<const float, sluice::Host>) const {
+    bool can_group(const WeightUpdate<sluice::Host>&, sluice::DeviceSpan<const float, sluice::Host>) const {
         return false;
     }
 };
@@ -135,42 +134,41 @@ public:
 /// On a device: cuBLASLt or, for products in TF32 of few rows or little work, a kernel of our own (gemm_tf32.hpp),
 /// with a handle, a workspace and plans of its own. Belongs to the device that was current when it was made.
 ///
-/// Algorithms::measured takes memory for another set of the operands, and waits, while a shape is measured; it touches
+/// Algorithms::autotune takes memory for another set of the operands, and waits, while a shape is measured; it touches
 /// nothing of the caller's. A shape that comes first inside a capture cannot be: what the rule says then stands for the
 /// process. Measure while the device has nothing else to do.
 template <>
-class MatrixProducts<sluice::Cuda> {
+class Gemm<sluice::Cuda> {
 public:
     /// Throws `sluice::Error`.
-    explicit MatrixProducts(Precision precision = Precision::float32,
-                            Algorithms algorithms = Algorithms::heuristic);
-    MatrixProducts(MatrixProducts&&) noexcept;
-    MatrixProducts& operator=(MatrixProducts&&) noexcept;
-    ~MatrixProducts();
+    explicit Gemm(Precision precision = Precision::float32, Algorithms algorithms = Algorithms::heuristic);
+    Gemm(Gemm&&) noexcept;
+    Gemm& operator=(Gemm&&) noexcept;
+    ~Gemm();
 
     /// As on the processor. What goes with a product is part of the same kernel where that can be.
     void multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
                   Matrix<const float, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
-                  const ProductOptions<sluice::Cuda>& options = {});
+                  const Epilogue<sluice::Cuda>& options = {});
     void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
                   Matrix<const Bfloat16, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
-                  const ProductOptions<sluice::Cuda>& options = {});
+                  const Epilogue<sluice::Cuda>& options = {});
     void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
                   Matrix<const Bfloat16, sluice::Cuda> b, Matrix<Bfloat16, sluice::Cuda> out,
-                  const ProductOptions<sluice::Cuda>& options = {});
+                  const Epilogue<sluice::Cuda>& options = {});
 
     /// As on the processor. Steps in TF32 of not too many rows take two launches together, by rule even where
     /// algorithms are measured; they are fastest in the order of their rows, most first.
     void update(sluice::CudaStreamRef stream, std::span<const WeightUpdate<sluice::Cuda>> updates,
                 sluice::DeviceSpan<const float, sluice::Cuda> factors);
-    bool joins(const WeightUpdate<sluice::Cuda>& update,
-               sluice::DeviceSpan<const float, sluice::Cuda> factors) const;
+    bool can_group(const WeightUpdate<sluice::Cuda>& update,
+                   sluice::DeviceSpan<const float, sluice::Cuda> factors) const;
 
 private:
     template <class T, class Out>
     void multiply_any(sluice::CudaStreamRef stream, const Matrix<const T, sluice::Cuda>& a,
                       const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
-                      const ProductOptions<sluice::Cuda>& options);
+                      const Epilogue<sluice::Cuda>& options);
 
     class Plans;
     std::unique_ptr<Plans> plans_;
@@ -178,28 +176,28 @@ private:
 #endif
 
 /// The three lengths of a product, of each part where there are several.
-struct ProductShape {
+struct GemmShape {
     std::size_t m = 0;
     std::size_t n = 0;
     std::size_t k = 0;
 
-    auto operator<=>(const ProductShape&) const = default;
+    auto operator<=>(const GemmShape&) const = default;
 };
 
 /// The product's lengths, if its parts fit together. Throws `sluice::Error` otherwise.
 template <class T, class Out, sluice::Backend B>
-ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b,
-                           const Matrix<Out, B>& out, const ProductOptions<B>& options);
+GemmShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b, const Matrix<Out, B>& out,
+                        const Epilogue<B>& options);
 
 /// A product in plain loops, for builds without OpenBLAS: `out = alpha * op(a) * op(b) + beta * out`.
-void multiply_plainly(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
-                      bool transpose_b, float* out, float alpha, float beta);
+void multiply_loops(const GemmShape& shape, const float* a, bool transpose_a, const float* b,
+                    bool transpose_b, float* out, float alpha, float beta);
 
 // ---------------------------------------------------------------------------------------------------------------
 
 template <class T, class Out, sluice::Backend B>
-ProductShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b,
-                           const Matrix<Out, B>& out, const ProductOptions<B>& options) {
+GemmShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b, const Matrix<Out, B>& out,
+                        const Epilogue<B>& options) {
     const auto text = [](std::size_t rows, std::size_t columns) {
         return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
     };

@@ -5,11 +5,11 @@
 namespace nn::detail {
 namespace {
 
-Preference preference_for(const ProductKey& key) {
+Preference preference_for(const GemmKey& key) {
     cublasLtMatmulPreference_t native = nullptr;
     NN_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&native));
     Preference preference{native};
-    set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, product_workspace_bytes);
+    set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, gemm_workspace_bytes);
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.alignment_b);
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignment_a);
     set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignment_out);
@@ -23,8 +23,8 @@ Preference preference_for(const ProductKey& key) {
 }
 
 /// Appends what cuBLASLt offers of this kind, at most `count`.
-void append_lt(std::vector<ProductChoice>& choices, const Handle& handle, const ProductKey& key,
-               ProductChoice kind, int count) {
+void append_lt(std::vector<GemmChoice>& choices, const Handle& handle, const GemmKey& key, GemmChoice kind,
+               int count) {
     const LtPlan plan = lt_plan(key, kind);
     const Preference preference = preference_for(key);
     std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(count));
@@ -45,19 +45,19 @@ void append_lt(std::vector<ProductChoice>& choices, const Handle& handle, const 
 }
 
 /// The lengths, as far as the kernel's rules need them.
-Tf32Product described(const ProductKey& key) {
-    Tf32Product product;
-    product.form = key.transpose_a   ? ProductForm::weight_gradient
-                   : key.transpose_b ? ProductForm::data_gradient
-                                     : ProductForm::forward;
-    product.m = static_cast<unsigned>(key.shape.m);
-    product.n = static_cast<unsigned>(key.shape.n);
-    product.k = static_cast<unsigned>(key.shape.k);
-    return product;
+Tf32Gemm tf32_gemm_of(const GemmKey& key) {
+    Tf32Gemm gemm;
+    gemm.form = key.transpose_a   ? GemmForm::weight_gradient
+                : key.transpose_b ? GemmForm::data_gradient
+                                  : GemmForm::forward;
+    gemm.m = static_cast<unsigned>(key.shape.m);
+    gemm.n = static_cast<unsigned>(key.shape.n);
+    gemm.k = static_cast<unsigned>(key.shape.k);
+    return gemm;
 }
 
 /// Whether our kernel computes such a product, with all that goes with it.
-bool in_tf32(const ProductKey& key) {
+bool in_tf32(const GemmKey& key) {
     const bool update = key.transpose_a;
     const bool forward = !key.transpose_a && !key.transpose_b;
     if ((key.accumulate && !update) || (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT && !forward) ||
@@ -68,18 +68,18 @@ bool in_tf32(const ProductKey& key) {
     return key.precision == Precision::tf32 && key.factors == CUDA_R_32F && key.result == CUDA_R_32F &&
            key.parts == 1 && !(key.transpose_a && key.transpose_b) && m < greatest && n < greatest &&
            k < greatest && std::min({key.alignment_a, key.alignment_b, key.alignment_out}) >= 16 &&
-           key.aligned_companions && tf32_fits(described(key)) && tf32_available();
+           key.aligned_auxiliaries && tf32_fits(tf32_gemm_of(key)) && tf32_available();
 }
 
 } // namespace
 
-bool joins_updates(const ProductKey& key) {
-    const Tf32Product product = described(key);
-    return product.form == ProductForm::weight_gradient && key.device_factors && in_tf32(key) &&
-           tf32_is_faster(product.form, product.m, product.n, product.k);
+bool groups_updates(const GemmKey& key) {
+    const Tf32Gemm gemm = tf32_gemm_of(key);
+    return gemm.form == GemmForm::weight_gradient && key.device_factors && in_tf32(key) &&
+           tf32_is_faster(gemm.form, gemm.m, gemm.n, gemm.k);
 }
 
-LtPlan lt_plan(const ProductKey& key, const ProductChoice& choice) {
+LtPlan lt_plan(const GemmKey& key, const GemmChoice& choice) {
     // Row-major `out = a b` is column-major `out^T = b^T a^T`: the operands change places, nothing is moved, and
     // cuBLASLt's bias, one element for each of its rows, is one for each of our columns.
     const auto [m, n, k] = key.shape;
@@ -106,23 +106,23 @@ LtPlan lt_plan(const ProductKey& key, const ProductChoice& choice) {
     return plan;
 }
 
-std::vector<ProductChoice> product_choices(const Handle& handle, const ProductKey& key, int count) {
-    std::vector<ProductChoice> choices;
-    std::vector<Tf32Cut> cuts;
-    bool cuts_first = false;
+std::vector<GemmChoice> gemm_choices(const Handle& handle, const GemmKey& key, int count) {
+    std::vector<GemmChoice> choices;
+    std::vector<Tf32Config> configs;
+    bool configs_first = false;
     if (in_tf32(key)) {
-        const Tf32Product product = described(key);
-        cuts = tf32_cuts(product.form, product.m, product.n, product.k);
-        cuts_first = tf32_is_faster(product.form, product.m, product.n, product.k);
+        const Tf32Gemm gemm = tf32_gemm_of(key);
+        configs = tf32_configs(gemm.form, gemm.m, gemm.n, gemm.k);
+        configs_first = tf32_is_faster(gemm.form, gemm.m, gemm.n, gemm.k);
     }
-    const auto append_cuts = [&] {
-        for (const Tf32Cut& cut : cuts) {
+    const auto append_configs = [&] {
+        for (const Tf32Config& config : configs) {
             if (static_cast<int>(choices.size()) < count)
-                choices.push_back({.cut = cut});
+                choices.push_back({.config = config});
         }
     };
-    if (cuts_first)
-        append_cuts();
+    if (configs_first)
+        append_configs();
     const cublasComputeType_t asked = key.factors != CUDA_R_32F              ? CUBLAS_COMPUTE_32F
                                       : key.precision == Precision::tf32     ? CUBLAS_COMPUTE_32F_FAST_TF32
                                       : key.precision == Precision::bfloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF
@@ -134,11 +134,11 @@ std::vector<ProductChoice> product_choices(const Handle& handle, const ProductKe
             const bool nothing_to_fuse = key.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
             if (static_cast<int>(choices.size()) < count && choices.size() == others &&
                 !(fused && nothing_to_fuse))
-                append_lt(choices, handle, key, {.cut = {}, .compute = compute, .fused = fused}, count);
+                append_lt(choices, handle, key, {.config = {}, .compute = compute, .fused = fused}, count);
         }
     }
-    if (!cuts_first)
-        append_cuts();
+    if (!configs_first)
+        append_configs();
     if (choices.empty()) {
         throw sluice::Error(
             "cuBLASLt offers no algorithm for a product of m = " + std::to_string(key.shape.m) +

@@ -21,18 +21,18 @@ template <class T>
 using Buffer = sluice::DeviceBuffer<T, Cuda>;
 
 /// A product as our kernels take it.
-Tf32Product described(const Matrix<const float, Cuda>& a, const Matrix<const float, Cuda>& b,
-                      const Matrix<float, Cuda>& out, const ProductOptions<Cuda>& options) {
+Tf32Gemm tf32_gemm_of(const Matrix<const float, Cuda>& a, const Matrix<const float, Cuda>& b,
+                      const Matrix<float, Cuda>& out, const Epilogue<Cuda>& options) {
     const auto length = [](std::size_t value) { return static_cast<unsigned>(value); };
-    return {.form = options.transpose_a   ? ProductForm::weight_gradient
-                    : options.transpose_b ? ProductForm::data_gradient
-                                          : ProductForm::forward,
+    return {.form = options.transpose_a   ? GemmForm::weight_gradient
+                    : options.transpose_b ? GemmForm::data_gradient
+                                          : GemmForm::forward,
             .m = length(out.rows()),
             .n = length(out.columns()),
             .k = length(options.transpose_a ? a.rows() : a.columns()),
             .a = a.data(),
             .b = b.data(),
-            .b_settled = options.b_settled,
+            .prefetch_b = options.prefetch_b,
             .out = out.data(),
             .bias = options.bias.data(),
             .relu = options.relu,
@@ -48,11 +48,11 @@ Tf32Product described(const Matrix<const float, Cuda>& a, const Matrix<const flo
 } // namespace
 
 /// One handle, one workspace, and a plan for each shape seen.
-class MatrixProducts<sluice::Cuda>::Plans {
+class Gemm<sluice::Cuda>::Plans {
 public:
     Plans(Precision precision, Algorithms algorithms)
         : precision_(precision), algorithms_(algorithms), handle_(make_handle()),
-          workspace_(product_workspace_bytes), tickets_(Tf32Workspace::tickets_count) {
+          workspace_(gemm_workspace_bytes), tickets_(Tf32Workspace::tickets_count) {
         SLUICE_CUDA_CHECK(cudaGetDevice(&device_));
         on_own_stream<Cuda>([&](StreamRef stream) { sluice::fill_bytes(stream, tickets_, 0); });
     }
@@ -62,24 +62,22 @@ public:
     /// The plan for `key`, made when it is asked for first. `try_out(use)` calls `use(run)` with what runs a plan on
     /// memory of its own.
     template <class TryOut>
-    ProductPlan& plan(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
+    GemmPlan& plan(const GemmKey& key, StreamRef stream, const TryOut& try_out) {
         const auto found = plans_.find(key);
         if (found != plans_.end())
             return found->second;
-        const ProductChoice choice = algorithms_ == Algorithms::heuristic
-                                         ? product_choices(handle_, key, 1).front()
-                                         : measured(key, stream, try_out);
-        return plans_.emplace(key, ProductPlan{choice, lt_plan(key, choice)}).first->second;
+        const GemmChoice choice = algorithms_ == Algorithms::heuristic ? gemm_choices(handle_, key, 1).front()
+                                                                       : measured(key, stream, try_out);
+        return plans_.emplace(key, GemmPlan{choice, lt_plan(key, choice)}).first->second;
     }
 
     /// Enqueues a product as planned, with all that goes with it.
     template <class T, class Out>
-    void run(StreamRef stream, ProductPlan& plan, const Matrix<const T, Cuda>& a,
-             const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
-             const ProductOptions<Cuda>& options) {
+    void run(StreamRef stream, GemmPlan& plan, const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b,
+             const Matrix<Out, Cuda>& out, const Epilogue<Cuda>& options) {
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
-            if (plan.choice.cut) {
-                run_ours(stream, *plan.choice.cut, a, b, out, options);
+            if (plan.choice.config) {
+                run_tf32(stream, *plan.choice.config, a, b, out, options);
                 return;
             }
         }
@@ -91,7 +89,7 @@ public:
         NN_CUBLAS_CHECK(cublasLtMatmul(
             handle_.get(), plan.lt.operation.get(), alpha, b.data(), plan.lt.b.get(), a.data(),
             plan.lt.a.get(), beta, out.data(), plan.lt.out.get(), out.data(), plan.lt.out.get(),
-            &plan.choice.algorithm, workspace_.data(), product_workspace_bytes, stream.native()));
+            &plan.choice.algorithm, workspace_.data(), gemm_workspace_bytes, stream.native()));
         if (!options.bias.empty() && !plan.choice.fused)
             add_bias(stream, out, options.bias, options.relu);
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
@@ -105,40 +103,41 @@ public:
 
     Tf32Workspace workspace() {
         return {.partial_sums = reinterpret_cast<float*>(workspace_.data()),
-                .partial_sums_count = product_workspace_bytes / sizeof(float),
+                .partial_sums_count = gemm_workspace_bytes / sizeof(float),
                 .tickets = tickets_.data()};
     }
 
     /// Whether an update is for our kernel, together with others.
-    bool joins(const WeightUpdate<Cuda>& update, sluice::DeviceSpan<const float, Cuda> factors) {
-        const ProductKey key =
+    bool can_group(const WeightUpdate<Cuda>& update, sluice::DeviceSpan<const float, Cuda> factors) {
+        const GemmKey key =
             key_of(precision_, update.in, update.gradient, update.weights, update.options(factors));
-        const auto found = joins_.find(key);
-        return found != joins_.end() ? found->second : joins_.emplace(key, joins_updates(key)).first->second;
+        const auto found = groups_with_others_.find(key);
+        return found != groups_with_others_.end()
+                   ? found->second
+                   : groups_with_others_.emplace(key, groups_updates(key)).first->second;
     }
 
 private:
-    void run_ours(StreamRef stream, const Tf32Cut& cut, const Matrix<const float, Cuda>& a,
+    void run_tf32(StreamRef stream, const Tf32Config& config, const Matrix<const float, Cuda>& a,
                   const Matrix<const float, Cuda>& b, const Matrix<float, Cuda>& out,
-                  const ProductOptions<Cuda>& options) {
-        multiply_tf32(stream, described(a, b, out, options), cut, workspace());
+                  const Epilogue<Cuda>& options) {
+        multiply_tf32(stream, tf32_gemm_of(a, b, out, options), config, workspace());
     }
 
     /// What the process measured, or measures now; in a capture, where nothing can be tried, what the rule says, which
     /// then holds for the process.
     template <class TryOut>
-    ProductChoice measured(const ProductKey& key, StreamRef stream, const TryOut& try_out) {
-        MeasuredChoices& shared = MeasuredChoices::instance();
+    GemmChoice measured(const GemmKey& key, StreamRef stream, const TryOut& try_out) {
+        AutotunedChoices& shared = AutotunedChoices::instance();
         const std::lock_guard lock(shared.mutex);
-        const std::pair<int, ProductKey> name{device_, key};
+        const std::pair<int, GemmKey> name{device_, key};
         if (const auto found = shared.choices.find(name); found != shared.choices.end())
             return found->second;
         const bool capturing = Cuda::is_capturing(stream.native());
-        const std::vector<ProductChoice> choices =
-            product_choices(handle_, key, capturing ? 1 : most_choices);
-        ProductChoice choice = choices.front();
+        const std::vector<GemmChoice> choices = gemm_choices(handle_, key, capturing ? 1 : most_choices);
+        GemmChoice choice = choices.front();
         if (choices.size() > 1) {
-            const BesideCaptures beside;
+            const RelaxedCapture beside;
             // The workspace is this object's, and its stream may be at work in it.
             stream.synchronize();
             try_out([&](const auto& run) { choice = fastest(key, choices, run); });
@@ -155,15 +154,15 @@ private:
     Handle handle_;
     Buffer<unsigned char> workspace_;
     Buffer<unsigned> tickets_;
-    std::map<ProductKey, ProductPlan> plans_;
-    std::map<ProductKey, bool> joins_;
+    std::map<GemmKey, GemmPlan> plans_;
+    std::map<GemmKey, bool> groups_with_others_;
 };
 
-MatrixProducts<sluice::Cuda>::MatrixProducts(Precision precision, Algorithms algorithms)
+Gemm<sluice::Cuda>::Gemm(Precision precision, Algorithms algorithms)
     : plans_(std::make_unique<Plans>(precision, algorithms)) {}
-MatrixProducts<sluice::Cuda>::MatrixProducts(MatrixProducts&&) noexcept = default;
-MatrixProducts<sluice::Cuda>& MatrixProducts<sluice::Cuda>::operator=(MatrixProducts&&) noexcept = default;
-MatrixProducts<sluice::Cuda>::~MatrixProducts() = default;
+Gemm<sluice::Cuda>::Gemm(Gemm&&) noexcept = default;
+Gemm<sluice::Cuda>& Gemm<sluice::Cuda>::operator=(Gemm&&) noexcept = default;
+Gemm<sluice::Cuda>::~Gemm() = default;
 
 namespace {
 
@@ -172,7 +171,7 @@ template <class T, class Out>
 class Scratch {
 public:
     Scratch(const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
-            const ProductOptions<Cuda>& like)
+            const Epilogue<Cuda>& like)
         : a_(a.size()), b_(b.size()), out_(out.size()), bias_(like.bias.size()),
           rounded_bias_(like.rounded_bias.size()), factors_(2), relu_output_(like.relu_output.size()),
           step_bias_(like.bias_step.bias.size()), step_scratch_(like.bias_step.scratch.size()),
@@ -194,7 +193,7 @@ public:
     Matrix<const T, Cuda> like_a(const Matrix<const T, Cuda>& a) const { return {a_, a.rows(), a.columns()}; }
     Matrix<const T, Cuda> like_b(const Matrix<const T, Cuda>& b) const { return {b_, b.rows(), b.columns()}; }
     Matrix<Out, Cuda> like_out(const Matrix<Out, Cuda>& out) { return {out_, out.rows(), out.columns()}; }
-    const ProductOptions<Cuda>& options() const { return options_; }
+    const Epilogue<Cuda>& options() const { return options_; }
 
 private:
     template <class... Buffers>
@@ -211,19 +210,19 @@ private:
     Buffer<float> relu_output_;
     Buffer<float> step_bias_;
     Buffer<double> step_scratch_;
-    ProductOptions<Cuda> options_;
+    Epilogue<Cuda> options_;
 };
 
 } // namespace
 
 template <class T, class Out>
-void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<const T, Cuda>& a,
-                                                const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
-                                                const ProductOptions<Cuda>& options) {
-    const ProductKey key = key_of(plans_->precision(), a, b, out, options);
-    ProductPlan& plan = plans_->plan(key, stream, [&](const auto& use) {
+void Gemm<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<const T, Cuda>& a,
+                                      const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
+                                      const Epilogue<Cuda>& options) {
+    const GemmKey key = key_of(plans_->precision(), a, b, out, options);
+    GemmPlan& plan = plans_->plan(key, stream, [&](const auto& use) {
         Scratch<T, Out> scratch(a, b, out, options);
-        use([&](StreamRef on, ProductPlan& tried) {
+        use([&](StreamRef on, GemmPlan& tried) {
             plans_->run(on, tried, scratch.like_a(a), scratch.like_b(b), scratch.like_out(out),
                         scratch.options());
         });
@@ -231,44 +230,43 @@ void MatrixProducts<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<c
     plans_->run(stream, plan, a, b, out, options);
 }
 
-void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const float, Cuda> a,
-                                            Matrix<const float, Cuda> b, Matrix<float, Cuda> out,
-                                            const ProductOptions<Cuda>& options) {
+void Gemm<sluice::Cuda>::multiply(StreamRef stream, Matrix<const float, Cuda> a, Matrix<const float, Cuda> b,
+                                  Matrix<float, Cuda> out, const Epilogue<Cuda>& options) {
     multiply_any<float, float>(stream, a, b, out, options);
 }
-void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
-                                            Matrix<const Bfloat16, Cuda> b, Matrix<float, Cuda> out,
-                                            const ProductOptions<Cuda>& options) {
+void Gemm<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
+                                  Matrix<const Bfloat16, Cuda> b, Matrix<float, Cuda> out,
+                                  const Epilogue<Cuda>& options) {
     multiply_any<Bfloat16, float>(stream, a, b, out, options);
 }
-void MatrixProducts<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
-                                            Matrix<const Bfloat16, Cuda> b, Matrix<Bfloat16, Cuda> out,
-                                            const ProductOptions<Cuda>& options) {
+void Gemm<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
+                                  Matrix<const Bfloat16, Cuda> b, Matrix<Bfloat16, Cuda> out,
+                                  const Epilogue<Cuda>& options) {
     multiply_any<Bfloat16, Bfloat16>(stream, a, b, out, options);
 }
 
-bool MatrixProducts<sluice::Cuda>::joins(const WeightUpdate<Cuda>& update,
-                                         sluice::DeviceSpan<const float, Cuda> factors) const {
-    return plans_->joins(update, factors);
+bool Gemm<sluice::Cuda>::can_group(const WeightUpdate<Cuda>& update,
+                                   sluice::DeviceSpan<const float, Cuda> factors) const {
+    return plans_->can_group(update, factors);
 }
 
-void MatrixProducts<sluice::Cuda>::update(StreamRef stream, std::span<const WeightUpdate<Cuda>> updates,
-                                          sluice::DeviceSpan<const float, Cuda> factors) {
+void Gemm<sluice::Cuda>::update(StreamRef stream, std::span<const WeightUpdate<Cuda>> updates,
+                                sluice::DeviceSpan<const float, Cuda> factors) {
     require_size("weight update: factors", factors.size(), 2);
-    std::array<Tf32Product, tf32_most_updates> joined;
+    std::array<Tf32Gemm, tf32_most_updates> grouped;
     std::size_t count = 0;
     const auto flush = [&] {
         if (count > 0)
-            update_tf32(stream, {joined.data(), std::exchange(count, 0)}, plans_->workspace());
+            update_tf32(stream, {grouped.data(), std::exchange(count, 0)}, plans_->workspace());
     };
     for (const WeightUpdate<Cuda>& update : updates) {
-        const ProductOptions<Cuda> options = update.options(factors);
-        if (!joins(update, factors)) {
+        const Epilogue<Cuda> options = update.options(factors);
+        if (!can_group(update, factors)) {
             multiply(stream, update.in, update.gradient, update.weights, options);
             continue;
         }
-        joined[count++] = described(update.in, update.gradient, update.weights, options);
-        if (count == joined.size())
+        grouped[count++] = tf32_gemm_of(update.in, update.gradient, update.weights, options);
+        if (count == grouped.size())
             flush();
     }
     flush();

@@ -17,7 +17,7 @@ namespace nn {
 namespace {
 
 /// A product of floats, in part or whole.
-void multiply_floats(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
+void multiply_floats(const GemmShape& shape, const float* a, bool transpose_a, const float* b,
                      bool transpose_b, float* out, float alpha, float beta) {
 #if defined(SLUICE_EXAMPLES_HAVE_OPENBLAS)
     const auto length = [](std::size_t value) { return static_cast<blasint>(value); };
@@ -26,13 +26,13 @@ void multiply_floats(const ProductShape& shape, const float* a, bool transpose_a
                 alpha, a, length(transpose_a ? shape.m : shape.k), b, length(transpose_b ? shape.k : shape.n),
                 beta, out, length(shape.n));
 #else
-    multiply_plainly(shape, a, transpose_a, b, transpose_b, out, alpha, beta);
+    multiply_loops(shape, a, transpose_a, b, transpose_b, out, alpha, beta);
 #endif
 }
 
 /// A product of Bfloat16: sums in float32, kept until they are whole.
 template <class Out>
-void multiply_rounded(const ProductShape& shape, const Bfloat16* a, bool transpose_a, const Bfloat16* b,
+void multiply_rounded(const GemmShape& shape, const Bfloat16* a, bool transpose_a, const Bfloat16* b,
                       bool transpose_b, Out* out, float alpha, float beta) {
     constexpr std::size_t width = 64;
     const auto [m, n, k] = shape;
@@ -58,8 +58,8 @@ void multiply_rounded(const ProductShape& shape, const Bfloat16* a, bool transpo
 
 /// A product as it is handed to the stream: no longer than what a task keeps without allocating.
 template <class T, class Out>
-struct HostProduct {
-    ProductShape shape;
+struct HostGemm {
+    GemmShape shape;
     const T* a;
     const T* b;
     Out* out;
@@ -110,7 +110,7 @@ private:
 
 } // namespace
 
-MatrixProducts<sluice::Host>::MatrixProducts(Precision, Algorithms) {
+Gemm<sluice::Host>::Gemm(Precision, Algorithms) {
 #if defined(SLUICE_EXAMPLES_HAVE_OPENBLAS)
     // A host stream is a thread of its own, and a product's bits must not depend on how many threads shared it.
     static std::once_flag once;
@@ -123,26 +123,26 @@ namespace {
 template <class T, class Out>
 void multiply_any(sluice::HostStreamRef stream, const Matrix<const T, sluice::Host>& a,
                   const Matrix<const T, sluice::Host>& b, const Matrix<Out, sluice::Host>& out,
-                  const ProductOptions<sluice::Host>& options) {
-    const ProductShape shape = checked_shape(a, b, out, options);
+                  const Epilogue<sluice::Host>& options) {
+    const GemmShape shape = checked_shape(a, b, out, options);
     constexpr std::size_t greatest = std::numeric_limits<int>::max();
     if (shape.m > greatest || shape.n > greatest || shape.k > greatest) {
         throw sluice::Error("matrix product: a side is longer than 2^31 - 1, the greatest that BLAS takes");
     }
-    const HostProduct<T, Out> product{shape,
-                                      a.data(),
-                                      b.data(),
-                                      out.data(),
-                                      options.bias.data(),
-                                      options.device_factors.data(),
-                                      options.alpha,
-                                      options.beta,
-                                      options.transpose_a,
-                                      options.transpose_b,
-                                      options.relu,
-                                      options.parts};
-    static_assert(sizeof(product) <= sluice::host::Task::inline_bytes);
-    stream.enqueue(product);
+    const HostGemm<T, Out> gemm{shape,
+                                a.data(),
+                                b.data(),
+                                out.data(),
+                                options.bias.data(),
+                                options.device_factors.data(),
+                                options.alpha,
+                                options.beta,
+                                options.transpose_a,
+                                options.transpose_b,
+                                options.relu,
+                                options.parts};
+    static_assert(sizeof(gemm) <= sluice::host::Task::inline_bytes);
+    stream.enqueue(gemm);
     if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
         if (!options.relu_output.empty())
             relu_gradient(stream, options.relu_output, out.span());
@@ -154,30 +154,25 @@ void multiply_any(sluice::HostStreamRef stream, const Matrix<const T, sluice::Ho
 
 } // namespace
 
-void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
-                                            Matrix<const float, sluice::Host> b,
-                                            Matrix<float, sluice::Host> out,
-                                            const ProductOptions<sluice::Host>& options) {
+void Gemm<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
+                                  Matrix<const float, sluice::Host> b, Matrix<float, sluice::Host> out,
+                                  const Epilogue<sluice::Host>& options) {
     multiply_any(stream, a, b, out, options);
 }
-void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream,
-                                            Matrix<const Bfloat16, sluice::Host> a,
-                                            Matrix<const Bfloat16, sluice::Host> b,
-                                            Matrix<float, sluice::Host> out,
-                                            const ProductOptions<sluice::Host>& options) {
+void Gemm<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
+                                  Matrix<const Bfloat16, sluice::Host> b, Matrix<float, sluice::Host> out,
+                                  const Epilogue<sluice::Host>& options) {
     multiply_any(stream, a, b, out, options);
 }
-void MatrixProducts<sluice::Host>::multiply(sluice::HostStreamRef stream,
-                                            Matrix<const Bfloat16, sluice::Host> a,
-                                            Matrix<const Bfloat16, sluice::Host> b,
-                                            Matrix<Bfloat16, sluice::Host> out,
-                                            const ProductOptions<sluice::Host>& options) {
+void Gemm<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
+                                  Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
+                                  const Epilogue<sluice::Host>& options) {
     multiply_any(stream, a, b, out, options);
 }
 
-void MatrixProducts<sluice::Host>::update(sluice::HostStreamRef stream,
-                                          std::span<const WeightUpdate<sluice::Host>> updates,
-                                          sluice::DeviceSpan<const float, sluice::Host> factors) {
+void Gemm<sluice::Host>::update(sluice::HostStreamRef stream,
+                                std::span<const WeightUpdate<sluice::Host>> updates,
+                                sluice::DeviceSpan<const float, sluice::Host> factors) {
     require_size("weight update: factors", factors.size(), 2);
     for (const WeightUpdate<sluice::Host>& update : updates)
         multiply(stream, update.in, update.gradient, update.weights, update.options(factors));
@@ -241,8 +236,8 @@ void multiply_tile(Tile& tile, const Strided& a, std::size_t row, std::size_t ro
 
 } // namespace
 
-void multiply_plainly(const ProductShape& shape, const float* a, bool transpose_a, const float* b,
-                      bool transpose_b, float* out, float alpha, float beta) {
+void multiply_loops(const GemmShape& shape, const float* a, bool transpose_a, const float* b,
+                    bool transpose_b, float* out, float alpha, float beta) {
     const auto [m, n, k] = shape;
     for (std::size_t i = 0; i < m * n; ++i)
         out[i] = beta == 0.0f ? 0.0f : beta * out[i];

@@ -10,7 +10,7 @@
 namespace nn {
 
 /// How a GPU multiplies.
-struct ProductSettings {
+struct GemmSettings {
     Precision precision = Precision::tf32;
     Algorithms algorithms = Algorithms::heuristic;
 
@@ -35,8 +35,7 @@ inline std::string name_of(Precision precision) {
 enum class Rounding { none, of_frozen_weights };
 
 /// Adds `--precision` and `--algorithms`, which write to `settings`. It must outlive the parsing.
-inline void add_product_options(CLI::App& app, ProductSettings& settings,
-                                Rounding rounding = Rounding::none) {
+inline void add_gemm_options(CLI::App& app, GemmSettings& settings, Rounding rounding = Rounding::none) {
     if (rounding == Rounding::of_frozen_weights) {
         examples::add_option(app, "--precision", "tf32|float32|bfloat16",
                              "how a GPU multiplies (default: tf32); bfloat16, on the processor too: a frozen "
@@ -56,13 +55,13 @@ inline void add_product_options(CLI::App& app, ProductSettings& settings,
                                      {{"tf32", Precision::tf32}, {"float32", Precision::float32}});
                              });
     }
-    examples::add_option(app, "--algorithms", "heuristic|measured",
+    examples::add_option(app, "--algorithms", "heuristic|autotune",
                          "whether a GPU's way to multiply is chosen by rule, or by trial when the program "
                          "starts, which may choose otherwise in another run (default: heuristic)",
                          [&settings](const std::string& text) {
                              settings.algorithms = examples::named<Algorithms>(
                                  "--algorithms", text,
-                                 {{"heuristic", Algorithms::heuristic}, {"measured", Algorithms::measured}});
+                                 {{"heuristic", Algorithms::heuristic}, {"autotune", Algorithms::autotune}});
                          });
 }
 

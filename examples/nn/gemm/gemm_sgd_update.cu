@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_ker
 }
 
 /// Adds up what the blocks of one column found.
-struct AddPartialProducts {
+struct AddPartialSums {
     const float* partial;
     const float* bias;
     float* out;
@@ -236,8 +236,8 @@ void step_and_multiply(sluice::CudaStreamRef stream, const PendingStep<sluice::C
     else
         launch<16, true>(stream, plan);
     detail::for_each(stream, out.size(),
-                     AddPartialProducts{scratch.data(), bias.data(), out.data(), blocks_down(weights.rows()),
-                                        out.size(), out.columns()});
+                     AddPartialSums{scratch.data(), bias.data(), out.data(), blocks_down(weights.rows()),
+                                    out.size(), out.columns()});
 }
 
 void take_step(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,

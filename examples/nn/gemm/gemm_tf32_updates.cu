@@ -14,8 +14,8 @@ constexpr unsigned most_stages = 64;
 constexpr unsigned most_splits = 256;
 
 /// Floats for the sums of a product's columns, for each split.
-std::size_t column_sums_of(const Tf32Product& product) {
-    return std::size_t{divided(product.n, WideUpdate::block_columns)} * WideUpdate::block_columns;
+std::size_t column_sums_of(const Tf32Gemm& gemm) {
+    return std::size_t{ceil_div(gemm.n, WideUpdate::block_columns)} * WideUpdate::block_columns;
 }
 
 /// Cuts up a part's product, and takes workspace from `used` on, of which the last `reserved` floats are for others.
@@ -23,11 +23,11 @@ std::size_t column_sums_of(const Tf32Product& product) {
 std::size_t cut_up(Updates::Part& part, const Tf32Workspace& workspace, std::size_t used,
                    std::size_t reserved) {
     using V = WideUpdate;
-    const Tf32Product& product = part.product;
-    part.column_tiles = divided(product.n, V::block_columns);
-    part.tiles = part.column_tiles * divided(product.m, V::block_rows);
-    part.splits = std::min(divided(divided(product.k, V::depth), most_stages), most_splits);
-    const std::size_t row = column_sums_of(product);
+    const Tf32Gemm& gemm = part.gemm;
+    part.column_tiles = ceil_div(gemm.n, V::block_columns);
+    part.tiles = part.column_tiles * ceil_div(gemm.m, V::block_rows);
+    part.splits = std::min(ceil_div(ceil_div(gemm.k, V::depth), most_stages), most_splits);
+    const std::size_t row = column_sums_of(gemm);
     const std::size_t tiles = std::size_t{part.tiles} * V::tile_fours * 4;
     const auto end = [&] { return used + part.splits * (row + (part.splits > 1 ? tiles : 0)); };
     while (part.splits > 1 && end() + reserved > workspace.partial_sums_count)
@@ -41,10 +41,10 @@ std::size_t cut_up(Updates::Part& part, const Tf32Workspace& workspace, std::siz
 
 } // namespace
 
-void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Product> products,
+void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Gemm> gemms,
                  const Tf32Workspace& workspace) {
-    if (products.empty() || products.size() > tf32_most_updates) [[unlikely]] {
-        throw sluice::Error("updates: " + std::to_string(products.size()) + " at once; expected 1 to " +
+    if (gemms.empty() || gemms.size() > tf32_most_updates) [[unlikely]] {
+        throw sluice::Error("updates: " + std::to_string(gemms.size()) + " at once; expected 1 to " +
                             std::to_string(tf32_most_updates));
     }
     Updates updates{};
@@ -52,18 +52,18 @@ void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Product> prod
     unsigned finishing = 0;
     std::size_t used = 0;
     std::size_t reserved = 0;
-    for (const Tf32Product& product : products)
-        reserved += column_sums_of(product);
-    for (std::size_t i = 0; i < products.size(); ++i) {
+    for (const Tf32Gemm& gemm : gemms)
+        reserved += column_sums_of(gemm);
+    for (std::size_t i = 0; i < gemms.size(); ++i) {
         Updates::Part& part = updates.parts[i];
-        part.product = products[i];
-        reserved -= column_sums_of(part.product);
+        part.gemm = gemms[i];
+        reserved -= column_sums_of(part.gemm);
         used = cut_up(part, workspace, used, reserved);
         blocks += part.tiles * part.splits;
         if (part.splits > 1)
             finishing += part.tiles * tile_finish_blocks;
-        if (part.product.step_bias != nullptr)
-            finishing += divided(part.product.step_outputs, finish_threads / 32);
+        if (part.gemm.step_bias != nullptr)
+            finishing += ceil_div(part.gemm.step_outputs, finish_threads / 32);
         part.block_end = blocks;
         part.finish_end = finishing;
     }

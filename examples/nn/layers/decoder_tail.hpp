@@ -42,19 +42,19 @@ public:
     /// The first half of a step of training: forward, and the gradient of `in` [N H/2 W/2, inputs], with that of the
     /// ReLU that `in` comes out of. No `in_gradient`: nobody asks for it. `scratch` holds at least `scratch_size()`
     /// elements.
-    void gradients(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
+    void gradients(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                    sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> in_gradient,
                    sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<float, B> loss,
                    sluice::DeviceSpan<double, B> scratch);
 
     /// The second half, in an order after the first: one step of gradient descent with the rate of `factors` (see
     /// `descent_factors`). The mean loss is in the one element of `loss` after it.
-    void update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
+    void update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                 sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<float, B> loss,
                 sluice::DeviceSpan<double, B> scratch);
 
     /// The most likely class of each pixel.
-    void predict(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
+    void predict(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                  sluice::DeviceSpan<std::uint8_t, B> predictions);
 
     std::size_t scratch_size() const noexcept { return scratch_size_; }
@@ -88,7 +88,7 @@ private:
         shape.images = in.rows() * 4 / pixels_;
         return shape;
     }
-    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in);
+    void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in);
 
     DecoderTailOptions options_;
     bool fused_;
@@ -137,17 +137,16 @@ DecoderTail<B>::DecoderTail(const PixelOrder& order, const DecoderTailOptions& o
 }
 
 template <sluice::Backend B>
-void DecoderTail<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                             Matrix<const float, B> in) {
+void DecoderTail<B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in) {
     const std::size_t rows = in.rows() * 4;
     const Matrix<float, B> out = map(map_, rows, options_.channels);
-    up_.forward(stream, products, in, out, true);
-    last_.forward(stream, products, out, map(logits_, rows, options_.classes));
+    up_.forward(stream, gemm, in, out, true);
+    last_.forward(stream, gemm, out, map(logits_, rows, options_.classes));
 }
 
 template <sluice::Backend B>
-void DecoderTail<B>::gradients(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                               Matrix<const float, B> in, sluice::DeviceSpan<const std::uint8_t, B> labels,
+void DecoderTail<B>::gradients(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
+                               sluice::DeviceSpan<const std::uint8_t, B> labels,
                                sluice::DeviceSpan<float, B> in_gradient,
                                sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<float, B> loss,
                                sluice::DeviceSpan<double, B> scratch) {
@@ -158,24 +157,24 @@ void DecoderTail<B>::gradients(sluice::BasicStreamRef<B> stream, MatrixProducts<
             return;
         }
     }
-    forward(stream, products, in);
+    forward(stream, gemm, in);
     const std::size_t rows = in.rows() * 4;
     const Matrix<float, B> logits = map(logits_, rows, options_.classes);
     const Matrix<float, B> gradient = map(gradient_, rows, options_.channels);
     const auto losses = losses_.span().first(rows);
     softmax_cross_entropy(stream, logits, labels, raster_of_row_, logits, losses);
     mean(stream, losses, loss, scratch);
-    last_.backward(stream, products, logits, gradient, factors, scratch);
+    last_.backward(stream, gemm, logits, gradient, factors, scratch);
     relu_gradient(stream, map(map_, rows, options_.channels).span(), gradient.span());
     if (!in_gradient.empty()) {
-        up_.input_gradient(stream, products, gradient, {in_gradient, in.rows(), in.columns()}, in.span());
+        up_.input_gradient(stream, gemm, gradient, {in_gradient, in.rows(), in.columns()}, in.span());
     }
 }
 
 template <sluice::Backend B>
-void DecoderTail<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                            Matrix<const float, B> in, sluice::DeviceSpan<const float, B> factors,
-                            sluice::DeviceSpan<float, B> loss, sluice::DeviceSpan<double, B> scratch) {
+void DecoderTail<B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
+                            sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<float, B> loss,
+                            sluice::DeviceSpan<double, B> scratch) {
     if constexpr (has_fused_tail<B>(Precision::tf32)) {
         if (fused_) {
             update_tail(stream, shape_of(in),
@@ -184,19 +183,19 @@ void DecoderTail<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>&
             return;
         }
     }
-    up_.update(stream, products, in, map(gradient_, in.rows() * 4, options_.channels), factors, scratch);
+    up_.update(stream, gemm, in, map(gradient_, in.rows() * 4, options_.channels), factors, scratch);
 }
 
 template <sluice::Backend B>
-void DecoderTail<B>::predict(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                             Matrix<const float, B> in, sluice::DeviceSpan<std::uint8_t, B> predictions) {
+void DecoderTail<B>::predict(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
+                             sluice::DeviceSpan<std::uint8_t, B> predictions) {
     if constexpr (has_fused_tail<B>(Precision::tf32)) {
         if (fused_) {
             predict_tail(stream, shape_of(in), const_weights(), in, predictions, blocks_);
             return;
         }
     }
-    forward(stream, products, in);
+    forward(stream, gemm, in);
     predict_classes(stream, map(logits_, in.rows() * 4, options_.classes), raster_of_row_, predictions);
 }
 

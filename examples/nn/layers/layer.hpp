@@ -31,23 +31,23 @@ public:
 
     /// `out = in * W + bias`, then ReLU if asked for. `settled` says, here and below, that what is directly ahead in
     /// the stream does not write this layer's weights; a device then fetches them while it ends.
-    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
-                 Matrix<float, B> out, bool relu, bool settled = false) const;
+    void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
+                 Matrix<float, B> out, bool relu, bool prefetch_weights = false) const;
 
     /// The gradient of `in` from that of `out`. With `relu_output`, which is then `in` itself, the output of a ReLU:
     /// the gradient of what went into that, in one pass.
-    void input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                        Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
-                        sluice::DeviceSpan<const float, B> relu_output = {}, bool settled = false) const;
+    void input_gradient(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> out_gradient,
+                        Matrix<float, B> in_gradient, sluice::DeviceSpan<const float, B> relu_output = {},
+                        bool prefetch_weights = false) const;
 
     /// One step of gradient descent: `W -= rate * in^T * out_gradient` as one product, and the same for the bias,
     /// with the rate of `factors` (see `descent_factors`). `scratch` holds at least
     /// `scratch_size(out_gradient.size())` elements.
-    void update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const float, B> in,
+    void update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                 Matrix<const float, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                 sluice::DeviceSpan<double, B> scratch);
 
-    /// The same step, to be taken with others (see MatrixProducts::update).
+    /// The same step, to be taken with others (see Gemm::update).
     WeightUpdate<B> step(Matrix<const float, B> in, Matrix<const float, B> out_gradient,
                          sluice::DeviceSpan<double, B> scratch) {
         return {.in = in.with_columns(shape_.rows()),
@@ -132,27 +132,27 @@ Layer<B>::Layer(const LayerShape& shape, const sluice::RandomKey& key)
 }
 
 template <sluice::Backend B>
-void Layer<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                       Matrix<const float, B> in, Matrix<float, B> out, bool relu, bool settled) const {
-    products.multiply(stream, in.with_columns(shape_.rows()), weights(), out.with_columns(shape_.columns()),
-                      {.bias = bias_, .relu = relu, .b_settled = settled});
+void Layer<B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
+                       Matrix<float, B> out, bool relu, bool prefetch_weights) const {
+    gemm.multiply(stream, in.with_columns(shape_.rows()), weights(), out.with_columns(shape_.columns()),
+                  {.bias = bias_, .relu = relu, .prefetch_b = prefetch_weights});
 }
 
 template <sluice::Backend B>
-void Layer<B>::input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+void Layer<B>::input_gradient(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
                               Matrix<const float, B> out_gradient, Matrix<float, B> in_gradient,
-                              sluice::DeviceSpan<const float, B> relu_output, bool settled) const {
-    products.multiply(stream, out_gradient.with_columns(shape_.columns()), weights(),
-                      in_gradient.with_columns(shape_.rows()),
-                      {.transpose_b = true, .relu_output = relu_output, .b_settled = settled});
+                              sluice::DeviceSpan<const float, B> relu_output, bool prefetch_weights) const {
+    gemm.multiply(stream, out_gradient.with_columns(shape_.columns()), weights(),
+                  in_gradient.with_columns(shape_.rows()),
+                  {.transpose_b = true, .relu_output = relu_output, .prefetch_b = prefetch_weights});
 }
 
 template <sluice::Backend B>
-void Layer<B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                      Matrix<const float, B> in, Matrix<const float, B> out_gradient,
-                      sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch) {
+void Layer<B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
+                      Matrix<const float, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
+                      sluice::DeviceSpan<double, B> scratch) {
     const WeightUpdate<B> one = step(in, out_gradient, scratch);
-    products.multiply(stream, one.in, one.gradient, one.weights, one.options(factors));
+    gemm.multiply(stream, one.in, one.gradient, one.weights, one.options(factors));
 }
 
 template <sluice::Backend B>

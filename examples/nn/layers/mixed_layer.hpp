@@ -30,11 +30,11 @@ public:
 
     /// As Layer's; the output may be float, too.
     template <class Out>
-    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const T, B> in,
-                 Matrix<Out, B> out, bool relu) const;
-    void input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                        Matrix<const T, B> out_gradient, Matrix<T, B> in_gradient) const;
-    void update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const T, B> in,
+    void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const T, B> in, Matrix<Out, B> out,
+                 bool relu) const;
+    void input_gradient(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const T, B> out_gradient,
+                        Matrix<T, B> in_gradient) const;
+    void update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const T, B> in,
                 Matrix<const T, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                 sluice::DeviceSpan<double, B> scratch);
 
@@ -91,26 +91,25 @@ Matrix<const T, B> MixedLayer<T, B>::factors() const {
 
 template <class T, sluice::Backend B>
 template <class Out>
-void MixedLayer<T, B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                               Matrix<const T, B> in, Matrix<Out, B> out, bool relu) const {
-    products.multiply(stream, in.with_columns(shape().rows()), factors(), out.with_columns(shape().columns()),
-                      {.bias = layer_.bias(), .relu = relu});
+void MixedLayer<T, B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const T, B> in,
+                               Matrix<Out, B> out, bool relu) const {
+    gemm.multiply(stream, in.with_columns(shape().rows()), factors(), out.with_columns(shape().columns()),
+                  {.bias = layer_.bias(), .relu = relu});
 }
 
 template <class T, sluice::Backend B>
-void MixedLayer<T, B>::input_gradient(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
+void MixedLayer<T, B>::input_gradient(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
                                       Matrix<const T, B> out_gradient, Matrix<T, B> in_gradient) const {
-    products.multiply(stream, out_gradient.with_columns(shape().columns()), factors(),
-                      in_gradient.with_columns(shape().rows()), {.transpose_b = true});
+    gemm.multiply(stream, out_gradient.with_columns(shape().columns()), factors(),
+                  in_gradient.with_columns(shape().rows()), {.transpose_b = true});
 }
 
 template <class T, sluice::Backend B>
-void MixedLayer<T, B>::update(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                              Matrix<const T, B> in, Matrix<const T, B> out_gradient,
-                              sluice::DeviceSpan<const float, B> factors,
+void MixedLayer<T, B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const T, B> in,
+                              Matrix<const T, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                               sluice::DeviceSpan<double, B> scratch) {
-    products.multiply(stream, in.with_columns(shape().rows()), out_gradient.with_columns(shape().columns()),
-                      layer_.weights(), {.transpose_a = true, .device_factors = factors});
+    gemm.multiply(stream, in.with_columns(shape().rows()), out_gradient.with_columns(shape().columns()),
+                  layer_.weights(), {.transpose_a = true, .device_factors = factors});
     round(stream);
     update_bias(stream, out_gradient, factors, scratch);
 }

@@ -23,7 +23,7 @@ public:
 
     /// `out = in * W + bias`, then ReLU if asked for; to float, or to Bfloat16.
     template <class Out>
-    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, Matrix<const Bfloat16, B> in,
+    void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const Bfloat16, B> in,
                  Matrix<Out, B> out, bool relu) const;
 
     /// As Layer's. What is saved are the rounded weights, which round to themselves.
@@ -56,14 +56,14 @@ RoundedLayer<B>::RoundedLayer(const LayerShape& shape, const sluice::RandomKey& 
 
 template <sluice::Backend B>
 template <class Out>
-void RoundedLayer<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                              Matrix<const Bfloat16, B> in, Matrix<Out, B> out, bool relu) const {
-    ProductOptions<B> options{.bias = bias_, .relu = relu};
+void RoundedLayer<B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const Bfloat16, B> in,
+                              Matrix<Out, B> out, bool relu) const {
+    Epilogue<B> options{.bias = bias_, .relu = relu};
     if constexpr (std::is_same_v<Out, Bfloat16>)
         options.rounded_bias = rounded_bias_;
-    products.multiply(stream, in.with_columns(shape_.rows()),
-                      Matrix<const Bfloat16, B>{weights_, shape_.rows(), shape_.columns()},
-                      out.with_columns(shape_.columns()), options);
+    gemm.multiply(stream, in.with_columns(shape_.rows()),
+                  Matrix<const Bfloat16, B>{weights_, shape_.rows(), shape_.columns()},
+                  out.with_columns(shape_.columns()), options);
 }
 
 template <sluice::Backend B>

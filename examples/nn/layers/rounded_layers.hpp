@@ -27,8 +27,7 @@ public:
         return {maps_[0].span().first(elements), elements / columns, columns};
     }
     /// From what has been written to `input(elements)`.
-    void forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products, std::size_t elements,
-                 Matrix<float, B> out);
+    void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, std::size_t elements, Matrix<float, B> out);
 
     /// See Layer: the weights of layers `first`, `first + 2`, … of a sequence.
     void save(sluice::BasicStreamRef<B> stream, std::size_t first, std::vector<NamedTensor>& tensors) const;
@@ -50,18 +49,18 @@ void RoundedLayers<B>::append(const LayerShape& shape, const sluice::RandomKey& 
 }
 
 template <sluice::Backend B>
-void RoundedLayers<B>::forward(sluice::BasicStreamRef<B> stream, MatrixProducts<B>& products,
-                               std::size_t elements, Matrix<float, B> out) {
+void RoundedLayers<B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, std::size_t elements,
+                               Matrix<float, B> out) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
         const LayerShape& shape = layers_[i].shape();
         const std::size_t rows = elements / shape.rows();
         const Matrix<const Bfloat16, B> in{maps_[i % 2].span().first(elements), rows, shape.rows()};
         elements = rows * shape.columns();
         if (i + 1 == layers_.size()) {
-            layers_[i].forward(stream, products, in, out, false);
+            layers_[i].forward(stream, gemm, in, out, false);
         } else {
             const Matrix<Bfloat16, B> next{maps_[(i + 1) % 2].span().first(elements), rows, shape.columns()};
-            layers_[i].forward(stream, products, in, next, true);
+            layers_[i].forward(stream, gemm, in, next, true);
         }
     }
 }

@@ -87,7 +87,7 @@ private:
 
     ClassifierOptions options_;
     Encoder<B>* encoder_;
-    MatrixProducts<B> products_;
+    Gemm<B> gemm_;
     Layer<B> head_;
     sluice::DeviceBuffer<float, B> features_;
     sluice::DeviceBuffer<float, B> features_gradient_;
@@ -103,8 +103,7 @@ private:
 
 template <sluice::Backend B>
 Classifier<B>::Classifier(Encoder<B>& encoder, const ClassifierOptions& options)
-    : options_(options), encoder_(&encoder),
-      products_(encoder.options().precision, encoder.options().algorithms),
+    : options_(options), encoder_(&encoder), gemm_(encoder.options().precision, encoder.options().algorithms),
       head_(LayerShape::linear(encoder.options().channels.back(), options.classes, encoder.feature_pixels()),
             layer_key(options.seed, random_operation, 0)),
       features_(encoder.options().batch * encoder.features_size()), features_gradient_(features_.size()),
@@ -124,7 +123,7 @@ std::size_t Classifier<B>::forward(sluice::BasicStreamRef<B> stream, sluice::Dev
     const std::size_t count =
         images_in("classifier", images.size(), encoder_->image_size(), encoder_->options().batch);
     encoder_->forward(stream, images, features(count, features_).span());
-    head_.forward(stream, products_, features(count, features_), logits(count), false);
+    head_.forward(stream, gemm_, features(count, features_), logits(count), false);
     return count;
 }
 
@@ -162,11 +161,11 @@ void Classifier<B>::train_head(sluice::BasicStreamRef<B> stream,
     }
     const Matrix<float, B> gradient = logits(count);
     const auto losses = losses_.span().first(count);
-    head_.forward(stream, products_, in, gradient, false);
+    head_.forward(stream, gemm_, in, gradient, false);
     softmax_cross_entropy(stream, gradient, labels, {}, gradient, losses);
     mean(stream, losses, loss, scratch_);
-    head_.input_gradient(stream, products_, gradient, in_gradient);
-    head_.update(stream, products_, in, gradient, factors_, scratch_);
+    head_.input_gradient(stream, gemm_, gradient, in_gradient);
+    head_.update(stream, gemm_, in, gradient, factors_, scratch_);
 }
 
 template <sluice::Backend B>

@@ -41,7 +41,7 @@ struct DecoderOptions {
 ///
 /// A step forks: once a layer's gradient has gone further down, its weights are updated on a second stream of the
 /// decoder's own, beside the gradients of the layers below. The caller's stream waits for both. Updates that a device
-/// takes together (see MatrixProducts::joins) follow the last gradient. The first layer's step may wait until the next
+/// takes together (see Gemm::can_group) follow the last gradient. The first layer's step may wait until the next
 /// one (see DelayedSteps); to the caller that shows in nothing.
 template <sluice::Backend B>
 class Decoder {
@@ -123,7 +123,7 @@ private:
 
     DecoderOptions options_;
     std::size_t feature_pixels_;
-    MatrixProducts<B> products_;
+    Gemm<B> gemm_;
     std::vector<Layer<B>> layers_; // all but the tail's
     DecoderTail<B> tail_;
     DelayedSteps<B> delayed_;                          // of the first layer
@@ -134,13 +134,13 @@ private:
     sluice::DeviceScalar<float, B> rate_;
     sluice::DeviceBuffer<float, B> factors_{2}; // of the latest step
     // The second stream's: products share no workspace with those of the first.
-    MatrixProducts<B> side_products_;
+    Gemm<B> side_gemm_;
     sluice::DeviceBuffer<double, B> side_scratch_;
     sluice::BasicStream<B> side_;
     sluice::BasicEvent<B> begun_;
     sluice::BasicEvent<B> factors_known_;
     std::vector<sluice::BasicEvent<B>> may_update_; // a layer's weights
-    std::vector<WeightUpdate<B>> joined_;           // of the latest step, those that are taken together
+    std::vector<WeightUpdate<B>> grouped_;          // of the latest step, those that are taken together
     sluice::BasicEvent<B> updated_;
 };
 

@@ -89,10 +89,10 @@ private:
 
     /// The stream of updates. Its products need workspace of their own.
     struct Updates {
-        Updates(Precision precision, Algorithms algorithms) : products(precision, algorithms) {}
+        Updates(Precision precision, Algorithms algorithms) : gemm(precision, algorithms) {}
 
         sluice::BasicStream<B> stream;
-        MatrixProducts<B> products;
+        Gemm<B> gemm;
         sluice::BasicEvent<B> ready; // what an update needs
         sluice::BasicEvent<B> done;
     };
@@ -121,7 +121,7 @@ private:
     EncoderOptions options_;
     PixelOrder order_;
     sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
-    MatrixProducts<B> products_;
+    Gemm<B> gemm_;
     bool thin_;
     std::vector<Layer<B>> layers_;
     RoundedLayers<B> rounded_; // which follow these

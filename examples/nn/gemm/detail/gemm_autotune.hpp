@@ -16,8 +16,8 @@
 namespace nn::detail {
 
 /// A choice, and what cuBLASLt needs for it.
-struct ProductPlan {
-    ProductChoice choice;
+struct GemmPlan {
+    GemmChoice choice;
     LtPlan lt;
 };
 
@@ -42,11 +42,11 @@ private:
 };
 
 /// Lets this thread allocate while another one captures.
-class BesideCaptures {
+class RelaxedCapture {
 public:
-    BesideCaptures() { SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-    BesideCaptures(BesideCaptures&&) = delete;
-    ~BesideCaptures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+    RelaxedCapture() { SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+    RelaxedCapture(RelaxedCapture&&) = delete;
+    ~RelaxedCapture() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
 
 private:
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
@@ -74,13 +74,13 @@ float cold_milliseconds(sluice::CudaStreamRef stream,
 
 /// The fastest of `choices`, each run by `run(stream, plan)`. Those that fail are passed over.
 template <class Run>
-ProductChoice fastest(const ProductKey& key, const std::vector<ProductChoice>& choices, const Run& run) {
+GemmChoice fastest(const GemmKey& key, const std::vector<GemmChoice>& choices, const Run& run) {
     const sluice::CudaStream stream;
     sluice::DeviceBuffer<unsigned char, sluice::Cuda> flush(std::size_t{128} << 20);
-    const ProductChoice* best = &choices.front();
+    const GemmChoice* best = &choices.front();
     float least = std::numeric_limits<float>::max();
-    for (const ProductChoice& choice : choices) {
-        ProductPlan plan{choice, lt_plan(key, choice)};
+    for (const GemmChoice& choice : choices) {
+        GemmPlan plan{choice, lt_plan(key, choice)};
         try {
             const float time =
                 cold_milliseconds(stream.ref(), flush, [&](sluice::CudaStreamRef on) { run(on, plan); });
@@ -96,12 +96,12 @@ ProductChoice fastest(const ProductKey& key, const std::vector<ProductChoice>& c
 }
 
 /// What was measured in this process, so that all objects of a device compute alike.
-struct MeasuredChoices {
+struct AutotunedChoices {
     std::mutex mutex;
-    std::map<std::pair<int, ProductKey>, ProductChoice> choices;
+    std::map<std::pair<int, GemmKey>, GemmChoice> choices;
 
-    static MeasuredChoices& instance() {
-        static MeasuredChoices shared;
+    static AutotunedChoices& instance() {
+        static AutotunedChoices shared;
         return shared;
     }
 };

@@ -95,9 +95,9 @@ inline std::uint32_t alignment_of(const void* address) {
 }
 
 /// Everything that the choice of an algorithm depends on.
-struct ProductKey {
+struct GemmKey {
     Precision precision;
-    ProductShape shape;
+    GemmShape shape;
     std::size_t parts;
     cudaDataType_t factors;
     cudaDataType_t result;
@@ -111,14 +111,14 @@ struct ProductKey {
     std::uint32_t alignment_a;
     std::uint32_t alignment_b;
     std::uint32_t alignment_out;
-    bool aligned_companions; ///< Whether the bias and the ReLU's output begin at multiples of 16 bytes.
+    bool aligned_auxiliaries; ///< Whether the bias and the ReLU's output begin at multiples of 16 bytes.
 
-    auto operator<=>(const ProductKey&) const = default;
+    auto operator<=>(const GemmKey&) const = default;
 };
 
 /// The bias that a product's own kernel may add, which has the type of the result: null where there is none.
 template <class Out>
-const void* fused_bias(const ProductOptions<sluice::Cuda>& options) {
+const void* fused_bias(const Epilogue<sluice::Cuda>& options) {
     if constexpr (std::is_same_v<Out, float>)
         return options.bias.data();
     else
@@ -127,10 +127,10 @@ const void* fused_bias(const ProductOptions<sluice::Cuda>& options) {
 
 /// What the choice of an algorithm depends on. Throws `sluice::Error` when the shapes do not fit.
 template <class T, class Out>
-ProductKey key_of(Precision precision, const Matrix<const T, sluice::Cuda>& a,
-                  const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
-                  const ProductOptions<sluice::Cuda>& options) {
-    const ProductShape shape = checked_shape(a, b, out, options);
+GemmKey key_of(Precision precision, const Matrix<const T, sluice::Cuda>& a,
+               const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
+               const Epilogue<sluice::Cuda>& options) {
+    const GemmShape shape = checked_shape(a, b, out, options);
     const bool fusible = fused_bias<Out>(options) != nullptr;
     return {.precision = precision,
             .shape = shape,
@@ -149,14 +149,14 @@ ProductKey key_of(Precision precision, const Matrix<const T, sluice::Cuda>& a,
             .alignment_a = alignment_of(a.data()),
             .alignment_b = alignment_of(b.data()),
             .alignment_out = alignment_of(out.data()),
-            .aligned_companions =
+            .aligned_auxiliaries =
                 alignment_of(options.bias.data()) >= 16 && alignment_of(options.relu_output.data()) >= 16};
 }
 
 /// How a product is computed.
-struct ProductChoice {
+struct GemmChoice {
     /// By our own kernel, cut up like this; otherwise by cuBLASLt:
-    std::optional<Tf32Cut> cut;
+    std::optional<Tf32Config> config;
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     cublasLtMatmulAlgo_t algorithm{};
     /// Whether the epilogue that the key names is part of that; otherwise a kernel of ours follows.
@@ -165,10 +165,10 @@ struct ProductChoice {
 
 /// The ways to compute a product, as far as `handle`'s device has them, the best by rule first; at most about `count`.
 /// The sums of each are in the same order in every run. Throws `sluice::Error` when there is none.
-std::vector<ProductChoice> product_choices(const Handle& handle, const ProductKey& key, int count);
+std::vector<GemmChoice> gemm_choices(const Handle& handle, const GemmKey& key, int count);
 
 /// Whether a product is an update that our kernel for several together takes, by rule.
-bool joins_updates(const ProductKey& key);
+bool groups_updates(const GemmKey& key);
 
 /// A product ready for cuBLASLt.
 struct LtPlan {
@@ -177,9 +177,8 @@ struct LtPlan {
     Layout b;
     Layout out;
 };
-LtPlan lt_plan(const ProductKey& key, const ProductChoice& choice);
+LtPlan lt_plan(const GemmKey& key, const GemmChoice& choice);
 
-inline constexpr std::size_t product_workspace_bytes = std::size_t{32}
-                                                       << 20; // cuBLAS's own default on Hopper
+inline constexpr std::size_t gemm_workspace_bytes = std::size_t{32} << 20; // cuBLAS's own default on Hopper
 
 } // namespace nn::detail

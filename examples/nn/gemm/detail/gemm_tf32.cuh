@@ -8,10 +8,10 @@ namespace nn::detail::tf32 {
 
 /// A product, or its part that a block computes.
 template <class V>
-__global__ void __launch_bounds__(threads) product_kernel(const __grid_constant__ Arguments arguments) {
+__global__ void __launch_bounds__(threads) gemm_kernel(const __grid_constant__ Arguments arguments) {
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(128) float shared[];
-    const Tf32Product& product = arguments.product;
+    const Tf32Gemm& gemm = arguments.gemm;
     const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
     const unsigned cluster_size = V::shared_sum ? cluster.num_blocks() : 1;
     const unsigned rank = V::shared_sum ? cluster.block_rank() : 0;
@@ -21,18 +21,18 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
     const unsigned column0 = tile % arguments.column_tiles * columns;
     const unsigned tile_row0 = tile / arguments.column_tiles * V::block_rows;
     const unsigned row0 = tile_row0 + (V::shared_sum ? 0 : warp * V::rows);
-    const bool with_columns = product.step_bias != nullptr && tile_row0 == 0;
+    const bool with_column_sums = gemm.step_bias != nullptr && tile_row0 == 0;
     float* const mine = shared + warp * V::warp_floats;
 
     // Which stages are this warp's.
     const unsigned sharers = V::shared_sum ? warps * cluster_size * gridDim.y : 1;
     const unsigned first = V::shared_sum ? (blockIdx.y * cluster_size + rank) * warps + warp : 0;
-    const unsigned k_stages = (product.k + V::depth - 1) / V::depth;
+    const unsigned k_stages = (gemm.k + V::depth - 1) / V::depth;
     const unsigned count = first < k_stages ? (k_stages - first + sharers - 1) / sharers : 0;
-    const Copies<V::p_along_k, columns, V::depth> p_copies(product.b, lane, column0, product.n, product.k);
-    const Copies<V::q_along_k, V::rows, V::depth> q_copies(product.a, lane, row0, product.m, product.k);
+    const AsyncCopies<V::p_along_k, columns, V::depth> p_copies(gemm.b, lane, column0, gemm.n, gemm.k);
+    const AsyncCopies<V::q_along_k, V::rows, V::depth> q_copies(gemm.a, lane, row0, gemm.m, gemm.k);
     const std::uint32_t mine_address = shared_address(mine);
-    const bool any = row0 < product.m;
+    const bool any = row0 < gemm.m;
     const unsigned step = sharers * V::depth;
     const auto begin_p = [&](unsigned i, std::uint32_t to) {
         if (i < count && any)
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
     constexpr unsigned stage_bytes = 4 * V::stage_floats;
     constexpr unsigned ahead = V::stages - 1;
 
-    if (product.b_settled) {
+    if (gemm.prefetch_b) {
 #pragma unroll
         for (unsigned i = 0; i < ahead; ++i)
             begin_p(i, mine_address + i * stage_bytes);
@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
     cudaGridDependencySynchronize();
     const unsigned unit = lane / 4;
     const unsigned pair = 2 * (lane % 4);
-    const Finish<V::form> finish(product);
+    const TileEpilogue<V::form> epilogue(gemm);
 #pragma unroll
     for (unsigned i = 0; i < ahead; ++i) {
-        if (!product.b_settled)
+        if (!gemm.prefetch_b)
             begin_p(i, mine_address + i * stage_bytes);
         begin_q(i, mine_address + i * stage_bytes);
     }
@@ -70,9 +70,9 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
 #pragma unroll
                 for (unsigned group = 0; group < columns / 32; ++group)
                     early[q][odd][group] =
-                        finish.companion(row0 + row_of<V>(q, pair + odd), column0 + 32 * group + 4 * unit);
+                        epilogue.auxiliary(row0 + row_of<V>(q, pair + odd), column0 + 32 * group + 4 * unit);
     }
-    Sums<V> sums;
+    Accumulators<V> sums;
 
     unsigned slot = 0;
     unsigned free_slot = ahead;
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
         begin_q(i + ahead, mine_address + free_slot * stage_bytes);
         const float* const stage = mine + slot * V::stage_floats;
         if (any)
-            sums.add(stage, stage + columns * V::depth, lane, with_columns);
+            sums.add(stage, stage + columns * V::depth, lane, with_column_sums);
         free_slot = slot;
         slot = slot + 1 == V::stages ? 0 : slot + 1;
     }
@@ -92,13 +92,13 @@ __global__ void __launch_bounds__(threads) product_kernel(const __grid_constant_
     __syncwarp();
     // Not before: blocks that only wait would keep those of other streams from coming in.
     cudaTriggerProgrammaticLaunchCompletion();
-    if (with_columns)
-        sums.join_columns();
+    if (with_column_sums)
+        sums.reduce_columns();
 
     if constexpr (V::shared_sum)
-        finish_shared(arguments, finish, sums, shared, row0, column0, with_columns);
+        store_block_tile(arguments, epilogue, sums, shared, row0, column0, with_column_sums);
     else
-        finish_own(arguments, finish, sums, early, row0, column0, with_columns);
+        store_warp_tile(arguments, epilogue, sums, early, row0, column0, with_column_sums);
 #endif
 }
 

@@ -12,22 +12,22 @@
 namespace nn::detail {
 
 /// Which factor is stored transposed: the three products of a layer.
-enum class ProductForm {
+enum class GemmForm {
     forward,         ///< out [m, n] = a [m, k] b [k, n]
     data_gradient,   ///< b is stored as [n, k]
     weight_gradient, ///< a is stored as [k, m]
 };
 
-/// `out = alpha * op(a) * op(b) + beta * out`, and what goes with it. See ProductOptions for what each means; null
+/// `out = alpha * op(a) * op(b) + beta * out`, and what goes with it. See Epilogue for what each means; null
 /// pointers leave a part out.
-struct Tf32Product {
-    ProductForm form = ProductForm::forward;
+struct Tf32Gemm {
+    GemmForm form = GemmForm::forward;
     unsigned m = 0;
     unsigned n = 0;
     unsigned k = 0;
     const float* a = nullptr;
     const float* b = nullptr;
-    bool b_settled = false;
+    bool prefetch_b = false;
     float* out = nullptr;
     const float* bias = nullptr;
     bool relu = false;
@@ -41,7 +41,7 @@ struct Tf32Product {
 };
 
 /// How a product is cut up.
-struct Tf32Cut {
+struct Tf32Config {
     /// Rows of `out` that a warp computes: 8, 16, 32 or 64, of a weight gradient 32 or 64. 64 columns go with them.
     unsigned rows = 64;
     /// Whether the four warps of a block share a sum, each with its part of k, or each have rows of their own.
@@ -51,7 +51,7 @@ struct Tf32Cut {
     /// Clusters that share a sum over `partial_sums`. 1 unless `shared_sum`.
     unsigned splits = 1;
 
-    bool operator==(const Tf32Cut&) const = default;
+    bool operator==(const Tf32Config&) const = default;
 };
 
 /// Whether the current device has what the kernel is made of, which came with compute capability 9.0.
@@ -59,13 +59,13 @@ bool tf32_available();
 
 /// Whether the kernel takes a product at all: lengths of rows that are multiples of 4 and below 2^27, addresses of
 /// 16 bytes.
-bool tf32_fits(const Tf32Product& product);
+bool tf32_fits(const Tf32Gemm& gemm);
 
 /// Cuts worth trying for a product of such lengths, the best by rule first.
-std::vector<Tf32Cut> tf32_cuts(ProductForm form, unsigned m, unsigned n, unsigned k);
+std::vector<Tf32Config> tf32_configs(GemmForm form, unsigned m, unsigned n, unsigned k);
 
 /// Whether the first of them is faster, by rule, than the first that cuBLASLt offers.
-bool tf32_is_faster(ProductForm form, unsigned m, unsigned n, unsigned k);
+bool tf32_is_faster(GemmForm form, unsigned m, unsigned n, unsigned k);
 
 /// Memory that the kernel works in, shared by the products of one stream.
 struct Tf32Workspace {
@@ -76,12 +76,12 @@ struct Tf32Workspace {
 };
 
 /// The elements of `partial_sums` that a product needs.
-std::size_t tf32_partial_sums(const Tf32Product& product, const Tf32Cut& cut);
+std::size_t tf32_partial_sums(const Tf32Gemm& gemm, const Tf32Config& config);
 
 /// Enqueues the product. It may begin before what is ahead of it in the stream has ended, but writes nothing until
-/// then, and reads nothing but a `b` that is settled. Sums in an order that the lengths and the cut decide. Throws
-/// `sluice::Error` for a cut that is none.
-void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Product& product, const Tf32Cut& cut,
+/// then, and reads nothing but a `b` that may be prefetched. The lengths and the config decide the order of sums. Throws
+/// `sluice::Error` for a config without a kernel.
+void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Gemm& gemm, const Tf32Config& config,
                    const Tf32Workspace& workspace);
 
 /// Most weight gradients that one launch computes.
@@ -92,7 +92,7 @@ inline constexpr std::size_t tf32_most_updates = 8;
 /// begin as `multiply_tf32` does, but read nothing before what is ahead has ended; the lengths of all, and the size of
 /// the workspace, decide the order of sums. Throws `sluice::Error` for another number, or a workspace too small for
 /// their columns' sums.
-void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Product> products,
+void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Gemm> gemms,
                  const Tf32Workspace& workspace);
 
 } // namespace nn::detail

@@ -8,7 +8,7 @@
 
 namespace nn::detail::tf32 {
 
-inline unsigned divided(unsigned a, unsigned b) { return (a + b - 1) / b; }
+inline unsigned ceil_div(unsigned a, unsigned b) { return (a + b - 1) / b; }
 
 /// Launches `kernel` such that it may begin before what is ahead of it in the stream has ended.
 template <class Arguments>

@@ -20,17 +20,17 @@ inline constexpr unsigned threads = 32 * warps;
 inline constexpr unsigned columns = 64;
 
 /// What the kernel is compiled for.
-template <ProductForm form_, unsigned rows_, unsigned depth_, unsigned stages_, bool shared_sum_>
+template <GemmForm form_, unsigned rows_, unsigned depth_, unsigned stages_, bool shared_sum_>
 struct Variant {
-    static constexpr ProductForm form = form_;
+    static constexpr GemmForm form = form_;
     static constexpr unsigned rows = rows_;     ///< of `out`, of a warp
     static constexpr unsigned depth = depth_;   ///< of k, of a stage: 16 or 32
     static constexpr unsigned stages = stages_; ///< that a warp has in shared memory
     static constexpr bool shared_sum = shared_sum_;
 
     /// Whether k is what runs along the rows in memory.
-    static constexpr bool p_along_k = form == ProductForm::data_gradient;
-    static constexpr bool q_along_k = form != ProductForm::weight_gradient;
+    static constexpr bool p_along_k = form == GemmForm::data_gradient;
+    static constexpr bool q_along_k = form != GemmForm::weight_gradient;
     static constexpr unsigned stage_floats = (columns + rows) * depth;
     /// A warp's sums, and below them those of the columns of b.
     static constexpr unsigned sums_floats = (rows + 1) * columns;
@@ -38,7 +38,7 @@ struct Variant {
         stages * stage_floats > sums_floats ? stages* stage_floats : sums_floats;
     static constexpr std::size_t shared_bytes = sizeof(float) * warps * warp_floats;
     /// An update of few steps is all reading and writing of `out`, which is therefore read first of all.
-    static constexpr bool reads_early = !shared_sum && form == ProductForm::weight_gradient;
+    static constexpr bool reads_early = !shared_sum && form == GemmForm::weight_gradient;
     /// Rows that a block computes.
     static constexpr unsigned block_rows = shared_sum ? rows : warps * rows;
 };
@@ -68,10 +68,10 @@ __device__ constexpr unsigned place(unsigned row, unsigned k) {
 /// Brings `width` rows, or columns, of a factor to shared memory, `depth` of k at a time. Lines of memory are shorter
 /// than 2^27 numbers, so that all but addresses fits 32 bits.
 template <bool along_k, unsigned width, unsigned depth>
-class Copies {
+class AsyncCopies {
 public:
     /// Of a factor whose rows, or columns, end at `end`, those from `first` on.
-    __device__ Copies(const float* from, unsigned lane, unsigned first, unsigned end, unsigned k_end)
+    __device__ AsyncCopies(const float* from, unsigned lane, unsigned first, unsigned end, unsigned k_end)
         : line_(lane / per_line), within_(lane % per_line * 4), first_(first), end_(end), k_end_(k_end),
           place_(16 * place<along_k, width, depth>(along_k ? line_ : within_, along_k ? within_ : line_)),
           line_bytes_(4 * (along_k ? k_end : end)), complete_until_(first + width <= end ? k_end : 0) {
@@ -130,10 +130,10 @@ private:
 /// the rows and steps that are asked for, all lie a constant away from one place, or from that with one bit turned
 /// round.
 template <bool along_k, unsigned width, unsigned depth>
-class Reads {
+class OperandReads {
 public:
     /// `row` is the lane's of 8, or four times that, and `k` is four times the lane's of 4.
-    __device__ Reads(unsigned row, unsigned k) : place_(place<along_k, width, depth>(row, k)) {}
+    __device__ OperandReads(unsigned row, unsigned k) : place_(place<along_k, width, depth>(row, k)) {}
 
     /// The four at `row` and `k` from the lane's on. Along k, `k` is a multiple of 16, and `row` one of 8 or a multiple
     /// of 32 and up to 3 more. Otherwise `row` is a multiple of 32, and `k` one of 16 and up to 3 more.
@@ -153,7 +153,7 @@ private:
 
 /// Four steps of k for each of four rows of the units: `values[i][j]`, step i, row j.
 template <bool along_k, unsigned width, unsigned depth>
-__device__ void read_four(float (&values)[4][4], const Reads<along_k, width, depth>& reads,
+__device__ void read_four(float (&values)[4][4], const OperandReads<along_k, width, depth>& reads,
                           const float* stage, unsigned row, unsigned k) {
 #pragma unroll
     for (unsigned i = 0; i < 4; ++i) {
@@ -172,24 +172,24 @@ __device__ constexpr unsigned row_of(unsigned tile, unsigned unit) {
 }
 
 template <class V>
-struct Sums {
+struct Accumulators {
     static constexpr unsigned groups = columns / 32;
     static constexpr unsigned q_tiles = V::rows / 8;
-    float products[2 * groups][q_tiles][4] = {};
+    float accumulators[2 * groups][q_tiles][4] = {};
     float of_columns[groups][4] = {};
 
     /// Columns 32 group + 4 (lane / 4) … + 3 of row `row_of(tile, 2 (lane % 4) + odd)`.
     __device__ float4 four(unsigned group, unsigned tile, unsigned odd) const {
-        return {products[2 * group][tile][odd], products[2 * group][tile][odd + 2],
-                products[2 * group + 1][tile][odd], products[2 * group + 1][tile][odd + 2]};
+        return {accumulators[2 * group][tile][odd], accumulators[2 * group][tile][odd + 2],
+                accumulators[2 * group + 1][tile][odd], accumulators[2 * group + 1][tile][odd + 2]};
     }
 
     /// Adds one stage.
-    __device__ void add(const float* p_stage, const float* q_stage, unsigned lane, bool with_columns) {
+    __device__ void add(const float* p_stage, const float* q_stage, unsigned lane, bool with_column_sums) {
         const unsigned unit = lane / 4;
         const unsigned step = 4 * (lane % 4);
-        const Reads<V::p_along_k, columns, V::depth> p_reads(4 * unit, step);
-        const Reads<V::q_along_k, V::rows, V::depth> q_reads(V::q_along_k ? unit : 4 * unit, step);
+        const OperandReads<V::p_along_k, columns, V::depth> p_reads(4 * unit, step);
+        const OperandReads<V::q_along_k, V::rows, V::depth> q_reads(V::q_along_k ? unit : 4 * unit, step);
 #pragma unroll
         for (unsigned k = 0; k < V::depth; k += 16) {
             std::uint32_t q[q_tiles][4];
@@ -218,7 +218,7 @@ struct Sums {
             for (unsigned group = 0; group < groups; ++group) {
                 float read[4][4];
                 read_four(read, p_reads, p_stage, 32 * group, k);
-                if (V::form == ProductForm::weight_gradient && with_columns) {
+                if (V::form == GemmForm::weight_gradient && with_column_sums) {
 #pragma unroll
                     for (unsigned j = 0; j < 4; ++j)
                         of_columns[group][j] += (read[0][j] + read[1][j]) + (read[2][j] + read[3][j]);
@@ -232,7 +232,7 @@ struct Sums {
                             rounded(read[i + 1][2 * half]), rounded(read[i + 1][2 * half + 1])};
 #pragma unroll
                         for (unsigned tile = 0; tile < q_tiles; ++tile)
-                            multiply_add_tf32(products[2 * group + half][tile], p, q[tile][i],
+                            multiply_add_tf32(accumulators[2 * group + half][tile], p, q[tile][i],
                                               q[tile][i + 1]);
                     }
                 }
@@ -241,7 +241,7 @@ struct Sums {
     }
 
     /// Adds up over the lanes what each has of the columns' sums.
-    __device__ void join_columns() {
+    __device__ void reduce_columns() {
 #pragma unroll
         for (unsigned group = 0; group < groups; ++group) {
 #pragma unroll

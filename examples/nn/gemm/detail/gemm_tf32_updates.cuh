@@ -11,7 +11,7 @@ namespace nn::detail::tf32 {
 
 struct Updates {
     struct Part {
-        Tf32Product product;
+        Tf32Gemm gemm;
         unsigned column_tiles;
         unsigned tiles;
         unsigned splits;     ///< of k
@@ -26,7 +26,7 @@ struct Updates {
 
 /// What the kernels are compiled for.
 struct WideUpdate {
-    static constexpr ProductForm form = ProductForm::weight_gradient;
+    static constexpr GemmForm form = GemmForm::weight_gradient;
     static constexpr unsigned rows = 64; ///< of a warp
     static constexpr unsigned depth = 16;
     static constexpr bool p_along_k = false;
@@ -56,12 +56,12 @@ __device__ inline const Updates::Part& part_of_block(const Updates& updates, uns
 
 /// Where a thread's sums belong in `out`. Its four `i` is of tile i / 4 of the units, of the odd row of a pair if bit 1
 /// of i is set, and of the right half of a warp's columns if bit 0 is.
-struct UpdatePlace {
+struct UpdateCoordinates {
     unsigned row0;    ///< its warp's first
     unsigned column0; ///< likewise
     unsigned lane;
 
-    __device__ UpdatePlace(const Updates::Part& part, unsigned tile, unsigned thread)
+    __device__ UpdateCoordinates(const Updates::Part& part, unsigned tile, unsigned thread)
         : row0(tile / part.column_tiles * WideUpdate::block_rows + thread / 64 * WideUpdate::rows),
           column0(tile % part.column_tiles * WideUpdate::block_columns + thread / 32 % 2 * columns),
           lane(thread % 32) {}
@@ -70,17 +70,15 @@ struct UpdatePlace {
         return row0 + row_of<WideUpdate>(i / 4, 2 * (lane % 4) + i / 2 % 2);
     }
     __device__ unsigned column(unsigned i) const { return column0 + 32 * (i % 2) + lane / 4 * 4; }
-    __device__ bool inside(const Tf32Product& product) const {
-        return row0 < product.m && column0 < product.n;
-    }
+    __device__ bool inside(const Tf32Gemm& gemm) const { return row0 < gemm.m && column0 < gemm.n; }
 };
 
 /// Asks for a warp's elements of `out`: they come while the sums are being made.
-__device__ inline void fetch_out(const Tf32Product& product, const UpdatePlace& place) {
+__device__ inline void fetch_out(const Tf32Gemm& gemm, const UpdateCoordinates& place) {
     const unsigned column = place.column0 + place.lane % 2 * 32;
     for (unsigned row = place.row0 + place.lane / 2; row < place.row0 + WideUpdate::rows; row += 16) {
-        if (row < product.m && column < product.n) {
-            const float* const from = product.out + static_cast<std::size_t>(row) * product.n + column;
+        if (row < gemm.m && column < gemm.n) {
+            const float* const from = gemm.out + static_cast<std::size_t>(row) * gemm.n + column;
             asm volatile("prefetch.global.L2 [%0];" : : "l"(__cvta_generic_to_global(from)));
         }
     }
@@ -88,24 +86,24 @@ __device__ inline void fetch_out(const Tf32Product& product, const UpdatePlace& 
 
 /// Takes the step with sums that are complete. Fours of `out` are read many at a time before any is written: the
 /// compiler cannot know that they are apart.
-__device__ inline void take_step(const Finish<WideUpdate::form>& finish, const UpdatePlace& place,
-                                 const Sums<WideUpdate>& sums) {
+__device__ inline void take_step(const TileEpilogue<WideUpdate::form>& epilogue,
+                                 const UpdateCoordinates& place, const Accumulators<WideUpdate>& sums) {
     constexpr unsigned at_once = 16;
 #pragma unroll
     for (unsigned first = 0; first < WideUpdate::fours; first += at_once) {
         float4 before[at_once];
 #pragma unroll
         for (unsigned i = 0; i < at_once; ++i)
-            before[i] = finish.companion(place.row(first + i), place.column(first + i));
+            before[i] = epilogue.auxiliary(place.row(first + i), place.column(first + i));
 #pragma unroll
         for (unsigned i = 0; i < at_once; ++i)
-            finish.store(place.row(first + i), place.column(first + i),
-                         sums.four(i % 2, (first + i) / 4, i / 2 % 2), before[i]);
+            epilogue.store(place.row(first + i), place.column(first + i),
+                           sums.four(i % 2, (first + i) / 4, i / 2 % 2), before[i]);
     }
 }
 
-__device__ inline void store_column_sums(float* to, Sums<WideUpdate>& sums, unsigned lane) {
-    sums.join_columns();
+__device__ inline void store_column_sums(float* to, Accumulators<WideUpdate>& sums, unsigned lane) {
+    sums.reduce_columns();
     if (lane % 4 != 0)
         return;
 #pragma unroll
@@ -122,14 +120,14 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
     extern __shared__ __align__(128) float shared[];
     unsigned index = 0;
     const Updates::Part& part = part_of_block(updates, &Updates::Part::block_end, index);
-    const Tf32Product& product = part.product;
+    const Tf32Gemm& gemm = part.gemm;
     const unsigned tile = index / part.splits;
     const unsigned split = index % part.splits;
     const unsigned warp = threadIdx.x / 32;
-    const UpdatePlace place(part, tile, threadIdx.x);
-    const bool inside = place.inside(product);
-    const bool with_columns = product.step_bias != nullptr && place.row0 == 0;
-    const unsigned k_stages = (product.k + V::depth - 1) / V::depth;
+    const UpdateCoordinates place(part, tile, threadIdx.x);
+    const bool inside = place.inside(gemm);
+    const bool with_column_sums = gemm.step_bias != nullptr && place.row0 == 0;
+    const unsigned k_stages = (gemm.k + V::depth - 1) / V::depth;
     const unsigned each = (k_stages + part.splits - 1) / part.splits;
     const unsigned first = min(split * each, k_stages);
     const unsigned count = min(each, k_stages - first);
@@ -139,9 +137,9 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
     constexpr unsigned side = V::block_rows;
     static_assert(side == V::block_columns);
     const unsigned copied = (of_b ? place.column0 : place.row0) / side * side + warp % 2 * 64;
-    const unsigned copied_end = of_b ? product.n : product.m;
-    const Copies<false, 64, V::depth> copies(of_b ? product.b : product.a, place.lane, copied, copied_end,
-                                             product.k);
+    const unsigned copied_end = of_b ? gemm.n : gemm.m;
+    const AsyncCopies<false, 64, V::depth> copies(of_b ? gemm.b : gemm.a, place.lane, copied, copied_end,
+                                                  gemm.k);
     const std::uint32_t address = shared_address(shared + warp * V::part_floats);
     const auto begin = [&](unsigned i, unsigned slot) {
         if (i < count && copied < copied_end)
@@ -153,10 +151,10 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
 #pragma unroll 1
     for (unsigned i = 0; i < ahead; ++i)
         begin(i, i);
-    const Finish<V::form> finish(product);
+    const TileEpilogue<V::form> epilogue(gemm);
     if (part.splits == 1)
-        fetch_out(product, place);
-    Sums<V> sums;
+        fetch_out(gemm, place);
+    Accumulators<V> sums;
     unsigned slot = 0;
     unsigned free_slot = ahead;
     for (unsigned i = 0; i < count; ++i) {
@@ -167,7 +165,7 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
         const float* const stage = shared + slot * V::stage_floats;
         if (inside)
             sums.add(stage + warp % 2 * V::part_floats, stage + (2 + warp / 2) * V::part_floats, place.lane,
-                     with_columns);
+                     with_column_sums);
         free_slot = slot;
         slot = slot + 1 == V::stages ? 0 : slot + 1;
     }
@@ -175,11 +173,11 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
     cudaTriggerProgrammaticLaunchCompletion();
     if (!inside)
         return;
-    if (with_columns)
+    if (with_column_sums)
         store_column_sums(part.column_sums + split * part.column_tiles * V::block_columns + place.column0,
                           sums, place.lane);
     if (part.splits == 1) {
-        take_step(finish, place, sums);
+        take_step(epilogue, place, sums);
     } else {
         const std::size_t before = static_cast<std::size_t>(split) * part.tiles + tile;
         float* const to = part.partial_sums + 4 * (before * V::tile_fours + threadIdx.x);
@@ -192,10 +190,10 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
 
 /// The step of one bias, by a warp: the sum over all splits, and over all columns that are one output's.
 __device__ inline void step_bias_of(const Updates::Part& part, unsigned output, unsigned lane) {
-    const Tf32Product& product = part.product;
-    const unsigned copies = product.n / product.step_outputs;
-    const double before = static_cast<double>(product.step_bias[output]);
-    const double alpha = static_cast<double>(product.device_factors[0]);
+    const Tf32Gemm& gemm = part.gemm;
+    const unsigned copies = gemm.n / gemm.step_outputs;
+    const double before = static_cast<double>(gemm.step_bias[output]);
+    const double alpha = static_cast<double>(gemm.device_factors[0]);
     const unsigned all = copies * part.splits;
     constexpr unsigned at_once = 8;
     double sum = 0.0;
@@ -205,7 +203,7 @@ __device__ inline void step_bias_of(const Updates::Part& part, unsigned output, 
         for (unsigned j = 0; j < at_once; ++j) {
             const unsigned i = first + 32 * j;
             const unsigned place = i / copies * part.column_tiles * WideUpdate::block_columns +
-                                   i % copies * product.step_outputs + output;
+                                   i % copies * gemm.step_outputs + output;
             values[j] = i < all ? __ldcg(part.column_sums + place) : 0.0f;
         }
 #pragma unroll
@@ -216,9 +214,8 @@ __device__ inline void step_bias_of(const Updates::Part& part, unsigned output, 
     for (unsigned distance = 16; distance > 0; distance /= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     const float moved = static_cast<float>(before + alpha * sum);
-    for (unsigned i = output + lane * product.step_outputs; i < product.step_size;
-         i += 32 * product.step_outputs)
-        product.step_bias[i] = moved;
+    for (unsigned i = output + lane * gemm.step_outputs; i < gemm.step_size; i += 32 * gemm.step_outputs)
+        gemm.step_bias[i] = moved;
 }
 
 /// Adds up the splits of those that have several, in their order, and takes the step; and those of the biases.
@@ -232,19 +229,19 @@ __global__ void __launch_bounds__(finish_threads)
     cudaGridDependencySynchronize();
     if (index >= summing) {
         const unsigned output = (index - summing) * (finish_threads / 32) + threadIdx.x / 32;
-        if (part.product.step_bias != nullptr && output < part.product.step_outputs)
+        if (part.gemm.step_bias != nullptr && output < part.gemm.step_outputs)
             step_bias_of(part, output, threadIdx.x % 32);
         return;
     }
     const unsigned tile = index / tile_finish_blocks;
     const unsigned at = index % tile_finish_blocks * finish_threads + threadIdx.x;
-    const UpdatePlace place(part, tile, at % threads);
+    const UpdateCoordinates place(part, tile, at % threads);
     const unsigned row = place.row(at / threads);
     const unsigned column = place.column(at / threads);
-    const Finish<V::form> finish(part.product);
-    if (!finish.inside(row, column))
+    const TileEpilogue<V::form> epilogue(part.gemm);
+    if (!epilogue.inside(row, column))
         return;
-    const float4 before = finish.companion(row, column);
+    const float4 before = epilogue.auxiliary(row, column);
     const float4* const from = reinterpret_cast<const float4*>(part.partial_sums) + tile * V::tile_fours + at;
     const std::size_t stride = static_cast<std::size_t>(part.tiles) * V::tile_fours;
     const float4 nothing = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -260,7 +257,7 @@ __global__ void __launch_bounds__(finish_threads)
         for (unsigned i = 0; i < at_once; ++i)
             sum = sum + fours[i];
     }
-    finish.store(row, column, sum, before);
+    epilogue.store(row, column, sum, before);
 #endif
 }
 

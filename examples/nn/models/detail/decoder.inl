@@ -26,7 +26,7 @@ Decoder<B>::Decoder(const DecoderOptions& options)
 template <sluice::Backend B>
 Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
     : options_(options), feature_pixels_(order.pixels() >> (2 * order.levels())),
-      products_(options.precision, options.algorithms),
+      gemm_(options.precision, options.algorithms),
       tail_(order, {.inputs = options.channels[order.levels() - 1],
                     .channels = options.channels[order.levels()],
                     .classes = options.classes,
@@ -34,10 +34,10 @@ Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
                     .precision = options.precision,
                     .up_key = layer_key(options.seed, random_operation, order.levels() - 1),
                     .last_key = layer_key(options.seed, random_operation, order.levels())}),
-      rate_(options.learning_rate), side_products_(options.precision, options.algorithms),
+      rate_(options.learning_rate), side_gemm_(options.precision, options.algorithms),
       may_update_(order.levels()) {
     std::size_t scratch = 0;
-    joined_.reserve(order.levels());
+    grouped_.reserve(order.levels());
     layers_.reserve(order.levels() - 1);
     for (std::size_t i = 0; i + 1 < order.levels(); ++i) {
         layers_.emplace_back(
@@ -74,7 +74,7 @@ void Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
         if (i == 0 && delayed_.in_use())
             delayed_.forward(stream, layers_[0], in, out);
         else
-            layers_[i].forward(stream, products_, in, out, true, i > 0);
+            layers_[i].forward(stream, gemm_, in, out, true, i > 0);
     }
 }
 
@@ -94,8 +94,8 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     sluice::DeviceSpan<float, B> of_map;
     if (!layers_.empty())
         of_map = gradient(images, layers_.size()).span();
-    tail_.gradients(stream, products_, input(features, images, layers_.size()), labels, of_map, factors_,
-                    loss, scratch_);
+    tail_.gradients(stream, gemm_, input(features, images, layers_.size()), labels, of_map, factors_, loss,
+                    scratch_);
     backward(stream, fork, features, images, loss);
     fork.join();
 }
@@ -106,23 +106,23 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                           sluice::DeviceSpan<float, B> loss) {
     const std::size_t last = layers_.size();
     fork.follow(may_update_[last]);
-    tail_.update(side_, side_products_, input(features, images, last), factors_, loss, side_scratch_);
+    tail_.update(side_, side_gemm_, input(features, images, last), factors_, loss, side_scratch_);
     if (delayed_.in_use())
         delayed_.keep(side_, input(features, images, 0), factors_);
-    joined_.clear();
+    grouped_.clear();
     const auto update = [&](std::size_t i) {
         const WeightUpdate<B> step =
             layers_[i].step(input(features, images, i), gradient(images, i + 1), scratch_);
-        if (i == 0 || products_.joins(step, factors_)) {
-            joined_.push_back(step);
+        if (i == 0 || gemm_.can_group(step, factors_)) {
+            grouped_.push_back(step);
         } else {
             fork.follow(may_update_[i]);
-            layers_[i].update(side_, side_products_, step.in, step.gradient, factors_, side_scratch_);
+            layers_[i].update(side_, side_gemm_, step.in, step.gradient, factors_, side_scratch_);
         }
     };
     for (std::size_t i = last; i-- > 1;) {
         // With the weights that went forward, and so before their update.
-        layers_[i].input_gradient(stream, products_, gradient(images, i + 1), gradient(images, i),
+        layers_[i].input_gradient(stream, gemm_, gradient(images, i + 1), gradient(images, i),
                                   input(features, images, i).span(), true);
         update(i);
     }
@@ -133,7 +133,7 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
     } else if (last > 0) {
         update(0);
     }
-    products_.update(stream, joined_, factors_);
+    gemm_.update(stream, grouped_, factors_);
 }
 
 template <sluice::Backend B>
@@ -143,7 +143,7 @@ void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
     forward(stream, features, images);
     if (delayed_.in_use())
         delayed_.forget(stream); // taken within the product
-    tail_.predict(stream, products_, input(features, images, layers_.size()), predictions);
+    tail_.predict(stream, gemm_, input(features, images, layers_.size()), predictions);
 }
 
 template <sluice::Backend B>

@@ -84,7 +84,7 @@ private:
     std::string head_name() const { return std::to_string(3 * convolutions_.size() + 3); }
 
     DetectorOptions options_;
-    MatrixProducts<B> products_;
+    Gemm<B> gemm_;
     std::vector<PooledConvolution<T, B>> convolutions_;
     MixedLayer<T, B> hidden_layer_;
     MixedLayer<T, B> head_layer_;
@@ -137,7 +137,7 @@ auto DetectorNetwork<T, B>::workspace_sizes(const std::vector<PooledConvolution<
 
 template <class T, sluice::Backend B>
 DetectorNetwork<T, B>::DetectorNetwork(const DetectorOptions& options)
-    : options_(options), products_(options.precision), convolutions_(make_convolutions(options)),
+    : options_(options), gemm_(options.precision), convolutions_(make_convolutions(options)),
       hidden_layer_(
           LayerShape::linear(options.channels.back(), options.hidden, convolutions_.back().out().pixels()),
           layer_key(options.seed, random_operation, options.channels.size())),
@@ -181,15 +181,15 @@ void DetectorNetwork<T, B>::forward_any(StreamRef stream, sluice::DeviceSpan<con
     seen_ = images;
     for (std::size_t level = 0; level < convolutions_.size(); ++level) {
         if (level == 0) {
-            convolutions_[0].forward(stream, products_, images, rows(maps_[0]).span(), workspace_);
+            convolutions_[0].forward(stream, gemm_, images, rows(maps_[0]).span(), workspace_);
         } else {
             const Matrix<const T, B> before = rows(maps_[level - 1]);
-            convolutions_[level].forward(stream, products_, before.span(), rows(maps_[level]).span(),
-                                         workspace_, routes(level));
+            convolutions_[level].forward(stream, gemm_, before.span(), rows(maps_[level]).span(), workspace_,
+                                         routes(level));
         }
     }
-    hidden_layer_.forward(stream, products_, rows(maps_.back()), rows(hidden_), true);
-    head_layer_.forward(stream, products_, rows(hidden_), rows(outputs_), false);
+    hidden_layer_.forward(stream, gemm_, rows(maps_.back()), rows(hidden_), true);
+    head_layer_.forward(stream, gemm_, rows(hidden_), rows(outputs_), false);
     scaled_copy<U, float>(stream, rows(outputs_).span(), options_.box_scale, predictions);
 }
 
@@ -201,19 +201,19 @@ void DetectorNetwork<T, B>::backward_and_update(StreamRef stream,
     descent_factors(stream, rate, factors_);
     scaled_copy<T, float>(stream, gradients, options_.box_scale, rows(outputs_gradient_).span());
     // Each gradient is taken with the weights that went forward, and so before their update.
-    head_layer_.input_gradient(stream, products_, rows(outputs_gradient_), rows(hidden_gradient_));
-    head_layer_.update(stream, products_, rows(hidden_), rows(outputs_gradient_), factors_, scratch_);
+    head_layer_.input_gradient(stream, gemm_, rows(outputs_gradient_), rows(hidden_gradient_));
+    head_layer_.update(stream, gemm_, rows(hidden_), rows(outputs_gradient_), factors_, scratch_);
     relu_gradient(stream, rows(hidden_).span(), rows(hidden_gradient_).span());
-    hidden_layer_.input_gradient(stream, products_, rows(hidden_gradient_), gradient_of_map(last));
-    hidden_layer_.update(stream, products_, rows(maps_.back()), rows(hidden_gradient_), factors_, scratch_);
+    hidden_layer_.input_gradient(stream, gemm_, rows(hidden_gradient_), gradient_of_map(last));
+    hidden_layer_.update(stream, gemm_, rows(maps_.back()), rows(hidden_gradient_), factors_, scratch_);
     for (std::size_t level = last + 1; level-- > 0;) {
         const sluice::DeviceSpan<const T, B> pooled = rows(maps_[level]).span();
         const sluice::DeviceSpan<T, B> gradient = gradient_of_map(level).span();
         if (level == 0) {
-            convolutions_[0].backward(stream, products_, seen_, pooled, gradient, {}, factors_, workspace_);
+            convolutions_[0].backward(stream, gemm_, seen_, pooled, gradient, {}, factors_, workspace_);
         } else {
             const Matrix<const T, B> before = rows(maps_[level - 1]);
-            convolutions_[level].backward(stream, products_, before.span(), pooled, gradient,
+            convolutions_[level].backward(stream, gemm_, before.span(), pooled, gradient,
                                           gradient_of_map(level - 1).span(), factors_, workspace_,
                                           routes(level));
         }

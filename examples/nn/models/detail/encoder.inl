@@ -30,7 +30,7 @@ template <sluice::Backend B>
 Encoder<B>::Encoder(const EncoderOptions& options)
     : options_(detail::checked(options)), order_(options.height, options.width, options.channels.size() - 1),
       raster_of_row_(to_device<B>(order_.raster_of_row())),
-      products_(detail::of_float32(options.precision), options.algorithms), thin_(offers_thin_layers()) {
+      gemm_(detail::of_float32(options.precision), options.algorithms), thin_(offers_thin_layers()) {
     const std::size_t layers = options_.channels.size();
     std::vector<std::size_t> sizes(options_.trainable ? layers : std::min<std::size_t>(layers, 2));
     std::size_t scratch = 0;
@@ -115,16 +115,16 @@ void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
     }
     const std::size_t last_layer = options_.channels.size() - 1;
     for (; level < layers_.size() && level < last_layer; ++level)
-        layers_[level].forward(stream, products_, map(level), map(level + 1), true, true);
+        layers_[level].forward(stream, gemm_, map(level), map(level + 1), true, true);
     const Matrix<float, B> last{features, count * feature_pixels(), options_.channels.back()};
     if (rounded_.empty()) {
-        layers_.back().forward(stream, products_, map(last_layer), last, false, true);
+        layers_.back().forward(stream, gemm_, map(last_layer), last, false, true);
         return;
     }
     const std::size_t elements = rows_of(count, level) * channels_of(level);
     if (keeps_map(level))
         scaled_copy<Bfloat16, float>(stream, map(level).span(), 1.0f, rounded_.input(elements).span());
-    rounded_.forward(stream, products_, elements, last);
+    rounded_.forward(stream, gemm_, elements, last);
 }
 
 template <sluice::Backend B>
@@ -180,11 +180,11 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
         if (level > 0) {
             // The thin layers' kernel applies its ReLU itself.
             const bool thin_next = thin_ && level == 2;
-            layers_[level].input_gradient(stream, products_, out, gradient,
+            layers_[level].input_gradient(stream, gemm_, out, gradient,
                                           thin_next ? sluice::DeviceSpan<const float, B>{} : in.span(), true);
         }
         fork.follow(updates_->ready);
-        layers_[level].update(updates_->stream, updates_->products, in, out, factors_, scratch_);
+        layers_[level].update(updates_->stream, updates_->gemm, in, out, factors_, scratch_);
         out = gradient;
     }
     fork.join();
