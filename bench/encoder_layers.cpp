@@ -141,7 +141,7 @@ void add(const std::string& place, const std::string& layer, const Product& prod
         ->Iterations(3);
 }
 
-/// The layers of both networks; the decoder's are the encoder's turned round.
+/// The layers of both networks; the decoder's are the encoder's reversed.
 void add_layers(std::size_t batch, nn::Algorithms algorithms) {
     const std::string place = std::string(algorithms == nn::Algorithms::autotune ? "autotune" : "heuristic") +
                               "/batch:" + std::to_string(batch) + "/";

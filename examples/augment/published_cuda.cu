@@ -1,6 +1,7 @@
 // The published chain on a device.
 #include <augment/apply.cuh>
 #include <augment/published.hpp>
+#include <nn/core/ceil_div.hpp>
 
 namespace augment {
 
@@ -36,7 +37,7 @@ void write_parameters(sluice::BasicStreamRef<B> stream, const ParameterSource<B>
     if (count == 0)
         return;
     constexpr int threads = 128;
-    const auto blocks = static_cast<unsigned>(detail::divided_up(count, threads));
+    const auto blocks = static_cast<unsigned>(nn::ceil_div(count, threads));
     parameters_kernel<<<blocks, threads, 0, stream.native()>>>(source, table.data(), count);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }

@@ -39,10 +39,10 @@ Expected naive_loss(const std::vector<float>& logits, std::size_t classes, const
 
 } // namespace
 
-TEST_CASE("loss: cross-entropy of pixels and its gradient, also in place") {
+TEST_CASE("cross entropy: cross-entropy of pixels and its gradient, also in place") {
     NN_TEST_RANDOM(random);
     const Stream stream;
-    const nn::PixelOrder order(4 * random.between(1, 6), 4 * random.between(1, 6), 2);
+    const nn::MortonOrder order(4 * random.between(1, 6), 4 * random.between(1, 6), 2);
     const std::size_t rows = random.between(1, 3) * order.pixels();
     const std::size_t classes = random.between(2, 12);
     const auto logits = random.numbers(rows * classes, 3.0f);
@@ -67,7 +67,7 @@ TEST_CASE("loss: cross-entropy of pixels and its gradient, also in place") {
     CHECK(host(stream, values) == result);
 }
 
-TEST_CASE("loss: a label for each row, and large logits") {
+TEST_CASE("cross entropy: a label for each row, and large logits") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const std::size_t rows = random.between(50, 300);
@@ -93,7 +93,7 @@ TEST_CASE("loss: a label for each row, and large logits") {
     CHECK(host(stream, slope) == std::vector<float>{0.0f, 0.0f});
 }
 
-TEST_CASE("loss: a label that is no class shows in the loss and moves nothing") {
+TEST_CASE("cross entropy: a label that is no class shows in the loss and moves nothing") {
     const Stream stream;
     Buffer<float> logits = device(std::vector<float>{1, 2, 3, 4, 5, 6});
     Buffer<float> gradient = poisoned<float>(stream, 6);
@@ -110,10 +110,10 @@ TEST_CASE("loss: a label that is no class shows in the loss and moves nothing") 
     CHECK(slope[5] != 0.0f);
 }
 
-TEST_CASE("loss: predictions are the first greatest logit, in raster order") {
+TEST_CASE("cross entropy: predictions are the first greatest logit, in raster order") {
     NN_TEST_RANDOM(random);
     const Stream stream;
-    const nn::PixelOrder order(2 * random.between(1, 9), 2 * random.between(1, 9), 1);
+    const nn::MortonOrder order(2 * random.between(1, 9), 2 * random.between(1, 9), 1);
     const std::size_t rows = 2 * order.pixels();
     const std::size_t classes = random.between(2, 11);
     std::vector<float> logits;
@@ -133,7 +133,7 @@ TEST_CASE("loss: predictions are the first greatest logit, in raster order") {
     }
 }
 
-TEST_CASE("loss: sizes that do not fit are refused in one sentence") {
+TEST_CASE("cross entropy: sizes that do not fit are refused in one sentence") {
     const Stream stream;
     Buffer<float> logits(12);
     Buffer<float> losses(4);

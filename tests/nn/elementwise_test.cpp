@@ -10,7 +10,7 @@ namespace nn_operators {
 
 using namespace nn_test;
 
-TEST_CASE("operators: bias and ReLU") {
+TEST_CASE("elementwise: bias and ReLU") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const std::size_t rows = random.between(1, 500);
@@ -29,7 +29,7 @@ TEST_CASE("operators: bias and ReLU") {
     }
 }
 
-TEST_CASE("operators: the gradient of a ReLU is cut where the output was not positive") {
+TEST_CASE("elementwise: the gradient of a ReLU is cut where the output was not positive") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     auto output = random.numbers(random.between(1, 2000));
@@ -44,7 +44,7 @@ TEST_CASE("operators: the gradient of a ReLU is cut where the output was not pos
         REQUIRE(result[i] == (output[i] > 0.0f ? gradient[i] : 0.0f));
 }
 
-TEST_CASE("operators: uniform numbers are the counted ones, within bounds") {
+TEST_CASE("elementwise: uniform numbers are the counted ones, within bounds") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const sluice::RandomKey key{
@@ -64,7 +64,7 @@ TEST_CASE("operators: uniform numbers are the counted ones, within bounds") {
     }
 }
 
-TEST_CASE("operators: repetition") {
+TEST_CASE("elementwise: repetition") {
     const Stream stream;
     Buffer<float> buffer = device(std::vector<float>{1, 2, 3, 0, 0, 0, 0, 0, 0});
     nn::repeat(stream.ref(), buffer, 3);
@@ -73,7 +73,7 @@ TEST_CASE("operators: repetition") {
           "repeat: 9 elements are no multiple of 2");
 }
 
-TEST_CASE("operators: turned weights") {
+TEST_CASE("elementwise: flipped weights") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const std::size_t inputs = random.between(1, 20);
@@ -81,19 +81,19 @@ TEST_CASE("operators: turned weights") {
     const auto weights = random.numbers(9 * inputs * outputs);
     Buffer<float> from = device(weights);
     Buffer<float> to = poisoned<float>(stream, weights.size());
-    nn::turn_weights(stream.ref(), matrix(from, 9 * inputs, outputs), matrix(to, 9 * outputs, inputs));
-    const auto turned = host(stream, to);
+    nn::flip_weights(stream.ref(), matrix(from, 9 * inputs, outputs), matrix(to, 9 * outputs, inputs));
+    const auto flipped = host(stream, to);
     for (std::size_t tap = 0; tap < 9; ++tap)
         for (std::size_t c = 0; c < inputs; ++c)
             for (std::size_t o = 0; o < outputs; ++o)
-                REQUIRE(turned[((8 - tap) * outputs + o) * inputs + c] ==
+                REQUIRE(flipped[((8 - tap) * outputs + o) * inputs + c] ==
                         weights[(tap * inputs + c) * outputs + o]);
 }
 
-TEST_CASE("operators: images become rows in their order") {
+TEST_CASE("elementwise: images become rows in their order") {
     NN_TEST_RANDOM(random);
     const Stream stream;
-    const nn::PixelOrder order(4 * random.between(1, 6), 4 * random.between(1, 6), 2);
+    const nn::MortonOrder order(4 * random.between(1, 6), 4 * random.between(1, 6), 2);
     const std::size_t images = random.between(1, 3);
     const std::size_t channels = random.between(1, 4);
     const Buffer<std::int32_t> table = device(order.raster_of_row());
@@ -121,10 +121,10 @@ TEST_CASE("operators: images become rows in their order") {
           }).find("no multiple of an image's") != std::string::npos);
 }
 
-TEST_CASE("operators: 3x3 neighbourhoods, zero beyond the border") {
+TEST_CASE("elementwise: 3x3 neighbourhoods, zero beyond the border") {
     NN_TEST_RANDOM(random);
     const Stream stream;
-    const nn::PixelOrder order(2 * random.between(1, 8), 2 * random.between(1, 8), 1);
+    const nn::MortonOrder order(2 * random.between(1, 8), 2 * random.between(1, 8), 1);
     const std::size_t images = random.between(1, 3);
     const std::size_t channels = random.between(1, 9);
     const auto values = random.numbers(images * order.pixels() * channels);
@@ -147,7 +147,7 @@ TEST_CASE("operators: 3x3 neighbourhoods, zero beyond the border") {
     }
 }
 
-TEST_CASE("operators: a bias moves against the sum of its column") {
+TEST_CASE("elementwise: a bias moves against the sum of its column") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     for (const std::size_t most : {std::size_t{128}, std::size_t{2000}, std::size_t{40000}}) {
@@ -185,7 +185,7 @@ TEST_CASE("operators: a bias moves against the sum of its column") {
     }
 }
 
-TEST_CASE("operators: the mean, and what it refuses") {
+TEST_CASE("elementwise: the mean, and what it refuses") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const auto values = random.numbers(random.between(1, 100000));

@@ -5,7 +5,7 @@
 
 #include "nn/detector_case.hpp"
 
-namespace nn_detector_products {
+namespace nn_gemm_bfloat16 {
 
 using namespace nn_test;
 using nn::Bfloat16;
@@ -82,7 +82,7 @@ void check_gemms(Random& random, nn::Precision precision = nn::Precision::float3
 
 } // namespace
 
-TEST_CASE("detector operators: products of parts, and of bfloat16 with sums in float32") {
+TEST_CASE("gemm bfloat16: products of parts, and of bfloat16 with sums in float32") {
     NN_TEST_RANDOM(random);
     SUBCASE("float32") { check_gemms<float, float>(random); }
     SUBCASE("float32, with factors rounded to bfloat16") {
@@ -92,7 +92,7 @@ TEST_CASE("detector operators: products of parts, and of bfloat16 with sums in f
     SUBCASE("bfloat16") { check_gemms<Bfloat16, Bfloat16>(random); }
 }
 
-TEST_CASE("detector operators: parts that do not fit are refused") {
+TEST_CASE("gemm bfloat16: parts that do not fit are refused") {
     nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(12);
@@ -105,7 +105,7 @@ TEST_CASE("detector operators: parts that do not fit are refused") {
           }).find("no bias with several parts") != std::string::npos);
 }
 
-TEST_CASE("detector operators: a rounded bias that does not fit is refused") {
+TEST_CASE("gemm bfloat16: a rounded bias that does not fit is refused") {
     nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(9);
@@ -118,4 +118,4 @@ TEST_CASE("detector operators: a rounded bias that does not fit is refused") {
           "the bias has");
 }
 
-} // namespace nn_detector_products
+} // namespace nn_gemm_bfloat16

@@ -6,7 +6,7 @@
 #include "nn/gemm_case.hpp"
 #include "nn/steady.hpp"
 
-namespace nn_layer_products {
+namespace nn_gemm_epilogue {
 
 using namespace nn_test;
 
@@ -17,7 +17,7 @@ constexpr nn::Algorithms both_algorithms[] = {nn::Algorithms::heuristic, nn::Alg
 } // namespace
 
 TEST_CASE(
-    "layer products: forward, back through a ReLU, and a step with the bias, over outputs that held NaN") {
+    "gemm epilogue: forward, back through a ReLU, and a step with the bias, over outputs that held NaN") {
     NN_TEST_RANDOM(random);
     for (const nn::Algorithms algorithms : both_algorithms) {
         for (const nn::Precision precision : precisions) {
@@ -47,7 +47,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("layer products: the same bits again, from another object, and replayed from a graph") {
+TEST_CASE("gemm epilogue: the same bits again, from another object, and replayed from a graph") {
     NN_TEST_RANDOM(random);
     for (const nn::Algorithms algorithms : both_algorithms) {
         for (const LayerCase& c : draw_cases(random)) {
@@ -74,7 +74,7 @@ TEST_CASE("layer products: the same bits again, from another object, and replaye
     }
 }
 
-TEST_CASE("layer products: lengths that are first seen in a capture of measured algorithms") {
+TEST_CASE("gemm epilogue: lengths that are first seen in a capture of measured algorithms") {
     NN_TEST_RANDOM(random);
     // Lengths that no other test has.
     const LayerCase c = make_case(random, 36, 1004, 68);
@@ -90,7 +90,7 @@ TEST_CASE("layer products: lengths that are first seen in a capture of measured 
     CHECK(captured.results(stream) == eager.results(stream));
 }
 
-TEST_CASE("layer products: nothing is made after the first time") {
+TEST_CASE("gemm epilogue: nothing is made after the first time") {
     NN_TEST_RANDOM(random);
     for (const nn::Algorithms algorithms : both_algorithms) {
         const std::vector<LayerCase> cases = draw_cases(random);
@@ -105,7 +105,7 @@ TEST_CASE("layer products: nothing is made after the first time") {
     }
 }
 
-TEST_CASE("layer products: NaN in a factor is NaN in what it is multiplied into") {
+TEST_CASE("gemm epilogue: NaN in a factor is NaN in what it is multiplied into") {
     NN_TEST_RANDOM(random);
     LayerCase c = make_case(random, 8, 64, 128);
     c.in[3 * c.inputs + 5] = NAN;
@@ -118,7 +118,7 @@ TEST_CASE("layer products: NaN in a factor is NaN in what it is multiplied into"
         CHECK(std::isnan(out[i]) == (i / c.columns == 3));
 }
 
-TEST_CASE("layer products: what goes with a product and does not fit is refused in one sentence") {
+TEST_CASE("gemm epilogue: what goes with a product and does not fit is refused in one sentence") {
     nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(6);
@@ -144,4 +144,4 @@ TEST_CASE("layer products: what goes with a product and does not fit is refused 
           }) == "weight update: factors: 0 were given, expected 2");
 }
 
-} // namespace nn_layer_products
+} // namespace nn_gemm_epilogue

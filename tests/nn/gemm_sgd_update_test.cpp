@@ -5,7 +5,7 @@
 
 #include "nn/support.hpp"
 
-namespace nn_stepped_product {
+namespace nn_gemm_sgd_update {
 
 using namespace nn_test;
 
@@ -47,22 +47,22 @@ struct Run {
         : weights(device(data.weights)), step_in(device(data.step_in)), gradient(device(data.gradient)),
           in(device(data.in)), bias(device(data.bias)), factors(device(data.factors)),
           out(poisoned<float>(stream, data.rows * data.columns)),
-          scratch(poisoned<float>(stream, nn::stepped_product_scratch(data.inputs, data.columns))) {}
+          scratch(poisoned<float>(stream, nn::gemm_sgd_update_scratch(data.inputs, data.columns))) {}
 
     nn::PendingStep<B> step(const Data& data) {
         return {matrix(step_in, data.step_rows, data.inputs), matrix(gradient, data.step_rows, data.columns),
                 factors};
     }
     void multiply(const Stream& stream, const Data& data) {
-        nn::step_and_multiply(stream.ref(), step(data), matrix(weights, data.inputs, data.columns),
-                              matrix(in, data.rows, data.inputs), bias, matrix(out, data.rows, data.columns),
-                              scratch);
+        nn::gemm_sgd_update(stream.ref(), step(data), matrix(weights, data.inputs, data.columns),
+                            matrix(in, data.rows, data.inputs), bias, matrix(out, data.rows, data.columns),
+                            scratch);
     }
 };
 
 } // namespace
 
-TEST_CASE("stepped product: step and product against float64, in any shape") {
+TEST_CASE("gemm_sgd_update: step and product against float64, in any shape") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     for (int round = 0; round < 8; ++round) {
@@ -98,12 +98,12 @@ TEST_CASE("stepped product: step and product against float64, in any shape") {
         CHECK(host(stream, again.weights) == host(stream, run.weights));
         CHECK(host(stream, again.out) == host(stream, run.out));
         Run stepped(stream, data);
-        nn::take_step(stream.ref(), stepped.step(data), matrix(stepped.weights, data.inputs, data.columns));
+        nn::sgd_update(stream.ref(), stepped.step(data), matrix(stepped.weights, data.inputs, data.columns));
         CHECK(host(stream, stepped.weights) == host(stream, run.weights));
     }
 }
 
-TEST_CASE("stepped product: inputs of 0 make no step") {
+TEST_CASE("gemm_sgd_update: inputs of 0 make no step") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const Data data(random);
@@ -113,24 +113,26 @@ TEST_CASE("stepped product: inputs of 0 make no step") {
     CHECK(host(stream, run.weights) == data.weights);
 }
 
-TEST_CASE("stepped product: what does not fit is refused in one sentence") {
+TEST_CASE("gemm_sgd_update: what does not fit is refused in one sentence") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     Buffer<float> weights(24);
     Buffer<float> in(17 * 4);
     Buffer<float> gradient(17 * 6);
     Buffer<float> factors(2);
-    CHECK(error_of([&] {
-              nn::take_step(stream.ref(), {matrix(in, 17, 4), matrix(gradient, 17, 6), factors},
-                            matrix(weights, 4, 6));
-          }) ==
-          "take_step: 17 rows and weights of 4 rows and 6 columns; expected at most 16 rows, and sides up to "
-          "2^22, the columns a multiple of 4");
-    CHECK(error_of([&] {
-              nn::take_step(stream.ref(),
-                            {{in.span().subspan(0, 2), 1, 2}, {gradient.span().subspan(1, 8), 1, 8}, factors},
-                            {weights.span().subspan(0, 16), 2, 8});
-          }) == "take_step: the weights or the gradient begin at an address that is no multiple of 16 bytes");
+    CHECK(
+        error_of([&] {
+            nn::sgd_update(stream.ref(), {matrix(in, 17, 4), matrix(gradient, 17, 6), factors},
+                           matrix(weights, 4, 6));
+        }) ==
+        "sgd_update: 17 rows and weights of 4 rows and 6 columns; expected at most 16 rows, and sides up to "
+        "2^22, the columns a multiple of 4");
+    CHECK(
+        error_of([&] {
+            nn::sgd_update(stream.ref(),
+                           {{in.span().subspan(0, 2), 1, 2}, {gradient.span().subspan(1, 8), 1, 8}, factors},
+                           {weights.span().subspan(0, 16), 2, 8});
+        }) == "sgd_update: the weights or the gradient begin at an address that is no multiple of 16 bytes");
 }
 
-} // namespace nn_stepped_product
+} // namespace nn_gemm_sgd_update

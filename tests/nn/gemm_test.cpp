@@ -1,6 +1,6 @@
 #include "nn/support.hpp"
 
-namespace nn_products {
+namespace nn_gemm {
 
 using namespace nn_test;
 
@@ -46,7 +46,7 @@ nn::Matrix<const float, B> view(const Buffer<float>& buffer, std::size_t rows, s
 
 } // namespace
 
-TEST_CASE("products: any shape, transposed or not, with bias and ReLU, over an output that held NaN") {
+TEST_CASE("gemm: any shape, transposed or not, with bias and ReLU, over an output that held NaN") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         nn::Gemm<B> gemm(precision);
@@ -83,7 +83,7 @@ TEST_CASE("products: any shape, transposed or not, with bias and ReLU, over an o
     }
 }
 
-TEST_CASE("products: alpha and beta, in place") {
+TEST_CASE("gemm: alpha and beta, in place") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         nn::Gemm<B> gemm(precision);
@@ -110,7 +110,7 @@ TEST_CASE("products: alpha and beta, in place") {
     }
 }
 
-TEST_CASE("products: alpha and beta from device memory, read when the product runs") {
+TEST_CASE("gemm: alpha and beta from device memory, read when the product runs") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         nn::Gemm<B> gemm(precision);
@@ -142,7 +142,7 @@ TEST_CASE("products: alpha and beta from device memory, read when the product ru
     }
 }
 
-TEST_CASE("products: operands that start anywhere") {
+TEST_CASE("gemm: operands that start anywhere") {
     NN_TEST_RANDOM(random);
     nn::Gemm<B> gemm(nn::Precision::tf32);
     const Stream stream;
@@ -170,7 +170,7 @@ TEST_CASE("products: operands that start anywhere") {
     }
 }
 
-TEST_CASE("products: the same bits again, on another stream, from another object") {
+TEST_CASE("gemm: the same bits again, on another stream, from another object") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         for (int round = 0; round < 5; ++round) {
@@ -194,7 +194,7 @@ TEST_CASE("products: the same bits again, on another stream, from another object
     }
 }
 
-TEST_CASE("products: plain loops give the same") {
+TEST_CASE("gemm: plain loops give the same") {
     NN_TEST_RANDOM(random);
     for (int round = 0; round < 20; ++round) {
         const Operands o = draw(random);
@@ -211,7 +211,7 @@ TEST_CASE("products: plain loops give the same") {
     }
 }
 
-TEST_CASE("products: shapes that do not fit are refused in one sentence") {
+TEST_CASE("gemm: shapes that do not fit are refused in one sentence") {
     nn::Gemm<B> gemm;
     const Stream stream;
     Buffer<float> a(6);
@@ -240,4 +240,4 @@ TEST_CASE("products: shapes that do not fit are refused in one sentence") {
           "a matrix of 6 elements cannot be split into rows of 4");
 }
 
-} // namespace nn_products
+} // namespace nn_gemm

@@ -9,7 +9,7 @@ namespace nn_layer_steps {
 
 using namespace nn_test;
 
-TEST_CASE("layer steps: several together, the same bits again, and replayed from a graph") {
+TEST_CASE("gemm updates: several together, the same bits again, and replayed from a graph") {
     NN_TEST_RANDOM(random);
     // More than one launch takes, some with long sums.
     std::vector<LayerCase> cases = draw_cases(random);

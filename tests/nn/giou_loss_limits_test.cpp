@@ -24,7 +24,7 @@ void for_each_found(const BoxCase<float, float>& boxes, const Check& check) {
 
 } // namespace
 
-TEST_CASE("boxes: without boxes the mean and the gradient are 0") {
+TEST_CASE("giou loss: without boxes the mean and the gradient are 0") {
     NN_TEST_RANDOM(random);
     auto boxes = random_case<float, float>(random, 19, 7);
     for (auto& row : boxes.targets)
@@ -44,7 +44,7 @@ TEST_CASE("boxes: without boxes the mean and the gradient are 0") {
     CHECK(found.gradient == std::vector<double>(found.gradient.size(), 0.0));
 }
 
-TEST_CASE("boxes: rows that are not there, as in a bucket, take no part") {
+TEST_CASE("giou loss: rows that are not there, as in a bucket, take no part") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     auto boxes = random_case<float, float>(random, 30, 5);
@@ -68,7 +68,7 @@ TEST_CASE("boxes: rows that are not there, as in a bucket, take no part") {
     CHECK(relative_error(found.gradient, boxes.gradient(article, 1.0)) <= 4e-6);
 }
 
-TEST_CASE("boxes: a NaN makes the mean NaN, and the gradient of its own box alone") {
+TEST_CASE("giou loss: a NaN makes the mean NaN, and the gradient of its own box alone") {
     NN_TEST_RANDOM(random);
     for (const bool in_target : {false, true}) {
         auto boxes = random_case<float, float>(random, 9, 6);
@@ -93,7 +93,7 @@ TEST_CASE("boxes: a NaN makes the mean NaN, and the gradient of its own box alon
     }
 }
 
-TEST_CASE("boxes: a NaN where there is no box shows nowhere") {
+TEST_CASE("giou loss: a NaN where there is no box shows nowhere") {
     NN_TEST_RANDOM(random);
     auto boxes = random_case<float, float>(random, 9, 6);
     boxes.targets[4].clear();
@@ -105,7 +105,7 @@ TEST_CASE("boxes: a NaN where there is no box shows nowhere") {
     });
 }
 
-TEST_CASE("boxes: a row longer than the width makes the mean NaN, and its own gradient 0") {
+TEST_CASE("giou loss: a row longer than the width makes the mean NaN, and its own gradient 0") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     auto boxes = random_case<float, std::uint8_t>(random, 13, 6);
@@ -138,7 +138,7 @@ TEST_CASE("boxes: a row longer than the width makes the mean NaN, and its own gr
     });
 }
 
-TEST_CASE("boxes: ragged predictions of another size make the mean NaN, and the gradient 0") {
+TEST_CASE("giou loss: ragged predictions of another size make the mean NaN, and the gradient 0") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     auto boxes = random_case<float, float>(random, 13, 6);
@@ -157,7 +157,7 @@ TEST_CASE("boxes: ragged predictions of another size make the mean NaN, and the 
     CHECK(numbers_of(host(stream, gradient)) == std::vector<double>(4 * boxes.count(), 0.0));
 }
 
-TEST_CASE("boxes: one graph serves any rows that fit, and gives the bits of eager runs") {
+TEST_CASE("giou loss: one graph serves any rows that fit, and gives the bits of eager runs") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     constexpr std::size_t rows = 70;
@@ -206,7 +206,7 @@ TEST_CASE("boxes: one graph serves any rows that fit, and gives the bits of eage
     CHECK(graph.counters().replays >= 38);
 }
 
-TEST_CASE("boxes: what does not fit is refused in one sentence") {
+TEST_CASE("giou loss: what does not fit is refused in one sentence") {
     const Stream stream;
     Buffer<nn::Box<float>> boxes(12);
     Buffer<float> mean(1);

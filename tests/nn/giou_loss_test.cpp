@@ -47,7 +47,7 @@ void check_case(Formula formula, const BoxCase<P, U>& boxes, float scale) {
 
 } // namespace
 
-TEST_CASE_TEMPLATE("boxes: every variant, types of predictions, targets and gradients", T,
+TEST_CASE_TEMPLATE("giou loss: every variant, types of predictions, targets and gradients", T,
                    Types<float, std::uint8_t, float>, Types<float, std::int32_t, float>,
                    Types<float, float, float>, Types<nn::Half, std::uint8_t, nn::Half>,
                    Types<nn::Half, std::int32_t, float>, Types<nn::Half, float, nn::Half>,
@@ -64,7 +64,7 @@ TEST_CASE_TEMPLATE("boxes: every variant, types of predictions, targets and grad
     }
 }
 
-TEST_CASE("boxes: rows that are wider than a block, and more rows than tiles") {
+TEST_CASE("giou loss: rows that are wider than a block, and more rows than tiles") {
     NN_TEST_RANDOM(random);
     const auto wide =
         random_case<float, std::uint8_t>(random, random.between(5, 20), random.between(257, 700));
@@ -74,7 +74,7 @@ TEST_CASE("boxes: rows that are wider than a block, and more rows than tiles") {
     check_case<nn::TorchvisionGiouLoss, float>(nn::TorchvisionGiouLoss{}, many, 1000.0f);
 }
 
-TEST_CASE("boxes: the mean alone, the gradient alone and both keep their bits in every run, and agree") {
+TEST_CASE("giou loss: the mean alone, the gradient alone and both keep their bits in every run, and agree") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const auto boxes = random_case<nn::Bfloat16, std::uint8_t>(random, random.between(50, 90), 40);
@@ -106,7 +106,7 @@ TEST_CASE("boxes: the mean alone, the gradient alone and both keep their bits in
     }
 }
 
-TEST_CASE_TEMPLATE("boxes: ragged predictions", T, Types<float, float, float>,
+TEST_CASE_TEMPLATE("giou loss: ragged predictions", T, Types<float, float, float>,
                    Types<nn::Half, std::uint8_t, float>, Types<nn::Bfloat16, std::uint8_t, nn::Bfloat16>) {
     using P = typename T::P;
     using U = typename T::U;
@@ -155,7 +155,7 @@ TEST_CASE_TEMPLATE("boxes: ragged predictions", T, Types<float, float, float>,
     }
 }
 
-TEST_CASE("boxes: a heavier formula is the mean over predictions that move") {
+TEST_CASE("giou loss: a heavier formula is the mean over predictions that move") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const auto boxes = random_case<float, std::uint8_t>(random, random.between(10, 30), 9);

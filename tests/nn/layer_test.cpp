@@ -34,7 +34,7 @@ const std::vector<float> factors{-rate, 1.0f};
 /// Sends random images through `layer` and back, and checks all that comes out.
 template <class Layer>
 void check_layer(Random& random, nn::Precision precision, const nn::LayerShape& shape, Layer& layer,
-                 const nn::PixelOrder& in_order, const nn::PixelOrder& out_order, std::size_t images,
+                 const nn::MortonOrder& in_order, const nn::MortonOrder& out_order, std::size_t images,
                  const auto& forward, const auto& gradients, const auto& backward) {
     const Stream stream;
     nn::Gemm<B> gemm(precision);
@@ -103,13 +103,13 @@ struct Sizes {
 
 } // namespace
 
-TEST_CASE("layers: 1x1 and 2x2 convolution of stride 2") {
+TEST_CASE("layer: 1x1 and 2x2 convolution of stride 2") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         for (const std::size_t kernel : {std::size_t{1}, std::size_t{2}}) {
             const Sizes sizes(random);
-            const nn::PixelOrder fine(sizes.height, sizes.width, 1);
-            const nn::PixelOrder coarse(sizes.height / 2, sizes.width / 2, 0);
+            const nn::MortonOrder fine(sizes.height, sizes.width, 1);
+            const nn::MortonOrder coarse(sizes.height / 2, sizes.width / 2, 0);
             const auto shape = nn::LayerShape::convolution(sizes.inputs, sizes.outputs, kernel);
             PlainLayer layer(shape, sluice::RandomKey{});
             check_layer(
@@ -125,12 +125,12 @@ TEST_CASE("layers: 1x1 and 2x2 convolution of stride 2") {
     }
 }
 
-TEST_CASE("layers: 2x2 transposed convolution of stride 2") {
+TEST_CASE("layer: 2x2 transposed convolution of stride 2") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         const Sizes sizes(random);
-        const nn::PixelOrder fine(sizes.height, sizes.width, 1);
-        const nn::PixelOrder coarse(sizes.height / 2, sizes.width / 2, 0);
+        const nn::MortonOrder fine(sizes.height, sizes.width, 1);
+        const nn::MortonOrder coarse(sizes.height / 2, sizes.width / 2, 0);
         const auto shape = nn::LayerShape::transposed_convolution(sizes.inputs, sizes.outputs, 2);
         PlainLayer layer(shape, sluice::RandomKey{});
         check_layer(
@@ -145,11 +145,11 @@ TEST_CASE("layers: 2x2 transposed convolution of stride 2") {
     }
 }
 
-TEST_CASE("layers: 3x3 convolution") {
+TEST_CASE("layer: 3x3 convolution") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         const Sizes sizes(random);
-        const nn::PixelOrder order(sizes.height, sizes.width, 1);
+        const nn::MortonOrder order(sizes.height, sizes.width, 1);
         const auto shape = nn::LayerShape::convolution(sizes.inputs, sizes.outputs, 3);
         // Made for more images than it is given.
         nn::Convolution3x3<B> layer(order, sizes.inputs, sizes.outputs, sizes.images + 1,
@@ -172,7 +172,7 @@ TEST_CASE("layers: 3x3 convolution") {
     }
 }
 
-TEST_CASE("layers: first weights are PyTorch's in distribution, the same for the same key, other ones for "
+TEST_CASE("layer: first weights are PyTorch's in distribution, the same for the same key, other ones for "
           "another") {
     NN_TEST_RANDOM(random);
     const Stream stream;
@@ -202,7 +202,7 @@ TEST_CASE("layers: first weights are PyTorch's in distribution, the same for the
     CHECK(weights(random.seed() + 1, 0)[0].values != first[0].values);
 }
 
-TEST_CASE("layers: weights that are missing or of another shape are refused, and nothing changes") {
+TEST_CASE("layer: weights that are missing or of another shape are refused, and nothing changes") {
     const Stream stream;
     const auto shape = nn::LayerShape::convolution(2, 3, 2);
     nn::Layer<B> layer(shape, sluice::RandomKey{});

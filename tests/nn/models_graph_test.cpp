@@ -59,7 +59,7 @@ std::vector<Buffer<std::uint8_t>> draw_batches(Random& random) {
 
 } // namespace
 
-TEST_CASE("graphs: a frozen encoder and a decoder") {
+TEST_CASE("models in graphs: a frozen encoder and a decoder") {
     NN_TEST_RANDOM(random);
     const auto batches = draw_batches(random);
     const Buffer<std::uint8_t> labels = device(random.bytes(3 * 8 * 12, decoder_options.classes));
@@ -76,7 +76,7 @@ TEST_CASE("graphs: a frozen encoder and a decoder") {
     CHECK(results[0] == results[1]);
 }
 
-TEST_CASE("graphs: an encoder that trains with a classifier") {
+TEST_CASE("models in graphs: an encoder that trains with a classifier") {
     NN_TEST_RANDOM(random);
     const auto batches = draw_batches(random);
     const Buffer<std::uint8_t> labels = device(random.bytes(3, 5));
@@ -93,7 +93,7 @@ TEST_CASE("graphs: an encoder that trains with a classifier") {
     CHECK(results[0] == results[1]);
 }
 
-TEST_CASE("graphs: a learning rate cannot be set while a step is captured") {
+TEST_CASE("models in graphs: a learning rate cannot be set while a step is captured") {
     nn::Decoder<B> decoder(decoder_options);
     const Stream stream;
     const std::string error = error_of(
@@ -101,7 +101,7 @@ TEST_CASE("graphs: a learning rate cannot be set while a step is captured") {
     CHECK(error.find("bake") != std::string::npos);
 }
 
-TEST_CASE("graphs: a fork is joined when something throws in the middle of it") {
+TEST_CASE("models in graphs: a fork is joined when something throws in the middle of it") {
     const Stream stream;
     const Stream side;
     sluice::BasicEvent<B> begun;

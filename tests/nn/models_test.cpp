@@ -64,7 +64,7 @@ naive::Images naive_features(const std::vector<std::uint8_t>& images, const nn::
 
 } // namespace
 
-TEST_CASE("networks: the encoder against float64, frozen or trainable, bytes or numbers") {
+TEST_CASE("models: the encoder against float64, frozen or trainable, bytes or numbers") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         Setup setup = draw(random, precision);
@@ -84,13 +84,13 @@ TEST_CASE("networks: the encoder against float64, frozen or trainable, bytes or 
             const auto result = host(stream, features);
             CHECK(host(stream, others) == result);
             const naive::Images expected = naive_features(bytes, setup.encoder, weights);
-            const nn::PixelOrder raster(expected.h, expected.w, 0);
+            const nn::MortonOrder raster(expected.h, expected.w, 0);
             CHECK(relative_error(result, naive::to_rows(expected, raster)) <= tolerance(precision));
         }
     }
 }
 
-TEST_CASE("networks: a frozen encoder in bfloat16 against float64, as loaded, and saved") {
+TEST_CASE("models: a frozen encoder in bfloat16 against float64, as loaded, and saved") {
     NN_TEST_RANDOM(random);
     for (int round = 0; round < 3; ++round) {
         const Setup setup = draw(random, nn::Precision::bfloat16);
@@ -125,13 +125,13 @@ TEST_CASE("networks: a frozen encoder in bfloat16 against float64, as loaded, an
             const auto result = host(stream, features);
             CHECK(host(stream, others) == result);
             const naive::Images expected = naive_features(bytes, setup.encoder, weights);
-            const nn::PixelOrder raster(expected.h, expected.w, 0);
+            const nn::MortonOrder raster(expected.h, expected.w, 0);
             CHECK(relative_error(result, naive::to_rows(expected, raster)) <= 2e-2);
         }
     }
 }
 
-TEST_CASE("networks: an encoder in bfloat16 is not trained") {
+TEST_CASE("models: an encoder in bfloat16 is not trained") {
     CHECK(error_of([] {
               nn::Encoder<B>({.height = 2,
                               .width = 2,
@@ -144,7 +144,7 @@ TEST_CASE("networks: an encoder in bfloat16 is not trained") {
           "is often less than a bfloat16 can tell");
 }
 
-TEST_CASE("networks: training lowers the loss, and predictions come out of it") {
+TEST_CASE("models: training lowers the loss, and predictions come out of it") {
     NN_TEST_RANDOM(random);
     Setup setup = draw(random, nn::Precision::float32);
     setup.decoder.classes = 2;
@@ -171,7 +171,7 @@ TEST_CASE("networks: training lowers the loss, and predictions come out of it") 
     CHECK(host(stream, predictions) == host(stream, labels));
 }
 
-TEST_CASE("networks: a saved and loaded decoder goes on with the same bits") {
+TEST_CASE("models: a saved and loaded decoder goes on with the same bits") {
     NN_TEST_RANDOM(random);
     const Setup setup = draw(random, nn::Precision::tf32);
     nn::Decoder<B> one(setup.decoder);
@@ -197,7 +197,7 @@ TEST_CASE("networks: a saved and loaded decoder goes on with the same bits") {
     }
 }
 
-TEST_CASE("networks: a learning rate that changes, set or handed in, gives the same bits") {
+TEST_CASE("models: a learning rate that changes, set or handed in, gives the same bits") {
     NN_TEST_RANDOM(random);
     const Setup setup = draw(random, nn::Precision::tf32);
     const std::size_t images = setup.decoder.batch;
@@ -234,7 +234,7 @@ TEST_CASE("networks: a learning rate that changes, set or handed in, gives the s
     CHECK(results[0][2] != results[0][1]);
 }
 
-TEST_CASE("networks: encoder and decoder on two streams at once give the bits of one after the other") {
+TEST_CASE("models: encoder and decoder on two streams at once give the bits of one after the other") {
     NN_TEST_RANDOM(random);
     const Setup setup = draw(random, nn::Precision::tf32);
     const std::size_t steps = 12;
@@ -272,7 +272,7 @@ TEST_CASE("networks: encoder and decoder on two streams at once give the bits of
     CHECK(results[0] == results[1]);
 }
 
-TEST_CASE("networks: nothing is allocated or created after the first steps") {
+TEST_CASE("models: nothing is allocated or created after the first steps") {
     NN_TEST_RANDOM(random);
     Setup setup = draw(random, nn::Precision::tf32);
     nn::Encoder<B> encoder(setup.encoder);
@@ -298,13 +298,13 @@ TEST_CASE("networks: nothing is allocated or created after the first steps") {
     });
 }
 
-TEST_CASE("networks: sizes and options that do not fit are refused in one sentence") {
+TEST_CASE("models: sizes and options that do not fit are refused in one sentence") {
     nn::EncoderOptions encoder{.height = 8, .width = 12, .channels = {4, 6, 8}, .batch = 2};
     CHECK(error_of([&] {
               nn::EncoderOptions wrong = encoder;
               wrong.width = 10;
               nn::Encoder<B>{wrong};
-          }) == "pixel order: an image of 8 x 10 pixels cannot be halved 2 times; both sides must be "
+          }) == "morton order: an image of 8 x 10 pixels cannot be halved 2 times; both sides must be "
                 "multiples of 2^2");
     CHECK(error_of([&] {
               nn::EncoderOptions wrong = encoder;

@@ -5,13 +5,13 @@
 
 #include "nn/support.hpp"
 
-namespace nn_pixel_order {
+namespace nn_morton_order {
 
-TEST_CASE("pixel order: every pixel has one row, and the tables are inverse to each other") {
+TEST_CASE("morton order: every pixel has one row, and the tables are inverse to each other") {
     NN_TEST_RANDOM(random);
     const std::size_t levels = random.between(0, 4);
     const std::size_t side = std::size_t{1} << levels;
-    const nn::PixelOrder order(side * random.between(1, 5), side * random.between(1, 5), levels);
+    const nn::MortonOrder order(side * random.between(1, 5), side * random.between(1, 5), levels);
     CAPTURE(order.height());
     CAPTURE(order.width());
     REQUIRE(order.raster_of_row().size() == order.pixels());
@@ -23,7 +23,7 @@ TEST_CASE("pixel order: every pixel has one row, and the tables are inverse to e
     }
 }
 
-TEST_CASE("pixel order: the four rows of a block are its pixels, at every level") {
+TEST_CASE("morton order: the four rows of a block are its pixels, at every level") {
     NN_TEST_RANDOM(random);
     const std::size_t levels = random.between(1, 4);
     const std::size_t side = std::size_t{1} << levels;
@@ -31,8 +31,8 @@ TEST_CASE("pixel order: the four rows of a block are its pixels, at every level"
     const std::size_t width = side * random.between(1, 4);
     for (std::size_t level = 0; level < levels; ++level) {
         // The order of the level's map, and that of the next, half as large.
-        const nn::PixelOrder fine(height >> level, width >> level, levels - level);
-        const nn::PixelOrder coarse(fine.height() / 2, fine.width() / 2, levels - level - 1);
+        const nn::MortonOrder fine(height >> level, width >> level, levels - level);
+        const nn::MortonOrder coarse(fine.height() / 2, fine.width() / 2, levels - level - 1);
         for (std::size_t row = 0; row < fine.pixels(); ++row) {
             const auto raster = static_cast<std::size_t>(fine.raster_of_row()[row]);
             const auto parent = static_cast<std::size_t>(coarse.raster_of_row()[row / 4]);
@@ -44,16 +44,16 @@ TEST_CASE("pixel order: the four rows of a block are its pixels, at every level"
     }
 }
 
-TEST_CASE("pixel order: without levels it is the raster") {
-    const nn::PixelOrder order(3, 7, 0);
+TEST_CASE("morton order: without levels it is the raster") {
+    const nn::MortonOrder order(3, 7, 0);
     for (std::size_t row = 0; row < order.pixels(); ++row) {
         CHECK(order.raster_of_row()[row] == static_cast<int>(row));
     }
 }
 
-TEST_CASE("pixel order: neighbours are those of the image") {
+TEST_CASE("morton order: neighbours are those of the image") {
     NN_TEST_RANDOM(random);
-    const nn::PixelOrder order(4 * random.between(1, 4), 4 * random.between(1, 4), 2);
+    const nn::MortonOrder order(4 * random.between(1, 4), 4 * random.between(1, 4), 2);
     const auto neighbours = order.neighbours();
     REQUIRE(neighbours.size() == 9 * order.pixels());
     const int width = static_cast<int>(order.width());
@@ -69,11 +69,12 @@ TEST_CASE("pixel order: neighbours are those of the image") {
     }
 }
 
-TEST_CASE("pixel order: sizes that cannot be halved are refused in one sentence") {
-    CHECK(nn_test::error_of([] { nn::PixelOrder(12, 30, 2); }) ==
-          "pixel order: an image of 12 x 30 pixels cannot be halved 2 times; both sides must be multiples of "
-          "2^2");
-    CHECK(nn_test::error_of([] { nn::PixelOrder(0, 4, 1); }).find("is empty") != std::string::npos);
+TEST_CASE("morton order: sizes that cannot be halved are refused in one sentence") {
+    CHECK(
+        nn_test::error_of([] { nn::MortonOrder(12, 30, 2); }) ==
+        "morton order: an image of 12 x 30 pixels cannot be halved 2 times; both sides must be multiples of "
+        "2^2");
+    CHECK(nn_test::error_of([] { nn::MortonOrder(0, 4, 1); }).find("is empty") != std::string::npos);
 }
 
-} // namespace nn_pixel_order
+} // namespace nn_morton_order

@@ -20,13 +20,13 @@ namespace {
 
 /// Channels last, as operators take them, from planar images.
 naive::Doubles channels_last(const naive::Images& images) {
-    return naive::to_rows(images, nn::PixelOrder(images.h, images.w, 0));
+    return naive::to_rows(images, nn::MortonOrder(images.h, images.w, 0));
 }
 
 template <class T>
 naive::Images planar(const std::vector<T>& maps, const nn::MapShape& shape) {
     const naive::Doubles values = widened(maps);
-    return naive::from_rows(values, nn::PixelOrder(shape.height, shape.width, 0), shape.channels);
+    return naive::from_rows(values, nn::MortonOrder(shape.height, shape.width, 0), shape.channels);
 }
 
 nn::MapShape draw_shape(Random& random) {
@@ -35,7 +35,7 @@ nn::MapShape draw_shape(Random& random) {
 
 } // namespace
 
-TEST_CASE_TEMPLATE("detector operators: patches and their sums against a convolution", T, float, Bfloat16) {
+TEST_CASE_TEMPLATE("pooled convolution: patches and their sums against a convolution", T, float, Bfloat16) {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const nn::MapShape shape = draw_shape(random);
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("detector operators: patches and their sums against a convolu
         CHECK(result[9 * row + 4] == 0.25 * static_cast<double>(bytes[row]));
 }
 
-TEST_CASE_TEMPLATE("detector operators: pools, and gradients through them", T, float, Bfloat16) {
+TEST_CASE_TEMPLATE("pooled convolution: pools, and gradients through them", T, float, Bfloat16) {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const nn::MapShape shape = draw_shape(random);
@@ -125,7 +125,7 @@ TEST_CASE_TEMPLATE("detector operators: pools, and gradients through them", T, f
     CHECK(widened(host(stream, maps)) == channels_last(routed));
 }
 
-TEST_CASE("detector operators: NaN survives a pool") {
+TEST_CASE("pooled convolution: NaN survives a pool") {
     const Stream stream;
     for (std::size_t place = 0; place < 4; ++place) {
         std::vector<float> values{1.0f, -1.0f, 2.0f, 0.5f};
@@ -138,7 +138,7 @@ TEST_CASE("detector operators: NaN survives a pool") {
     }
 }
 
-TEST_CASE("detector operators: bias and its descent in bfloat16") {
+TEST_CASE("pooled convolution: bias and its descent in bfloat16") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const std::size_t rows = random.between(1, 700);
@@ -257,7 +257,7 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
 
 } // namespace
 
-TEST_CASE_TEMPLATE("detector operators: convolution and pool of any channels", T, float, Bfloat16) {
+TEST_CASE_TEMPLATE("pooled convolution: convolution and pool of any channels", T, float, Bfloat16) {
     NN_TEST_RANDOM(random);
     for (int round = 0; round < 4; ++round) {
         const nn::MapShape shape = draw_shape(random);
@@ -270,7 +270,7 @@ TEST_CASE_TEMPLATE("detector operators: convolution and pool of any channels", T
 }
 
 // On a device these are the kernels that pool before they write; elsewhere, and in float32, the general way.
-TEST_CASE_TEMPLATE("detector operators: convolution and pool of the channels that have kernels", T, float,
+TEST_CASE_TEMPLATE("pooled convolution: convolution and pool of the channels that have kernels", T, float,
                    Bfloat16) {
     NN_TEST_RANDOM(random);
     // Sides that are whole tiles, parts of a tile, and one more than a tile.
@@ -289,11 +289,11 @@ TEST_CASE_TEMPLATE("detector operators: convolution and pool of the channels tha
     check_layer<T, T>(random, {side(16), side(16), 64}, 256, 1, 1);
 }
 
-TEST_CASE("detector operators: of many maps each is convolved as alone") {
+TEST_CASE("pooled convolution: of many maps each is convolved as alone") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     // On a device so many that a block takes one group of channels after another.
-    const std::size_t images = nn::has_fused_convolution<Bfloat16, B> ? 2048 : 4;
+    const std::size_t images = nn::has_conv_fprop<Bfloat16, B> ? 2048 : 4;
     const nn::MapShape shape{2, 4, 64};
     nn::Gemm<B> gemm;
     const nn::PooledConvolution<Bfloat16, B> layer(shape, 128, images, false, 1.0f, {.seed = random.seed()});
@@ -321,7 +321,7 @@ TEST_CASE("detector operators: of many maps each is convolved as alone") {
 }
 
 #if SLUICE_TEST_CUDA
-TEST_CASE("detector operators: gradients without kernels, and sizes that do not fit, are refused") {
+TEST_CASE("pooled convolution: gradients without kernels, and sizes that do not fit, are refused") {
     const Stream stream;
     const nn::MapShape shape{4, 4, 16};
     const Buffer<Bfloat16> maps(shape.size());
@@ -330,21 +330,20 @@ TEST_CASE("detector operators: gradients without kernels, and sizes that do not 
     Buffer<float> parts(nn::gradient_parts(16, 64) * 9 * 16 * 64);
     Buffer<float> bias_parts(64);
     CHECK(error_of([&] {
-              nn::weight_gradients(stream, maps, {4, 4, 32}, pooled_gradient, routes, 64,
-                                   nn::Matrix<float, B>{parts, parts.size(), 1},
-                                   nn::Matrix<float, B>{bias_parts, 1, 64});
-          }) == "weight_gradients: no kernel takes maps of 32 channels convolved to 64");
+              nn::conv_wgrad(stream, maps, {4, 4, 32}, pooled_gradient, routes, 64,
+                             nn::Matrix<float, B>{parts, parts.size(), 1},
+                             nn::Matrix<float, B>{bias_parts, 1, 64});
+          }) == "conv_wgrad: no kernel takes maps of 32 channels convolved to 64");
     CHECK(error_of([&] {
-              nn::weight_gradients(stream, maps, shape, pooled_gradient, routes, 64,
-                                   nn::Matrix<float, B>{parts, parts.size(), 1},
-                                   nn::Matrix<float, B>{bias_parts, 1, 64});
-          }) == "weight_gradients: elements of the bias's parts: 64 were given, expected 33792");
+              nn::conv_wgrad(stream, maps, shape, pooled_gradient, routes, 64,
+                             nn::Matrix<float, B>{parts, parts.size(), 1},
+                             nn::Matrix<float, B>{bias_parts, 1, 64});
+          }) == "conv_wgrad: elements of the bias's parts: 64 were given, expected 33792");
     Buffer<Bfloat16> gradient(maps.size());
-    const Buffer<std::uint32_t> turned(nn::turned_weight_words(16, 64));
+    const Buffer<std::uint32_t> flipped(nn::flipped_weight_words(16, 64));
     CHECK(error_of([&] {
-              nn::input_gradients(stream, pooled_gradient, routes.span().first(31), shape, 64, turned,
-                                  gradient);
-          }) == "input_gradients: words of routes: 31 were given, expected 32");
+              nn::conv_dgrad(stream, pooled_gradient, routes.span().first(31), shape, 64, flipped, gradient);
+          }) == "conv_dgrad: words of routes: 31 were given, expected 32");
 }
 #endif
 

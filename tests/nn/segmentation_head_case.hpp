@@ -11,7 +11,7 @@
 #include "nn/naive.hpp"
 #include "nn/support.hpp"
 
-namespace nn_fused_tail {
+namespace nn_segmentation_head {
 
 using namespace nn_test;
 
@@ -20,7 +20,7 @@ inline constexpr std::size_t channels = 16;
 
 /// Fresh data of a shape, in host memory.
 struct Case {
-    nn::TailShape shape;
+    nn::SegmentationHeadShape shape;
     std::size_t classes;
     nn::LayerShape up = nn::LayerShape::transposed_convolution(inputs, channels, 2);
     nn::LayerShape last;
@@ -31,7 +31,7 @@ struct Case {
     std::vector<float> last_bias;
     std::vector<std::uint8_t> labels;
 
-    Case(Random& random, const nn::TailShape& shape_, std::size_t classes_)
+    Case(Random& random, const nn::SegmentationHeadShape& shape_, std::size_t classes_)
         : shape(shape_), classes(classes_), last(nn::LayerShape::convolution(channels, classes_, 3)),
           in(random.numbers(pixels() / 4 * inputs)), up_weights(random.numbers(inputs * 4 * channels, 0.2f)),
           up_bias(random.numbers(channels, 0.2f)), last_weights(random.numbers(9 * channels * classes, 0.2f)),
@@ -45,7 +45,7 @@ struct Case {
         }
     }
     std::size_t pixels() const { return shape.images * shape.height * shape.width; }
-    nn::PixelOrder in_order() const { return {shape.height / 2, shape.width / 2, shape.levels - 1}; }
+    nn::MortonOrder in_order() const { return {shape.height / 2, shape.width / 2, shape.levels - 1}; }
 };
 
 /// What float64 makes of a case. Labels beyond the classes make no gradient.
@@ -139,27 +139,27 @@ struct Run {
         : in(device(data.in)), up(device(data.up_weights)), up_bias(device(repeated(data.up_bias))),
           last(device(data.last_weights)), last_bias(device(data.last_bias)), labels(device(data.labels)),
           gradient(poisoned<float>(stream, data.in.size())),
-          sums(poisoned<float>(stream, nn::fused_tail_scratch(blocks_))), loss(poisoned<float>(stream, 1)),
-          factors(device(std::vector<float>{-rate, 1.0f})),
+          sums(poisoned<float>(stream, nn::segmentation_head_scratch(blocks_))),
+          loss(poisoned<float>(stream, 1)), factors(device(std::vector<float>{-rate, 1.0f})),
           predictions(poisoned<std::uint8_t>(stream, data.labels.size())), blocks(blocks_) {}
 
-    nn::TailWeights<float, B> weights(const Case& data) {
+    nn::SegmentationHeadWeights<float, B> weights(const Case& data) {
         return {matrix(up, inputs, 4 * channels), up_bias, matrix(last, 9 * channels, data.classes),
                 last_bias};
     }
-    nn::TailWeights<const float, B> const_weights(const Case& data) {
-        const nn::TailWeights<float, B> w = weights(data);
+    nn::SegmentationHeadWeights<const float, B> const_weights(const Case& data) {
+        const nn::SegmentationHeadWeights<float, B> w = weights(data);
         return {w.up, w.up_bias, w.last, w.last_bias};
     }
     void step(sluice::BasicStreamRef<B> stream, const Case& data) {
         const std::size_t rows = data.pixels() / 4;
-        nn::tail_gradients(stream, data.shape, const_weights(data), matrix(in, rows, inputs), labels,
-                           gradient, sums, blocks);
-        nn::update_tail(stream, data.shape, weights(data), sums, blocks, factors, loss);
+        nn::segmentation_head_gradients(stream, data.shape, const_weights(data), matrix(in, rows, inputs),
+                                        labels, gradient, sums, blocks);
+        nn::segmentation_head_update(stream, data.shape, weights(data), sums, blocks, factors, loss);
     }
     void predict(const Stream& stream, const Case& data) {
-        nn::predict_tail(stream.ref(), data.shape, const_weights(data), matrix(in, data.pixels() / 4, inputs),
-                         predictions, blocks);
+        nn::segmentation_head_predict(stream.ref(), data.shape, const_weights(data),
+                                      matrix(in, data.pixels() / 4, inputs), predictions, blocks);
     }
 };
 
@@ -224,4 +224,4 @@ inline void check(const Stream& stream, const Case& data, std::size_t blocks, fl
     CHECK(wrong == 0);
 }
 
-} // namespace nn_fused_tail
+} // namespace nn_segmentation_head

@@ -1,12 +1,12 @@
 // The decoder's end at both ends of float16's range, and beyond.
 #include "nn/segmentation_head_case.hpp"
 
-namespace nn_fused_tail {
+namespace nn_segmentation_head {
 
-TEST_CASE("fused tail: numbers near both ends of float16's range") {
+TEST_CASE("segmentation head: numbers near both ends of float16's range") {
     NN_TEST_RANDOM(random);
     const Stream stream;
-    const nn::TailShape shape{.height = 20, .width = 68, .levels = 2, .images = 2};
+    const nn::SegmentationHeadShape shape{.height = 20, .width = 68, .levels = 2, .images = 2};
     {
         // Maps up to some ten thousand.
         Case data(random, shape, 10);
@@ -34,10 +34,10 @@ TEST_CASE("fused tail: numbers near both ends of float16's range") {
     }
 }
 
-TEST_CASE("fused tail: what float16 has no number for shows in the loss or in the gradients") {
+TEST_CASE("segmentation head: what float16 has no number for shows in the loss or in the gradients") {
     NN_TEST_RANDOM(random);
     const Stream stream;
-    const nn::TailShape shape{.height = 20, .width = 36, .levels = 2, .images = 2};
+    const nn::SegmentationHeadShape shape{.height = 20, .width = 36, .levels = 2, .images = 2};
     const auto run_of = [&](const auto& change) {
         Case data(random, shape, 10);
         change(data);
@@ -70,4 +70,4 @@ TEST_CASE("fused tail: what float16 has no number for shows in the loss or in th
     CHECK_FALSE(finite(steep.second));
 }
 
-} // namespace nn_fused_tail
+} // namespace nn_segmentation_head

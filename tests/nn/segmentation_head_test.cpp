@@ -1,9 +1,9 @@
 // The decoder's end in one kernel, against float64: every border of tiles and images, any number of blocks.
 #include "nn/segmentation_head_case.hpp"
 
-namespace nn_fused_tail {
+namespace nn_segmentation_head {
 
-TEST_CASE("fused tail: gradients, loss, steps and predictions against float64, in odd shapes") {
+TEST_CASE("segmentation head: gradients, loss, steps and predictions against float64, in odd shapes") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     check(stream, Case(random, {.height = 48, .width = 48, .levels = 4, .images = 2}, 11), 132);
@@ -14,15 +14,15 @@ TEST_CASE("fused tail: gradients, loss, steps and predictions against float64, i
     check(stream, Case(random, {.height = 16, .width = 48, .levels = 3, .images = 1}, 13), 2);
     for (int round = 0; round < 6; ++round) {
         const std::size_t levels = random.between(1, 3);
-        const nn::TailShape shape{.height = random.between(1, 40 >> levels) << levels,
-                                  .width = random.between(1, 72 >> levels) << levels,
-                                  .levels = levels,
-                                  .images = random.between(1, 3)};
+        const nn::SegmentationHeadShape shape{.height = random.between(1, 40 >> levels) << levels,
+                                              .width = random.between(1, 72 >> levels) << levels,
+                                              .levels = levels,
+                                              .images = random.between(1, 3)};
         check(stream, Case(random, shape, random.between(2, 16)), random.between(1, 6));
     }
 }
 
-TEST_CASE("fused tail: a label that is no class shows in the loss and moves nothing") {
+TEST_CASE("segmentation head: a label that is no class shows in the loss and moves nothing") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     Case data(random, {.height = 20, .width = 36, .levels = 2, .images = 2}, 10);
@@ -35,11 +35,11 @@ TEST_CASE("fused tail: a label that is no class shows in the loss and moves noth
     check(stream, data, 3);
 }
 
-TEST_CASE("fused tail: the same bits in every run, and in a graph") {
+TEST_CASE("segmentation head: the same bits in every run, and in a graph") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const Case data(random, {.height = 32, .width = 64, .levels = 3, .images = 2}, 10);
-    const std::size_t blocks = nn::fused_tail_blocks();
+    const std::size_t blocks = nn::segmentation_head_blocks();
     CHECK(blocks >= 1);
     Run one(stream, data, 0.5f, blocks);
     Run two(stream, data, 0.5f, blocks);
@@ -57,7 +57,7 @@ TEST_CASE("fused tail: the same bits in every run, and in a graph") {
     CHECK(host(stream, one.loss) == host(stream, two.loss));
 }
 
-TEST_CASE("fused tail: what does not fit is refused in one sentence") {
+TEST_CASE("segmentation head: what does not fit is refused in one sentence") {
     NN_TEST_RANDOM(random);
     const Stream stream;
     const Case data(random, {.height = 4, .width = 8, .levels = 2, .images = 1}, 3);
@@ -65,33 +65,36 @@ TEST_CASE("fused tail: what does not fit is refused in one sentence") {
     Case wrong = data;
     wrong.shape.height = 6;
     CHECK(error_of([&] {
-              nn::predict_tail(stream.ref(), wrong.shape, run.const_weights(data),
-                               matrix(run.in, data.pixels() / 4, inputs), run.predictions, 2);
-          }) ==
-          "predict_tail: images of 6 x 8 pixels in an order of 2 levels; expected sides up to 2^16 that the "
-          "order "
-          "halves, at least once");
+              nn::segmentation_head_predict(stream.ref(), wrong.shape, run.const_weights(data),
+                                            matrix(run.in, data.pixels() / 4, inputs), run.predictions, 2);
+          }) == "segmentation_head_predict: images of 6 x 8 pixels in an order of 2 levels; expected sides "
+                "up to 2^16 that the "
+                "order "
+                "halves, at least once");
     wrong.shape.height = 8;
     CHECK(error_of([&] {
-              nn::predict_tail(stream.ref(), wrong.shape, run.const_weights(data),
-                               matrix(run.in, data.pixels() / 4, inputs), run.predictions, 2);
-          }) == "predict_tail: rows of the map: 8 were given, expected 16");
+              nn::segmentation_head_predict(stream.ref(), wrong.shape, run.const_weights(data),
+                                            matrix(run.in, data.pixels() / 4, inputs), run.predictions, 2);
+          }) == "segmentation_head_predict: rows of the map: 8 were given, expected 16");
     Buffer<float> shifted(run.in.size() + 1);
     CHECK(error_of([&] {
-              nn::predict_tail(stream.ref(), data.shape, run.const_weights(data),
-                               {shifted.span().subspan(1, run.in.size()), data.pixels() / 4, inputs},
-                               run.predictions, 2);
-          }) == "predict_tail: the map begins at an address that is no multiple of 16 bytes");
+              nn::segmentation_head_predict(
+                  stream.ref(), data.shape, run.const_weights(data),
+                  {shifted.span().subspan(1, run.in.size()), data.pixels() / 4, inputs}, run.predictions, 2);
+          }) == "segmentation_head_predict: the map begins at an address that is no multiple of 16 bytes");
     CHECK(error_of([&] {
-              nn::tail_gradients(stream.ref(), data.shape, run.const_weights(data),
-                                 matrix(run.in, data.pixels() / 4, inputs), run.labels,
-                                 shifted.span().subspan(1, run.in.size()), run.sums, 2);
-          }) == "tail_gradients: the gradient begins at an address that is no multiple of 8 bytes");
+              nn::segmentation_head_gradients(stream.ref(), data.shape, run.const_weights(data),
+                                              matrix(run.in, data.pixels() / 4, inputs), run.labels,
+                                              shifted.span().subspan(1, run.in.size()), run.sums, 2);
+          }) ==
+          "segmentation_head_gradients: the gradient begins at an address that is no multiple of 8 bytes");
     run.blocks = 0;
     CHECK(error_of([&] { run.predict(stream, data); }) ==
-          "predict_tail: 1 tiles for 0 blocks; expected 1 to 2^31 - 1 and at least 1");
+          "segmentation_head_predict: 1 tiles for 0 blocks; expected 1 to 2^31 - 1 and at least 1");
     run.blocks = 3;
-    CHECK(error_of([&] { run.step(stream, data); }).find("tail_gradients: elements of the sums") == 0);
+    CHECK(error_of([&] {
+              run.step(stream, data);
+          }).find("segmentation_head_gradients: elements of the sums") == 0);
 }
 
-} // namespace nn_fused_tail
+} // namespace nn_segmentation_head

@@ -10,7 +10,7 @@
 #include "nn/steady.hpp"
 #include "nn/support.hpp"
 
-namespace nn_thin_encoder {
+namespace nn_stem {
 
 using namespace nn_test;
 
@@ -99,8 +99,7 @@ std::vector<naive::Doubles> naive_gradients(const std::vector<naive::Images>& ma
 
 } // namespace
 
-TEST_CASE(
-    "thin encoder: features and the step of every layer against float64, bytes or numbers, aligned or not") {
+TEST_CASE("stem: features and the step of every layer against float64, bytes or numbers, aligned or not") {
     NN_TEST_RANDOM(random);
     for (const nn::Precision precision : precisions) {
         for (const bool aligned : {true, false}) {
@@ -117,7 +116,7 @@ TEST_CASE(
             const Buffer<float> rate = device(std::vector<float>{learning_rate});
 
             const auto maps = naive_maps(drawn.values(), options, weights);
-            const nn::PixelOrder raster(maps.back().h, maps.back().w, 0);
+            const nn::MortonOrder raster(maps.back().h, maps.back().w, 0);
             const auto gradients = naive_gradients(
                 maps, options, weights, naive::from_rows(features_gradient, raster, maps.back().c));
             std::vector<std::vector<nn::NamedTensor>> results;
@@ -150,7 +149,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("thin encoder: a frozen one gives the bits of one that is trained, and NaN is not lost") {
+TEST_CASE("stem: a frozen one gives the bits of one that is trained, and NaN is not lost") {
     NN_TEST_RANDOM(random);
     nn::EncoderOptions options = draw(random, nn::Precision::tf32);
     nn::Encoder<B> trained(options);
@@ -181,7 +180,7 @@ TEST_CASE("thin encoder: a frozen one gives the bits of one that is trained, and
     }
 }
 
-TEST_CASE("thin encoder: a captured step gives the bits of one that is launched, without any cost") {
+TEST_CASE("stem: a captured step gives the bits of one that is launched, without any cost") {
     NN_TEST_RANDOM(random);
     const nn::EncoderOptions options = draw(random, nn::Precision::tf32);
     const Stream stream;
@@ -210,7 +209,7 @@ TEST_CASE("thin encoder: a captured step gives the bits of one that is launched,
         CHECK(weights[i].values == others[i].values);
 }
 
-TEST_CASE("thin encoder: the map behind it in bfloat16, bytes or numbers, aligned or not") {
+TEST_CASE("stem: the map behind it in bfloat16, bytes or numbers, aligned or not") {
     NN_TEST_RANDOM(random);
     for (const bool aligned : {true, false}) {
         nn::EncoderOptions options = draw(random, nn::Precision::bfloat16);
@@ -229,9 +228,9 @@ TEST_CASE("thin encoder: the map behind it in bfloat16, bytes or numbers, aligne
         const auto result = host(stream, features);
         CHECK(host(stream, others) == result);
         const auto maps = naive_maps(drawn.values(), options, weights);
-        const nn::PixelOrder raster(maps.back().h, maps.back().w, 0);
+        const nn::MortonOrder raster(maps.back().h, maps.back().w, 0);
         CHECK(relative_error(result, naive::to_rows(maps.back(), raster)) <= 1e-2);
     }
 }
 
-} // namespace nn_thin_encoder
+} // namespace nn_stem

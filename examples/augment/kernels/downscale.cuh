@@ -6,6 +6,7 @@
 #pragma once
 
 #include <augment/kernels/tiles.cuh>
+#include <nn/core/ceil_div.hpp>
 
 namespace augment::detail {
 
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(most_shrunk_threads, 4)
         const int begin = left_of_crop + triangle(left, resize.scale_x, resize.in_width).begin;
         const int end = left_of_crop + triangle(right - 1, resize.scale_x, resize.in_width).end;
         const int first = (begin * arguments.in_strides.column) & ~3;
-        const int quads = divided_up(end * arguments.in_strides.column - first, 4);
+        const int quads = nn::ceil_div(end * arguments.in_strides.column - first, 4);
         part = {top_of_crop,
                 left_of_crop,
                 begin,
@@ -201,7 +202,7 @@ __global__ void __launch_bounds__(most_shrunk_threads, 4)
     const typename C::Prepared prepared = sample.prepared;
     const float* const origin = sums + left_of_crop - (planar ? first : begin);
     const Strides& out_strides = arguments.out_strides;
-    for (int i = thread; i < divided_up(count, 4) * arguments.columns; i += threads) {
+    for (int i = thread; i < nn::ceil_div(count, 4) * arguments.columns; i += threads) {
         const int row = i / arguments.columns * 4;
         const int x = left + i - row / 4 * arguments.columns;
         if (x >= right)

@@ -5,6 +5,7 @@
 
 #include <augment/kernels/launch_windows.inl>
 #include <augment/kernels/per_pixel.cuh>
+#include <nn/core/ceil_div.hpp>
 
 namespace augment {
 
@@ -45,7 +46,7 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     const int height = arguments.out_shape.height;
     // Without a blur, a thread does four columns at once where nothing is turned.
     const int columns_of_thread = blurred || turns<C>() ? 1 : 4;
-    arguments.columns = std::min(divided_up(divided_up(width, columns_of_thread), 32) * 32, most_columns);
+    arguments.columns = std::min(nn::ceil_div(nn::ceil_div(width, columns_of_thread), 32) * 32, most_columns);
     arguments.whole = width <= arguments.columns;
     arguments.tile = columns_of_thread * arguments.columns;
     int groups = block_threads / arguments.columns;
@@ -66,15 +67,15 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
                             arguments.in_strides.channel % 4 == 0 &&
                             reinterpret_cast<std::uintptr_t>(arguments.in) % (4 * sizeof(In)) == 0;
     // Long strips save the rows that neighbours evaluate both; short ones let all multiprocessors take part.
-    arguments.tiles = divided_up(width, arguments.tile);
+    arguments.tiles = nn::ceil_div(width, arguments.tile);
     const int beside = arguments.tiles * (arguments.in_shape.channels / Channels);
     const auto blocks = [&](int strip) {
-        return static_cast<std::int64_t>(images) * beside * divided_up(height, strip * groups);
+        return static_cast<std::int64_t>(images) * beside * nn::ceil_div(height, strip * groups);
     };
     arguments.words_before_rows = 0;
     const bool halo = blurred || staging != Staging::none;
     const int least_strip = blurred ? 16 : 4;
-    arguments.strip = std::min(divided_up(height, 4 * groups) * 4, halo ? 128 : 16);
+    arguments.strip = std::min(nn::ceil_div(height, 4 * groups) * 4, halo ? 128 : 16);
     while (arguments.strip > least_strip && blocks(arguments.strip) < 256)
         arguments.strip /= 2;
     if (!blurred && staging == Staging::none) {
@@ -88,7 +89,7 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
         arguments.turned_rows =
             turns_to_nearest<C>() ? count * arguments.strip + 2 * rows_around<C>() + rows_at_once : 0;
         arguments.words_before_rows =
-            divided_up(arguments.staged.bytes() + 8 * arguments.turned_rows, 16) * 4;
+            nn::ceil_div(arguments.staged.bytes() + 8 * arguments.turned_rows, 16) * 4;
         return 4 * arguments.words_before_rows + count * bytes_of_group;
     };
     const int most_bytes = most_block_bytes();
@@ -105,7 +106,7 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
         }
     }
     const dim3 grid(static_cast<unsigned>(images),
-                    static_cast<unsigned>(divided_up(height, arguments.strip * groups)),
+                    static_cast<unsigned>(nn::ceil_div(height, arguments.strip * groups)),
                     static_cast<unsigned>(beside));
     if (grid.y > most_blocks_beside || grid.z > most_blocks_beside) {
         throw sluice::Error("images of " + text_of(arguments.out_shape) +

@@ -5,6 +5,7 @@
 
 #include <augment/kernels/downscale.cuh>
 #include <augment/kernels/rotated_window.cuh>
+#include <nn/core/ceil_div.hpp>
 
 namespace augment::detail {
 
@@ -28,7 +29,7 @@ bool launch_shrunk([[maybe_unused]] sluice::CudaStreamRef stream,
                                              2.0f * std::max(scale, 1.0f)) +
                    3;
         };
-        int columns = std::min(divided_up(out.width, 32) * 32, shrunk_columns);
+        int columns = std::min(nn::ceil_div(out.width, 32) * 32, shrunk_columns);
         const auto pitch = [&] { return (reach(columns, resize.scale_x) + 6) / 4 * 4; };
         while (pitch() > plane_words && columns > 32)
             columns = columns / 64 * 32;
@@ -41,17 +42,17 @@ bool launch_shrunk([[maybe_unused]] sluice::CudaStreamRef stream,
         arguments.taps = static_cast<int>(taps);
         arguments.columns = columns;
         arguments.strip = strip > 4 ? strip / 4 * 4 : strip;
-        arguments.tiles = divided_up(out.width, columns);
+        arguments.tiles = nn::ceil_div(out.width, columns);
         arguments.in_by_fours = strides.row % 4 == 0 && (strides.column != 1 || strides.channel % 4 == 0) &&
                                 reinterpret_cast<std::uintptr_t>(tiles.in) % (4 * sizeof(In)) == 0;
-        const dim3 grid(static_cast<unsigned>(divided_up(out.height, arguments.strip)),
+        const dim3 grid(static_cast<unsigned>(nn::ceil_div(out.height, arguments.strip)),
                         static_cast<unsigned>(arguments.tiles * (out.channels / Channels)),
                         static_cast<unsigned>(images));
         if (grid.y > most_blocks_beside || grid.z > most_blocks_beside)
             return false;
         // Two rounds of the first step, where that is possible.
         const int units = arguments.strip * arguments.pitch / 4;
-        const int threads = std::clamp(divided_up(units, 64) * 32, 256, most_shrunk_threads);
+        const int threads = std::clamp(nn::ceil_div(units, 64) * 32, 256, most_shrunk_threads);
         shrunk_kernel<Channels><<<grid, static_cast<unsigned>(threads), 0, stream.native()>>>(arguments);
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return true;
@@ -67,8 +68,8 @@ bool launch_turned(sluice::CudaStreamRef stream, TileArguments<C, std::uint8_t, 
     const Strides& strides = arguments.in_strides;
     arguments.by_words = strides.row % 4 == 0 && (strides.column != 1 || strides.channel % 4 == 0) &&
                          reinterpret_cast<std::uintptr_t>(arguments.in) % 4 == 0;
-    const dim3 grid(static_cast<unsigned>(divided_up(arguments.out_shape.width, turned_size)),
-                    static_cast<unsigned>(divided_up(arguments.out_shape.height, turned_size)),
+    const dim3 grid(static_cast<unsigned>(nn::ceil_div(arguments.out_shape.width, turned_size)),
+                    static_cast<unsigned>(nn::ceil_div(arguments.out_shape.height, turned_size)),
                     static_cast<unsigned>(images));
     turned_kernel<<<grid, turned_threads, 0, stream.native()>>>(arguments);
     SLUICE_CUDA_CHECK(cudaGetLastError());

@@ -23,8 +23,6 @@ inline constexpr std::size_t least_warps = 8;
 /// Blocks along a grid's second and third direction, at most.
 inline constexpr unsigned most_blocks_beside = 65535;
 
-SLUICE_HOST_DEVICE inline int divided_up(int a, int b) { return (a + b - 1) / b; }
-
 template <class C, class In, class Out>
 struct TileArguments {
     C chain;

@@ -8,6 +8,7 @@
 #include <nn/conv/detail/conv_narrow_backward.cuh>
 #include <nn/conv/detail/conv_wgrad.cuh>
 #include <nn/conv/detail/conv_wgrad_bytes.cuh>
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.cuh>
 
 namespace nn {
@@ -15,8 +16,8 @@ namespace {
 
 using detail::bits_of;
 using detail::checked_blocks;
-using detail::fused_shape;
-using detail::FusedShape;
+using detail::conv_shape;
+using detail::ConvShape;
 using sluice::Cuda;
 using sluice::CudaStreamRef;
 using sluice::DeviceSpan;
@@ -24,7 +25,7 @@ using sluice::DeviceSpan;
 /// What every call has to fit; returns the number of images.
 std::size_t checked_images(const char* what, const MapShape& shape, std::size_t elements, std::size_t outputs,
                            std::size_t pooled) {
-    const bool offered = offers_fused_gradients(shape.channels, outputs);
+    const bool offered = supports_conv_backward(shape.channels, outputs);
     const std::size_t images = detail::checked_images(what, offered, shape, elements, outputs, pooled);
     if (shape.pixels() * outputs > std::numeric_limits<std::int32_t>::max())
         throw sluice::Error(std::string(what) + ": a convolved map exceeds 2^31 elements");
@@ -34,48 +35,47 @@ std::size_t checked_images(const char* what, const MapShape& shape, std::size_t 
 void check_parts(const MapShape& shape, std::size_t outputs, const Matrix<float, Cuda>& weight_parts,
                  const Matrix<float, Cuda>& bias_parts) {
     const std::size_t parts = gradient_parts(shape.channels, outputs);
-    require_size("weight_gradients: elements of the weights' parts", weight_parts.size(),
+    require_size("conv_wgrad: elements of the weights' parts", weight_parts.size(),
                  parts * 9 * shape.channels * outputs);
-    require_size("weight_gradients: elements of the bias's parts", bias_parts.size(), parts * outputs);
+    require_size("conv_wgrad: elements of the bias's parts", bias_parts.size(), parts * outputs);
 }
 
 template <int Inputs>
 void launch_pack(CudaStreamRef stream, const Matrix<const float, Cuda>& weights,
                  const DeviceSpan<std::uint32_t, Cuda>& packed) {
-    detail::for_each(
-        stream, packed.size(),
-        detail::PackTurned<Inputs>{weights.data(), packed.data(), static_cast<int>(weights.columns())});
+    detail::for_each(stream, packed.size(),
+                     detail::PackFlippedWeights<Inputs>{weights.data(), packed.data(),
+                                                        static_cast<int>(weights.columns())});
 }
 
 template <int Inputs>
-void launch_input_gradients(CudaStreamRef stream, const DeviceSpan<const Bfloat16, Cuda>& pooled_gradient,
-                            const DeviceSpan<const std::uint32_t, Cuda>& routes, const MapShape& shape,
-                            std::size_t outputs, std::size_t images,
-                            const DeviceSpan<const std::uint32_t, Cuda>& turned,
-                            const DeviceSpan<Bfloat16, Cuda>& gradient) {
-    using Tile = detail::GradientTile<Inputs>;
-    const FusedShape tiled = fused_shape(shape, outputs, Tile::Pixels::side, Tile::Pixels::side);
-    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::input_gradients_kernel<Inputs>,
+void launch_dgrad(CudaStreamRef stream, const DeviceSpan<const Bfloat16, Cuda>& pooled_gradient,
+                  const DeviceSpan<const std::uint32_t, Cuda>& routes, const MapShape& shape,
+                  std::size_t outputs, std::size_t images,
+                  const DeviceSpan<const std::uint32_t, Cuda>& flipped,
+                  const DeviceSpan<Bfloat16, Cuda>& gradient) {
+    using Tile = detail::DgradTile<Inputs>;
+    const ConvShape tiled = conv_shape(shape, outputs, Tile::Pixels::side, Tile::Pixels::side);
+    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::conv_dgrad_kernel<Inputs>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
-    detail::input_gradients_kernel<Inputs><<<checked_blocks("input_gradients", images * tiled.tiles),
-                                             detail::fused_threads, Tile::bytes, stream.native()>>>(
-        bits_of(pooled_gradient.data()), routes.data(), tiled, turned.data(), bits_of(gradient.data()));
+    detail::conv_dgrad_kernel<Inputs><<<checked_blocks("conv_dgrad", images * tiled.tiles),
+                                        detail::conv_threads, Tile::bytes, stream.native()>>>(
+        bits_of(pooled_gradient.data()), routes.data(), tiled, flipped.data(), bits_of(gradient.data()));
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 template <int Inputs>
-void launch_weight_gradients(CudaStreamRef stream, const DeviceSpan<const Bfloat16, Cuda>& maps,
-                             const MapShape& shape, std::size_t images,
-                             const DeviceSpan<const Bfloat16, Cuda>& pooled_gradient,
-                             const DeviceSpan<const std::uint32_t, Cuda>& routes, std::size_t outputs,
-                             float* weight_parts, float* bias_parts) {
-    using Tile = detail::SumTile<Inputs>;
-    const FusedShape tiled = fused_shape(shape, outputs, Tile::height, Tile::width);
-    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::weight_gradients_kernel<Inputs>,
+void launch_wgrad(CudaStreamRef stream, const DeviceSpan<const Bfloat16, Cuda>& maps, const MapShape& shape,
+                  std::size_t images, const DeviceSpan<const Bfloat16, Cuda>& pooled_gradient,
+                  const DeviceSpan<const std::uint32_t, Cuda>& routes, std::size_t outputs,
+                  float* weight_parts, float* bias_parts) {
+    using Tile = detail::WgradTile<Inputs>;
+    const ConvShape tiled = conv_shape(shape, outputs, Tile::height, Tile::width);
+    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::conv_wgrad_kernel<Inputs>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
     const std::size_t blocks = gradient_parts(Inputs, outputs) / Tile::sharers * (outputs / 64);
-    detail::weight_gradients_kernel<Inputs>
-        <<<checked_blocks("weight_gradients", blocks), Tile::threads, Tile::bytes, stream.native()>>>(
+    detail::conv_wgrad_kernel<Inputs>
+        <<<checked_blocks("conv_wgrad", blocks), Tile::threads, Tile::bytes, stream.native()>>>(
             bits_of(maps.data()), tiled, images * tiled.tiles, bits_of(pooled_gradient.data()), routes.data(),
             weight_parts, bias_parts);
     SLUICE_CUDA_CHECK(cudaGetLastError());
@@ -83,25 +83,26 @@ void launch_weight_gradients(CudaStreamRef stream, const DeviceSpan<const Bfloat
 
 } // namespace
 
-bool device_offers_fused_gradients(std::size_t inputs) {
+bool device_supports_conv_backward(std::size_t inputs) {
     if (inputs != 64)
         return true; // no more than the way forward takes, or less than every device has
     int device = 0;
     int most = 0;
     SLUICE_CUDA_CHECK(cudaGetDevice(&device));
     SLUICE_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    return most >= std::max(detail::SumTile<64>::bytes, detail::GradientTile<64>::bytes);
+    return most >= std::max(detail::WgradTile<64>::bytes, detail::DgradTile<64>::bytes);
 }
 
-void pack_turned_weights(CudaStreamRef stream, Matrix<const float, Cuda> weights,
-                         DeviceSpan<std::uint32_t, Cuda> packed) {
+void pack_flipped_weights(CudaStreamRef stream, Matrix<const float, Cuda> weights,
+                          DeviceSpan<std::uint32_t, Cuda> packed) {
     const std::size_t inputs = weights.rows() / 9;
-    if (weights.rows() % 9 != 0 || inputs == 1 || !offers_fused_gradients(inputs, weights.columns())) {
-        throw sluice::Error("pack_turned_weights: no kernel takes weights of " +
+    if (weights.rows() % 9 != 0 || inputs == 1 || !supports_conv_backward(inputs, weights.columns())) {
+        throw sluice::Error("pack_flipped_weights: no kernel takes weights of " +
                             std::to_string(weights.rows()) + " rows and " +
                             std::to_string(weights.columns()) + " columns");
     }
-    require_size("pack_turned_weights: words", packed.size(), turned_weight_words(inputs, weights.columns()));
+    require_size("pack_flipped_weights: words", packed.size(),
+                 flipped_weight_words(inputs, weights.columns()));
     if (inputs == 4)
         launch_pack<4>(stream, weights, packed);
     else if (inputs == 16)
@@ -110,86 +111,84 @@ void pack_turned_weights(CudaStreamRef stream, Matrix<const float, Cuda> weights
         launch_pack<64>(stream, weights, packed);
 }
 
-void input_gradients(CudaStreamRef stream, DeviceSpan<const Bfloat16, Cuda> pooled_gradient,
-                     DeviceSpan<const std::uint32_t, Cuda> routes, const MapShape& shape, std::size_t outputs,
-                     DeviceSpan<const std::uint32_t, Cuda> turned, DeviceSpan<Bfloat16, Cuda> gradient) {
+void conv_dgrad(CudaStreamRef stream, DeviceSpan<const Bfloat16, Cuda> pooled_gradient,
+                DeviceSpan<const std::uint32_t, Cuda> routes, const MapShape& shape, std::size_t outputs,
+                DeviceSpan<const std::uint32_t, Cuda> flipped, DeviceSpan<Bfloat16, Cuda> gradient) {
     const std::size_t images =
-        checked_images("input_gradients", shape, gradient.size(), outputs, pooled_gradient.size());
-    require_size("input_gradients: words of routes", routes.size(), route_words(pooled_gradient.size()));
-    require_size("input_gradients: words of weights", turned.size(),
-                 turned_weight_words(shape.channels, outputs));
+        checked_images("conv_dgrad", shape, gradient.size(), outputs, pooled_gradient.size());
+    require_size("conv_dgrad: words of routes", routes.size(), route_words(pooled_gradient.size()));
+    require_size("conv_dgrad: words of weights", flipped.size(),
+                 flipped_weight_words(shape.channels, outputs));
     const auto launch = [&](auto kernel) {
-        kernel(stream, pooled_gradient, routes, shape, outputs, images, turned, gradient);
+        kernel(stream, pooled_gradient, routes, shape, outputs, images, flipped, gradient);
     };
     switch (shape.channels) {
     case 4: {
-        const FusedShape tiled =
-            fused_shape(shape, outputs, 2 * detail::narrow_segment, detail::narrow_strip);
-        constexpr std::size_t warps_per_block = detail::fused_threads / 32;
+        const ConvShape tiled = conv_shape(shape, outputs, 2 * detail::narrow_segment, detail::narrow_strip);
+        constexpr std::size_t warps_per_block = detail::conv_threads / 32;
         const std::size_t warps = images * tiled.tiles;
-        detail::narrow_input_gradients_kernel<<<
-            checked_blocks("input_gradients", (warps + warps_per_block - 1) / warps_per_block),
-            detail::fused_threads, 0, stream.native()>>>(bits_of(pooled_gradient.data()), routes.data(),
-                                                         tiled, turned.data(), bits_of(gradient.data()),
-                                                         warps);
+        detail::conv_dgrad_narrow_kernel<<<checked_blocks("conv_dgrad", ceil_div(warps, warps_per_block)),
+                                           detail::conv_threads, 0, stream.native()>>>(
+            bits_of(pooled_gradient.data()), routes.data(), tiled, flipped.data(), bits_of(gradient.data()),
+            warps);
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return;
     }
     case 16:
-        return launch(launch_input_gradients<16>);
+        return launch(launch_dgrad<16>);
     case 64:
-        return launch(launch_input_gradients<64>);
+        return launch(launch_dgrad<64>);
     default:
-        throw sluice::Error("input_gradients: images of bytes have no gradient");
+        throw sluice::Error("conv_dgrad: images of bytes have no gradient");
     }
 }
 
-void weight_gradients(CudaStreamRef stream, DeviceSpan<const Bfloat16, Cuda> maps, const MapShape& shape,
-                      DeviceSpan<const Bfloat16, Cuda> pooled_gradient,
-                      DeviceSpan<const std::uint32_t, Cuda> routes, std::size_t outputs,
-                      Matrix<float, Cuda> weight_parts, Matrix<float, Cuda> bias_parts) {
+void conv_wgrad(CudaStreamRef stream, DeviceSpan<const Bfloat16, Cuda> maps, const MapShape& shape,
+                DeviceSpan<const Bfloat16, Cuda> pooled_gradient,
+                DeviceSpan<const std::uint32_t, Cuda> routes, std::size_t outputs,
+                Matrix<float, Cuda> weight_parts, Matrix<float, Cuda> bias_parts) {
     const std::size_t images =
-        checked_images("weight_gradients", shape, maps.size(), outputs, pooled_gradient.size());
-    require_size("weight_gradients: words of routes", routes.size(), route_words(pooled_gradient.size()));
+        checked_images("conv_wgrad", shape, maps.size(), outputs, pooled_gradient.size());
+    require_size("conv_wgrad: words of routes", routes.size(), route_words(pooled_gradient.size()));
     check_parts(shape, outputs, weight_parts, bias_parts);
     switch (shape.channels) {
     case 4: {
-        using Tile = detail::NarrowSumTile;
-        const FusedShape tiled = fused_shape(shape, outputs, Tile::height, Tile::width);
+        using Tile = detail::NarrowWgradTile;
+        const ConvShape tiled = conv_shape(shape, outputs, Tile::height, Tile::width);
         const std::size_t blocks = gradient_parts(4, outputs) * (outputs / 16);
-        detail::narrow_weight_gradients_kernel<<<checked_blocks("weight_gradients", blocks), Tile::threads, 0,
-                                                 stream.native()>>>(
+        detail::conv_wgrad_narrow_kernel<<<checked_blocks("conv_wgrad", blocks), Tile::threads, 0,
+                                           stream.native()>>>(
             bits_of(maps.data()), tiled, images * tiled.tiles, bits_of(pooled_gradient.data()), routes.data(),
             weight_parts.data(), bias_parts.data());
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return;
     }
     case 16:
-        return launch_weight_gradients<16>(stream, maps, shape, images, pooled_gradient, routes, outputs,
-                                           weight_parts.data(), bias_parts.data());
+        return launch_wgrad<16>(stream, maps, shape, images, pooled_gradient, routes, outputs,
+                                weight_parts.data(), bias_parts.data());
     case 64:
-        return launch_weight_gradients<64>(stream, maps, shape, images, pooled_gradient, routes, outputs,
-                                           weight_parts.data(), bias_parts.data());
+        return launch_wgrad<64>(stream, maps, shape, images, pooled_gradient, routes, outputs,
+                                weight_parts.data(), bias_parts.data());
     default:
-        throw sluice::Error("weight_gradients: maps of 1 channel are images of bytes");
+        throw sluice::Error("conv_wgrad: maps of 1 channel are images of bytes");
     }
 }
 
-void weight_gradients(CudaStreamRef stream, DeviceSpan<const std::uint8_t, Cuda> images,
-                      const MapShape& shape, float scale, Matrix<const float, Cuda> weights,
-                      DeviceSpan<const float, Cuda> bias, DeviceSpan<const Bfloat16, Cuda> pooled_gradient,
-                      Matrix<float, Cuda> weight_parts, Matrix<float, Cuda> bias_parts) {
+void conv_wgrad(CudaStreamRef stream, DeviceSpan<const std::uint8_t, Cuda> images, const MapShape& shape,
+                float scale, Matrix<const float, Cuda> weights, DeviceSpan<const float, Cuda> bias,
+                DeviceSpan<const Bfloat16, Cuda> pooled_gradient, Matrix<float, Cuda> weight_parts,
+                Matrix<float, Cuda> bias_parts) {
     const std::size_t outputs = bias.size();
     const std::size_t count =
-        checked_images("weight_gradients", shape, images.size(), outputs, pooled_gradient.size());
-    require_size("weight_gradients: channels of images", shape.channels, 1);
-    require_size("weight_gradients: weights", weights.size(), 9 * outputs);
+        checked_images("conv_wgrad", shape, images.size(), outputs, pooled_gradient.size());
+    require_size("conv_wgrad: channels of images", shape.channels, 1);
+    require_size("conv_wgrad: weights", weights.size(), 9 * outputs);
     check_parts(shape, outputs, weight_parts, bias_parts);
     const bool aligned = shape.width % 8 == 0 && reinterpret_cast<std::uintptr_t>(images.data()) % 8 == 0;
     const std::size_t windows = count * (shape.height / 2) * ((shape.width / 2 + 3) / 4);
     const dim3 grid(static_cast<unsigned>(gradient_parts(1, outputs)), static_cast<unsigned>(outputs / 4));
-    detail::byte_gradients_kernel<<<grid, detail::fused_threads, 0, stream.native()>>>(
-        images.data(), fused_shape(shape, outputs, 1, 1), scale, weights.data(), bias.data(),
+    detail::conv_wgrad_bytes_kernel<<<grid, detail::conv_threads, 0, stream.native()>>>(
+        images.data(), conv_shape(shape, outputs, 1, 1), scale, weights.data(), bias.data(),
         bits_of(pooled_gradient.data()), weight_parts.data(), bias_parts.data(), aligned, windows);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }

@@ -3,7 +3,7 @@
 /// bfloat16, on a device.
 ///
 /// Maps are [N, H, W, C], channels last, in raster order; the gradients of pooled maps are [N, H / 2, W / 2, Co]. Which
-/// element of a pool a gradient goes to is what `convolve_and_pool` found. Products take the matrix units, sums are
+/// element of a pool a gradient goes to is what `conv_fprop` found. Products take the Tensor Cores, sums are
 /// float32. How a sum over pixels is parted depends on sizes alone.
 #pragma once
 
@@ -16,18 +16,18 @@ namespace nn {
 
 /// Whether the kernels of this file are for maps of `inputs` channels convolved to `outputs`. One input means images of
 /// bytes.
-constexpr bool offers_fused_gradients(std::size_t inputs, std::size_t outputs) {
-    return inputs != 32 && offers_fused_convolution(inputs, outputs);
+constexpr bool supports_conv_backward(std::size_t inputs, std::size_t outputs) {
+    return inputs != 32 && supports_conv_fprop(inputs, outputs);
 }
 
-/// The 32-bit words of a convolution's weights as its `input_gradients` takes them.
-constexpr std::size_t turned_weight_words(std::size_t inputs, std::size_t outputs) {
+/// The 32-bit words of a convolution's weights as its `conv_dgrad` takes them.
+constexpr std::size_t flipped_weight_words(std::size_t inputs, std::size_t outputs) {
     if (inputs == 1)
         return 0;
-    return 9 * outputs * (inputs == 4 ? 8 : inputs) / 2; // a step of the matrix units has eight columns
+    return 9 * outputs * (inputs == 4 ? 8 : inputs) / 2; // a step of the Tensor Cores has eight columns
 }
 
-/// The parts of weight gradients, and of those of the bias, that `weight_gradients` leaves to be added up: what
+/// The parts of weight gradients, and of those of the bias, that `conv_wgrad` leaves to be added up: what
 /// keeps a large device busy, and the same on every one.
 constexpr std::size_t gradient_parts(std::size_t inputs, std::size_t outputs) {
     constexpr std::size_t blocks = 132;
@@ -45,34 +45,33 @@ constexpr std::size_t gradient_parts(std::size_t inputs, std::size_t outputs) {
 /// Whether a block of the current device may have the shared memory that the kernels for maps of `inputs` channels ask
 /// for: 64 channels take 149 KiB, which some kinds of GPU have not got. Defined in builds with CUDA. Throws
 /// `sluice::Error`.
-bool device_offers_fused_gradients(std::size_t inputs);
+bool device_supports_conv_backward(std::size_t inputs);
 
 #if SLUICE_HAS_CUDA
-/// Rounds weights [9 C, Co] and puts them into the order in which `input_gradients` takes them.
-void pack_turned_weights(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> weights,
-                         sluice::DeviceSpan<std::uint32_t, sluice::Cuda> packed);
+/// Rounds weights [9 C, Co] and puts them into the order in which `conv_dgrad` takes them.
+void pack_flipped_weights(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> weights,
+                          sluice::DeviceSpan<std::uint32_t, sluice::Cuda> packed);
 
 /// The gradient of maps of `shape`, from that of the pooled maps.
-void input_gradients(sluice::CudaStreamRef stream,
-                     sluice::DeviceSpan<const Bfloat16, sluice::Cuda> pooled_gradient,
-                     sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> routes, const MapShape& shape,
-                     std::size_t outputs, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> turned,
-                     sluice::DeviceSpan<Bfloat16, sluice::Cuda> gradient);
+void conv_dgrad(sluice::CudaStreamRef stream,
+                sluice::DeviceSpan<const Bfloat16, sluice::Cuda> pooled_gradient,
+                sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> routes, const MapShape& shape,
+                std::size_t outputs, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> flipped,
+                sluice::DeviceSpan<Bfloat16, sluice::Cuda> gradient);
 
 /// The gradients of weights [9 C, Co] and bias, in `gradient_parts` parts: `weight_parts` [parts, 9 C Co] and
 /// `bias_parts` [parts, Co]. From maps of 4, 16 or 64 channels.
-void weight_gradients(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
-                      const MapShape& shape, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> pooled_gradient,
-                      sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> routes, std::size_t outputs,
-                      Matrix<float, sluice::Cuda> weight_parts, Matrix<float, sluice::Cuda> bias_parts);
+void conv_wgrad(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
+                const MapShape& shape, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> pooled_gradient,
+                sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> routes, std::size_t outputs,
+                Matrix<float, sluice::Cuda> weight_parts, Matrix<float, sluice::Cuda> bias_parts);
 
 /// The same from images of bytes, which are multiplied with `scale`. It convolves as it goes, and needs no routes.
-void weight_gradients(sluice::CudaStreamRef stream,
-                      sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images, const MapShape& shape,
-                      float scale, Matrix<const float, sluice::Cuda> weights,
-                      sluice::DeviceSpan<const float, sluice::Cuda> bias,
-                      sluice::DeviceSpan<const Bfloat16, sluice::Cuda> pooled_gradient,
-                      Matrix<float, sluice::Cuda> weight_parts, Matrix<float, sluice::Cuda> bias_parts);
+void conv_wgrad(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+                const MapShape& shape, float scale, Matrix<const float, sluice::Cuda> weights,
+                sluice::DeviceSpan<const float, sluice::Cuda> bias,
+                sluice::DeviceSpan<const Bfloat16, sluice::Cuda> pooled_gradient,
+                Matrix<float, sluice::Cuda> weight_parts, Matrix<float, sluice::Cuda> bias_parts);
 #endif
 
 } // namespace nn

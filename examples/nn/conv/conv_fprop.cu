@@ -4,6 +4,7 @@
 #include <nn/conv/detail/conv_fprop_bytes.cuh>
 #include <nn/conv/detail/conv_launch.cuh>
 #include <nn/conv/detail/conv_pack_weights.cuh>
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.cuh>
 
 namespace nn {
@@ -11,13 +12,13 @@ namespace {
 
 using detail::bits_of;
 using detail::checked_blocks;
-using detail::fused_shape;
-using detail::FusedShape;
+using detail::conv_shape;
+using detail::ConvShape;
 
 std::size_t checked_images(const MapShape& shape, std::size_t elements, std::size_t outputs,
                            std::size_t pooled) {
-    return detail::checked_images("convolve_and_pool", offers_fused_convolution(shape.channels, outputs),
-                                  shape, elements, outputs, pooled);
+    return detail::checked_images("conv_fprop", supports_conv_fprop(shape.channels, outputs), shape, elements,
+                                  outputs, pooled);
 }
 
 /// What a kernel takes, and where it puts its results; without routes it is a kernel that knows nothing of them.
@@ -36,31 +37,31 @@ struct Convolved {
 constexpr std::size_t many_blocks = 2048;
 
 template <bool Routes>
-void launch_narrow(sluice::CudaStreamRef stream, const Convolved& what) {
-    const FusedShape tiled =
-        fused_shape(what.shape, what.outputs, detail::narrow_tile_y, detail::narrow_tile_x);
-    detail::convolve_four_kernel<Routes>
-        <<<checked_blocks("convolve_and_pool", what.images * tiled.tiles * (what.outputs / 16)),
-           detail::fused_threads, 0, stream.native()>>>(bits_of(what.maps), tiled, what.packed, what.bias,
-                                                        bits_of(what.pooled), what.routes);
+void launch_fprop_narrow(sluice::CudaStreamRef stream, const Convolved& what) {
+    const ConvShape tiled =
+        conv_shape(what.shape, what.outputs, detail::narrow_tile_y, detail::narrow_tile_x);
+    detail::conv_fprop_narrow_kernel<Routes>
+        <<<checked_blocks("conv_fprop", what.images * tiled.tiles * (what.outputs / 16)),
+           detail::conv_threads, 0, stream.native()>>>(bits_of(what.maps), tiled, what.packed, what.bias,
+                                                       bits_of(what.pooled), what.routes);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 template <int Inputs, bool Routes>
-void launch_wide(sluice::CudaStreamRef stream, const Convolved& what) {
-    using Tile = detail::WideTile<Inputs>;
-    const FusedShape tiled = fused_shape(what.shape, what.outputs, Tile::side, Tile::side);
+void launch_fprop(sluice::CudaStreamRef stream, const Convolved& what) {
+    using Tile = detail::FpropTile<Inputs>;
+    const ConvShape tiled = conv_shape(what.shape, what.outputs, Tile::side, Tile::side);
     // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
-    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::convolve_wide_kernel<Inputs, Routes>,
+    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::conv_fprop_kernel<Inputs, Routes>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
     // A block that goes on to the next group of channels has its pixels already, which is worth it where they are
     // many; and there must be blocks enough.
     const std::size_t tiles = what.images * tiled.tiles;
     const int groups = Inputs == 64 && tiles >= many_blocks ? static_cast<int>(what.outputs / 64) : 1;
     const std::size_t blocks = groups == 1 ? tiles * (what.outputs / 64) : tiles;
-    detail::convolve_wide_kernel<Inputs, Routes><<<checked_blocks("convolve_and_pool", blocks),
-                                                   detail::fused_threads, Tile::bytes, stream.native()>>>(
-        bits_of(what.maps), tiled, groups, what.packed, what.bias, bits_of(what.pooled), what.routes);
+    detail::conv_fprop_kernel<Inputs, Routes>
+        <<<checked_blocks("conv_fprop", blocks), detail::conv_threads, Tile::bytes, stream.native()>>>(
+            bits_of(what.maps), tiled, groups, what.packed, what.bias, bits_of(what.pooled), what.routes);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -68,19 +69,19 @@ template <bool Routes>
 void launch_any(sluice::CudaStreamRef stream, const Convolved& what) {
     switch (what.shape.channels) {
     case 4:
-        return launch_narrow<Routes>(stream, what);
+        return launch_fprop_narrow<Routes>(stream, what);
     case 16:
-        return launch_wide<16, Routes>(stream, what);
+        return launch_fprop<16, Routes>(stream, what);
     case 64:
-        return launch_wide<64, Routes>(stream, what);
+        return launch_fprop<64, Routes>(stream, what);
     default:
         break;
     }
     if constexpr (!Routes) {
         if (what.shape.channels == 32)
-            return launch_wide<32, false>(stream, what);
+            return launch_fprop<32, false>(stream, what);
     }
-    throw sluice::Error("convolve_and_pool: maps of " + std::to_string(what.shape.channels) +
+    throw sluice::Error("conv_fprop: maps of " + std::to_string(what.shape.channels) +
                         (Routes ? " channels have no routes" : " channel are images of bytes"));
 }
 
@@ -90,7 +91,7 @@ void pack_weights(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda
                   sluice::DeviceSpan<std::uint32_t, sluice::Cuda> packed) {
     const std::size_t inputs = weights.rows() / 9;
     const std::size_t outputs = weights.columns();
-    if (weights.rows() % 9 != 0 || !offers_fused_convolution(inputs, outputs)) {
+    if (weights.rows() % 9 != 0 || !supports_conv_fprop(inputs, outputs)) {
         throw sluice::Error("pack_weights: no kernel takes weights of " + std::to_string(weights.rows()) +
                             " rows and " + std::to_string(outputs) + " columns");
     }
@@ -100,41 +101,39 @@ void pack_weights(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda
                                          static_cast<int>(outputs)});
 }
 
-void convolve_and_pool(sluice::CudaStreamRef stream,
-                       sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images, const MapShape& shape,
-                       float scale, Matrix<const float, sluice::Cuda> weights,
-                       sluice::DeviceSpan<const float, sluice::Cuda> bias,
-                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled) {
+void conv_fprop(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+                const MapShape& shape, float scale, Matrix<const float, sluice::Cuda> weights,
+                sluice::DeviceSpan<const float, sluice::Cuda> bias,
+                sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled) {
     const std::size_t outputs = bias.size();
     const std::size_t count = checked_images(shape, images.size(), outputs, pooled.size());
-    require_size("convolve_and_pool: channels of images", shape.channels, 1);
-    require_size("convolve_and_pool: weights", weights.size(), 9 * outputs);
+    require_size("conv_fprop: channels of images", shape.channels, 1);
+    require_size("conv_fprop: weights", weights.size(), 9 * outputs);
     const bool aligned = shape.width % 8 == 0 && reinterpret_cast<std::uintptr_t>(images.data()) % 8 == 0;
     const std::size_t threads = count * (shape.height / 2) * ((shape.width / 2 + 3) / 4);
-    const dim3 grid(
-        checked_blocks("convolve_and_pool", (threads + detail::fused_threads - 1) / detail::fused_threads),
-        static_cast<unsigned>(outputs / 4));
-    detail::convolve_bytes_kernel<<<grid, detail::fused_threads, 0, stream.native()>>>(
-        images.data(), fused_shape(shape, outputs, 1, 1), scale, weights.data(), bias.data(),
+    const dim3 grid(checked_blocks("conv_fprop", ceil_div(threads, detail::conv_threads)),
+                    static_cast<unsigned>(outputs / 4));
+    detail::conv_fprop_bytes_kernel<<<grid, detail::conv_threads, 0, stream.native()>>>(
+        images.data(), conv_shape(shape, outputs, 1, 1), scale, weights.data(), bias.data(),
         bits_of(pooled.data()), aligned, threads);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-void convolve_and_pool(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
-                       const MapShape& shape, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> packed,
-                       sluice::DeviceSpan<const float, sluice::Cuda> bias,
-                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled,
-                       sluice::DeviceSpan<std::uint32_t, sluice::Cuda> routes) {
+void conv_fprop(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
+                const MapShape& shape, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> packed,
+                sluice::DeviceSpan<const float, sluice::Cuda> bias,
+                sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled,
+                sluice::DeviceSpan<std::uint32_t, sluice::Cuda> routes) {
     const std::size_t outputs = bias.size();
     const std::size_t results = pooled.empty() ? 8 * routes.size() : pooled.size();
     const std::size_t images = checked_images(shape, maps.size(), outputs, results);
-    require_size("convolve_and_pool: words of packed weights", packed.size(),
+    require_size("conv_fprop: words of packed weights", packed.size(),
                  packed_weight_words(shape.channels, outputs));
     const Convolved what{maps.data(), shape,   images,        packed.data(),
                          bias.data(), outputs, pooled.data(), routes.data()};
     if (routes.empty())
         return launch_any<false>(stream, what);
-    require_size("convolve_and_pool: words of routes", routes.size(), route_words(results));
+    require_size("conv_fprop: words of routes", routes.size(), route_words(results));
     launch_any<true>(stream, what);
 }
 

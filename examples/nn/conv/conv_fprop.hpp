@@ -17,7 +17,7 @@ namespace nn {
 
 /// Whether a kernel of this file convolves maps of `inputs` channels to maps of `outputs` channels. One input means
 /// images of bytes.
-constexpr bool offers_fused_convolution(std::size_t inputs, std::size_t outputs) {
+constexpr bool supports_conv_fprop(std::size_t inputs, std::size_t outputs) {
     if (inputs == 1)
         return outputs % 4 == 0;
     if (inputs == 4)
@@ -29,7 +29,7 @@ constexpr bool offers_fused_convolution(std::size_t inputs, std::size_t outputs)
 constexpr std::size_t packed_weight_words(std::size_t inputs, std::size_t outputs) {
     if (inputs == 1)
         return 0;
-    // Three taps of four channels are filled up to a step of the matrix units, which is 16 deep.
+    // Three taps of four channels are filled up to a step of the Tensor Cores, which is 16 deep.
     return (inputs == 4 ? 3 * 16 : 9 * inputs) * outputs / 2;
 }
 
@@ -39,32 +39,31 @@ constexpr std::size_t route_words(std::size_t pooled) { return pooled / 8; }
 
 /// Where maps of elements `T` are convolved so.
 template <class T, sluice::Backend B>
-inline constexpr bool has_fused_convolution = false;
+inline constexpr bool has_conv_fprop = false;
 
 #if SLUICE_HAS_CUDA
 template <>
-inline constexpr bool has_fused_convolution<Bfloat16, sluice::Cuda> = true;
+inline constexpr bool has_conv_fprop<Bfloat16, sluice::Cuda> = true;
 
-/// Rounds weights [9 C, Co] (see LayerShape) and puts them into the order in which the matrix units take them.
+/// Rounds weights [9 C, Co] (see LayerShape) and puts them into the order in which the Tensor Cores take them.
 /// Throws `sluice::Error` for sizes that no kernel is offered for.
 void pack_weights(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> weights,
                   sluice::DeviceSpan<std::uint32_t, sluice::Cuda> packed);
 
 /// From images of bytes [N, H, W], which are multiplied with `scale`, and weights [9, Co].
-void convolve_and_pool(sluice::CudaStreamRef stream,
-                       sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images, const MapShape& shape,
-                       float scale, Matrix<const float, sluice::Cuda> weights,
-                       sluice::DeviceSpan<const float, sluice::Cuda> bias,
-                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled);
+void conv_fprop(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+                const MapShape& shape, float scale, Matrix<const float, sluice::Cuda> weights,
+                sluice::DeviceSpan<const float, sluice::Cuda> bias,
+                sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled);
 
 /// From maps of 4, 16, 32 or 64 channels, with packed weights. If `routes` are given, it writes them as well, or, if
 /// `pooled` is empty, alone: of each pool the greatest element, which is found among elements rounded to bfloat16 as
 /// everywhere, and of equal ones is the first. Maps of 32 channels have no routes.
-void convolve_and_pool(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
-                       const MapShape& shape, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> packed,
-                       sluice::DeviceSpan<const float, sluice::Cuda> bias,
-                       sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled,
-                       sluice::DeviceSpan<std::uint32_t, sluice::Cuda> routes = {});
+void conv_fprop(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16, sluice::Cuda> maps,
+                const MapShape& shape, sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> packed,
+                sluice::DeviceSpan<const float, sluice::Cuda> bias,
+                sluice::DeviceSpan<Bfloat16, sluice::Cuda> pooled,
+                sluice::DeviceSpan<std::uint32_t, sluice::Cuda> routes = {});
 #endif
 
 } // namespace nn

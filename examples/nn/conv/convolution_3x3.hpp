@@ -16,18 +16,19 @@ namespace nn {
 
 /// Maps rows [N H W, C] to rows [N H W, Co], in the order of pixels that it was made for.
 ///
-/// The data gradient of a 3×3 convolution is a 3×3 convolution of the output's gradient with turned weights, so it
+/// The data gradient of a 3×3 convolution is a 3×3 convolution of the output's gradient with flipped weights, so it
 /// is gathered and multiplied in the same way: nothing is ever scattered. One buffer serves both ways, since the
 /// input's neighbourhoods are done with once the weights are updated.
 template <sluice::Backend B>
 class Convolution3x3 {
 public:
     /// For at most `images` images in `order`; with 0 it only keeps the weights. Throws `sluice::Error`.
-    Convolution3x3(const PixelOrder& order, std::size_t inputs, std::size_t outputs, std::size_t images,
+    Convolution3x3(const MortonOrder& order, std::size_t inputs, std::size_t outputs, std::size_t images,
                    const sluice::RandomKey& key)
         : layer_(LayerShape::convolution(inputs, outputs, 3), key),
           neighbours_(to_device<B>(order.neighbours())),
-          gathered_(9 * std::max(inputs, outputs) * images * order.pixels()), turned_(9 * inputs * outputs) {}
+          gathered_(9 * std::max(inputs, outputs) * images * order.pixels()), flipped_(9 * inputs * outputs) {
+    }
 
     void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                  Matrix<float, B> out);
@@ -63,7 +64,7 @@ private:
     Layer<B> layer_;
     sluice::DeviceBuffer<std::int32_t, B> neighbours_;
     sluice::DeviceBuffer<float, B> gathered_;
-    sluice::DeviceBuffer<float, B> turned_;
+    sluice::DeviceBuffer<float, B> flipped_;
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -84,11 +85,11 @@ void Convolution3x3<B>::backward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm
     const std::size_t inputs = layer_.shape().inputs();
     const std::size_t outputs = layer_.shape().outputs();
     const std::size_t rows = out_gradient.rows();
-    const Matrix<float, B> turned{turned_, 9 * outputs, inputs};
-    turn_weights(stream, layer_.weights(), turned);
+    const Matrix<float, B> flipped{flipped_, 9 * outputs, inputs};
+    flip_weights(stream, layer_.weights(), flipped);
     layer_.update(stream, gemm, gathered(rows, inputs), out_gradient, factors, scratch);
     gather_neighbours(stream, out_gradient, neighbours_, gathered(rows, outputs));
-    gemm.multiply(stream, gathered(rows, outputs), turned, in_gradient);
+    gemm.multiply(stream, gathered(rows, outputs), flipped, in_gradient);
 }
 
 } // namespace nn

@@ -11,6 +11,7 @@
 
 #include <nn/conv/conv_backward.hpp>
 #include <nn/conv/conv_fprop.hpp>
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/maps.hpp>
 #include <nn/layers/mixed_layer.hpp>
 
@@ -128,8 +129,8 @@ private:
     std::size_t part_images_;  // whose weight gradient is one product
     std::size_t chunk_images_; // whose patches are there at once; a multiple of the former
     std::size_t batch_;
-    sluice::DeviceBuffer<std::uint32_t, B> packed_; // weights as fused kernels take them
-    sluice::DeviceBuffer<std::uint32_t, B> turned_; // likewise, on the way back
+    sluice::DeviceBuffer<std::uint32_t, B> packed_;  // weights as fused kernels take them
+    sluice::DeviceBuffer<std::uint32_t, B> flipped_; // likewise, on the way back
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -138,33 +139,33 @@ template <class T, sluice::Backend B>
 PooledConvolution<T, B>::PooledConvolution(const MapShape& in, std::size_t outputs, std::size_t batch,
                                            bool images, float scale, const sluice::RandomKey& key)
     : in_(in), layer_(LayerShape::convolution(in.channels, outputs, 3), key), scale_(scale),
-      fused_(has_fused_convolution<T, B> && images == (in.channels == 1) &&
-             offers_fused_convolution(in.channels, outputs)),
-      fused_back_(fused_ && offers_fused_gradients(in.channels, outputs)), batch_(batch) {
-    if constexpr (has_fused_convolution<T, B>)
-        fused_back_ = fused_back_ && device_offers_fused_gradients(in.channels);
+      fused_(has_conv_fprop<T, B> && images == (in.channels == 1) &&
+             supports_conv_fprop(in.channels, outputs)),
+      fused_back_(fused_ && supports_conv_backward(in.channels, outputs)), batch_(batch) {
+    if constexpr (has_conv_fprop<T, B>)
+        fused_back_ = fused_back_ && device_supports_conv_backward(in.channels);
     require_even_sides("convolution", in);
     const std::size_t parts = std::clamp<std::size_t>(gradient_elements / weights_size(), 1, batch);
-    part_images_ = (batch + parts - 1) / parts;
+    part_images_ = ceil_div(batch, parts);
     const std::size_t image_bytes = (patch_size() + convolved_size()) * sizeof(T);
     const std::size_t chunk = std::clamp<std::size_t>(chunk_bytes / image_bytes, 1, batch);
     chunk_images_ = std::max<std::size_t>(chunk / part_images_, 1) * part_images_;
-    if constexpr (has_fused_convolution<T, B>) {
+    if constexpr (has_conv_fprop<T, B>) {
         if (fused_)
             packed_ = sluice::DeviceBuffer<std::uint32_t, B>(packed_weight_words(in.channels, outputs));
         if (fused_back_)
-            turned_ = sluice::DeviceBuffer<std::uint32_t, B>(turned_weight_words(in.channels, outputs));
+            flipped_ = sluice::DeviceBuffer<std::uint32_t, B>(flipped_weight_words(in.channels, outputs));
     }
     on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { pack(stream); });
 }
 
 template <class T, sluice::Backend B>
 void PooledConvolution<T, B>::pack(sluice::BasicStreamRef<B> stream) {
-    if constexpr (has_fused_convolution<T, B>) {
+    if constexpr (has_conv_fprop<T, B>) {
         if (fused_ && !packed_.empty())
             pack_weights(stream, layer_.weights(), packed_);
-        if (fused_back_ && !turned_.empty())
-            pack_turned_weights(stream, layer_.weights(), turned_);
+        if (fused_back_ && !flipped_.empty())
+            pack_flipped_weights(stream, layer_.weights(), flipped_);
     }
 }
 
@@ -179,7 +180,7 @@ auto PooledConvolution<T, B>::workspace_sizes() const -> typename Workspace::Siz
                 .scratch = std::max(sum_scratch(parts, weights_size()), sum_scratch(parts, outputs))};
     }
     const std::size_t chunk = std::min(chunk_images_, batch_);
-    const std::size_t parts = (batch_ + part_images_ - 1) / part_images_;
+    const std::size_t parts = ceil_div(batch_, part_images_);
     return {.patches = chunk * patch_size(),
             .convolved = chunk * convolved_size(),
             .weight_gradients = parts * weights_size(),
@@ -192,12 +193,12 @@ template <class From>
 void PooledConvolution<T, B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
                                       sluice::DeviceSpan<const From, B> maps, sluice::DeviceSpan<T, B> pooled,
                                       Workspace& workspace, sluice::DeviceSpan<std::uint32_t, B> kept) const {
-    if constexpr (has_fused_convolution<T, B>) {
+    if constexpr (has_conv_fprop<T, B>) {
         if (fused_) {
             if constexpr (std::is_same_v<From, T>)
-                convolve_and_pool(stream, maps, in_, packed_, layer_.bias(), pooled, kept);
+                conv_fprop(stream, maps, in_, packed_, layer_.bias(), pooled, kept);
             else
-                convolve_and_pool(stream, maps, in_, scale_, layer_.weights(), layer_.bias(), pooled);
+                conv_fprop(stream, maps, in_, scale_, layer_.weights(), layer_.bias(), pooled);
             return;
         }
     }
@@ -222,7 +223,7 @@ void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, Gemm<B>
                                        sluice::DeviceSpan<T, B> gradient,
                                        sluice::DeviceSpan<const float, B> factors, Workspace& workspace,
                                        sluice::DeviceSpan<const std::uint32_t, B> kept) {
-    if constexpr (has_fused_convolution<T, B>) {
+    if constexpr (has_conv_fprop<T, B>) {
         if (fused_back_) {
             backward_fused(stream, maps, pooled_gradient, gradient, factors, workspace, kept);
             return;
@@ -248,7 +249,7 @@ void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, Gemm<B>
             sum_patches<T>(stream, rows, in_, gradient.subspan(first * in_.size(), images * in_.size()));
         }
     }
-    const std::size_t parts = (count + part_images_ - 1) / part_images_;
+    const std::size_t parts = ceil_div(count, part_images_);
     layer_.update_weights(
         stream, {workspace.weight_gradients.span().first(parts * weights_size()), parts, weights_size()},
         factors, workspace.scratch);
@@ -272,15 +273,15 @@ void PooledConvolution<T, B>::backward_fused(sluice::BasicStreamRef<B> stream,
         sluice::DeviceSpan<const std::uint32_t, B> routes = kept;
         if (kept.empty()) {
             const auto found = workspace.routes.span().first(route_words(pooled_gradient.size()));
-            convolve_and_pool(stream, maps, in_, packed_, layer_.bias(), {}, found);
+            conv_fprop(stream, maps, in_, packed_, layer_.bias(), {}, found);
             routes = found;
         }
         if (!gradient.empty())
-            input_gradients(stream, pooled_gradient, routes, in_, outputs, turned_, gradient);
-        weight_gradients(stream, maps, in_, pooled_gradient, routes, outputs, weight_parts, bias_parts);
+            conv_dgrad(stream, pooled_gradient, routes, in_, outputs, flipped_, gradient);
+        conv_wgrad(stream, maps, in_, pooled_gradient, routes, outputs, weight_parts, bias_parts);
     } else {
-        weight_gradients(stream, maps, in_, scale_, layer_.weights(), layer_.bias(), pooled_gradient,
-                         weight_parts, bias_parts);
+        conv_wgrad(stream, maps, in_, scale_, layer_.weights(), layer_.bias(), pooled_gradient, weight_parts,
+                   bias_parts);
     }
     layer_.update_bias(stream, bias_parts, factors, workspace.scratch);
     layer_.update_weights(stream, weight_parts, factors, workspace.scratch);

@@ -1,5 +1,5 @@
 /// \file
-/// What the kernels that drive the matrix units by hand are written in: single instructions, and no more.
+/// What the kernels that drive the Tensor Cores by hand are written in: single instructions, and no more.
 /// Instructions and fragments: PTX ISA, "Matrix Instructions" and "Asynchronous Copy".
 #pragma once
 
@@ -25,7 +25,7 @@ __device__ inline void load_matrices(std::uint32_t (&fragments)[4], std::uint32_
 }
 
 /// The same matrices with rows and columns exchanged: a lane gets rows 2 (lane % 4) and the next, column lane / 4.
-__device__ inline void load_turned_matrices(std::uint32_t (&fragments)[4], std::uint32_t address) {
+__device__ inline void load_matrices_transposed(std::uint32_t (&fragments)[4], std::uint32_t address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
                  : "r"(address)

@@ -45,10 +45,11 @@ template <sluice::Backend B>
 void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> rate,
                      SpanArgument<float, B> factors);
 
-/// The matrix of the data gradient of a 3×3 convolution, which is a 3×3 convolution itself, with the taps turned
-/// round and the channels exchanged: `weights [9 C, Co]`, `turned [9 Co, C]`,
-/// `turned[(8 - tap) * Co + o, c] = weights[tap * C + c, o]`.
+/// The matrix of the data gradient of a 3×3 convolution, which is a 3×3 convolution itself, with the taps flipped
+/// and the channels exchanged: `weights [9 C, Co]`, `flipped [9 Co, C]`,
+/// `flipped[(8 - tap) * Co + o, c] = weights[tap * C + c, o]`.
 template <sluice::Backend B>
-void turn_weights(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> weights, MatrixArgument<B> turned);
+void flip_weights(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> weights,
+                  MatrixArgument<B> flipped);
 
 } // namespace nn

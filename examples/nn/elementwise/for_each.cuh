@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.hpp>
 
 namespace nn::detail {
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(threads_per_block)
 }
 
 inline unsigned blocks_for(std::size_t count) {
-    const std::size_t blocks = (count + threads_per_block - 1) / threads_per_block;
+    const std::size_t blocks = ceil_div(count, threads_per_block);
     if (blocks > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
         throw sluice::Error("an operator was asked for " + std::to_string(count) +
                             " elements, more than one launch takes");

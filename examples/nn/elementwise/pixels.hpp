@@ -1,7 +1,7 @@
 /// \file
 /// The operators that know which pixel a row is: the way from images to rows, and 3×3 neighbourhoods.
 ///
-/// `raster_of_row` and `neighbours` are PixelOrder's tables in device memory; images follow one another.
+/// `raster_of_row` and `neighbours` are MortonOrder's tables in device memory; images follow one another.
 #pragma once
 
 #include <cstdint>

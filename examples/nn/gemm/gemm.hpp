@@ -16,7 +16,7 @@ namespace nn {
 /// multiplies in float32.
 enum class Precision {
     float32,
-    /// Factors rounded to TF32 (10 bits of mantissa) where the device has matrix units for it.
+    /// Factors rounded to TF32 (10 bits of mantissa) where the device has Tensor Cores for it.
     tf32,
     /// Factors rounded to bfloat16 (7 bits of mantissa) likewise. A network that says so stores them in it, too.
     bfloat16,

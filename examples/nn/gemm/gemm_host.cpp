@@ -10,6 +10,7 @@
 #include <cblas.h>
 #endif
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/elementwise.hpp>
 #include <nn/elementwise/sums.hpp>
 
@@ -204,7 +205,7 @@ struct Strided {
 /// Copies `rows` by `columns` elements of `from`, and zeros up to a whole number of tiles.
 void pack(Panel& panel, const Strided& from, std::size_t row, std::size_t rows, std::size_t column,
           std::size_t columns) {
-    const std::size_t padded = (columns + tile_columns - 1) / tile_columns * tile_columns;
+    const std::size_t padded = ceil_div(columns, tile_columns) * tile_columns;
     for (std::size_t i = 0; i < rows; ++i) {
         for (std::size_t j = 0; j < padded; ++j) {
             panel[i][j] = j < columns ? from.at(row + i, column + j) : 0.0f;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/core/tensor_cores.cuh>
 #include <nn/elementwise/for_each.cuh>
 
@@ -15,7 +16,7 @@ constexpr int block_inputs = 128;         // rows of the weights, at most, that 
 constexpr int ring_rows = 16;             // of the weights, that a block has room for
 constexpr int rows_ahead = ring_rows - 1; // of these, that a thread has asked for
 
-struct SteppedPlan {
+struct SgdUpdatePlan {
     const float* step_in;
     const float* gradient;
     const float* factors;
@@ -38,8 +39,8 @@ __device__ inline void add_scaled(float4& sum, float factor, const float4& value
 /// A block's columns and rows of the weights are `blockIdx.x` and `blockIdx.y`. Both inputs wait in shared memory, one
 /// row of weights after another; each thread keeps its columns' gradients, and sums.
 template <int Rows, bool Multiply>
-__global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_kernel(SteppedPlan plan) {
-    extern __shared__ float4 stepped_memory[];
+__global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) gemm_sgd_update_kernel(SgdUpdatePlan plan) {
+    extern __shared__ float4 sgd_memory[];
     constexpr int width = Multiply ? 2 * Rows : Rows; // for a row of weights: of the step, then of `in`
     const int first = static_cast<int>(blockIdx.y) * block_inputs;
     const int count = min(block_inputs, plan.inputs - first);
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_ker
     float* const weights = plan.weights + static_cast<std::size_t>(first) * plan.columns + column;
 
     // A ring of weights, in which each thread has places of its own.
-    float4* const ring = stepped_memory + threadIdx.x;
+    float4* const ring = sgd_memory + threadIdx.x;
     const auto fetch = [&](int input) {
         if (inside && input < count) {
             detail::copy_16_bytes(detail::shared_address(ring + input % ring_rows * threads),
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) stepped_product_ker
     for (int input = 0; input < rows_ahead; ++input)
         fetch(input);
 
-    float4* const inputs = stepped_memory + ring_rows * threads;
+    float4* const inputs = sgd_memory + ring_rows * threads;
     float* const shared = reinterpret_cast<float*>(inputs);
     for (int i = static_cast<int>(threadIdx.x); i < width * block_inputs; i += threads) {
         const int row = i / block_inputs;
@@ -154,11 +155,11 @@ struct AddPartialSums {
 
 bool aligned(const float* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
-SteppedPlan checked_plan(const char* what, const PendingStep<sluice::Cuda>& step,
-                         const Matrix<float, sluice::Cuda>& weights) {
+SgdUpdatePlan checked_plan(const char* what, const PendingStep<sluice::Cuda>& step,
+                           const Matrix<float, sluice::Cuda>& weights) {
     const auto name = [what](const char* rest) { return std::string(what) + ": " + rest; };
     const std::size_t rows = step.in.rows();
-    if (rows > stepped_product_rows<sluice::Cuda> || weights.columns() % 4 != 0 ||
+    if (rows > gemm_sgd_update_rows<sluice::Cuda> || weights.columns() % 4 != 0 ||
         weights.rows() > 1u << 22 || weights.columns() > 1u << 22) [[unlikely]] {
         throw sluice::Error(
             name("") + std::to_string(rows) + " rows and weights of " + std::to_string(weights.rows()) +
@@ -189,45 +190,45 @@ SteppedPlan checked_plan(const char* what, const PendingStep<sluice::Cuda>& step
             static_cast<int>(weights.columns())};
 }
 
-std::size_t blocks_down(std::size_t inputs) { return (inputs + block_inputs - 1) / block_inputs; }
+std::size_t blocks_down(std::size_t inputs) { return ceil_div(inputs, block_inputs); }
 
 template <int Rows, bool Multiply>
-void launch(sluice::CudaStreamRef stream, const SteppedPlan& plan) {
+void launch(sluice::CudaStreamRef stream, const SgdUpdatePlan& plan) {
     constexpr int bytes = (Multiply ? 2 : 1) * Rows * block_inputs * static_cast<int>(sizeof(float)) +
                           ring_rows * threads * static_cast<int>(sizeof(float4));
     // More than 48 KiB have to be asked for. It is no work of the stream's, and takes no time worth saving.
-    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(stepped_product_kernel<Rows, Multiply>,
+    SLUICE_CUDA_CHECK(cudaFuncSetAttribute(gemm_sgd_update_kernel<Rows, Multiply>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    const dim3 grid(static_cast<unsigned>((plan.columns + block_columns - 1) / block_columns),
+    const dim3 grid(static_cast<unsigned>(ceil_div(plan.columns, block_columns)),
                     static_cast<unsigned>(blocks_down(static_cast<std::size_t>(plan.inputs))));
-    stepped_product_kernel<Rows, Multiply><<<grid, threads, bytes, stream.native()>>>(plan);
+    gemm_sgd_update_kernel<Rows, Multiply><<<grid, threads, bytes, stream.native()>>>(plan);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 } // namespace
 
-std::size_t stepped_product_scratch(std::size_t inputs, std::size_t columns) {
-    return blocks_down(inputs) * stepped_product_rows<sluice::Cuda> * columns;
+std::size_t gemm_sgd_update_scratch(std::size_t inputs, std::size_t columns) {
+    return blocks_down(inputs) * gemm_sgd_update_rows<sluice::Cuda> * columns;
 }
 
-void step_and_multiply(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
-                       Matrix<float, sluice::Cuda> weights, Matrix<const float, sluice::Cuda> in,
-                       sluice::DeviceSpan<const float, sluice::Cuda> bias, Matrix<float, sluice::Cuda> out,
-                       sluice::DeviceSpan<float, sluice::Cuda> scratch) {
-    SteppedPlan plan = checked_plan("step_and_multiply", step, weights);
-    if (in.rows() > stepped_product_rows<sluice::Cuda>) {
-        throw sluice::Error("step_and_multiply: " + std::to_string(in.rows()) +
+void gemm_sgd_update(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
+                     Matrix<float, sluice::Cuda> weights, Matrix<const float, sluice::Cuda> in,
+                     sluice::DeviceSpan<const float, sluice::Cuda> bias, Matrix<float, sluice::Cuda> out,
+                     sluice::DeviceSpan<float, sluice::Cuda> scratch) {
+    SgdUpdatePlan plan = checked_plan("gemm_sgd_update", step, weights);
+    if (in.rows() > gemm_sgd_update_rows<sluice::Cuda>) {
+        throw sluice::Error("gemm_sgd_update: " + std::to_string(in.rows()) +
                             " rows were given, expected at most 16");
     }
-    require_size("step_and_multiply: columns of the input", in.columns(), weights.rows());
-    require_size("step_and_multiply: rows of the result", out.rows(), in.rows());
-    require_size("step_and_multiply: columns of the result", out.columns(), weights.columns());
-    require_size("step_and_multiply: elements of the bias", bias.size(), weights.columns());
-    require_size("step_and_multiply: elements of scratch memory", scratch.size(),
-                 stepped_product_scratch(weights.rows(), weights.columns()));
+    require_size("gemm_sgd_update: columns of the input", in.columns(), weights.rows());
+    require_size("gemm_sgd_update: rows of the result", out.rows(), in.rows());
+    require_size("gemm_sgd_update: columns of the result", out.columns(), weights.columns());
+    require_size("gemm_sgd_update: elements of the bias", bias.size(), weights.columns());
+    require_size("gemm_sgd_update: elements of scratch memory", scratch.size(),
+                 gemm_sgd_update_scratch(weights.rows(), weights.columns()));
     if (!aligned(scratch.data())) [[unlikely]]
         throw sluice::Error(
-            "step_and_multiply: scratch memory begins at an address that is no multiple of 16 bytes");
+            "gemm_sgd_update: scratch memory begins at an address that is no multiple of 16 bytes");
     plan.in = in.data();
     plan.rows = static_cast<int>(in.rows());
     plan.partial = scratch.data();
@@ -240,9 +241,9 @@ void step_and_multiply(sluice::CudaStreamRef stream, const PendingStep<sluice::C
                                     out.size(), out.columns()});
 }
 
-void take_step(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
-               Matrix<float, sluice::Cuda> weights) {
-    const SteppedPlan plan = checked_plan("take_step", step, weights);
+void sgd_update(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
+                Matrix<float, sluice::Cuda> weights) {
+    const SgdUpdatePlan plan = checked_plan("sgd_update", step, weights);
     if (plan.step_rows <= 8)
         launch<8, false>(stream, plan);
     else

@@ -14,10 +14,10 @@ namespace nn {
 
 /// Where there is such a product, and for how many rows.
 template <sluice::Backend B>
-inline constexpr std::size_t stepped_product_rows = 0;
+inline constexpr std::size_t gemm_sgd_update_rows = 0;
 
 /// The elements of scratch memory for weights [inputs, columns].
-std::size_t stepped_product_scratch(std::size_t inputs, std::size_t columns);
+std::size_t gemm_sgd_update_scratch(std::size_t inputs, std::size_t columns);
 
 /// A step that weights have still to take: `weights += factors[0] * in^T * gradient` (see `descent_factors`).
 template <sluice::Backend B>
@@ -29,19 +29,19 @@ struct PendingStep {
 
 #if SLUICE_HAS_CUDA
 template <>
-inline constexpr std::size_t stepped_product_rows<sluice::Cuda> = 16;
+inline constexpr std::size_t gemm_sgd_update_rows<sluice::Cuda> = 16;
 
-/// Takes the step, and then `out = relu(in * weights + bias)`. `in` and the step have at most `stepped_product_rows`
+/// Takes the step, and then `out = relu(in * weights + bias)`. `in` and the step have at most `gemm_sgd_update_rows`
 /// rows each, `columns` is a multiple of 4. Throws `sluice::Error` when sizes do not fit, or weights, gradient or scratch
 /// memory are not aligned to 16 bytes.
-void step_and_multiply(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
-                       Matrix<float, sluice::Cuda> weights, Matrix<const float, sluice::Cuda> in,
-                       sluice::DeviceSpan<const float, sluice::Cuda> bias, Matrix<float, sluice::Cuda> out,
-                       sluice::DeviceSpan<float, sluice::Cuda> scratch);
+void gemm_sgd_update(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
+                     Matrix<float, sluice::Cuda> weights, Matrix<const float, sluice::Cuda> in,
+                     sluice::DeviceSpan<const float, sluice::Cuda> bias, Matrix<float, sluice::Cuda> out,
+                     sluice::DeviceSpan<float, sluice::Cuda> scratch);
 
 /// Only takes the step: the same bits.
-void take_step(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
-               Matrix<float, sluice::Cuda> weights);
+void sgd_update(sluice::CudaStreamRef stream, const PendingStep<sluice::Cuda>& step,
+                Matrix<float, sluice::Cuda> weights);
 #endif
 
 } // namespace nn

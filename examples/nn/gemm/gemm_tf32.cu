@@ -1,3 +1,4 @@
+#include <nn/core/ceil_div.hpp>
 #include <nn/gemm/detail/gemm_tf32.cuh>
 #include <nn/gemm/detail/gemm_tf32_launch.cuh>
 

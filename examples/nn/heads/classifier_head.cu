@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/heads/classifier_head.hpp>
 
 namespace nn {
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(logit_threads)
     const unsigned thread = threadIdx.x;
     const unsigned slice = blockIdx.x % slices;
     const unsigned image = blockIdx.x / slices;
-    const unsigned length = (inputs + slices - 1) / slices;
+    const unsigned length = ceil_div(inputs, slices);
     const unsigned last = min(inputs, (slice + 1) * length);
     const float* const mine = features + static_cast<std::size_t>(image) * inputs;
     float sum = 0.0f;
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(step_rows* step_groups)
 void check(const Matrix<const float, sluice::Cuda>& features, const Matrix<float, sluice::Cuda>& weights,
            std::size_t bias) {
     if (weights.rows() != features.columns() || bias != weights.columns() ||
-        !offers_classifier_head(weights.columns()) || features.rows() == 0 ||
+        !supports_classifier_head(weights.columns()) || features.rows() == 0 ||
         std::max({features.size(), weights.size(), classifier_scratch(features.rows(), bias)}) >
             std::numeric_limits<std::int32_t>::max()) {
         throw sluice::Error("classifier_step: features of [" + std::to_string(features.rows()) + ", " +
@@ -219,7 +220,7 @@ void classifier_step(sluice::CudaStreamRef stream, Matrix<const float, sluice::C
     logits_kernel<<<images * slices, logit_threads, 0, stream.native()>>>(
         features.data(), inputs, weights.data(), bias.data(), static_cast<unsigned>(classes), scratch.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    step_kernel<<<(inputs + step_rows - 1) / step_rows, step_rows * step_groups, 0, stream.native()>>>(
+    step_kernel<<<ceil_div(inputs, step_rows), step_rows * step_groups, 0, stream.native()>>>(
         features.data(), inputs, images, scratch.data(), labels.data(), static_cast<unsigned>(classes),
         factors.data(), weights.data(), bias.data(), features_gradient.data(), loss.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());

@@ -14,7 +14,7 @@
 namespace nn {
 
 /// Whether the kernels are written for so many classes.
-constexpr bool offers_classifier_head(std::size_t classes) { return classes >= 1 && classes <= 16; }
+constexpr bool supports_classifier_head(std::size_t classes) { return classes >= 1 && classes <= 16; }
 
 /// The elements of scratch memory that `classifier_step` needs for so many images.
 constexpr std::size_t classifier_scratch(std::size_t images, std::size_t classes) {

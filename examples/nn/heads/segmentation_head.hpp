@@ -29,18 +29,18 @@
 namespace nn {
 
 /// Whether the kernels take maps of `inputs` channels, which become `channels` and then `classes`.
-constexpr bool offers_fused_tail(std::size_t inputs, std::size_t channels, std::size_t classes) {
+constexpr bool supports_segmentation_head(std::size_t inputs, std::size_t channels, std::size_t classes) {
     return inputs == 32 && channels == 16 && classes >= 1 && classes <= 16;
 }
 
 /// Where, and with which products.
 template <sluice::Backend B>
-constexpr bool has_fused_tail(Precision) {
+constexpr bool has_segmentation_head(Precision) {
     return false;
 }
 
-/// What the kernels have to know of the pictures: their order of pixels (see PixelOrder) and their sides.
-struct TailShape {
+/// What the kernels have to know of the pictures: their order of pixels (see MortonOrder) and their sides.
+struct SegmentationHeadShape {
     std::size_t height = 0; ///< of labels; even
     std::size_t width = 0;
     std::size_t levels = 0; ///< of the order of the labels' pixels; at least 1
@@ -50,7 +50,7 @@ struct TailShape {
 /// The weights of both layers as LayerShape lays them out: `up` [32, 4 * 16] with its bias repeated four times,
 /// `last` [9 * 16, classes].
 template <class T, sluice::Backend B>
-struct TailWeights {
+struct SegmentationHeadWeights {
     Matrix<T, B> up;
     sluice::DeviceSpan<T, B> up_bias;
     Matrix<T, B> last;
@@ -58,44 +58,46 @@ struct TailWeights {
 };
 
 /// Whether the present device has the shared memory that a block takes, 163 KiB. Throws `sluice::Error`.
-bool fused_tail_fits();
+bool segmentation_head_fits();
 
 /// The blocks that the present device runs at a time. Throws `sluice::Error`.
-std::size_t fused_tail_blocks();
+std::size_t segmentation_head_blocks();
 
 /// The elements of scratch memory that `blocks` blocks need.
-std::size_t fused_tail_scratch(std::size_t blocks);
+std::size_t segmentation_head_scratch(std::size_t blocks);
 
 #if SLUICE_HAS_CUDA
 template <>
-constexpr bool has_fused_tail<sluice::Cuda>(Precision precision) {
+constexpr bool has_segmentation_head<sluice::Cuda>(Precision precision) {
     return precision == Precision::tf32;
 }
 
 /// Gradients of the mean softmax cross-entropy, as `softmax_cross_entropy` defines it, over all pixels of `labels`
 /// [N, H, W]. `in_gradient` is that of `in` [N H/2 W/2, 32], 0 where `in`, which comes out of a ReLU, is not positive;
 /// empty where nobody asks for it. What gradients of weights, and the loss, are the sums of is left in `partial_sums`,
-/// of `fused_tail_scratch` elements. Throws `sluice::Error` when sizes do not fit, or `in` is not aligned to 16 bytes, or
+/// of `segmentation_head_scratch` elements. Throws `sluice::Error` when sizes do not fit, or `in` is not aligned to 16 bytes, or
 /// `in_gradient` to 8.
-void tail_gradients(sluice::CudaStreamRef stream, const TailShape& shape,
-                    const TailWeights<const float, sluice::Cuda>& weights,
-                    Matrix<const float, sluice::Cuda> in,
-                    sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> labels,
-                    sluice::DeviceSpan<float, sluice::Cuda> in_gradient,
-                    sluice::DeviceSpan<float, sluice::Cuda> partial_sums, std::size_t blocks);
+void segmentation_head_gradients(sluice::CudaStreamRef stream, const SegmentationHeadShape& shape,
+                                 const SegmentationHeadWeights<const float, sluice::Cuda>& weights,
+                                 Matrix<const float, sluice::Cuda> in,
+                                 sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> labels,
+                                 sluice::DeviceSpan<float, sluice::Cuda> in_gradient,
+                                 sluice::DeviceSpan<float, sluice::Cuda> partial_sums, std::size_t blocks);
 
-/// Adds up what `tail_gradients` left, in a fixed order: one step of gradient descent for the weights, with the rate
+/// Adds up what `segmentation_head_gradients` left, in a fixed order: one step of gradient descent for the weights, with the rate
 /// of `factors` (see `descent_factors`), and the mean loss into the one element of `loss`.
-void update_tail(sluice::CudaStreamRef stream, const TailShape& shape,
-                 const TailWeights<float, sluice::Cuda>& weights,
-                 sluice::DeviceSpan<const float, sluice::Cuda> partial_sums, std::size_t blocks,
-                 sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                 sluice::DeviceSpan<float, sluice::Cuda> loss);
+void segmentation_head_update(sluice::CudaStreamRef stream, const SegmentationHeadShape& shape,
+                              const SegmentationHeadWeights<float, sluice::Cuda>& weights,
+                              sluice::DeviceSpan<const float, sluice::Cuda> partial_sums, std::size_t blocks,
+                              sluice::DeviceSpan<const float, sluice::Cuda> factors,
+                              sluice::DeviceSpan<float, sluice::Cuda> loss);
 
 /// The most likely class of each pixel [N, H, W].
-void predict_tail(sluice::CudaStreamRef stream, const TailShape& shape,
-                  const TailWeights<const float, sluice::Cuda>& weights, Matrix<const float, sluice::Cuda> in,
-                  sluice::DeviceSpan<std::uint8_t, sluice::Cuda> predictions, std::size_t blocks);
+void segmentation_head_predict(sluice::CudaStreamRef stream, const SegmentationHeadShape& shape,
+                               const SegmentationHeadWeights<const float, sluice::Cuda>& weights,
+                               Matrix<const float, sluice::Cuda> in,
+                               sluice::DeviceSpan<std::uint8_t, sluice::Cuda> predictions,
+                               std::size_t blocks);
 #endif
 
 } // namespace nn

@@ -37,7 +37,7 @@ template <sluice::Backend B>
 class DecoderTail {
 public:
     /// For images in `order`, which halves them at least once. Throws `sluice::Error`.
-    DecoderTail(const PixelOrder& order, const DecoderTailOptions& options);
+    DecoderTail(const MortonOrder& order, const DecoderTailOptions& options);
 
     /// The first half of a step of training: forward, and the gradient of `in` [N H/2 W/2, inputs], with that of the
     /// ReLU that `in` comes out of. No `in_gradient`: nobody asks for it. `scratch` holds at least `scratch_size()`
@@ -71,20 +71,21 @@ public:
 
 private:
     static bool is_fused(const DecoderTailOptions& options) {
-        if constexpr (has_fused_tail<B>(Precision::tf32)) {
-            return has_fused_tail<B>(options.precision) &&
-                   offers_fused_tail(options.inputs, options.channels, options.classes) && fused_tail_fits();
+        if constexpr (has_segmentation_head<B>(Precision::tf32)) {
+            return has_segmentation_head<B>(options.precision) &&
+                   supports_segmentation_head(options.inputs, options.channels, options.classes) &&
+                   segmentation_head_fits();
         }
         return false;
     }
     Matrix<float, B> map(sluice::DeviceBuffer<float, B>& buffer, std::size_t rows, std::size_t columns) {
         return {buffer.span().first(rows * columns), rows, columns};
     }
-    TailWeights<const float, B> const_weights() const {
+    SegmentationHeadWeights<const float, B> const_weights() const {
         return {up_.weights(), up_.bias(), last_.weights(), last_.bias()};
     }
-    TailShape shape_of(const Matrix<const float, B>& in) const {
-        TailShape shape = shape_;
+    SegmentationHeadShape shape_of(const Matrix<const float, B>& in) const {
+        SegmentationHeadShape shape = shape_;
         shape.images = in.rows() * 4 / pixels_;
         return shape;
     }
@@ -93,7 +94,7 @@ private:
     DecoderTailOptions options_;
     bool fused_;
     std::size_t pixels_;
-    TailShape shape_; // but for the number of images
+    SegmentationHeadShape shape_; // but for the number of images
     Layer<B> up_;
     Convolution3x3<B> last_;
     std::size_t scratch_size_;
@@ -111,7 +112,7 @@ private:
 // ---------------------------------------------------------------------------------------------------------------
 
 template <sluice::Backend B>
-DecoderTail<B>::DecoderTail(const PixelOrder& order, const DecoderTailOptions& options)
+DecoderTail<B>::DecoderTail(const MortonOrder& order, const DecoderTailOptions& options)
     : options_(options), fused_(is_fused(options)), pixels_(order.pixels()), shape_{.height = order.height(),
                                                                                     .width = order.width(),
                                                                                     .levels = order.levels(),
@@ -120,9 +121,9 @@ DecoderTail<B>::DecoderTail(const PixelOrder& order, const DecoderTailOptions& o
       last_(order, options.channels, options.classes, fused_ ? 0 : options.images, options.last_key),
       scratch_size_(0) {
     if (fused_) {
-        if constexpr (has_fused_tail<B>(Precision::tf32)) {
-            blocks_ = fused_tail_blocks();
-            partial_sums_ = sluice::DeviceBuffer<float, B>(fused_tail_scratch(blocks_));
+        if constexpr (has_segmentation_head<B>(Precision::tf32)) {
+            blocks_ = segmentation_head_blocks();
+            partial_sums_ = sluice::DeviceBuffer<float, B>(segmentation_head_scratch(blocks_));
         }
         return;
     }
@@ -150,10 +151,10 @@ void DecoderTail<B>::gradients(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, 
                                sluice::DeviceSpan<float, B> in_gradient,
                                sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<float, B> loss,
                                sluice::DeviceSpan<double, B> scratch) {
-    if constexpr (has_fused_tail<B>(Precision::tf32)) {
+    if constexpr (has_segmentation_head<B>(Precision::tf32)) {
         if (fused_) {
-            tail_gradients(stream, shape_of(in), const_weights(), in, labels, in_gradient, partial_sums_,
-                           blocks_);
+            segmentation_head_gradients(stream, shape_of(in), const_weights(), in, labels, in_gradient,
+                                        partial_sums_, blocks_);
             return;
         }
     }
@@ -175,11 +176,12 @@ template <sluice::Backend B>
 void DecoderTail<B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                             sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<float, B> loss,
                             sluice::DeviceSpan<double, B> scratch) {
-    if constexpr (has_fused_tail<B>(Precision::tf32)) {
+    if constexpr (has_segmentation_head<B>(Precision::tf32)) {
         if (fused_) {
-            update_tail(stream, shape_of(in),
-                        TailWeights<float, B>{up_.weights(), up_.bias(), last_.weights(), last_.bias()},
-                        partial_sums_, blocks_, factors, loss);
+            segmentation_head_update(
+                stream, shape_of(in),
+                SegmentationHeadWeights<float, B>{up_.weights(), up_.bias(), last_.weights(), last_.bias()},
+                partial_sums_, blocks_, factors, loss);
             return;
         }
     }
@@ -189,9 +191,9 @@ void DecoderTail<B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Mat
 template <sluice::Backend B>
 void DecoderTail<B>::predict(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                              sluice::DeviceSpan<std::uint8_t, B> predictions) {
-    if constexpr (has_fused_tail<B>(Precision::tf32)) {
+    if constexpr (has_segmentation_head<B>(Precision::tf32)) {
         if (fused_) {
-            predict_tail(stream, shape_of(in), const_weights(), in, predictions, blocks_);
+            segmentation_head_predict(stream, shape_of(in), const_weights(), in, predictions, blocks_);
             return;
         }
     }

@@ -13,15 +13,15 @@ namespace nn {
 /// memory: keeps what a step needs, and takes the step within the next product. Weights are then one step behind what
 /// has been learnt, until `settle`; the bias is not.
 template <sluice::Backend B>
-class DelayedSteps {
+class DeferredUpdate {
 public:
     /// Whether a backend has the product for so many rows.
-    static constexpr bool offered(std::size_t rows) { return rows > 0 && rows <= stepped_product_rows<B>; }
+    static constexpr bool supports(std::size_t rows) { return rows > 0 && rows <= gemm_sgd_update_rows<B>; }
 
     /// Of none.
-    DelayedSteps() = default;
+    DeferredUpdate() = default;
     /// For inputs of at most `rows` rows. Throws `sluice::Error`.
-    DelayedSteps(const LayerShape& shape, std::size_t rows);
+    DeferredUpdate(const LayerShape& shape, std::size_t rows);
 
     bool in_use() const noexcept { return rows_ > 0; }
 
@@ -36,14 +36,14 @@ public:
 
     /// Keeps a step: copies of the latest forward's input and of `factors`; the gradient is the one there is when it is
     /// taken.
-    void keep(sluice::BasicStreamRef<B> stream, Matrix<const float, B> in,
-              sluice::DeviceSpan<const float, B> factors);
+    void defer(sluice::BasicStreamRef<B> stream, Matrix<const float, B> in,
+               sluice::DeviceSpan<const float, B> factors);
 
     /// Forgets the step that is kept, and all of it: what is no number would stay none when multiplied with 0.
-    void forget(sluice::BasicStreamRef<B> stream);
+    void discard(sluice::BasicStreamRef<B> stream);
 
     /// Takes the step that is kept, and forgets it.
-    void settle(sluice::BasicStreamRef<B> stream, Layer<B>& layer);
+    void flush(sluice::BasicStreamRef<B> stream, Layer<B>& layer);
 
 private:
     PendingStep<B> pending() const { return {{in_, rows_, inputs_}, {gradient_, rows_, columns_}, factors_}; }
@@ -60,26 +60,26 @@ private:
 // ---------------------------------------------------------------------------------------------------------------
 
 template <sluice::Backend B>
-DelayedSteps<B>::DelayedSteps(const LayerShape& shape, std::size_t rows)
+DeferredUpdate<B>::DeferredUpdate(const LayerShape& shape, std::size_t rows)
     : rows_(rows), inputs_(shape.rows()), columns_(shape.columns()), in_(rows * inputs_),
       gradient_(rows * columns_), factors_(2) {
-    if constexpr (offered(1))
-        scratch_ = sluice::DeviceBuffer<float, B>(stepped_product_scratch(inputs_, columns_));
-    on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { forget(stream); });
+    if constexpr (supports(1))
+        scratch_ = sluice::DeviceBuffer<float, B>(gemm_sgd_update_scratch(inputs_, columns_));
+    on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { discard(stream); });
 }
 
 template <sluice::Backend B>
-void DelayedSteps<B>::forward(sluice::BasicStreamRef<B> stream, Layer<B>& layer, Matrix<const float, B> in,
-                              Matrix<float, B> out) {
-    if constexpr (offered(1)) {
-        step_and_multiply(stream, pending(), layer.weights(), in.with_columns(inputs_), layer.bias(),
-                          out.with_columns(columns_), scratch_);
+void DeferredUpdate<B>::forward(sluice::BasicStreamRef<B> stream, Layer<B>& layer, Matrix<const float, B> in,
+                                Matrix<float, B> out) {
+    if constexpr (supports(1)) {
+        gemm_sgd_update(stream, pending(), layer.weights(), in.with_columns(inputs_), layer.bias(),
+                        out.with_columns(columns_), scratch_);
     }
 }
 
 template <sluice::Backend B>
-void DelayedSteps<B>::keep(sluice::BasicStreamRef<B> stream, Matrix<const float, B> in,
-                           sluice::DeviceSpan<const float, B> factors) {
+void DeferredUpdate<B>::defer(sluice::BasicStreamRef<B> stream, Matrix<const float, B> in,
+                              sluice::DeviceSpan<const float, B> factors) {
     sluice::copy(stream, in_.span().first(in.size()), in.span());
     // A step of fewer rows than the one before leaves gradients of that one behind.
     if (in.size() < in_.size())
@@ -88,17 +88,17 @@ void DelayedSteps<B>::keep(sluice::BasicStreamRef<B> stream, Matrix<const float,
 }
 
 template <sluice::Backend B>
-void DelayedSteps<B>::forget(sluice::BasicStreamRef<B> stream) {
+void DeferredUpdate<B>::discard(sluice::BasicStreamRef<B> stream) {
     sluice::fill_bytes(stream, in_, 0);
     sluice::fill_bytes(stream, gradient_, 0);
     sluice::fill_bytes(stream, factors_, 0);
 }
 
 template <sluice::Backend B>
-void DelayedSteps<B>::settle(sluice::BasicStreamRef<B> stream, Layer<B>& layer) {
-    if constexpr (offered(1)) {
-        take_step(stream, pending(), layer.weights());
-        forget(stream);
+void DeferredUpdate<B>::flush(sluice::BasicStreamRef<B> stream, Layer<B>& layer) {
+    if constexpr (supports(1)) {
+        sgd_update(stream, pending(), layer.weights());
+        discard(stream);
     }
 }
 

@@ -7,7 +7,7 @@
 
 namespace nn {
 
-PixelOrder::PixelOrder(std::size_t height, std::size_t width, std::size_t levels)
+MortonOrder::MortonOrder(std::size_t height, std::size_t width, std::size_t levels)
     : height_(height), width_(width), levels_(levels) {
     const std::string image = std::to_string(height) + " x " + std::to_string(width) + " pixels";
     if (height == 0 || width == 0 || height > std::numeric_limits<std::int32_t>::max() / width) {
@@ -36,7 +36,7 @@ PixelOrder::PixelOrder(std::size_t height, std::size_t width, std::size_t levels
     }
 }
 
-std::vector<std::int32_t> PixelOrder::neighbours() const {
+std::vector<std::int32_t> MortonOrder::neighbours() const {
     std::vector<std::int32_t> result;
     result.reserve(9 * pixels());
     for (const std::int32_t raster : raster_of_row_) {

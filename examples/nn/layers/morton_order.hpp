@@ -16,10 +16,10 @@ namespace nn {
 /// for y / 2 and x / 2, and so on. A matrix [pixels, C] of one level is then, without moving anything, the matrix
 /// [pixels / 4, 4 C] of joined blocks, so that a 2×2 convolution of stride 2 is one matrix product whose result
 /// has its rows in this order again; a transposed convolution is the way back.
-class PixelOrder {
+class MortonOrder {
 public:
     /// Throws `sluice::Error` unless both sides are positive multiples of 2^levels.
-    PixelOrder(std::size_t height, std::size_t width, std::size_t levels);
+    MortonOrder(std::size_t height, std::size_t width, std::size_t levels);
 
     std::size_t height() const noexcept { return height_; }
     std::size_t width() const noexcept { return width_; }

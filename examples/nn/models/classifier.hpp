@@ -153,7 +153,7 @@ void Classifier<B>::train_head(sluice::BasicStreamRef<B> stream,
     const Matrix<const float, B> in = features(count, features_);
     const Matrix<float, B> in_gradient = features(count, features_gradient_);
     if constexpr (has_classifier_head<B>) {
-        if (offers_classifier_head(options_.classes)) {
+        if (supports_classifier_head(options_.classes)) {
             classifier_step(stream, in, labels, factors_, head_.weights(), head_.bias(), in_gradient, loss,
                             parts_.span().first(classifier_scratch(count, options_.classes)));
             return;

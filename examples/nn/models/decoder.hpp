@@ -42,7 +42,7 @@ struct DecoderOptions {
 /// A step forks: once a layer's gradient has gone further down, its weights are updated on a second stream of the
 /// decoder's own, beside the gradients of the layers below. The caller's stream waits for both. Updates that a device
 /// takes together (see Gemm::can_group) follow the last gradient. The first layer's step may wait until the next
-/// one (see DelayedSteps); to the caller that shows in nothing.
+/// one (see DeferredUpdate); to the caller that shows in nothing.
 template <sluice::Backend B>
 class Decoder {
 public:
@@ -87,7 +87,7 @@ public:
 private:
     static constexpr std::uint16_t random_operation = 0xE002;
 
-    Decoder(const DecoderOptions& options, const PixelOrder& order);
+    Decoder(const DecoderOptions& options, const MortonOrder& order);
 
     std::size_t rows_of(std::size_t images, std::size_t level) const {
         return (images * feature_pixels_) << (2 * level);
@@ -100,8 +100,8 @@ private:
     }
     /// The gradient of the map after `level` doublings.
     Matrix<float, B> gradient(std::size_t images, std::size_t level) {
-        if (level == 1 && delayed_.in_use())
-            return delayed_.gradient(rows_of(images, 0)).with_columns(options_.channels[1]);
+        if (level == 1 && deferred_.in_use())
+            return deferred_.gradient(rows_of(images, 0)).with_columns(options_.channels[1]);
         return sized(gradients_[level - 1], images, level);
     }
     /// What goes into layer `level`: the features or a map.
@@ -126,7 +126,7 @@ private:
     Gemm<B> gemm_;
     std::vector<Layer<B>> layers_; // all but the tail's
     DecoderTail<B> tail_;
-    DelayedSteps<B> delayed_;                          // of the first layer
+    DeferredUpdate<B> deferred_;                       // of the first layer
     std::vector<sluice::DeviceBuffer<float, B>> maps_; // after each of these
     std::vector<sluice::DeviceBuffer<float, B>>
         gradients_; // likewise: updates read them while others are written

@@ -38,7 +38,7 @@ struct EncoderOptions {
 
 /// A 1×1 convolution, then 2×2 convolutions of stride 2; a ReLU after each but the last.
 ///
-/// On a device, in TF32, the first three layers are one kernel if their channels are `thin_channels` and more layers
+/// On a device, in TF32, the first three layers are one kernel if their channels are `stem_channels` and more layers
 /// follow (see stem.hpp). Updates run on a stream of the encoder's own beside what follows them.
 ///
 /// With `Precision::bfloat16` the first layer, and what goes into that kernel, are as in TF32; the weights of all others,
@@ -100,29 +100,29 @@ private:
     std::size_t rows_of(std::size_t images, std::size_t level) const;
     std::size_t channels_of(std::size_t level) const;
     Matrix<float, B> map(std::size_t level);
-    bool offers_thin_layers() const;
+    bool supports_stem() const;
     bool rounds() const { return options_.precision == Precision::bfloat16; }
     /// The first level whose map is kept: before it are what the thin layers' kernels keep on chip.
-    std::size_t first_map() const { return !thin_ ? 0 : options_.trainable ? 2 : 3; }
+    std::size_t first_map() const { return !uses_stem_ ? 0 : options_.trainable ? 2 : 3; }
     /// The first layer whose weights, and whose input, are rounded.
-    std::size_t first_rounded() const { return !rounds() ? options_.channels.size() : thin_ ? 3 : 1; }
+    std::size_t first_rounded() const { return !rounds() ? options_.channels.size() : uses_stem_ ? 3 : 1; }
     /// Whether the input of layer `level` is kept in float32: also that of the first rounded layer, if another layer
     /// writes it so.
     bool keeps_map(std::size_t level) const {
-        return level >= first_map() && (level < first_rounded() || (level == first_rounded() && !thin_));
+        return level >= first_map() && (level < first_rounded() || (level == first_rounded() && !uses_stem_));
     }
     template <class T>
     void forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
                      sluice::DeviceSpan<float, B> features);
     template <class T>
-    void forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
-    void backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient);
+    void forward_stem(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
+    void backward_stem(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient);
 
     EncoderOptions options_;
-    PixelOrder order_;
+    MortonOrder order_;
     sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
     Gemm<B> gemm_;
-    bool thin_;
+    bool uses_stem_;
     std::vector<Layer<B>> layers_;
     RoundedLayers<B> rounded_; // which follow these
     // The inputs of the layers: each in a buffer of its own when they are wanted again, otherwise in two by turns.
@@ -131,7 +131,7 @@ private:
     // Only in an encoder that is trained:
     std::vector<sluice::DeviceBuffer<float, B>> gradients_; // of the maps
     sluice::DeviceBuffer<double, B> scratch_;
-    sluice::DeviceBuffer<float, B> thin_scratch_;
+    sluice::DeviceBuffer<float, B> stem_scratch_;
     sluice::DeviceBuffer<float, B> factors_;          // of the latest backward
     sluice::DeviceSpan<const std::uint8_t, B> bytes_; // the images of the latest forward: either these,
     sluice::DeviceSpan<const float, B> numbers_;      // or these

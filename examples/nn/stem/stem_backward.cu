@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/stem/detail/stem_launch.cuh>
 #include <nn/stem/detail/stem_stage.cuh>
 
@@ -13,7 +14,7 @@ constexpr int backward_warps = backward_threads / 32;
 constexpr int backward_blocks = 3; // of a multiprocessor
 
 /// The gradients of the first two layers, one after another: of a block's part of the rows, or of all.
-struct ThinGradients {
+struct StemGradients {
     static constexpr int weights1 = 0;
     static constexpr int bias1 = 64 * 32;
     static constexpr int weights0 = bias1 + 32;
@@ -26,12 +27,12 @@ struct ThinGradients {
 /// over the map's rows wants it.
 template <class Pixel>
 __global__ void __launch_bounds__(backward_threads, backward_blocks)
-    thin_backward_kernel(ThinImages<Pixel> images, float scale, const float* layer0, const float* bias,
+    stem_backward_kernel(StemImages<Pixel> images, float scale, const float* layer0, const float* bias,
                          const float* layer1, const float* map, const float* gradient, unsigned tiles,
                          float* partial) {
-    using Stage = ThinStage<Pixel>;
+    using Stage = StemStage<Pixel>;
     constexpr std::size_t stages_bytes = sizeof(Stage) * 2 * backward_warps;
-    constexpr std::size_t sums_bytes = sizeof(float) * backward_warps / 2 * ThinGradients::size;
+    constexpr std::size_t sums_bytes = sizeof(float) * backward_warps / 2 * StemGradients::size;
     __shared__ uint4 weights1[16 * 32];
     __shared__ alignas(16) unsigned char memory[stages_bytes > sums_bytes ? stages_bytes : sums_bytes];
     const int thread = static_cast<int>(threadIdx.x);
@@ -152,20 +153,20 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
 #pragma unroll
         for (int i = 0; i < 64; ++i) {
             const int channel = i / 16 * 16 + g + (i % 4 / 2) * 8;
-            each(ThinGradients::weights1 + channel * 32 + 4 * (2 * t + i % 2) + i / 4 % 4,
+            each(StemGradients::weights1 + channel * 32 + 4 * (2 * t + i % 2) + i / 4 % 4,
                  to_weights1[i / 16][i / 4 % 4][i % 4]);
         }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             // Columns 0 to 2 are the image's channels, column 3 is the bias.
             if (t < 2)
-                each(ThinGradients::weights0 + (2 * t + i % 2) * 16 + g + (i / 2) * 8, to_weights0[i]);
+                each(StemGradients::weights0 + (2 * t + i % 2) * 16 + g + (i / 2) * 8, to_weights0[i]);
         }
         if (lane < 8) {
-            each(ThinGradients::bias1 + 4 * lane, to_bias1.x);
-            each(ThinGradients::bias1 + 4 * lane + 1, to_bias1.y);
-            each(ThinGradients::bias1 + 4 * lane + 2, to_bias1.z);
-            each(ThinGradients::bias1 + 4 * lane + 3, to_bias1.w);
+            each(StemGradients::bias1 + 4 * lane, to_bias1.x);
+            each(StemGradients::bias1 + 4 * lane + 1, to_bias1.y);
+            each(StemGradients::bias1 + 4 * lane + 2, to_bias1.z);
+            each(StemGradients::bias1 + 4 * lane + 3, to_bias1.w);
         }
     };
     // The upper half of the warps hands its sums to the lower half, and so on.
@@ -175,14 +176,14 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
 #pragma unroll
     for (int left = backward_warps / 2; left > 0; left /= 2) {
         if (warp >= left && warp < 2 * left)
-            visit([&](int place, float& sum) { sums[(warp - left) * ThinGradients::size + place] = sum; });
+            visit([&](int place, float& sum) { sums[(warp - left) * StemGradients::size + place] = sum; });
         __syncthreads();
         if (warp < left)
-            visit([&](int place, float& sum) { sum += sums[warp * ThinGradients::size + place]; });
+            visit([&](int place, float& sum) { sum += sums[warp * StemGradients::size + place]; });
         __syncthreads();
     }
     if (warp == 0)
-        visit([&](int place, float& sum) { partial[blockIdx.x * ThinGradients::size + place] = sum; });
+        visit([&](int place, float& sum) { partial[blockIdx.x * StemGradients::size + place] = sum; });
 }
 
 constexpr int update_slices = 32;
@@ -191,45 +192,45 @@ constexpr unsigned update_parts = 16; // of a thread; more than enough for 132 m
 
 /// Adds up the blocks' parts, always in the same order, and takes the step.
 __global__ void __launch_bounds__(update_slices* update_places)
-    thin_update_kernel(const float* partial, unsigned parts, float scale, const float* factors, float* layer0,
+    stem_update_kernel(const float* partial, unsigned parts, float scale, const float* factors, float* layer0,
                        float* bias0, float* layer1, float* bias1) {
     __shared__ double slices[update_slices][update_places];
     const int column = static_cast<int>(threadIdx.x) % update_places;
     const int slice = static_cast<int>(threadIdx.x) / update_places;
     const int place = static_cast<int>(blockIdx.x) * update_places + column;
     double sum = 0.0;
-    if (place < ThinGradients::size) {
+    if (place < StemGradients::size) {
         // All of a thread's parts are under way at once.
         float mine[update_parts];
 #pragma unroll
         for (unsigned i = 0; i < update_parts; ++i) {
             const unsigned part = i * update_slices + static_cast<unsigned>(slice);
-            mine[i] = part < parts ? partial[part * ThinGradients::size + place] : 0.0f;
+            mine[i] = part < parts ? partial[part * StemGradients::size + place] : 0.0f;
         }
 #pragma unroll
         for (unsigned i = 0; i < update_parts; ++i)
             sum += static_cast<double>(mine[i]);
         for (unsigned part = update_parts * update_slices + static_cast<unsigned>(slice); part < parts;
              part += update_slices)
-            sum += static_cast<double>(partial[part * ThinGradients::size + place]);
+            sum += static_cast<double>(partial[part * StemGradients::size + place]);
     }
     slices[slice][column] = sum;
     __syncthreads();
-    if (slice != 0 || place >= ThinGradients::size)
+    if (slice != 0 || place >= StemGradients::size)
         return;
     for (int i = 1; i < update_slices; ++i)
         sum += slices[i][column];
-    float* const to = place < ThinGradients::bias1      ? layer1 + place
-                      : place < ThinGradients::weights0 ? bias1 + (place - ThinGradients::bias1)
-                      : place < ThinGradients::bias0    ? layer0 + (place - ThinGradients::weights0)
-                                                        : bias0 + (place - ThinGradients::bias0);
+    float* const to = place < StemGradients::bias1      ? layer1 + place
+                      : place < StemGradients::weights0 ? bias1 + (place - StemGradients::bias1)
+                      : place < StemGradients::bias0    ? layer0 + (place - StemGradients::weights0)
+                                                        : bias0 + (place - StemGradients::bias0);
     // Both factors of the products that gave these sums were truncated, or one of them.
     constexpr double gain = truncation_gain;
-    if (place < ThinGradients::bias1)
+    if (place < StemGradients::bias1)
         sum *= gain * gain;
-    if (place >= ThinGradients::weights0)
+    if (place >= StemGradients::weights0)
         sum *= gain;
-    if (place >= ThinGradients::weights0 && place < ThinGradients::bias0)
+    if (place >= StemGradients::weights0 && place < StemGradients::bias0)
         sum *= static_cast<double>(scale);
     *to = static_cast<float>(static_cast<double>(factors[1]) * static_cast<double>(*to) +
                              static_cast<double>(factors[0]) * sum);
@@ -238,31 +239,31 @@ __global__ void __launch_bounds__(update_slices* update_places)
 template <class Pixel>
 void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                      sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                     float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
+                     float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
                      sluice::DeviceSpan<const float, sluice::Cuda> map,
                      Matrix<const float, sluice::Cuda> gradient,
                      sluice::DeviceSpan<const float, sluice::Cuda> factors,
                      sluice::DeviceSpan<float, sluice::Cuda> scratch) {
-    const std::size_t rows = checked_thin_pixels<Pixel>("thin_backward", images, raster_of_row, width) / 4;
+    const std::size_t rows = checked_stem_pixels<Pixel>("stem_backward", images, raster_of_row, width) / 4;
     for (std::size_t i = 0; i < 2; ++i)
-        check_thin_layer("thin_backward", i, {layers[i].weights, layers[i].bias});
-    require_size("thin_backward: elements of the gradient", gradient.size(), rows * 32);
-    require_size("thin_backward: elements of the map", map.size(), rows * 32);
-    check_thin_map("thin_backward", gradient.data());
-    check_thin_map("thin_backward", map.data());
-    require_size("thin_backward: pixels of an image that are no squares of 8", raster_of_row.size() % 64, 0);
-    require_size("thin_backward: factors", factors.size(), 2);
-    require_size("thin_backward: scratch memory", scratch.size(), thin_backward_scratch());
+        check_stem_layer("stem_backward", i, {layers[i].weights, layers[i].bias});
+    require_size("stem_backward: elements of the gradient", gradient.size(), rows * 32);
+    require_size("stem_backward: elements of the map", map.size(), rows * 32);
+    check_stem_map("stem_backward", gradient.data());
+    check_stem_map("stem_backward", map.data());
+    require_size("stem_backward: pixels of an image that are no squares of 8", raster_of_row.size() % 64, 0);
+    require_size("stem_backward: factors", factors.size(), 2);
+    require_size("stem_backward: scratch memory", scratch.size(), stem_backward_scratch());
     const std::size_t tiles = rows / 16;
-    const std::size_t blocks = std::min<std::size_t>((tiles + backward_warps - 1) / backward_warps,
-                                                     scratch.size() / ThinGradients::size);
-    thin_backward_kernel<<<static_cast<unsigned>(blocks), backward_threads, 0, stream.native()>>>(
-        ThinImages<Pixel>(images.data(), raster_of_row, width), scale, layers[0].weights.data(),
+    const std::size_t blocks =
+        std::min<std::size_t>(ceil_div(tiles, backward_warps), scratch.size() / StemGradients::size);
+    stem_backward_kernel<<<static_cast<unsigned>(blocks), backward_threads, 0, stream.native()>>>(
+        StemImages<Pixel>(images.data(), raster_of_row, width), scale, layers[0].weights.data(),
         layers[0].bias.data(), layers[1].weights.data(), map.data(), gradient.data(),
         static_cast<unsigned>(tiles), scratch.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    constexpr int update_blocks = (ThinGradients::size + update_places - 1) / update_places;
-    thin_update_kernel<<<update_blocks, update_slices * update_places, 0, stream.native()>>>(
+    constexpr int update_blocks = ceil_div(StemGradients::size, update_places);
+    stem_update_kernel<<<update_blocks, update_slices * update_places, 0, stream.native()>>>(
         scratch.data(), static_cast<unsigned>(blocks), scale, factors.data(), layers[0].weights.data(),
         layers[0].bias.data(), layers[1].weights.data(), layers[1].bias.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
@@ -270,20 +271,20 @@ void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixe
 
 } // namespace
 
-std::size_t thin_backward_scratch() { return backward_blocks * multiprocessors() * ThinGradients::size; }
+std::size_t stem_backward_scratch() { return backward_blocks * multiprocessors() * StemGradients::size; }
 
-void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
+                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
                    sluice::DeviceSpan<const float, sluice::Cuda> map,
                    Matrix<const float, sluice::Cuda> gradient,
                    sluice::DeviceSpan<const float, sluice::Cuda> factors,
                    sluice::DeviceSpan<float, sluice::Cuda> scratch) {
     launch_backward(stream, images, raster_of_row, width, scale, layers, map, gradient, factors, scratch);
 }
-void thin_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
+void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const ThinUpdate<sluice::Cuda> (&layers)[2],
+                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
                    sluice::DeviceSpan<const float, sluice::Cuda> map,
                    Matrix<const float, sluice::Cuda> gradient,
                    sluice::DeviceSpan<const float, sluice::Cuda> factors,

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/stem/detail/stem_kernels.cuh>
 #include <nn/stem/detail/stem_launch.cuh>
 
@@ -50,7 +51,7 @@ struct ForwardStage {
     alignas(16) Pixel pixels[3 * std::size_t{channel}];
 
     /// Begins to fetch tile `tile`.
-    __device__ void fetch(const ThinImages<Pixel>& images, unsigned tile, unsigned rows, int lane) {
+    __device__ void fetch(const StemImages<Pixel>& images, unsigned tile, unsigned rows, int lane) {
         const int row = lane % 16;
         const Pixel* const from = images.at(16 * min(tile * 16 + row, rows - 1), 0);
 #pragma unroll
@@ -86,10 +87,10 @@ struct ForwardMemory {
 /// Every warp takes 16 rows of the last map at a time, each a block of 4×4 pixels of an image.
 template <class Pixel, class Out, bool keep_first>
 __global__ void __launch_bounds__(forward_threads, 2)
-    thin_forward_kernel(ThinImages<Pixel> images, ForwardWeights layers, float* first, Out* second,
+    stem_forward_kernel(StemImages<Pixel> images, ForwardWeights layers, float* first, Out* second,
                         unsigned rows) {
-    extern __shared__ uint4 thin_memory[];
-    auto& memory = *reinterpret_cast<ForwardMemory<Pixel>*>(thin_memory);
+    extern __shared__ uint4 stem_memory[];
+    auto& memory = *reinterpret_cast<ForwardMemory<Pixel>*>(stem_memory);
     const int thread = static_cast<int>(threadIdx.x);
     const unsigned warps = gridDim.x * (forward_threads / 32);
     unsigned tile = blockIdx.x * (forward_threads / 32) + threadIdx.x / 32;
@@ -215,17 +216,17 @@ __global__ void __launch_bounds__(forward_threads, 2)
 template <class Pixel, class Out>
 void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                     sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                    float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                    float scale, const StemLayer<sluice::Cuda> (&layers)[3],
                     sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<Out, sluice::Cuda> second) {
-    const std::size_t pixels = checked_thin_pixels<Pixel>("thin_forward", images, raster_of_row, width);
+    const std::size_t pixels = checked_stem_pixels<Pixel>("stem_forward", images, raster_of_row, width);
     const std::size_t rows = pixels / 16;
     for (std::size_t i = 0; i < 3; ++i)
-        check_thin_layer("thin_forward", i, layers[i]);
-    require_size("thin_forward: elements of the last map", second.size(), rows * 64);
+        check_stem_layer("stem_forward", i, layers[i]);
+    require_size("stem_forward: elements of the last map", second.size(), rows * 64);
     if (!first.empty())
-        require_size("thin_forward: elements of the map before it", first.size(), rows * 4 * 32);
-    check_thin_map("thin_forward", first.data());
-    check_thin_map("thin_forward", second.data());
+        require_size("stem_forward: elements of the map before it", first.size(), rows * 4 * 32);
+    check_stem_map("stem_forward", first.data());
+    check_stem_map("stem_forward", second.data());
     ForwardWeights weights{};
     for (int i = 0; i < 3; ++i) {
         weights.weights[i] = layers[i].weights.data();
@@ -233,46 +234,46 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     }
     weights.scale = scale;
     // The context is the stream's, and this takes no time worth saving.
-    auto kernel = thin_forward_kernel<Pixel, Out, false>;
+    auto kernel = stem_forward_kernel<Pixel, Out, false>;
     if constexpr (std::is_same_v<Out, float>) {
         if (!first.empty())
-            kernel = thin_forward_kernel<Pixel, Out, true>;
+            kernel = stem_forward_kernel<Pixel, Out, true>;
     }
     const std::size_t tiles = (rows + 15) / 16;
     constexpr std::size_t warps = forward_threads / 32;
-    const std::size_t blocks = std::min<std::size_t>((tiles + warps - 1) / warps, 2 * multiprocessors());
+    const std::size_t blocks = std::min<std::size_t>(ceil_div(tiles, warps), 2 * multiprocessors());
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            sizeof(ForwardMemory<Pixel>)));
     kernel<<<static_cast<unsigned>(blocks), forward_threads, sizeof(ForwardMemory<Pixel>), stream.native()>>>(
-        ThinImages<Pixel>(images.data(), raster_of_row, width), weights, first.data(), second.data(),
+        StemImages<Pixel>(images.data(), raster_of_row, width), weights, first.data(), second.data(),
         static_cast<unsigned>(rows));
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 } // namespace
 
-void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
                   sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
     launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
 }
-void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
+void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
                   sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
     launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
 }
 
-void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
                   Matrix<Bfloat16, sluice::Cuda> second) {
     launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
 }
-void thin_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
+void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const ThinLayer<sluice::Cuda> (&layers)[3],
+                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
                   Matrix<Bfloat16, sluice::Cuda> second) {
     launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
 }

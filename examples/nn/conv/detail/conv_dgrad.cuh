@@ -1,5 +1,5 @@
 /// \file
-/// The kernel behind conv_backward.hpp's `input_gradients`: a 3×3 convolution with turned weights of the gradients
+/// The kernel behind conv_backward.hpp's `conv_dgrad`: a 3×3 convolution with flipped weights of the gradients
 /// before the pool, which are spread from pooled ones in shared memory only.
 ///
 /// A warp's tile of the product has 16 pixels of a row, even ones first, as in conv_fprop.cuh.
@@ -10,6 +10,7 @@
 
 #include <nn/conv/detail/conv_fprop.cuh>
 #include <nn/conv/detail/pool_routes.cuh>
+#include <nn/core/ceil_div.hpp>
 
 namespace nn::detail {
 
@@ -17,10 +18,10 @@ namespace nn::detail {
 /// outputs at a time, with a border of one, and maybe those of the next ones; then a ring of weights: in each
 /// place those of 16 outputs and a column of three taps.
 template <int Inputs>
-struct GradientTile {
+struct DgradTile {
     static constexpr bool wide = Inputs == 64;
     static constexpr int depth = wide ? 64 : 32;
-    using Pixels = WideTile<depth>;
+    using Pixels = FpropTile<depth>;
     static constexpr int steps = depth / 16;
     static constexpr int turns = 3 * steps;
     static constexpr int tiles = Inputs / 8;
@@ -45,9 +46,9 @@ struct PooledChunk {
 /// Loads chunk `i` of a tile, of the outputs from `first` on.
 template <int Inputs>
 __device__ inline PooledChunk load_chunk(int i, const std::uint16_t* pooled_gradient,
-                                         const std::uint32_t* routes, const FusedShape& shape,
-                                         const FusedPlace& place, int first) {
-    using Tile = GradientTile<Inputs>;
+                                         const std::uint32_t* routes, const ConvShape& shape,
+                                         const ConvTile& place, int first) {
+    using Tile = DgradTile<Inputs>;
     constexpr int chunks = Tile::Pixels::chunks;
     const int height = shape.height / 2;
     const int width = shape.width / 2;
@@ -66,7 +67,7 @@ __device__ inline PooledChunk load_chunk(int i, const std::uint16_t* pooled_grad
 /// Spreads it over its four pixels, as far as they are in the tile.
 template <int Inputs>
 __device__ inline void spread_chunk(uint4* memory, int i, const PooledChunk& chunk) {
-    using Tile = GradientTile<Inputs>;
+    using Tile = DgradTile<Inputs>;
     using Pixels = typename Tile::Pixels;
     const int pool_y = i / Pixels::chunks / Tile::pools;
     const int pool_x = i / Pixels::chunks % Tile::pools;
@@ -88,7 +89,7 @@ __device__ inline void spread_chunk(uint4* memory, int i, const PooledChunk& chu
 
 /// Stores a thread's two pixels of a row.
 template <int Inputs>
-__device__ inline void store_gradients(const float (&sums)[GradientTile<Inputs>::tiles][4], int side,
+__device__ inline void store_gradients(const float (&sums)[DgradTile<Inputs>::tiles][4], int side,
                                        std::uint16_t* to, int quad) {
     if constexpr (Inputs == 16) {
         *reinterpret_cast<uint2*>(to + 4 * quad) =
@@ -109,17 +110,17 @@ __device__ inline void store_gradients(const float (&sums)[GradientTile<Inputs>:
 
 /// Each of four warps computes 4×16 pixels of all channels.
 template <int Inputs>
-__global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 : 4)
-    input_gradients_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
-                           FusedShape shape, const std::uint32_t* packed, std::uint16_t* gradient) {
-    using Tile = GradientTile<Inputs>;
+__global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
+    conv_dgrad_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes, ConvShape shape,
+                      const std::uint32_t* packed, std::uint16_t* gradient) {
+    using Tile = DgradTile<Inputs>;
     using Pixels = typename Tile::Pixels;
-    extern __shared__ uint4 fused_memory[];
-    const FusedPlace place(shape, blockIdx.x, 1);
+    extern __shared__ uint4 conv_memory[];
+    const ConvTile place(shape, blockIdx.x, 1);
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
     const int warp = thread / 32;
-    const std::uint32_t pixels = shared_address(fused_memory);
+    const std::uint32_t pixels = shared_address(conv_memory);
     const std::uint32_t ring = pixels + Tile::buffers * Tile::pixel_bytes;
     const uint4* const weights = reinterpret_cast<const uint4*>(packed);
     const int rounds = shape.outputs / Tile::depth;
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 
             const std::uint32_t to = ring + (turn % Tile::stages) * Tile::stage_bytes;
             const uint4* const from = weights + (round * Tile::turns + turn) * (Tile::stage_bytes / 16);
 #pragma unroll
-            for (int i = thread; i < Tile::stage_bytes / 16; i += fused_threads)
+            for (int i = thread; i < Tile::stage_bytes / 16; i += conv_threads)
                 copy_16_bytes(to + i * 16, from + i);
         }
         commit_copies(); // maybe an empty group, so that the count stays right
@@ -139,17 +140,17 @@ __global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 
         return load_chunk<Inputs>(i, pooled_gradient, routes, shape, place, round * Tile::depth);
     };
     const auto spread_all = [&](int round) {
-        constexpr int each = (Tile::chunks + fused_threads - 1) / fused_threads;
+        constexpr int each = ceil_div(Tile::chunks, conv_threads);
         PooledChunk chunks[each];
 #pragma unroll
         for (int i = 0; i < each; ++i) {
-            if (thread + i * fused_threads < Tile::chunks)
-                chunks[i] = load(thread + i * fused_threads, round);
+            if (thread + i * conv_threads < Tile::chunks)
+                chunks[i] = load(thread + i * conv_threads, round);
         }
 #pragma unroll
         for (int i = 0; i < each; ++i) {
-            if (thread + i * fused_threads < Tile::chunks)
-                spread_chunk<Inputs>(fused_memory, thread + i * fused_threads, chunks[i]);
+            if (thread + i * conv_threads < Tile::chunks)
+                spread_chunk<Inputs>(conv_memory, thread + i * conv_threads, chunks[i]);
         }
     };
     const int matrix_x = 2 * (lane % 8) + lane / 8 % 2;
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 
         const int turn = kx * Tile::steps + step;
         add_taps<Pixels>(
             sums, pixels + buffer * Tile::pixel_bytes, 4 * warp, matrix_x + kx, 2 * step + half,
-            fused_memory + (Tile::buffers * Tile::pixel_bytes + turn % Tile::stages * Tile::stage_bytes) / 16,
+            conv_memory + (Tile::buffers * Tile::pixel_bytes + turn % Tile::stages * Tile::stage_bytes) / 16,
             lane);
     };
 
@@ -169,11 +170,11 @@ __global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 
             fetch(0, turn);
         spread_all(0);
         for (int round = 0; round < rounds; ++round) {
-            uint4* const next = fused_memory + (round + 1) % 2 * (Tile::pixel_bytes / 16);
+            uint4* const next = conv_memory + (round + 1) % 2 * (Tile::pixel_bytes / 16);
             int ahead = round + 1 < rounds ? thread : Tile::chunks; // the chunk that is spread next
 #pragma unroll
             for (int kx = 0; kx < 3; ++kx) {
-                for (int step = 0; step < Tile::steps; ++step, ahead += fused_threads) {
+                for (int step = 0; step < Tile::steps; ++step, ahead += conv_threads) {
                     wait_for_copies<Tile::stages - 2>();
                     // What others copied and spread is there; and all are done with what is filled next.
                     __syncthreads();
@@ -187,7 +188,7 @@ __global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 
                 }
             }
         }
-        static_assert(Tile::turns * fused_threads >= Tile::chunks);
+        static_assert(Tile::turns * conv_threads >= Tile::chunks);
     } else {
         for (int round = 0; round < rounds; ++round) {
             __syncthreads(); // all are done with the round before
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(fused_threads, GradientTile<Inputs>::wide ? 2 
 
 /// Fills one word of weights: two neighbouring outputs of one input, where `weights` is [9 C, Co].
 template <int Inputs>
-struct PackTurned {
+struct PackFlippedWeights {
     const float* weights;
     std::uint32_t* packed;
     int outputs;
@@ -251,7 +252,7 @@ struct PackTurned {
     /// thread's results lie side by side.
     __device__ void pack_wide(std::size_t word) const {
         constexpr std::size_t pairs = Inputs / 16;
-        constexpr int steps = GradientTile<Inputs>::steps;
+        constexpr int steps = DgradTile<Inputs>::steps;
         const int half = static_cast<int>(word % 2);
         const int lane = static_cast<int>(word / 4 % 32);
         const int tile = static_cast<int>(word / 128 % pairs * 2 + word / 2 % 2);

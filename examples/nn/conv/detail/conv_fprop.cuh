@@ -1,5 +1,5 @@
 /// \file
-/// The kernels behind conv_fprop.hpp whose products are matrix units'. How they want the weights packed is in
+/// The kernels behind conv_fprop.hpp whose products are Tensor Cores'. How they want the weights packed is in
 /// conv_pack_weights.cuh.
 ///
 /// A warp's tile of the product, 16 pixels by 8 channels, takes its 16 rows from eight pools: row r is the left pixel
@@ -18,14 +18,14 @@
 namespace nn::detail {
 
 /// Which part of which image a block convolves, and to which group of channels.
-struct FusedPlace {
+struct ConvTile {
     int group;
     int tile_x;
     int tile_y;
     std::size_t image;
 
     // The groups of a tile are neighbours, so that all but the first find it in the cache.
-    __device__ FusedPlace(const FusedShape& shape, unsigned index, unsigned groups) {
+    __device__ ConvTile(const ConvShape& shape, unsigned index, unsigned groups) {
         group = static_cast<int>(index % groups);
         index /= groups;
         const unsigned tile = index % shape.tiles;
@@ -50,7 +50,7 @@ __device__ inline std::uint32_t routes_of_pools(const float (&upper)[4], const f
                       two_bfloat16(lower[0], lower[1]), two_bfloat16(lower[2], lower[3]), pooled);
 }
 
-// Four channels: a row of three taps is a step of the matrix units. ---------------------------------------------
+// Four channels: a row of three taps is a step of the Tensor Cores. ---------------------------------------------
 
 inline constexpr int narrow_tile_x = 64; // pixels of the convolution that a block computes
 inline constexpr int narrow_tile_y = 16;
@@ -60,15 +60,15 @@ inline constexpr int narrow_row = narrow_tile_x + 4;
 /// 4 channels to a group of 16. A pixel is 8 bytes, so that the channels of taps kx … kx + 3 are neighbours, and a
 /// fragment is a word of shared memory. `Routes`: writes those too, and pooled maps only if asked for.
 template <bool Routes>
-__global__ void __launch_bounds__(fused_threads)
-    convolve_four_kernel(const std::uint16_t* maps, FusedShape shape, const std::uint32_t* packed,
-                         const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
+__global__ void __launch_bounds__(conv_threads)
+    conv_fprop_narrow_kernel(const std::uint16_t* maps, ConvShape shape, const std::uint32_t* packed,
+                             const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
     __shared__ uint2 tile[(narrow_tile_y + 2) * narrow_row];
-    const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs) / 16);
+    const ConvTile place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs) / 16);
     const int thread = static_cast<int>(threadIdx.x);
     const uint2* const image = reinterpret_cast<const uint2*>(maps) +
                                place.image * static_cast<std::size_t>(shape.height) * shape.width;
-    for (int i = thread; i < (narrow_tile_y + 2) * narrow_row; i += fused_threads) {
+    for (int i = thread; i < (narrow_tile_y + 2) * narrow_row; i += conv_threads) {
         const int y = place.tile_y * narrow_tile_y + i / narrow_row - 1;
         const int x = place.tile_x * narrow_tile_x + i % narrow_row - 1;
         const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(fused_threads)
     const int pooled_width = shape.width / 2;
     const int pooled_height = shape.height / 2;
     // Eight pools side by side at a time.
-    for (int i = thread / 32; i < narrow_tile_y / 2 * (narrow_tile_x / 16); i += fused_threads / 32) {
+    for (int i = thread / 32; i < narrow_tile_y / 2 * (narrow_tile_x / 16); i += conv_threads / 32) {
         const int row = i / (narrow_tile_x / 16);
         const int first = i % (narrow_tile_x / 16) * 8;
         std::uint32_t pixels[4][4];
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(fused_threads)
 /// How a block that convolves 16×16 pixels to 64 channels uses shared memory: the pixels with a border of one, then a
 /// ring of weights: in each place those of 16 inputs and three taps, one below the other.
 template <int Inputs>
-struct WideTile {
+struct FpropTile {
     static constexpr int side = 16;
     static constexpr int row = side + 2;
     static constexpr int chunks = Inputs / 8; // of 16 bytes, in a pixel
@@ -182,18 +182,18 @@ __device__ inline void add_taps(float (&sums)[4][Tiles][4], std::uint32_t pixels
 /// `Inputs` channels to `groups` groups of 64, one after another; one, unless it is 64 inputs. Each of four
 /// warps computes 4×16 pixels. `Routes`: writes those too, and pooled maps only if asked for.
 template <int Inputs, bool Routes>
-__global__ void __launch_bounds__(fused_threads, 2)
-    convolve_wide_kernel(const std::uint16_t* maps, FusedShape shape, int groups, const std::uint32_t* packed,
-                         const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
-    using Tile = WideTile<Inputs>;
-    extern __shared__ uint4 fused_memory[];
+__global__ void __launch_bounds__(conv_threads, 2)
+    conv_fprop_kernel(const std::uint16_t* maps, ConvShape shape, int groups, const std::uint32_t* packed,
+                      const float* bias, std::uint16_t* pooled, std::uint32_t* routes) {
+    using Tile = FpropTile<Inputs>;
+    extern __shared__ uint4 conv_memory[];
     if constexpr (Inputs != 64)
         groups = 1; // known to the compiler
-    const FusedPlace place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs / 64 / groups));
+    const ConvTile place(shape, blockIdx.x, static_cast<unsigned>(shape.outputs / 64 / groups));
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
     const int warp = thread / 32;
-    const std::uint32_t pixels = shared_address(fused_memory);
+    const std::uint32_t pixels = shared_address(conv_memory);
     const std::uint32_t ring = pixels + Tile::pixels * Tile::pixel_bytes;
     const uint4* const weights = reinterpret_cast<const uint4*>(packed) +
                                  static_cast<std::size_t>(place.group * groups) * 9 * Tile::steps * 128;
@@ -202,14 +202,14 @@ __global__ void __launch_bounds__(fused_threads, 2)
         const std::uint32_t to = ring + (turn % Tile::stages) * Tile::stage_bytes;
         const uint4* const from = weights + (group * Tile::turns + turn) * (Tile::stage_bytes / 16);
 #pragma unroll
-        for (int i = 0; i < Tile::stage_bytes / 16 / fused_threads; ++i) {
-            const int chunk = i * fused_threads + thread;
+        for (int i = 0; i < Tile::stage_bytes / 16 / conv_threads; ++i) {
+            const int chunk = i * conv_threads + thread;
             copy_16_bytes(to + chunk * 16, from + chunk);
         }
     };
     const std::uint16_t* const image =
         maps + place.image * static_cast<std::size_t>(shape.height) * shape.width * Inputs;
-    for (int i = thread; i < Tile::pixels * Tile::chunks; i += fused_threads) {
+    for (int i = thread; i < Tile::pixels * Tile::chunks; i += conv_threads) {
         const int chunk = i % Tile::chunks;
         const int tile_y = i / Tile::chunks / Tile::row;
         const int tile_x = i / Tile::chunks % Tile::row;
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(fused_threads, 2)
                 commit_copies(); // maybe an empty group, so that the count stays right
                 add_taps<Tile>(
                     sums, pixels, 4 * warp, matrix_x + kx, 2 * step + half,
-                    fused_memory +
+                    conv_memory +
                         (Tile::pixels * Tile::pixel_bytes + turn % Tile::stages * Tile::stage_bytes) / 16,
                     lane);
             }

@@ -68,10 +68,10 @@ __device__ inline float4 greater_of(const float4& a, const float4& b) {
 }
 
 /// A thread convolves four neighbouring pools to four channels; blockIdx.y is the group of channels.
-static __global__ void __launch_bounds__(fused_threads)
-    convolve_bytes_kernel(const std::uint8_t* images, FusedShape shape, float scale, const float* weights,
-                          const float* bias, std::uint16_t* pooled, bool aligned, std::size_t threads) {
-    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * fused_threads + threadIdx.x;
+static __global__ void __launch_bounds__(conv_threads)
+    conv_fprop_bytes_kernel(const std::uint8_t* images, ConvShape shape, float scale, const float* weights,
+                            const float* bias, std::uint16_t* pooled, bool aligned, std::size_t threads) {
+    const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * conv_threads + threadIdx.x;
     if (thread >= threads)
         return;
     const unsigned pooled_width = static_cast<unsigned>(shape.width) / 2;

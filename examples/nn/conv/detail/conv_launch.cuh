@@ -8,16 +8,17 @@
 #include <string>
 
 #include <nn/conv/detail/conv_shape.hpp>
+#include <nn/core/ceil_div.hpp>
 #include <nn/core/float16.hpp>
 #include <nn/elementwise/maps.hpp>
 
 namespace nn::detail {
 
 /// The shape, cut into tiles of `tile_y` by `tile_x` pixels.
-inline FusedShape fused_shape(const MapShape& shape, std::size_t outputs, std::size_t tile_y,
-                              std::size_t tile_x) {
-    const std::size_t tiles_x = (shape.width + tile_x - 1) / tile_x;
-    const std::size_t tiles = tiles_x * ((shape.height + tile_y - 1) / tile_y);
+inline ConvShape conv_shape(const MapShape& shape, std::size_t outputs, std::size_t tile_y,
+                            std::size_t tile_x) {
+    const std::size_t tiles_x = ceil_div(shape.width, tile_x);
+    const std::size_t tiles = tiles_x * ceil_div(shape.height, tile_y);
     return {static_cast<int>(shape.height), static_cast<int>(shape.width), static_cast<int>(outputs),
             static_cast<unsigned>(tiles_x), static_cast<unsigned>(tiles)};
 }

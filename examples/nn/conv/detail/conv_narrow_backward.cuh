@@ -8,6 +8,7 @@
 #include <nn/conv/detail/conv_fprop.cuh>
 #include <nn/conv/detail/conv_wgrad.cuh>
 #include <nn/conv/detail/pool_routes.cuh>
+#include <nn/core/ceil_div.hpp>
 
 namespace nn::detail {
 
@@ -23,12 +24,12 @@ inline constexpr int narrow_strip = 16;   // pixels in a row, which a warp compu
 inline constexpr int narrow_segment = 16; // pools, below one another, whose pixels it computes
 
 /// A warp goes down a strip. A row of pools is two of pixels, each of which goes to three rows of results; two are done
-/// after each. Outputs are dealt to the steps of the matrix units such that a thread's four lie side by side.
-static __global__ void __launch_bounds__(fused_threads)
-    narrow_input_gradients_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
-                                  FusedShape shape, const std::uint32_t* packed, std::uint16_t* gradient,
-                                  std::size_t warps) {
-    const std::size_t index = static_cast<std::size_t>(blockIdx.x) * (fused_threads / 32) + threadIdx.x / 32;
+/// after each. Outputs are dealt to the steps of the Tensor Cores such that a thread's four lie side by side.
+static __global__ void __launch_bounds__(conv_threads)
+    conv_dgrad_narrow_kernel(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
+                             ConvShape shape, const std::uint32_t* packed, std::uint16_t* gradient,
+                             std::size_t warps) {
+    const std::size_t index = static_cast<std::size_t>(blockIdx.x) * (conv_threads / 32) + threadIdx.x / 32;
     if (index >= warps)
         return;
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -131,7 +132,7 @@ static __global__ void __launch_bounds__(fused_threads)
 
 /// How a block that sums over tiles of 64×8 pixels, for 16 outputs, uses shared memory: pixels with a border of one, 8
 /// bytes each, and the same moved on by one pixel, so that from any pixel 16 bytes can be loaded.
-struct NarrowSumTile {
+struct NarrowWgradTile {
     static constexpr int threads = 256;
     static constexpr int width = 64;
     static constexpr int height = 8;
@@ -142,23 +143,22 @@ struct NarrowSumTile {
     static constexpr int moved = pixels * 8 + 112;
     static constexpr int bytes = moved + pixels * 8;
 };
-static_assert(NarrowSumTile::moved % 128 == 48);
+static_assert(NarrowWgradTile::moved % 128 == 48);
 
 /// What a thread loads of a tile, before it is needed: pixels for all, and two channels of its own pools.
 struct NarrowLoads {
-    static constexpr int count =
-        (NarrowSumTile::pixels + NarrowSumTile::threads - 1) / NarrowSumTile::threads;
+    static constexpr int count = ceil_div(NarrowWgradTile::pixels, NarrowWgradTile::threads);
 
     uint2 pixels[count];
-    std::uint32_t gradients[NarrowSumTile::down];
-    std::uint32_t routes[NarrowSumTile::down];
+    std::uint32_t gradients[NarrowWgradTile::down];
+    std::uint32_t routes[NarrowWgradTile::down];
 };
 
-__device__ inline void load_narrow(NarrowLoads& loads, const std::uint16_t* maps, const FusedShape& shape,
+__device__ inline void load_narrow(NarrowLoads& loads, const std::uint16_t* maps, const ConvShape& shape,
                                    std::size_t index, const std::uint16_t* pooled_gradient,
                                    const std::uint32_t* routes, int group) {
-    using Tile = NarrowSumTile;
-    const FusedPlace place = tile_place(shape, index);
+    using Tile = NarrowWgradTile;
+    const ConvTile place = conv_tile(shape, index);
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
     const uint2* const image = reinterpret_cast<const uint2*>(maps) +
@@ -189,11 +189,11 @@ __device__ inline void load_narrow(NarrowLoads& loads, const std::uint16_t* maps
 }
 
 /// Each of eight warps sums over a strip of 8 pixels' width.
-static __global__ void __launch_bounds__(NarrowSumTile::threads, 3)
-    narrow_weight_gradients_kernel(const std::uint16_t* maps, FusedShape shape, std::size_t tiles,
-                                   const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
-                                   float* weight_parts, float* bias_parts) {
-    using Tile = NarrowSumTile;
+static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
+    conv_wgrad_narrow_kernel(const std::uint16_t* maps, ConvShape shape, std::size_t tiles,
+                             const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
+                             float* weight_parts, float* bias_parts) {
+    using Tile = NarrowWgradTile;
     constexpr int warps = Tile::threads / 32;
     using WarpSums = float[26][32];
     // The pixels of a tile, and in the end the sums of each warp.
@@ -233,10 +233,10 @@ static __global__ void __launch_bounds__(NarrowSumTile::threads, 3)
             load_narrow(next, maps, shape, tile + 1, pooled_gradient, routes, group);
         __syncthreads();
         std::uint32_t rows[Tile::down + 1][4];
-        load_turned_matrices(rows[0], from + lane / 16 * (Tile::row * 8));
+        load_matrices_transposed(rows[0], from + lane / 16 * (Tile::row * 8));
 #pragma unroll
         for (int y = 0; y < Tile::down; ++y) {
-            load_turned_matrices(rows[y + 1], from + (2 * y + 2 + lane / 16) * (Tile::row * 8));
+            load_matrices_transposed(rows[y + 1], from + (2 * y + 2 + lane / 16) * (Tile::row * 8));
             const std::uint32_t between[4] = {rows[y][2], rows[y][3], rows[y + 1][0], rows[y + 1][1]};
 #pragma unroll
             for (int j = 0; j < 2; ++j) {

@@ -4,10 +4,10 @@
 
 namespace nn::detail {
 
-inline constexpr int fused_threads = 128;
+inline constexpr int conv_threads = 128;
 
 /// Sizes as the kernels take them.
-struct FusedShape {
+struct ConvShape {
     int height; // of the convolution; the pooled map is half as high
     int width;
     int outputs;

@@ -1,9 +1,9 @@
 /// \file
-/// The kernels behind conv_backward.hpp's `weight_gradients` whose products are matrix units'.
+/// The kernels behind conv_backward.hpp's `conv_wgrad` whose products are Tensor Cores'.
 ///
 /// A weight's gradient is a sum over pixels of a map's element times a gradient before the pool. A step of the matrix
 /// units, 16 deep, takes 8×2 pixels: four pools, of each of which a thread holds all four places, so that it makes its
-/// factors of one pooled gradient. The other factors, rows of 8 pixels, are loaded turned; going down the map, a row
+/// factors of one pooled gradient. The other factors, rows of 8 pixels, are loaded transposed; going down the map, a row
 /// serves all three rows of taps.
 #pragma once
 
@@ -25,8 +25,8 @@ struct TileRange {
 };
 
 /// A tile's place in its image.
-__device__ inline FusedPlace tile_place(const FusedShape& shape, std::size_t tile) {
-    FusedPlace place(shape, 0, 1);
+__device__ inline ConvTile conv_tile(const ConvShape& shape, std::size_t tile) {
+    ConvTile place(shape, 0, 1);
     const unsigned in_image = static_cast<unsigned>(tile % shape.tiles);
     place.tile_x = static_cast<int>(in_image % shape.tiles_x);
     place.tile_y = static_cast<int>(in_image / shape.tiles_x);
@@ -37,7 +37,7 @@ __device__ inline FusedPlace tile_place(const FusedShape& shape, std::size_t til
 /// How a block that sums over tiles of 32×8 pixels, for 64 outputs, uses shared memory: twice pixels with a border of
 /// one, then the factors that are made of gradients.
 template <int Inputs>
-struct SumTile {
+struct WgradTile {
     static constexpr int threads = 384;
     static constexpr int width = 32;
     static constexpr int height = 8;
@@ -69,8 +69,8 @@ struct PooledChunks {
 
 template <int Inputs>
 __device__ inline PooledChunks load_pooled(const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
-                                           const FusedShape& shape, const FusedPlace& place, int group) {
-    using Tile = SumTile<Inputs>;
+                                           const ConvShape& shape, const ConvTile& place, int group) {
+    using Tile = WgradTile<Inputs>;
     PooledChunks result;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int height = shape.height / 2;
@@ -97,7 +97,7 @@ __device__ inline PooledChunks load_pooled(const std::uint16_t* pooled_gradient,
 template <int Inputs>
 __device__ inline void spread_factors(uint4* factors, const PooledChunks& chunks, int i, float (&sums)[8]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int step = static_cast<int>(threadIdx.x) / 32 + i * (SumTile<Inputs>::spreading / 32);
+    const int step = static_cast<int>(threadIdx.x) / 32 + i * (WgradTile<Inputs>::spreading / 32);
     const std::uint32_t words[4] = {chunks.gradients[i].x, chunks.gradients[i].y, chunks.gradients[i].z,
                                     chunks.gradients[i].w};
 #pragma unroll
@@ -116,12 +116,12 @@ __device__ inline void spread_factors(uint4* factors, const PooledChunks& chunks
 
 /// `Inputs` channels, and a group of 64 outputs. Of 12 warps each sums for a column of taps and 16 inputs.
 template <int Inputs>
-__global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
-    weight_gradients_kernel(const std::uint16_t* maps, FusedShape shape, std::size_t tiles,
-                            const std::uint16_t* pooled_gradient, const std::uint32_t* routes,
-                            float* weight_parts, float* bias_parts) {
-    using Tile = SumTile<Inputs>;
-    extern __shared__ uint4 fused_memory[];
+__global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
+    conv_wgrad_kernel(const std::uint16_t* maps, ConvShape shape, std::size_t tiles,
+                      const std::uint16_t* pooled_gradient, const std::uint32_t* routes, float* weight_parts,
+                      float* bias_parts) {
+    using Tile = WgradTile<Inputs>;
+    extern __shared__ uint4 conv_memory[];
     const unsigned groups = static_cast<unsigned>(shape.outputs) / 64;
     const int group = static_cast<int>(blockIdx.x % groups);
     const unsigned part = blockIdx.x / groups;
@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
     const int quarter = warp / 3 % Tile::quarters;
     const int sharer = warp / 3 / Tile::quarters;
 
-    const auto copy_pixels = [&](const FusedPlace& place, int stage) {
-        const std::uint32_t to = shared_address(fused_memory) + stage * Tile::stage_bytes;
+    const auto copy_pixels = [&](const ConvTile& place, int stage) {
+        const std::uint32_t to = shared_address(conv_memory) + stage * Tile::stage_bytes;
         const std::uint16_t* const image =
             maps + place.image * static_cast<std::size_t>(shape.height) * shape.width * Inputs;
         for (int i = thread; i < Tile::pixels * Tile::chunks; i += Tile::threads) {
@@ -150,14 +150,14 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
         commit_copies();
     };
     const auto factors_of = [&](int stage) {
-        return fused_memory + (stage * Tile::stage_bytes + Tile::pixels * Tile::pixel_bytes) / 16;
+        return conv_memory + (stage * Tile::stage_bytes + Tile::pixels * Tile::pixel_bytes) / 16;
     };
 
     float sums[3][8][4] = {};
     float bias_sums[8] = {};
     PooledChunks chunks;
     if (range.first < range.last) {
-        const FusedPlace place = tile_place(shape, range.first);
+        const ConvTile place = conv_tile(shape, range.first);
         copy_pixels(place, 0);
         if (thread < Tile::spreading) {
             chunks = load_pooled<Inputs>(pooled_gradient, routes, shape, place, group);
@@ -172,12 +172,12 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
         __syncthreads();
         const bool more = tile + 1 < range.last;
         if (more) {
-            const FusedPlace place = tile_place(shape, tile + 1);
+            const ConvTile place = conv_tile(shape, tile + 1);
             copy_pixels(place, stage ^ 1);
             if (thread < Tile::spreading)
                 chunks = load_pooled<Inputs>(pooled_gradient, routes, shape, place, group);
         }
-        const std::uint32_t pixels = shared_address(fused_memory) + stage * Tile::stage_bytes;
+        const std::uint32_t pixels = shared_address(conv_memory) + stage * Tile::stage_bytes;
         const uint4* const factors = factors_of(stage);
         // Which row of which of the four matrices of a fragment this lane gives the address of.
         const int matrix_y = lane / 16;
@@ -188,7 +188,8 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
             const int strip = turn * Tile::sharers + sharer;
             const int column = 8 * strip + kx + lane % 8;
             const auto load_rows = [&](std::uint32_t(&rows)[4], int y) {
-                load_turned_matrices(rows, pixels + Tile::offset((y + matrix_y) * Tile::row + column, chunk));
+                load_matrices_transposed(rows,
+                                         pixels + Tile::offset((y + matrix_y) * Tile::row + column, chunk));
             };
             std::uint32_t rows[Tile::down + 1][4];
             load_rows(rows[0], 0);
@@ -207,7 +208,7 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
                     multiply_add(sums[2][2 * pair + 1], rows[y + 1], factor.z, factor.w);
                 }
             }
-            // Not all in the end, when each warp would do the same and the matrix units nothing.
+            // Not all in the end, when each warp would do the same and the Tensor Cores nothing.
             if (more && thread < Tile::spreading) {
                 if (turn == turns / 2)
                     spread_factors<Inputs>(factors_of(stage ^ 1), chunks, 0, bias_sums);
@@ -232,7 +233,7 @@ __global__ void __launch_bounds__(SumTile<Inputs>::threads, 1)
         }
     }
     // The bias: first the four threads of a warp that hold the same channels, then warp after warp.
-    float* const by_warp = reinterpret_cast<float*>(fused_memory);
+    float* const by_warp = reinterpret_cast<float*>(conv_memory);
     __syncthreads();
     if (thread < Tile::spreading) {
 #pragma unroll

@@ -1,5 +1,5 @@
 /// \file
-/// The kernel behind conv_backward.hpp's `weight_gradients` for images of bytes, whose sums are too short for matrix
+/// The kernel behind conv_backward.hpp's `conv_wgrad` for images of bytes, whose sums are too short for matrix
 /// units.
 #pragma once
 
@@ -33,11 +33,11 @@ __device__ inline float& component(float4& four, int i) {
 
 /// A thread takes four neighbouring pools at a time, of four channels; blockIdx.y is the group of channels, blockIdx.x
 /// the part.
-static __global__ void __launch_bounds__(fused_threads)
-    byte_gradients_kernel(const std::uint8_t* images, FusedShape shape, float scale, const float* weights,
-                          const float* bias, const std::uint16_t* pooled_gradient, float* weight_parts,
-                          float* bias_parts, bool aligned, std::size_t windows) {
-    constexpr int warps = fused_threads / 32;
+static __global__ void __launch_bounds__(conv_threads)
+    conv_wgrad_bytes_kernel(const std::uint8_t* images, ConvShape shape, float scale, const float* weights,
+                            const float* bias, const std::uint16_t* pooled_gradient, float* weight_parts,
+                            float* bias_parts, bool aligned, std::size_t windows) {
+    constexpr int warps = conv_threads / 32;
     __shared__ float warp_sums[warps][40];
     const unsigned pooled_width = static_cast<unsigned>(shape.width) / 2;
     const unsigned pooled_height = static_cast<unsigned>(shape.height) / 2;
@@ -53,8 +53,8 @@ static __global__ void __launch_bounds__(fused_threads)
     float4 shift = *reinterpret_cast<const float4*>(bias + channel);
     float4 sums[10] = {}; // of each tap, and the bias
 
-    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * fused_threads + threadIdx.x; i < windows;
-         i += static_cast<std::size_t>(gridDim.x) * fused_threads) {
+    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * conv_threads + threadIdx.x; i < windows;
+         i += static_cast<std::size_t>(gridDim.x) * conv_threads) {
         const std::size_t line = i / quads;
         const unsigned px = 4 * static_cast<unsigned>(i - line * quads);
         const std::size_t image = line / pooled_height;

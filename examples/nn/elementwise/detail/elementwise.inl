@@ -64,16 +64,16 @@ struct DescentFactors {
     }
 };
 
-struct TurnWeights {
+struct FlipWeights {
     const float* weights;
-    float* turned;
+    float* flipped;
     std::size_t inputs;
     std::size_t outputs;
 
     SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t input) const {
         const std::size_t tap = quotient(row, outputs);
         const std::size_t output = row - tap * outputs;
-        turned[row * inputs + input] = weights[((8 - tap) * inputs + input) * outputs + output];
+        flipped[row * inputs + input] = weights[((8 - tap) * inputs + input) * outputs + output];
     }
 };
 
@@ -133,12 +133,12 @@ void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float,
 }
 
 template <sluice::Backend B>
-void turn_weights(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> weights,
-                  MatrixArgument<B> turned) {
-    require_size("turn_weights: rows of the weights", weights.rows(), 9 * turned.columns());
-    require_size("turn_weights: rows of the result", turned.rows(), 9 * weights.columns());
-    for_each(stream, turned.rows(), turned.columns(),
-             detail::TurnWeights{weights.data(), turned.data(), turned.columns(), weights.columns()});
+void flip_weights(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> weights,
+                  MatrixArgument<B> flipped) {
+    require_size("flip_weights: rows of the weights", weights.rows(), 9 * flipped.columns());
+    require_size("flip_weights: rows of the result", flipped.rows(), 9 * weights.columns());
+    for_each(stream, flipped.rows(), flipped.columns(),
+             detail::FlipWeights{weights.data(), flipped.data(), flipped.columns(), weights.columns()});
 }
 
 } // namespace nn

@@ -19,7 +19,7 @@ template void repeat(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<float
 template void descent_factors(sluice::BasicStreamRef<OperatorBackend>,
                               SpanArgument<const float, OperatorBackend>,
                               SpanArgument<float, OperatorBackend>);
-template void turn_weights(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
+template void flip_weights(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
                            MatrixArgument<OperatorBackend>);
 
 template void rows_from_images(sluice::BasicStreamRef<OperatorBackend>,

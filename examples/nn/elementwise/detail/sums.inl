@@ -1,6 +1,7 @@
 // Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each.
 #pragma once
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/sums.hpp>
 
 namespace nn {
@@ -9,7 +10,7 @@ namespace detail {
 /// Rows that one thread adds up, one after another. The tree that this makes is the same everywhere.
 inline constexpr std::size_t rows_per_sum = 128;
 
-inline constexpr std::size_t sums_of(std::size_t rows) { return (rows + rows_per_sum - 1) / rows_per_sum; }
+inline constexpr std::size_t sums_of(std::size_t rows) { return ceil_div(rows, rows_per_sum); }
 
 /// Any element as a float64.
 SLUICE_HOST_DEVICE inline double number(double value) { return value; }

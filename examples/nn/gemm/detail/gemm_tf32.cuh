@@ -2,6 +2,7 @@
 /// The kernel of gemm_tf32.hpp.
 #pragma once
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/gemm/detail/gemm_tf32_accumulators.cuh>
 
 namespace nn::detail::tf32 {
@@ -27,7 +28,7 @@ __global__ void __launch_bounds__(threads) gemm_kernel(const __grid_constant__ A
     // Which stages are this warp's.
     const unsigned sharers = V::shared_sum ? warps * cluster_size * gridDim.y : 1;
     const unsigned first = V::shared_sum ? (blockIdx.y * cluster_size + rank) * warps + warp : 0;
-    const unsigned k_stages = (gemm.k + V::depth - 1) / V::depth;
+    const unsigned k_stages = ceil_div(gemm.k, V::depth);
     const unsigned count = first < k_stages ? (k_stages - first + sharers - 1) / sharers : 0;
     const AsyncCopies<V::p_along_k, columns, V::depth> p_copies(gemm.b, lane, column0, gemm.n, gemm.k);
     const AsyncCopies<V::q_along_k, V::rows, V::depth> q_copies(gemm.a, lane, row0, gemm.m, gemm.k);

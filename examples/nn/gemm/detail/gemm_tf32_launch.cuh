@@ -8,8 +8,6 @@
 
 namespace nn::detail::tf32 {
 
-inline unsigned ceil_div(unsigned a, unsigned b) { return (a + b - 1) / b; }
-
 /// Launches `kernel` such that it may begin before what is ahead of it in the stream has ended.
 template <class Arguments>
 void launch_early(sluice::CudaStreamRef stream, void (*kernel)(Arguments), const Arguments& arguments,

@@ -1,7 +1,7 @@
 /// \file
 /// How a warp of gemm_tf32.cuh gets at its factors, and what it does with them.
 ///
-/// The matrix units multiply [16, 8] by [8, 8]. Their 16 rows are columns of `out` here (the side "p", of the
+/// The Tensor Cores multiply [16, 8] by [8, 8]. Their 16 rows are columns of `out` here (the side "p", of the
 /// weights), their 8 columns are rows of `out` (the side "q"), so that 8 rows suffice to use them fully. A warp
 /// computes 64 columns by some rows over its part of k, and brings what it reads to shared memory by copies of its own,
 /// which no other warp waits for. Which index the units call a row, a column or a step of a sum is ours to choose, and
@@ -43,8 +43,8 @@ struct Variant {
     static constexpr unsigned block_rows = shared_sum ? rows : warps * rows;
 };
 
-/// A factor as the matrix units take it: they leave out the last 13 bits, so that a little more than it is given comes
-/// within 3/4 of the last place that they keep, without a bias. Exact where the factor fits, and for what is no number.
+/// A factor as the Tensor Cores take it: they leave out the last 13 bits, so that a little more than it is given comes
+/// within 3/4 of the last swizzled_offset that they keep, without a bias. Exact where the factor fits, and for what is no number.
 __device__ inline std::uint32_t rounded(float value) {
     constexpr float a_little_more = 1.0f + 0.75f / 2048.0f;
     return __float_as_uint(value * a_little_more);
@@ -53,7 +53,7 @@ __device__ inline std::uint32_t rounded(float value) {
 /// Where 16 bytes of a factor lie in its stage, counted in 16 bytes. The eight lanes that read together always meet
 /// eight different sets of banks.
 template <bool along_k, unsigned width, unsigned depth>
-__device__ constexpr unsigned place(unsigned row, unsigned k) {
+__device__ constexpr unsigned swizzled_offset(unsigned row, unsigned k) {
     if constexpr (along_k) {
         const unsigned half = (row ^ (row >> 2)) & 1;
         if constexpr (depth == 16)
@@ -73,7 +73,8 @@ public:
     /// Of a factor whose rows, or columns, end at `end`, those from `first` on.
     __device__ AsyncCopies(const float* from, unsigned lane, unsigned first, unsigned end, unsigned k_end)
         : line_(lane / per_line), within_(lane % per_line * 4), first_(first), end_(end), k_end_(k_end),
-          place_(16 * place<along_k, width, depth>(along_k ? line_ : within_, along_k ? within_ : line_)),
+          offset_(16 * swizzled_offset<along_k, width, depth>(along_k ? line_ : within_,
+                                                              along_k ? within_ : line_)),
           line_bytes_(4 * (along_k ? k_end : end)), complete_until_(first + width <= end ? k_end : 0) {
         source_ = reinterpret_cast<const char*>(from + (along_k ? within_ : first + within_)) +
                   static_cast<std::size_t>(along_k ? first + line_ : line_) * line_bytes_;
@@ -82,11 +83,11 @@ public:
     /// Begins to copy k from `k` on; zeros where there is nothing. `to` is a multiple of 128.
     __device__ void begin(std::uint32_t to, unsigned k) const {
         const char* const source = source_ + static_cast<std::size_t>(k) * (along_k ? 4 : line_bytes_);
-        const std::uint32_t at = to + place_;
+        const std::uint32_t at = to + offset_;
         if (k + depth <= complete_until_) {
 #pragma unroll
             for (unsigned i = 0; i < copies; ++i)
-                copy_16_bytes((at ^ turned(i)) + 512 * i, source + i * step());
+                copy_16_bytes((at ^ swizzle(i)) + 512 * i, source + i * step());
         } else {
             const unsigned line = (along_k ? first_ : k) + line_;
             const unsigned line_end = along_k ? end_ : k_end_;
@@ -94,7 +95,7 @@ public:
 #pragma unroll 1
             for (unsigned i = 0; i < copies; ++i) {
                 const bool there = inside && line + i * lines_at_once < line_end;
-                copy_16_bytes((at ^ turned(i)) + 512 * i, there ? source + i * step() : source_, there);
+                copy_16_bytes((at ^ swizzle(i)) + 512 * i, there ? source + i * step() : source_, there);
             }
         }
     }
@@ -105,8 +106,8 @@ private:
     static constexpr unsigned copies = width * depth / 4 / 32;
     static_assert(copies * 32 * 4 == width * depth && per_line <= 32);
 
-    /// What `place` turns round between the lines of one copy and of the one that is `i` later, in bytes.
-    __device__ static constexpr unsigned turned(unsigned i) {
+    /// What `swizzled_offset` turns round between the lines of one copy and of the one that is `i` later, in bytes.
+    __device__ static constexpr unsigned swizzle(unsigned i) {
         if constexpr (along_k)
             return depth == 16 ? 0 : 64 * (i & 1);
         else
@@ -121,34 +122,35 @@ private:
     unsigned first_;
     unsigned end_;
     unsigned k_end_;
-    unsigned place_;
+    unsigned offset_;
     unsigned line_bytes_;
     unsigned complete_until_; ///< as far as k goes where all rows, or columns, are there
 };
 
-/// Where a lane reads its fours of a factor. `place` by itself would be computed for each of them; by what is known of
-/// the rows and steps that are asked for, all lie a constant away from one place, or from that with one bit turned
+/// Where a lane reads its fours of a factor. `swizzled_offset` by itself would be computed for each of them; by what is known of
+/// the rows and steps that are asked for, all lie a constant away from one swizzled_offset, or from that with one bit swizzle
 /// round.
 template <bool along_k, unsigned width, unsigned depth>
 class OperandReads {
 public:
     /// `row` is the lane's of 8, or four times that, and `k` is four times the lane's of 4.
-    __device__ OperandReads(unsigned row, unsigned k) : place_(place<along_k, width, depth>(row, k)) {}
+    __device__ OperandReads(unsigned row, unsigned k)
+        : offset_(swizzled_offset<along_k, width, depth>(row, k)) {}
 
     /// The four at `row` and `k` from the lane's on. Along k, `k` is a multiple of 16, and `row` one of 8 or a multiple
     /// of 32 and up to 3 more. Otherwise `row` is a multiple of 32, and `k` one of 16 and up to 3 more.
     __device__ float4 operator()(const float* stage, unsigned row, unsigned k) const {
         const float4* const fours = reinterpret_cast<const float4*>(stage);
         if constexpr (!along_k)
-            return fours[place_ + k * (width / 4) + row / 4];
+            return fours[offset_ + k * (width / 4) + row / 4];
         else if constexpr (depth == 16)
-            return fours[(place_ ^ (row & 1 ? 4 : 0)) + row / 2 * 8];
+            return fours[(offset_ ^ (row & 1 ? 4 : 0)) + row / 2 * 8];
         else
-            return fours[(place_ ^ ((row & 1) != (k / 16) ? 4 : 0)) + row * (depth / 4)];
+            return fours[(offset_ ^ ((row & 1) != (k / 16) ? 4 : 0)) + row * (depth / 4)];
     }
 
 private:
-    unsigned place_;
+    unsigned offset_;
 };
 
 /// Four steps of k for each of four rows of the units: `values[i][j]`, step i, row j.

@@ -5,6 +5,7 @@
 /// through the cache. Long sums are cut into pieces of k, and each piece's sums wait in memory for the second kernel.
 #pragma once
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/gemm/detail/gemm_tf32_accumulators.cuh>
 
 namespace nn::detail::tf32 {
@@ -127,8 +128,8 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
     const UpdateCoordinates place(part, tile, threadIdx.x);
     const bool inside = place.inside(gemm);
     const bool with_column_sums = gemm.step_bias != nullptr && place.row0 == 0;
-    const unsigned k_stages = (gemm.k + V::depth - 1) / V::depth;
-    const unsigned each = (k_stages + part.splits - 1) / part.splits;
+    const unsigned k_stages = ceil_div(gemm.k, V::depth);
+    const unsigned each = ceil_div(k_stages, part.splits);
     const unsigned first = min(split * each, k_stages);
     const unsigned count = min(each, k_stages - first);
 

@@ -12,21 +12,21 @@ namespace nn::detail {
 
 /// Where the two numbers of a word of the factors are in a step of 16 rows and two tiles of 8 columns, whose words are
 /// [lane][tile][half of the rows]: at (row, column) and (row + 1, column).
-struct TailFactor {
-    int thread = static_cast<int>(thread_of_tail());
+struct HeadFactor {
+    int thread = static_cast<int>(thread_of_head());
     int row = thread / 4 % 4 * 2 + thread % 2 * 8;
     int column = thread / 16 % 8 + thread / 2 % 2 * 8;
     int word = thread % 128;
     int first_group = thread / 128; // of steps, of which a team fills three at a time
 };
-inline constexpr int tail_groups = tail_threads / 128;
+inline constexpr int head_groups = head_threads / 128;
 
 /// Fills the factors of the transposed convolution [32, 64], and both biases. By the first team.
-__device__ inline void load_tail_up(TailMemory& memory, const TailPlan& plan) {
-    const TailFactor factor;
+__device__ inline void load_tail_up(HeadMemory& memory, const HeadPlan& plan) {
+    const HeadFactor factor;
     const auto up = reinterpret_cast<std::uint32_t*>(memory.up);
 #pragma unroll
-    for (int group = factor.first_group; group < 8; group += tail_groups) {
+    for (int group = factor.first_group; group < 8; group += head_groups) {
         // [ky][step][kx]
         const float* const from = plan.up + (group / 2 % 2 * 16 + factor.row) * 64 +
                                   (group / 4 * 2 + group % 2) * 16 + factor.column;
@@ -35,35 +35,36 @@ __device__ inline void load_tail_up(TailMemory& memory, const TailPlan& plan) {
     if (factor.thread < 16) {
         memory.up_bias[factor.thread] = plan.up_bias[factor.thread];
         // Nothing is as unlikely as what is no class.
-        const int label = tail_class(factor.thread);
+        const int label = head_class(factor.thread);
         memory.last_bias[factor.thread] = label < plan.classes ? plan.last_bias[label] : -INFINITY;
     }
 }
 
 /// Fills those of the 3×3 convolution [144, classes], and what gradients take. By the second team.
-__device__ inline void load_tail_last(TailMemory& memory, const TailPlan& plan) {
-    const TailFactor factor;
+__device__ inline void load_tail_last(HeadMemory& memory, const HeadPlan& plan) {
+    const HeadFactor factor;
     const int classes = plan.classes;
-    const int of_column = tail_class(factor.column);
-    const int of_row = tail_class(factor.row);
-    const int of_next_row = tail_class(factor.row + 1);
+    const int of_column = head_class(factor.column);
+    const int of_row = head_class(factor.row);
+    const int of_next_row = head_class(factor.row + 1);
     const auto last = reinterpret_cast<std::uint32_t*>(memory.last);
-    const auto last_turned = reinterpret_cast<std::uint32_t*>(memory.last_turned);
-    const auto up_turned = reinterpret_cast<std::uint32_t*>(memory.up_turned);
+    const auto last_transposed = reinterpret_cast<std::uint32_t*>(memory.last_transposed);
+    const auto up_transposed = reinterpret_cast<std::uint32_t*>(memory.up_transposed);
 #pragma unroll
-    for (int tap = factor.first_group; tap < 9; tap += tail_groups) {
+    for (int tap = factor.first_group; tap < 9; tap += head_groups) {
         const float* const from = plan.last + (tap * 16 + factor.row) * classes + of_column;
         last[tap * 128 + factor.word] = of_column < classes ? two_float16(from[0], from[classes]) : 0;
-        const float* const turned = plan.last + ((8 - tap) * 16 + factor.column) * classes;
-        last_turned[tap * 128 + factor.word] = two_float16(
-            of_row < classes ? turned[of_row] : 0.0f, of_next_row < classes ? turned[of_next_row] : 0.0f);
+        const float* const transposed = plan.last + ((8 - tap) * 16 + factor.column) * classes;
+        last_transposed[tap * 128 + factor.word] =
+            two_float16(of_row < classes ? transposed[of_row] : 0.0f,
+                        of_next_row < classes ? transposed[of_next_row] : 0.0f);
     }
 #pragma unroll
-    for (int group = factor.first_group; group < 8; group += tail_groups) {
+    for (int group = factor.first_group; group < 8; group += head_groups) {
         // [child][pair]
         const float* const from =
             plan.up + (group % 2 * 16 + factor.column) * 64 + group / 2 * 16 + factor.row;
-        up_turned[group * 128 + factor.word] = two_float16(from[0], from[1]);
+        up_transposed[group * 128 + factor.word] = two_float16(from[0], from[1]);
     }
 }
 
@@ -81,15 +82,15 @@ __device__ inline void begin_with_bias(float (&sums)[2][4], const float* bias) {
 // The map -------------------------------------------------------------------------------------------------------
 
 /// A thread's share of a tile's part of `in`: every second four channels of a pixel.
-struct TailShare {
+struct HeadShare {
     float4 four[4] = {};
 
     /// Asks for it; zeros beyond the image.
-    __device__ void fetch(const TailPlan& plan, const TailTile& tile) {
-        const unsigned thread = thread_of_tail();
-        const int y = tile.y / 2 - 1 + static_cast<int>(thread / (2 * tail_in_width));
-        const int x = tile.x / 2 - 1 + static_cast<int>(thread / 2 % tail_in_width);
-        if (thread >= 2 * tail_in_pixels || y < 0 || y >= plan.height / 2 || x < 0 || x >= plan.width / 2)
+    __device__ void fetch(const HeadPlan& plan, const HeadTile& tile) {
+        const unsigned thread = thread_of_head();
+        const int y = tile.y / 2 - 1 + static_cast<int>(thread / (2 * head_in_width));
+        const int x = tile.x / 2 - 1 + static_cast<int>(thread / 2 % head_in_width);
+        if (thread >= 2 * head_in_pixels || y < 0 || y >= plan.height / 2 || x < 0 || x >= plan.width / 2)
             return;
         const auto from = reinterpret_cast<const float4*>(plan.in) + tile.in_row(plan, y, x) * 8 + thread % 2;
 #pragma unroll
@@ -98,19 +99,19 @@ struct TailShare {
     }
     /// Rounds it to float16.
     __device__ void keep(uint4* in) const {
-        const unsigned thread = thread_of_tail();
-        if (thread >= 2 * tail_in_pixels)
+        const unsigned thread = thread_of_head();
+        if (thread >= 2 * head_in_pixels)
             return;
 #pragma unroll
         for (int plane = 0; plane < 4; ++plane) {
-            reinterpret_cast<uint2*>(in)[plane * 2 * tail_in_pixels + static_cast<int>(thread)] = make_uint2(
+            reinterpret_cast<uint2*>(in)[plane * 2 * head_in_pixels + static_cast<int>(thread)] = make_uint2(
                 two_float16(four[plane].x, four[plane].y), two_float16(four[plane].z, four[plane].w));
         }
     }
 };
 
 /// The transposed convolution with its ReLU: a warp computes one row of each child block, for two times 16 pixels.
-__device__ inline void compute_tail_map(const TailMemory& memory, const TailPlan& plan, const TailTile& tile,
+__device__ inline void compute_tail_map(const HeadMemory& memory, const HeadPlan& plan, const HeadTile& tile,
                                         const uint4* in, uint4* map) {
     const Lane lane;
     const int ky = lane.warp % 2;
@@ -118,32 +119,32 @@ __device__ inline void compute_tail_map(const TailMemory& memory, const TailPlan
 #pragma unroll
     for (int i = 0; i < 4; ++i)
         factors[i / 2][i % 2] = memory.up[(ky * 4 + i) * 32 + lane.index];
-    const bool border = tile.y < 2 || tile.y + tail_core_y + 2 > plan.height || tile.x < 2 ||
-                        tile.x + tail_core_x + 2 > plan.width;
+    const bool border = tile.y < 2 || tile.y + head_core_y + 2 > plan.height || tile.x < 2 ||
+                        tile.x + head_core_x + 2 > plan.width;
 #pragma unroll
     for (int round = 0; round < 2; ++round) {
         const int first = lane.warp / 2 * 16 + round * 96;
-        if (first >= tail_in_pixels)
+        if (first >= head_in_pixels)
             break;
         const int pixel = first + lane.row;
         const std::uint32_t from =
-            cells_address(in, lane.plane * tail_in_pixels + min(pixel, tail_in_pixels - 1));
+            cells_address(in, lane.plane * head_in_pixels + min(pixel, head_in_pixels - 1));
         float sums[2][2][4];
         begin_with_bias(sums[0], memory.up_bias);
         begin_with_bias(sums[1], memory.up_bias);
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
             std::uint32_t fragment[4];
-            load_matrices(fragment, from + step * 2 * tail_in_pixels * 16);
+            load_matrices(fragment, from + step * 2 * head_in_pixels * 16);
 #pragma unroll
             for (int kx = 0; kx < 2; ++kx) {
                 multiply_add_f16(sums[kx][0], fragment, factors[step][kx].x, factors[step][kx].y);
                 multiply_add_f16(sums[kx][1], fragment, factors[step][kx].z, factors[step][kx].w);
             }
         }
-        const int row = static_cast<int>(static_cast<unsigned>(pixel) / tail_in_width);
-        const int column = pixel - row * tail_in_width;
-        uint4* const to = map + lane.plane * tail_map_plane + (2 * row + ky) * tail_map_width + 2 * column;
+        const int row = static_cast<int>(static_cast<unsigned>(pixel) / head_in_width);
+        const int column = pixel - row * head_in_width;
+        uint4* const to = map + lane.plane * head_map_plane + (2 * row + ky) * head_map_width + 2 * column;
 #pragma unroll
         for (int kx = 0; kx < 2; ++kx) {
             std::uint32_t words[4];
@@ -163,10 +164,10 @@ __device__ inline void compute_tail_map(const TailMemory& memory, const TailPlan
 }
 
 /// The labels of the grid of slopes: first they are asked for, and kept when they are there.
-struct TailLabels {
-    int labels[2] = {tail_beyond, tail_beyond};
+struct HeadLabels {
+    int labels[2] = {head_beyond, head_beyond};
 
-    __device__ void fetch(const TailPlan& plan, const TailTile& tile) {
+    __device__ void fetch(const HeadPlan& plan, const HeadTile& tile) {
         const Lane lane;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -180,7 +181,7 @@ struct TailLabels {
         }
     }
     /// NaN, to be added to the loss, if one of them is no class; otherwise 0.
-    __device__ float keep(std::uint8_t* to, const TailPlan& plan) const {
+    __device__ float keep(std::uint8_t* to, const HeadPlan& plan) const {
         const Lane lane;
         float wrong = 0.0f;
 #pragma unroll
@@ -188,11 +189,11 @@ struct TailLabels {
             const int row = 12 * i + lane.warp;
             if (row >= 18)
                 continue;
-            const bool core = row >= 1 && row <= tail_core_y && lane.index >= 1 && lane.index <= tail_core_x;
-            unsigned label = static_cast<unsigned>(labels[i]) + (core ? 0 : tail_border);
+            const bool core = row >= 1 && row <= head_core_y && lane.index >= 1 && lane.index <= head_core_x;
+            unsigned label = static_cast<unsigned>(labels[i]) + (core ? 0 : head_border);
             if (labels[i] >= plan.classes) {
-                label = tail_no_label;
-                wrong = labels[i] == tail_beyond ? wrong : NAN;
+                label = head_no_label;
+                wrong = labels[i] == head_beyond ? wrong : NAN;
             }
             to[row * 32 + lane.index] = static_cast<std::uint8_t>(label);
         }
@@ -212,7 +213,7 @@ __device__ inline void convolve_tail_rows(std::uint32_t from, const uint4* facto
         uint4 factors[3];
 #pragma unroll
         for (int ky = 0; ky < 3; ++ky)
-            factors[ky] = factors_memory[(ky * 3 + kx) * 32 + thread_of_tail() % 32];
+            factors[ky] = factors_memory[(ky * 3 + kx) * 32 + thread_of_head() % 32];
 #pragma unroll
         for (int line = 0; line < 5; ++line) {
             // The last one is beyond what is wanted, and may be beyond the grid.

@@ -6,23 +6,23 @@
 
 namespace nn::detail {
 
-/// What a thread of the second team adds up over all tiles: its share of the gradients of weights, as the matrix units
+/// What a thread of the second team adds up over all tiles: its share of the gradients of weights, as the Tensor Cores
 /// give them, and of the biases'.
-struct TailSums {
+struct HeadSums {
     float last[3][4] = {}; // for each ky
     float up[2][2][4] = {};
     float bias[4] = {}; // of which layer, the warp says
 };
 
 /// 1 and 1 in float16.
-inline constexpr std::uint32_t tail_ones = 0x3C003C00u;
+inline constexpr std::uint32_t head_ones = 0x3C003C00u;
 
 // Gradients -----------------------------------------------------------------------------------------------------
 
 /// The gradient of the 3×3 convolution's weights: a warp takes 16 columns of the core, one column of taps and eight
 /// columns of logits. A row of the map's pixels is loaded once, and meets the three rows of slopes that it is a
 /// neighbour of.
-__device__ inline void add_last_gradient(const uint4* map_grid, const uint4* slope_grid, TailSums& total) {
+__device__ inline void add_last_gradient(const uint4* map_grid, const uint4* slope_grid, HeadSums& total) {
     const Lane lane;
     const int kx = lane.warp / 4;
     const int half = lane.warp / 2 % 2;
@@ -30,25 +30,26 @@ __device__ inline void add_last_gradient(const uint4* map_grid, const uint4* slo
     const int column = first_column + lane.row;
     // Two rows at a time. Columns beyond the core belong to other tiles.
     const std::uint32_t slope =
-        cells_address(slope_grid, half * tail_slope_plane + (1 + lane.plane) * tail_slope_width +
-                                      (column <= tail_core_x ? column : tail_slope_width - 1));
-    const std::uint32_t map = cells_address(map_grid, turned_plane(lane) * tail_map_plane + tail_map_width +
-                                                          first_column + turned_row(lane) + kx);
-    std::uint32_t slopes[tail_core_y / 2][4];
+        cells_address(slope_grid, half * head_slope_plane + (1 + lane.plane) * head_slope_width +
+                                      (column <= head_core_x ? column : head_slope_width - 1));
+    const std::uint32_t map =
+        cells_address(map_grid, transposed_plane(lane) * head_map_plane + head_map_width + first_column +
+                                    transposed_row(lane) + kx);
+    std::uint32_t slopes[head_core_y / 2][4];
 #pragma unroll
-    for (int line = 0; line < tail_core_y + 2; ++line) {
-        if (line < tail_core_y && line % 2 == 0) {
-            load_turned_matrices(slopes[line / 2], slope + line * tail_slope_width * 16);
+    for (int line = 0; line < head_core_y + 2; ++line) {
+        if (line < head_core_y && line % 2 == 0) {
+            load_matrices_transposed(slopes[line / 2], slope + line * head_slope_width * 16);
             // As a left factor, these are the same eight columns of logits of other pixels in each quarter.
             if (kx == 0)
-                multiply_add_f16(total.bias, slopes[line / 2], tail_ones, tail_ones);
+                multiply_add_f16(total.bias, slopes[line / 2], head_ones, head_ones);
         }
         std::uint32_t fragment[4];
-        load_turned_matrices(fragment, map + line * tail_map_width * 16);
+        load_matrices_transposed(fragment, map + line * head_map_width * 16);
 #pragma unroll
         for (int ky = 0; ky < 3; ++ky) {
             const int r = line - ky;
-            if (r >= 0 && r < tail_core_y) {
+            if (r >= 0 && r < head_core_y) {
                 multiply_add_f16(total.last[ky], fragment, slopes[r / 2][r % 2 * 2],
                                  slopes[r / 2][r % 2 * 2 + 1]);
             }
@@ -70,57 +71,57 @@ __device__ inline void store_tail_core(std::uint32_t mask, std::uint32_t to, con
 }
 
 /// The gradient of the map.
-__device__ inline void compute_tail_core(TailMemory& memory, const uint4* map_grid, const uint4* slope_grid) {
+__device__ inline void compute_tail_core(HeadMemory& memory, const uint4* map_grid, const uint4* slope_grid) {
     const Lane lane;
     // 16 rows for six pairs of warps: 3, 3, 3, 3, 2 and 2.
     const int group = lane.warp / 2;
     const int row = group * 3 - max(group - 4, 0);
     const int column = lane.warp % 2 * 16 + lane.row;
     const std::uint32_t from =
-        cells_address(slope_grid, lane.plane * tail_slope_plane + row * tail_slope_width + column);
+        cells_address(slope_grid, lane.plane * head_slope_plane + row * head_slope_width + column);
     // What is beyond the core meets a map of 0.
     const std::uint32_t mask =
-        cells_address(map_grid, lane.plane * tail_map_plane + (row + 2) * tail_map_width +
-                                    (column < tail_core_x ? column + 2 : tail_map_width - 1));
+        cells_address(map_grid, lane.plane * head_map_plane + (row + 2) * head_map_width +
+                                    (column < head_core_x ? column + 2 : head_map_width - 1));
     // Even columns first, so that those of one child in each block are neighbours.
-    const std::uint32_t to = cells_address(memory.core, lane.plane * tail_core_plane + row * tail_core_width +
-                                                            column % 2 * tail_core_odd + column / 2);
+    const std::uint32_t to = cells_address(memory.core, lane.plane * head_core_plane + row * head_core_width +
+                                                            column % 2 * head_core_odd + column / 2);
     float sums[3][2][4] = {};
-    convolve_tail_rows<tail_slope_width>(
-        from, memory.last_turned, group < 4 ? 3 : 2, sums, [&](int r, const float(&of_row)[2][4]) {
-            store_tail_core(mask + r * tail_map_width * 16, to + r * tail_core_width * 16, of_row);
+    convolve_tail_rows<head_slope_width>(
+        from, memory.last_transposed, group < 4 ? 3 : 2, sums, [&](int r, const float(&of_row)[2][4]) {
+            store_tail_core(mask + r * head_map_width * 16, to + r * head_core_width * 16, of_row);
         });
 }
 
 /// A row of the gradient of `in`, 15 pixels, masked by its ReLU.
-__device__ inline void store_in_gradient(const TailMemory& memory, const TailPlan& plan, const TailTile& tile,
+__device__ inline void store_in_gradient(const HeadMemory& memory, const HeadPlan& plan, const HeadTile& tile,
                                          const uint4* in, int row) {
     const Lane lane;
     const std::uint32_t from =
-        cells_address(memory.core, lane.plane * tail_core_plane + 2 * row * tail_core_width + lane.row);
+        cells_address(memory.core, lane.plane * head_core_plane + 2 * row * head_core_width + lane.row);
     float sums[4][4] = {};
 #pragma unroll
     for (int child = 0; child < 4; ++child) {
         std::uint32_t fragment[4];
-        load_matrices(fragment, from + (child / 2 * tail_core_width + child % 2 * tail_core_odd) * 16);
+        load_matrices(fragment, from + (child / 2 * head_core_width + child % 2 * head_core_odd) * 16);
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair) {
-            const uint4 factors = memory.up_turned[(child * 2 + pair) * 32 + lane.index];
+            const uint4 factors = memory.up_transposed[(child * 2 + pair) * 32 + lane.index];
             multiply_add_f16(sums[2 * pair], fragment, factors.x, factors.y);
             multiply_add_f16(sums[2 * pair + 1], fragment, factors.z, factors.w);
         }
     }
     const std::uint32_t mask =
-        cells_address(in, lane.plane * tail_in_pixels + (row + 1) * tail_in_width + 1 + lane.row);
+        cells_address(in, lane.plane * head_in_pixels + (row + 1) * head_in_width + 1 + lane.row);
     std::uint32_t out[2][4];
     load_matrices(out[0], mask);
-    load_matrices(out[1], mask + 2 * tail_in_pixels * 16);
+    load_matrices(out[1], mask + 2 * head_in_pixels * 16);
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
         const int column = lane.g + 8 * part;
         const int y = tile.y / 2 + row;
         const int x = tile.x / 2 + column;
-        if (column >= tail_core_x / 2 || y >= plan.height / 2 || x >= plan.width / 2)
+        if (column >= head_core_x / 2 || y >= plan.height / 2 || x >= plan.width / 2)
             continue;
         float* const to = plan.in_gradient + tile.in_row(plan, y, x) * 32 + 2 * lane.t;
 #pragma unroll
@@ -135,47 +136,47 @@ __device__ inline void store_in_gradient(const TailMemory& memory, const TailPla
 
 /// The gradient of the transposed convolution's weights: each of the last four warps computes the 32 inputs by the 16
 /// channels of one child.
-__device__ inline void add_up_gradient(const TailMemory& memory, TailSums& total, const uint4* in) {
+__device__ inline void add_up_gradient(const HeadMemory& memory, HeadSums& total, const uint4* in) {
     const Lane lane;
     const int child = lane.warp - 8;
     const std::uint32_t pixels =
-        cells_address(in, turned_plane(lane) * tail_in_pixels + tail_in_width + 1 + turned_row(lane));
+        cells_address(in, transposed_plane(lane) * head_in_pixels + head_in_width + 1 + transposed_row(lane));
     const std::uint32_t core =
-        cells_address(memory.core, lane.plane * tail_core_plane + child / 2 * tail_core_width +
-                                       child % 2 * tail_core_odd + lane.row);
+        cells_address(memory.core, lane.plane * head_core_plane + child / 2 * head_core_width +
+                                       child % 2 * head_core_odd + lane.row);
     // As a left factor, these are the first eight channels before the other eight, where there should be pixels: even
     // columns get the sums of the former, and odd ones of the latter.
-    const std::uint32_t first = lane.g % 2 == 0 ? tail_ones : 0;
+    const std::uint32_t first = lane.g % 2 == 0 ? head_ones : 0;
 #pragma unroll
-    for (int row = 0; row < tail_core_y / 2; ++row) {
+    for (int row = 0; row < head_core_y / 2; ++row) {
         std::uint32_t of_core[4];
-        load_turned_matrices(of_core, core + row * 2 * tail_core_width * 16);
+        load_matrices_transposed(of_core, core + row * 2 * head_core_width * 16);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             std::uint32_t of_in[4];
-            load_turned_matrices(of_in, pixels + (half * 2 * tail_in_pixels + row * tail_in_width) * 16);
+            load_matrices_transposed(of_in, pixels + (half * 2 * head_in_pixels + row * head_in_width) * 16);
             multiply_add_f16(total.up[half][0], of_in, of_core[0], of_core[1]);
             multiply_add_f16(total.up[half][1], of_in, of_core[2], of_core[3]);
         }
-        multiply_add_f16(total.bias, of_core, first, tail_ones - first);
+        multiply_add_f16(total.bias, of_core, first, head_ones - first);
     }
 }
 
 /// What the second team leaves for the block's sums, in place of `in`.
-struct TailTeamSums {
-    float last[2][tail_last_factors]; // of two warps
-    float up[tail_up_factors];
+struct HeadTeamSums {
+    float last[2][head_last_factors]; // of two warps
+    float up[head_up_factors];
     float bias[12][16];
 };
-static_assert(sizeof(TailTeamSums) <= sizeof(TailMemory::in));
+static_assert(sizeof(HeadTeamSums) <= sizeof(HeadMemory::in));
 
-__device__ inline TailTeamSums& tail_team_sums(TailMemory& memory) {
-    return *reinterpret_cast<TailTeamSums*>(memory.in);
+__device__ inline HeadTeamSums& head_team_sums(HeadMemory& memory) {
+    return *reinterpret_cast<HeadTeamSums*>(memory.in);
 }
 
-__device__ inline void leave_gradients(TailMemory& memory, const TailSums& total) {
+__device__ inline void leave_gradients(HeadMemory& memory, const HeadSums& total) {
     const Lane lane;
-    TailTeamSums& sums = tail_team_sums(memory);
+    HeadTeamSums& sums = head_team_sums(memory);
     const auto keep = [&](float* to, int stride, const float(&four)[4]) {
         float* const mine = to + lane.g * stride + 2 * lane.t;
         *reinterpret_cast<float2*>(mine) = make_float2(four[0], four[1]);
@@ -198,20 +199,20 @@ __device__ inline void leave_gradients(TailMemory& memory, const TailSums& total
 }
 
 /// Adds up over the block's warps, in their order, and writes the block's sums.
-__device__ inline void store_tail_sums(TailMemory& memory, const TailPlan& plan) {
-    const TailTeamSums& sums = tail_team_sums(memory);
-    float* const out = plan.sums + static_cast<std::size_t>(blockIdx.x) * tail_sums_stride;
-    const int thread = static_cast<int>(threadIdx.y * tail_threads + threadIdx.x);
-    for (int i = thread; i < tail_loss_sum; i += 2 * tail_threads) {
+__device__ inline void store_tail_sums(HeadMemory& memory, const HeadPlan& plan) {
+    const HeadTeamSums& sums = head_team_sums(memory);
+    float* const out = plan.sums + static_cast<std::size_t>(blockIdx.x) * head_sums_stride;
+    const int thread = static_cast<int>(threadIdx.y * head_threads + threadIdx.x);
+    for (int i = thread; i < head_loss_sum; i += 2 * head_threads) {
         float sum = 0.0f;
-        if (i < tail_up_sums) {
-            const int from = i - i % 16 + tail_column(i % 16);
+        if (i < head_up_sums) {
+            const int from = i - i % 16 + head_column(i % 16);
             sum = sums.last[0][from] + sums.last[1][from];
-        } else if (i < tail_last_bias_sums) {
-            sum = sums.up[i - tail_up_sums];
-        } else if (i < tail_up_bias_sums) {
+        } else if (i < head_last_bias_sums) {
+            sum = sums.up[i - head_up_sums];
+        } else if (i < head_up_bias_sums) {
             // Warps 0 and 1 have the first eight columns, 2 and 3 the others.
-            const int column = tail_column(i - tail_last_bias_sums);
+            const int column = head_column(i - head_last_bias_sums);
             const float(*const two)[16] = sums.bias + column / 8 * 2;
             sum = two[0][column % 8] + two[1][column % 8];
         } else {
@@ -226,7 +227,7 @@ __device__ inline void store_tail_sums(TailMemory& memory, const TailPlan& plan)
         float sum = 0.0f;
         for (const float(&of_warp)[4] : memory.losses)
             sum += (of_warp[0] + of_warp[1]) + (of_warp[2] + of_warp[3]);
-        out[tail_loss_sum] = sum * 0.693147181f;
+        out[head_loss_sum] = sum * 0.693147181f;
     }
 }
 

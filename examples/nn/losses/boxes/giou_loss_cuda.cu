@@ -1,6 +1,7 @@
 // The box losses on the Cuda backend.
 #include <algorithm>
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.cuh>
 #include <nn/losses/boxes/detail/few_boxes.cuh>
 #include <nn/losses/boxes/detail/kernels.cuh>
@@ -13,7 +14,7 @@ using LossBackend = sluice::Cuda;
 namespace {
 
 unsigned tiles_for(std::int64_t count, std::int64_t per_tile) {
-    return static_cast<unsigned>(std::clamp<std::int64_t>(divided_up(count, per_tile), 1, most_tiles));
+    return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(count, per_tile), 1, most_tiles));
 }
 
 template <bool skips, class Term>

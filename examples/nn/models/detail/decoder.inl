@@ -20,11 +20,11 @@ inline DecoderOptions checked(const DecoderOptions& options) {
 template <sluice::Backend B>
 Decoder<B>::Decoder(const DecoderOptions& options)
     : Decoder(detail::checked(options),
-              PixelOrder(options.height, options.width,
-                         options.channels.empty() ? 0 : options.channels.size() - 1)) {}
+              MortonOrder(options.height, options.width,
+                          options.channels.empty() ? 0 : options.channels.size() - 1)) {}
 
 template <sluice::Backend B>
-Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
+Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order)
     : options_(options), feature_pixels_(order.pixels() >> (2 * order.levels())),
       gemm_(options.precision, options.algorithms),
       tail_(order, {.inputs = options.channels[order.levels() - 1],
@@ -45,8 +45,8 @@ Decoder<B>::Decoder(const DecoderOptions& options, const PixelOrder& order)
             layer_key(options.seed, random_operation, i));
         const std::size_t size = rows_of(options.batch, i + 1) * options.channels[i + 1];
         maps_.emplace_back(size);
-        if (i == 0 && DelayedSteps<B>::offered(rows_of(options.batch, 0))) {
-            delayed_ = DelayedSteps<B>(layers_[0].shape(), rows_of(options.batch, 0));
+        if (i == 0 && DeferredUpdate<B>::supports(rows_of(options.batch, 0))) {
+            deferred_ = DeferredUpdate<B>(layers_[0].shape(), rows_of(options.batch, 0));
             gradients_.emplace_back();
         } else {
             gradients_.emplace_back(size);
@@ -71,8 +71,8 @@ void Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
     for (std::size_t i = 0; i < layers_.size(); ++i) {
         const Matrix<const float, B> in = input(features, images, i);
         const Matrix<float, B> out = sized(maps_[i], images, i + 1);
-        if (i == 0 && delayed_.in_use())
-            delayed_.forward(stream, layers_[0], in, out);
+        if (i == 0 && deferred_.in_use())
+            deferred_.forward(stream, layers_[0], in, out);
         else
             layers_[i].forward(stream, gemm_, in, out, true, i > 0);
     }
@@ -107,8 +107,8 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
     const std::size_t last = layers_.size();
     fork.follow(may_update_[last]);
     tail_.update(side_, side_gemm_, input(features, images, last), factors_, loss, side_scratch_);
-    if (delayed_.in_use())
-        delayed_.keep(side_, input(features, images, 0), factors_);
+    if (deferred_.in_use())
+        deferred_.defer(side_, input(features, images, 0), factors_);
     grouped_.clear();
     const auto update = [&](std::size_t i) {
         const WeightUpdate<B> step =
@@ -127,7 +127,7 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
         update(i);
     }
     // Nobody asks for the gradient of the features: what made them is frozen.
-    if (delayed_.in_use()) {
+    if (deferred_.in_use()) {
         fork.follow(may_update_[0]);
         update_bias(side_.ref(), gradient(images, 1), layers_[0].bias(), factors_, side_scratch_);
     } else if (last > 0) {
@@ -141,15 +141,15 @@ void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<co
                          sluice::DeviceSpan<std::uint8_t, B> predictions) {
     const std::size_t images = checked_images(features, predictions.size());
     forward(stream, features, images);
-    if (delayed_.in_use())
-        delayed_.forget(stream); // taken within the product
+    if (deferred_.in_use())
+        deferred_.discard(stream); // taken within the product
     tail_.predict(stream, gemm_, input(features, images, layers_.size()), predictions);
 }
 
 template <sluice::Backend B>
 std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) {
-    if (delayed_.in_use())
-        delayed_.settle(stream, layers_[0]);
+    if (deferred_.in_use())
+        deferred_.flush(stream, layers_[0]);
     std::vector<NamedTensor> tensors;
     for (std::size_t i = 0; i < layers_.size(); ++i)
         layers_[i].save(stream, std::to_string(2 * i), tensors);
@@ -162,8 +162,8 @@ void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTen
     for (std::size_t i = 0; i < layers_.size(); ++i) {
         layers_[i].load(stream, std::to_string(2 * i), tensors);
         // At once, since another layer's weights may be missing: a step belongs to the weights that it was made with.
-        if (i == 0 && delayed_.in_use())
-            delayed_.forget(stream);
+        if (i == 0 && deferred_.in_use())
+            deferred_.discard(stream);
     }
     tail_.load(stream, 2 * layers_.size(), tensors);
 }

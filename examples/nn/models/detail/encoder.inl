@@ -30,7 +30,7 @@ template <sluice::Backend B>
 Encoder<B>::Encoder(const EncoderOptions& options)
     : options_(detail::checked(options)), order_(options.height, options.width, options.channels.size() - 1),
       raster_of_row_(to_device<B>(order_.raster_of_row())),
-      gemm_(detail::of_float32(options.precision), options.algorithms), thin_(offers_thin_layers()) {
+      gemm_(detail::of_float32(options.precision), options.algorithms), uses_stem_(supports_stem()) {
     const std::size_t layers = options_.channels.size();
     std::vector<std::size_t> sizes(options_.trainable ? layers : std::min<std::size_t>(layers, 2));
     std::size_t scratch = 0;
@@ -61,18 +61,18 @@ Encoder<B>::Encoder(const EncoderOptions& options)
     scratch_ = sluice::DeviceBuffer<double, B>(scratch);
     factors_ = sluice::DeviceBuffer<float, B>(2);
     updates_ = std::make_unique<Updates>(options_.precision, options_.algorithms);
-    if constexpr (has_thin_encoder<B>) {
-        if (thin_)
-            thin_scratch_ = sluice::DeviceBuffer<float, B>(thin_backward_scratch());
+    if constexpr (has_stem<B>) {
+        if (uses_stem_)
+            stem_scratch_ = sluice::DeviceBuffer<float, B>(stem_backward_scratch());
     }
 }
 
 template <sluice::Backend B>
-bool Encoder<B>::offers_thin_layers() const {
+bool Encoder<B>::supports_stem() const {
     const std::vector<std::size_t>& channels = options_.channels;
-    return has_thin_encoder<B> && options_.precision != Precision::float32 && channels.size() > 3 &&
-           options_.image_channels == thin_channels[0] &&
-           std::equal(channels.begin(), channels.begin() + 3, thin_channels + 1);
+    return has_stem<B> && options_.precision != Precision::float32 && channels.size() > 3 &&
+           options_.image_channels == stem_channels[0] &&
+           std::equal(channels.begin(), channels.begin() + 3, stem_channels + 1);
 }
 
 /// Level 0 is the images, level i the input of layer i. The first layer keeps the size, the others quarter it.
@@ -107,8 +107,8 @@ void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
         numbers_ = {};
     }
     std::size_t level = 0;
-    if (thin_) {
-        forward_thin(stream, images);
+    if (uses_stem_) {
+        forward_stem(stream, images);
         level = 3;
     } else {
         rows_from_images(stream, images, raster_of_row_, options_.image_scale, map(0));
@@ -129,17 +129,17 @@ void Encoder<B>::forward_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
 
 template <sluice::Backend B>
 template <class T>
-void Encoder<B>::forward_thin(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images) {
-    if constexpr (has_thin_encoder<B>) {
-        const ThinLayer<B> layers[3] = {{std::as_const(layers_[0]).weights(), layers_[0].bias()},
+void Encoder<B>::forward_stem(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images) {
+    if constexpr (has_stem<B>) {
+        const StemLayer<B> layers[3] = {{std::as_const(layers_[0]).weights(), layers_[0].bias()},
                                         {std::as_const(layers_[1]).weights(), layers_[1].bias()},
                                         {std::as_const(layers_[2]).weights(), layers_[2].bias()}};
         const auto kept = options_.trainable ? map(2).span() : sluice::DeviceSpan<float, B>{};
         if (rounds())
-            thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
+            stem_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
                          rounded_.input(rows_of(images_, 3) * channels_of(3)));
         else
-            thin_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,
+            stem_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,
                          map(3));
     }
 }
@@ -169,8 +169,8 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
     Fork<B> fork(stream, updates_->stream.ref(), updates_->done);
     Matrix<const float, B> out{features_gradient, images_ * feature_pixels(), options_.channels.back()};
     for (std::size_t level = layers_.size(); level-- > 0;) {
-        if (thin_ && level == 1) {
-            backward_thin(stream, out);
+        if (uses_stem_ && level == 1) {
+            backward_stem(stream, out);
             break;
         }
         const Matrix<const float, B> in = map(level);
@@ -179,9 +179,9 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
         // With the weights that went forward, and so before their update.
         if (level > 0) {
             // The thin layers' kernel applies its ReLU itself.
-            const bool thin_next = thin_ && level == 2;
+            const bool stem_next = uses_stem_ && level == 2;
             layers_[level].input_gradient(stream, gemm_, out, gradient,
-                                          thin_next ? sluice::DeviceSpan<const float, B>{} : in.span(), true);
+                                          stem_next ? sluice::DeviceSpan<const float, B>{} : in.span(), true);
         }
         fork.follow(updates_->ready);
         layers_[level].update(updates_->stream, updates_->gemm, in, out, factors_, scratch_);
@@ -191,13 +191,13 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
 }
 
 template <sluice::Backend B>
-void Encoder<B>::backward_thin(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient) {
-    if constexpr (has_thin_encoder<B>) {
-        const ThinUpdate<B> layers[2] = {{layers_[0].weights(), layers_[0].bias()},
+void Encoder<B>::backward_stem(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient) {
+    if constexpr (has_stem<B>) {
+        const StemUpdate<B> layers[2] = {{layers_[0].weights(), layers_[0].bias()},
                                          {layers_[1].weights(), layers_[1].bias()}};
         const auto enqueue = [&](auto images) {
-            thin_backward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
-                          map(2).span(), gradient, factors_, thin_scratch_);
+            stem_backward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
+                          map(2).span(), gradient, factors_, stem_scratch_);
         };
         if (!bytes_.empty()) {
             enqueue(bytes_);

@@ -15,7 +15,7 @@
 
 namespace nn::detail {
 
-/// An operand of the matrix units as it is: they leave its last bits out. To round it first takes three instructions, as
+/// An operand of the Tensor Cores as it is: they leave its last bits out. To round it first takes three instructions, as
 /// many as all else that is done for it.
 __device__ inline std::uint32_t truncated(float value) { return __float_as_uint(value); }
 
@@ -82,14 +82,14 @@ __device__ inline std::uint32_t first_weight(const float* weights, const float* 
 
 /// The images, as the kernels take them. Bytes are exact in TF32.
 template <class Pixel>
-struct ThinImages {
+struct StemImages {
     const Pixel* pixels;
     const std::int32_t* raster_of_row;
     unsigned width;
     unsigned size; // pixels of an image
     bool aligned;  // whether four pixels of a line can be read at once
 
-    ThinImages(const Pixel* pixels_, sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row_,
+    StemImages(const Pixel* pixels_, sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row_,
                std::size_t width_)
         : pixels(pixels_), raster_of_row(raster_of_row_.data()), width(static_cast<unsigned>(width_)),
           size(static_cast<unsigned>(raster_of_row_.size())),

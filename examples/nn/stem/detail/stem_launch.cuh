@@ -23,7 +23,7 @@ inline std::size_t multiprocessors() {
 
 /// Throws `sluice::Error` unless the kernels take these images. Returns the number of their pixels.
 template <class Pixel>
-std::size_t checked_thin_pixels(const char* what, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
+std::size_t checked_stem_pixels(const char* what, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                                 sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row,
                                 std::size_t width) {
     const std::size_t size = raster_of_row.size();
@@ -38,9 +38,9 @@ std::size_t checked_thin_pixels(const char* what, sluice::DeviceSpan<const Pixel
 }
 
 /// Throws `sluice::Error` unless layer `index` has the channels that the kernels are written for.
-inline void check_thin_layer(const char* what, std::size_t index, const ThinLayer<sluice::Cuda>& layer) {
-    const std::size_t inputs = thin_channels[index];
-    const std::size_t outputs = thin_channels[index + 1];
+inline void check_stem_layer(const char* what, std::size_t index, const StemLayer<sluice::Cuda>& layer) {
+    const std::size_t inputs = stem_channels[index];
+    const std::size_t outputs = stem_channels[index + 1];
     const std::size_t rows = index == 0 ? inputs : 4 * inputs;
     if (layer.weights.rows() != rows || layer.weights.columns() != outputs || layer.bias.size() != outputs) {
         throw sluice::Error(
@@ -52,7 +52,7 @@ inline void check_thin_layer(const char* what, std::size_t index, const ThinLaye
 }
 
 /// Throws `sluice::Error` unless a map, or its gradient, can be moved 16 bytes at a time.
-inline void check_thin_map(const char* what, const void* map) {
+inline void check_stem_map(const char* what, const void* map) {
     if (reinterpret_cast<std::uintptr_t>(map) % 16 != 0) [[unlikely]] {
         throw sluice::Error(std::string(what) +
                             ": a map begins at an address that is no multiple of 16 bytes");

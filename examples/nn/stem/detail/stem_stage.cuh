@@ -11,7 +11,7 @@ namespace nn::detail {
 /// What a warp's products of a tile need in shared memory: 16 rows of the map of 32 channels, 2×2 pixels each, which are
 /// a square of 8×8 pixels. While one stage is worked on, the next one is filled.
 template <class Pixel>
-struct ThinStage {
+struct StemStage {
     static constexpr int line = 8;
     static constexpr int channel =
         8 * line + 16 / static_cast<int>(sizeof(Pixel)); // such that channels lie in different banks
@@ -26,7 +26,7 @@ struct ThinStage {
 
     /// Begins to fetch tile `tile`, whose pixels begin at `from` in the first channel's plane.
     __device__ void fetch(const float* gradients, const float* maps, unsigned tile, const Pixel* from,
-                          const ThinImages<Pixel>& images, int lane) {
+                          const StemImages<Pixel>& images, int lane) {
         const float4* const rows = reinterpret_cast<const float4*>(gradients) + std::size_t{tile} * 128;
         const float4* const map_rows = reinterpret_cast<const float4*>(maps) + std::size_t{tile} * 128;
 #pragma unroll

@@ -16,10 +16,6 @@ inline constexpr std::int64_t most_light_tiles = 256; ///< of work that is done 
 inline constexpr std::int64_t values_at_once = 256;
 inline constexpr std::int64_t rows_at_once = 8;
 
-SLUICE_HOST_DEVICE constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /// What divides a sum over `count` boxes.
 SLUICE_HOST_DEVICE constexpr double divisor_of(std::int64_t count) {
     return count > 1 ? static_cast<double>(count) : 1.0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/core/device.hpp>
 #include <nn/losses/boxes/detail/arguments.hpp>
 
@@ -73,10 +74,10 @@ inline std::int64_t rows_of_tile(std::int64_t rows, std::int64_t value_capacity,
     const bool light = work == 1;
     const std::int64_t values = light ? values_at_once / 2 : values_at_once;
     const std::int64_t filling = values * rows / std::max<std::int64_t>(1, value_capacity);
-    const std::int64_t wanted = light ? std::max(filling, divided_up(rows, most_light_tiles)) : filling;
-    const std::int64_t least = divided_up(rows, most_tiles);
+    const std::int64_t wanted = light ? std::max(filling, ceil_div(rows, most_light_tiles)) : filling;
+    const std::int64_t least = ceil_div(rows, most_tiles);
     return least <= rows_at_once ? std::max(std::clamp<std::int64_t>(wanted, 1, rows_at_once), least)
-                                 : rows_at_once * divided_up(least, rows_at_once);
+                                 : rows_at_once * ceil_div(least, rows_at_once);
 }
 
 template <class P, class T, class G, sluice::Backend B>

@@ -3,6 +3,7 @@
 /// which a ticket finds, adds up the tiles. The ticket goes back to 0 by itself, so that a graph can be replayed.
 #pragma once
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/losses/boxes/detail/per_box.hpp>
 
 namespace nn::detail {
@@ -176,9 +177,9 @@ __global__ void __launch_bounds__(loss_threads) values_kernel(const ValueArgumen
     const std::int64_t capacity = all.predictions.value_capacity();
     const std::int64_t size = all.predictions.size() < capacity ? all.predictions.size() : capacity;
     const bool same = all.targets.size() == size;
-    const std::int64_t rounds = divided_up(size, values_at_once * most_tiles);
+    const std::int64_t rounds = ceil_div(size, values_at_once * most_tiles);
     const std::int64_t per_tile = values_at_once * (rounds > 1 ? rounds : 1);
-    const std::int64_t needed = divided_up(size, per_tile);
+    const std::int64_t needed = ceil_div(size, per_tile);
     const std::int64_t tiles = needed > 1 ? needed : 1;
     if (blockIdx.x >= tiles)
         return;
