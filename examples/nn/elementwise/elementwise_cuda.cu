@@ -1,17 +1,10 @@
-// The operators on the Cuda backend.
-#include <nn/elementwise/for_each.cuh>
-
-#include <nn/elementwise/detail/elementwise.inl>
-#include <nn/elementwise/detail/maps.inl>
-#include <nn/elementwise/detail/pixels.inl>
-#include <nn/elementwise/detail/sums.inl>
-#include <nn/losses/detail/cross_entropy.inl>
+// The elementwise operators on the Cuda backend.
+#include <nn/elementwise/detail/instantiate.hpp>
 
 namespace nn {
 
-using OperatorBackend = sluice::Cuda;
+NN_INSTANTIATE_ELEMENTWISE(sluice::Cuda)
+NN_INSTANTIATE_MAPS(sluice::Cuda, float)
+NN_INSTANTIATE_MAPS(sluice::Cuda, Bfloat16)
 
 } // namespace nn
-
-#include <nn/elementwise/detail/instantiate.hpp>
-#include <nn/elementwise/detail/instantiate_maps.hpp>

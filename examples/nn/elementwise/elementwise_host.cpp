@@ -1,15 +1,11 @@
-// The operators on the Host backend.
-#include <nn/elementwise/for_each.hpp>
-
-#include <nn/elementwise/detail/elementwise.inl>
-#include <nn/elementwise/detail/maps.inl>
-#include <nn/elementwise/detail/pixels.inl>
-#include <nn/elementwise/detail/sums.inl>
-#include <nn/losses/detail/cross_entropy.inl>
+// The elementwise operators on the Host backend.
+#include <nn/elementwise/detail/instantiate.hpp>
 
 namespace nn {
 
-using OperatorBackend = sluice::Host;
+NN_INSTANTIATE_ELEMENTWISE(sluice::Host)
+NN_INSTANTIATE_MAPS(sluice::Host, float)
+NN_INSTANTIATE_MAPS(sluice::Host, Bfloat16)
 
 std::size_t sum_scratch(std::size_t rows, std::size_t columns) {
     std::size_t partial_sums = 0;
@@ -21,6 +17,3 @@ std::size_t sum_scratch(std::size_t rows, std::size_t columns) {
 }
 
 } // namespace nn
-
-#include <nn/elementwise/detail/instantiate.hpp>
-#include <nn/elementwise/detail/instantiate_maps.hpp>

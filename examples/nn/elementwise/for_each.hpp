@@ -1,5 +1,5 @@
 /// \file
-/// Runs a functor for every index, on the processor. for_each.cuh does the same on a device.
+/// Runs a functor for every index. On the CPU here; for_each.cuh, which nvcc gets with this file, has the GPU's.
 #pragma once
 
 #include <cstddef>
@@ -53,3 +53,7 @@ void for_each(sluice::HostStreamRef stream, std::size_t rows, std::size_t column
 }
 
 } // namespace nn::detail
+
+#if defined(__CUDACC__)
+#include <nn/elementwise/for_each.cuh>
+#endif

@@ -1,7 +1,8 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each.
+// Bodies of elementwise.hpp, the same for both backends.
 #pragma once
 
 #include <nn/elementwise/elementwise.hpp>
+#include <nn/elementwise/for_each.hpp>
 
 namespace nn {
 namespace detail {

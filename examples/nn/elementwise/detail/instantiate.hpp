@@ -1,56 +1,60 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the bodies, for the backend `OperatorBackend`.
+/// \file
+/// Explicit instantiations of what elementwise.hpp, sums.hpp, maps.hpp and pixels.hpp declare, for one backend.
+#pragma once
 
-namespace nn {
+#include <nn/elementwise/detail/elementwise.inl>
+#include <nn/elementwise/detail/maps.inl>
+#include <nn/elementwise/detail/pixels.inl>
+#include <nn/elementwise/detail/sums.inl>
 
-template void add_bias(sluice::BasicStreamRef<OperatorBackend>, MatrixArgument<OperatorBackend>,
-                       SpanArgument<const float, OperatorBackend>, bool);
-template void add_bias(sluice::BasicStreamRef<OperatorBackend>,
-                       std::type_identity_t<Matrix<Bfloat16, OperatorBackend>>,
-                       SpanArgument<const float, OperatorBackend>, bool);
-template void relu_gradient(sluice::BasicStreamRef<OperatorBackend>,
-                            SpanArgument<const Bfloat16, OperatorBackend>,
-                            SpanArgument<Bfloat16, OperatorBackend>);
-template void relu_gradient(sluice::BasicStreamRef<OperatorBackend>,
-                            SpanArgument<const float, OperatorBackend>, SpanArgument<float, OperatorBackend>);
-template void fill_uniform(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<float, OperatorBackend>,
-                           float, const sluice::RandomKey&);
-template void repeat(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<float, OperatorBackend>,
-                     std::size_t);
-template void descent_factors(sluice::BasicStreamRef<OperatorBackend>,
-                              SpanArgument<const float, OperatorBackend>,
-                              SpanArgument<float, OperatorBackend>);
-template void flip_weights(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
-                           MatrixArgument<OperatorBackend>);
+/// In namespace nn, once for each backend.
+#define NN_INSTANTIATE_ELEMENTWISE(Backend)                                                                  \
+    template void add_bias(sluice::BasicStreamRef<Backend>, MatrixArgument<Backend>,                         \
+                           SpanArgument<const float, Backend>, bool);                                        \
+    template void add_bias(sluice::BasicStreamRef<Backend>, std::type_identity_t<Matrix<Bfloat16, Backend>>, \
+                           SpanArgument<const float, Backend>, bool);                                        \
+    template void relu_gradient(sluice::BasicStreamRef<Backend>, SpanArgument<const Bfloat16, Backend>,      \
+                                SpanArgument<Bfloat16, Backend>);                                            \
+    template void relu_gradient(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>,         \
+                                SpanArgument<float, Backend>);                                               \
+    template void fill_uniform(sluice::BasicStreamRef<Backend>, SpanArgument<float, Backend>, float,         \
+                               const sluice::RandomKey&);                                                    \
+    template void repeat(sluice::BasicStreamRef<Backend>, SpanArgument<float, Backend>, std::size_t);        \
+    template void descent_factors(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>,       \
+                                  SpanArgument<float, Backend>);                                             \
+    template void flip_weights(sluice::BasicStreamRef<Backend>, ConstMatrixArgument<Backend>,                \
+                               MatrixArgument<Backend>);                                                     \
+    template void rows_from_images(                                                                          \
+        sluice::BasicStreamRef<Backend>, SpanArgument<const std::uint8_t, Backend>,                          \
+        SpanArgument<const std::int32_t, Backend>, float, MatrixArgument<Backend>);                          \
+    template void rows_from_images(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>,      \
+                                   SpanArgument<const std::int32_t, Backend>, float,                         \
+                                   MatrixArgument<Backend>);                                                 \
+    template void gather_neighbours(sluice::BasicStreamRef<Backend>, ConstMatrixArgument<Backend>,           \
+                                    SpanArgument<const std::int32_t, Backend>, MatrixArgument<Backend>);     \
+    template void update_bias(sluice::BasicStreamRef<Backend>, ConstMatrixArgument<Backend>,                 \
+                              SpanArgument<float, Backend>, SpanArgument<const float, Backend>,              \
+                              SpanArgument<double, Backend>);                                                \
+    template void update_bias(                                                                               \
+        sluice::BasicStreamRef<Backend>, std::type_identity_t<Matrix<const Bfloat16, Backend>>,              \
+        SpanArgument<float, Backend>, SpanArgument<const float, Backend>, SpanArgument<double, Backend>);    \
+    template void mean(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>,                  \
+                       SpanArgument<float, Backend>, SpanArgument<double, Backend>);
 
-template void rows_from_images(sluice::BasicStreamRef<OperatorBackend>,
-                               SpanArgument<const std::uint8_t, OperatorBackend>,
-                               SpanArgument<const std::int32_t, OperatorBackend>, float,
-                               MatrixArgument<OperatorBackend>);
-template void rows_from_images(sluice::BasicStreamRef<OperatorBackend>,
-                               SpanArgument<const float, OperatorBackend>,
-                               SpanArgument<const std::int32_t, OperatorBackend>, float,
-                               MatrixArgument<OperatorBackend>);
-template void gather_neighbours(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
-                                SpanArgument<const std::int32_t, OperatorBackend>,
-                                MatrixArgument<OperatorBackend>);
-
-template void softmax_cross_entropy(sluice::BasicStreamRef<OperatorBackend>,
-                                    ConstMatrixArgument<OperatorBackend>,
-                                    SpanArgument<const std::uint8_t, OperatorBackend>,
-                                    SpanArgument<const std::int32_t, OperatorBackend>,
-                                    MatrixArgument<OperatorBackend>, SpanArgument<float, OperatorBackend>);
-template void predict_classes(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
-                              SpanArgument<const std::int32_t, OperatorBackend>,
-                              SpanArgument<std::uint8_t, OperatorBackend>);
-
-template void update_bias(sluice::BasicStreamRef<OperatorBackend>, ConstMatrixArgument<OperatorBackend>,
-                          SpanArgument<float, OperatorBackend>, SpanArgument<const float, OperatorBackend>,
-                          SpanArgument<double, OperatorBackend>);
-template void update_bias(sluice::BasicStreamRef<OperatorBackend>,
-                          std::type_identity_t<Matrix<const Bfloat16, OperatorBackend>>,
-                          SpanArgument<float, OperatorBackend>, SpanArgument<const float, OperatorBackend>,
-                          SpanArgument<double, OperatorBackend>);
-template void mean(sluice::BasicStreamRef<OperatorBackend>, SpanArgument<const float, OperatorBackend>,
-                   SpanArgument<float, OperatorBackend>, SpanArgument<double, OperatorBackend>);
-
-} // namespace nn
+/// Likewise, once for each type of the maps.
+#define NN_INSTANTIATE_MAPS(Backend, T)                                                                      \
+    template void gather_patches<T>(sluice::BasicStreamRef<Backend>, SpanArgument<const T, Backend>,         \
+                                    const MapShape&, std::type_identity_t<Matrix<T, Backend>>);              \
+    template void gather_patches<T>(sluice::BasicStreamRef<Backend>,                                         \
+                                    SpanArgument<const std::uint8_t, Backend>, const MapShape&, float,       \
+                                    std::type_identity_t<Matrix<T, Backend>>);                               \
+    template void sum_patches<T>(sluice::BasicStreamRef<Backend>,                                            \
+                                 std::type_identity_t<Matrix<const T, Backend>>, const MapShape&,            \
+                                 SpanArgument<T, Backend>);                                                  \
+    template void pool_relu<T>(sluice::BasicStreamRef<Backend>, SpanArgument<const T, Backend>,              \
+                               const MapShape&, SpanArgument<const float, Backend>,                          \
+                               SpanArgument<T, Backend>);                                                    \
+    template void unpool_gradient<T>(sluice::BasicStreamRef<Backend>, SpanArgument<const T, Backend>,        \
+                                     const MapShape&, SpanArgument<T, Backend>);                             \
+    template void scaled_copy<T, float>(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>, \
+                                        float, SpanArgument<T, Backend>);

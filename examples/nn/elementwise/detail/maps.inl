@@ -1,6 +1,7 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each.
+// Bodies of maps.hpp, the same for both backends.
 #pragma once
 
+#include <nn/elementwise/for_each.hpp>
 #include <nn/elementwise/maps.hpp>
 
 namespace nn {

@@ -1,7 +1,8 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each.
+// Bodies of sums.hpp, the same for both backends.
 #pragma once
 
 #include <nn/core/ceil_div.hpp>
+#include <nn/elementwise/for_each.hpp>
 #include <nn/elementwise/sums.hpp>
 
 namespace nn {

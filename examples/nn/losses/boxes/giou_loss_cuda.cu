@@ -2,14 +2,12 @@
 #include <algorithm>
 
 #include <nn/core/ceil_div.hpp>
-#include <nn/elementwise/for_each.cuh>
 #include <nn/losses/boxes/detail/few_boxes.cuh>
+#include <nn/losses/boxes/detail/instantiate.hpp>
 #include <nn/losses/boxes/detail/kernels.cuh>
 #include <nn/losses/boxes/giou_loss.hpp>
 
 namespace nn::detail {
-
-using LossBackend = sluice::Cuda;
 
 namespace {
 
@@ -17,14 +15,14 @@ unsigned tiles_for(std::int64_t count, std::int64_t per_tile) {
     return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(count, per_tile), 1, most_tiles));
 }
 
-template <bool skips, class Term>
-void masked_mean(sluice::CudaStreamRef stream, const Term& term, const MaskSums& sums) {
+} // namespace
+
+template <bool skips, class Term, sluice::Backend B>
+void masked_mean(sluice::BasicStreamRef<B> stream, const Term& term, const MaskSums& sums) {
     masked_mean_kernel<skips>
         <<<tiles_for(sums.boxes, values_at_once), loss_threads, 0, stream.native()>>>(term, sums);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
-
-} // namespace
 
 template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arguments) {
@@ -70,10 +68,6 @@ void run_values(sluice::BasicStreamRef<B> stream, const ValueArguments<P, U, G>&
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
+NN_INSTANTIATE_GIOU_LOSS(sluice::Cuda)
+
 } // namespace nn::detail
-
-#include <nn/losses/boxes/detail/fused.inl>
-#include <nn/losses/boxes/detail/packing.inl>
-#include <nn/losses/boxes/detail/steps.inl>
-
-#include <nn/losses/boxes/detail/instantiate.hpp>

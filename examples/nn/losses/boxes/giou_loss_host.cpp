@@ -1,32 +1,11 @@
 // The box losses on the Host backend.
-#include <nn/elementwise/for_each.hpp>
+#include <nn/losses/boxes/detail/instantiate.hpp>
 #include <nn/losses/boxes/detail/per_box.hpp>
 #include <nn/losses/boxes/giou_loss.hpp>
 
 namespace nn::detail {
 
-using LossBackend = sluice::Host;
-
 namespace {
-
-template <bool skips, class Term>
-void masked_mean(sluice::HostStreamRef stream, const Term& term, const MaskSums& all) {
-    stream.enqueue([term, all] {
-        double sum = 0.0;
-        double count = 0.0;
-        for (std::int64_t i = 0; i < all.boxes; ++i) {
-            const bool real = all.mask[i] != 0;
-            if (skips && !real)
-                continue;
-            const double value = term(i);
-            sum += real ? value : 0.0;
-            count += real ? 1.0 : 0.0;
-        }
-        *all.count = count;
-        if (all.mean != nullptr)
-            *all.mean = static_cast<float>(sum / (count > 1.0 ? count : 1.0));
-    });
-}
 
 /// Adds up a row, and writes its gradient.
 template <class Formula, class P, class U, class G>
@@ -51,6 +30,25 @@ double sum_of_row(const RowArguments<P, U, G>& all, std::int64_t row) {
 }
 
 } // namespace
+
+template <bool skips, class Term, sluice::Backend B>
+void masked_mean(sluice::BasicStreamRef<B> stream, const Term& term, const MaskSums& all) {
+    stream.enqueue([term, all] {
+        double sum = 0.0;
+        double count = 0.0;
+        for (std::int64_t i = 0; i < all.boxes; ++i) {
+            const bool real = all.mask[i] != 0;
+            if (skips && !real)
+                continue;
+            const double value = term(i);
+            sum += real ? value : 0.0;
+            count += real ? 1.0 : 0.0;
+        }
+        *all.count = count;
+        if (all.mean != nullptr)
+            *all.mean = static_cast<float>(sum / (count > 1.0 ? count : 1.0));
+    });
+}
 
 template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arguments) {
@@ -100,10 +98,6 @@ void run_values(sluice::BasicStreamRef<B> stream, const ValueArguments<P, U, G>&
     });
 }
 
+NN_INSTANTIATE_GIOU_LOSS(sluice::Host)
+
 } // namespace nn::detail
-
-#include <nn/losses/boxes/detail/fused.inl>
-#include <nn/losses/boxes/detail/packing.inl>
-#include <nn/losses/boxes/detail/steps.inl>
-
-#include <nn/losses/boxes/detail/instantiate.hpp>

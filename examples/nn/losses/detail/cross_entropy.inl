@@ -1,8 +1,9 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each.
+// Bodies of cross_entropy.hpp, the same for both backends.
 #pragma once
 
 #include <cmath>
 
+#include <nn/elementwise/for_each.hpp>
 #include <nn/losses/cross_entropy.hpp>
 
 namespace nn {
@@ -120,3 +121,13 @@ void predict_classes(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> lo
 }
 
 } // namespace nn
+
+/// Explicit instantiations, in namespace nn, once for each backend.
+#define NN_INSTANTIATE_CROSS_ENTROPY(Backend)                                                                \
+    template void softmax_cross_entropy(sluice::BasicStreamRef<Backend>, ConstMatrixArgument<Backend>,       \
+                                        SpanArgument<const std::uint8_t, Backend>,                           \
+                                        SpanArgument<const std::int32_t, Backend>, MatrixArgument<Backend>,  \
+                                        SpanArgument<float, Backend>);                                       \
+    template void predict_classes(sluice::BasicStreamRef<Backend>, ConstMatrixArgument<Backend>,             \
+                                  SpanArgument<const std::int32_t, Backend>,                                 \
+                                  SpanArgument<std::uint8_t, Backend>);

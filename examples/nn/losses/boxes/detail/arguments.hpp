@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <nn/losses/boxes/giou.hpp>
+#include <sluice/backend/stream.hpp>
 #include <sluice/ragged/view.hpp>
 
 namespace nn::detail {
@@ -85,6 +86,11 @@ struct MaskSums {
     double* count;
     unsigned* ticket;
 };
+
+/// The mean of `term(i)` where the mask is not 0, and the count of those. Each backend defines its own. `skips`: the term
+/// is not computed where the mask is 0.
+template <bool skips, class Term, sluice::Backend B>
+void masked_mean(sluice::BasicStreamRef<B> stream, const Term& term, const MaskSums& sums);
 
 template <class P, class U, class G>
 MaskSums sums_of(const MaskArguments<P, U, G>& arguments) {

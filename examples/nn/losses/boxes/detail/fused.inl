@@ -1,7 +1,9 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each and masked_mean: variants 4 and 5.
+// Variants 4 and 5 of the masked mean: one kernel for all of the formula. The same for both backends.
 #pragma once
 
+#include <nn/elementwise/for_each.hpp>
 #include <nn/losses/boxes/detail/per_box.hpp>
+#include <nn/losses/boxes/giou_loss.hpp>
 
 namespace nn::detail {
 

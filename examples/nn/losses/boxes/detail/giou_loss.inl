@@ -10,7 +10,7 @@
 namespace nn {
 namespace detail {
 
-// Defined for each backend, in operators_host.cpp and operators_cuda.cu.
+// Defined for each backend, in giou_loss_host.cpp and giou_loss_cuda.cu.
 template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arguments);
 template <class Formula, class P, class U, class G, sluice::Backend B>

@@ -1,7 +1,7 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each: variant 2's way to packed boxes and
-// back.
+// Variant 2: from padded predictions to packed ones, and the gradients back. The same for both backends.
 #pragma once
 
+#include <nn/elementwise/for_each.hpp>
 #include <nn/losses/boxes/detail/per_box.hpp>
 
 namespace nn::detail {

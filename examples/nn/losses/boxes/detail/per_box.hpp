@@ -1,4 +1,5 @@
-// Included by operators_host.cpp and operators_cuda.cu: what is computed for one box, the same on every backend.
+/// \file
+/// What is computed for one box, the same on both backends.
 #pragma once
 
 #include <cmath>

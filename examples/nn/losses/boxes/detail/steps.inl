@@ -1,7 +1,7 @@
-// Included by operators_host.cpp and operators_cuda.cu, after the backend's for_each and masked_mean: variant 3, one
-// launch a step.
+// Variant 3 of the masked mean: one launch a step. The same for both backends.
 #pragma once
 
+#include <nn/elementwise/for_each.hpp>
 #include <nn/losses/boxes/detail/per_box.hpp>
 
 namespace nn::detail {
