@@ -21,7 +21,7 @@ void apply_to_labels(sluice::HostStreamRef stream, const Chain<Ops...>& chain, I
 
 /// Row i of `boxes` are image i's, in pixels of an image of `shape` in edge coordinates (pixel x covers x … x + 1). A box
 /// moves with its four corners through each operator: it becomes what encloses them, clipped to the image that the
-/// operator makes. So a turned box is larger than what it holds, the more so for each rotation of a chain; a box that has
+/// operator makes. So a rotated box is larger than what it holds, the more so for each rotation of a chain; a box that has
 /// left the image lies on its edge without area. Throws `sluice::Error` where the sizes do not fit.
 template <class... Ops>
 void apply_to_boxes(sluice::HostStreamRef stream, const Chain<Ops...>& chain, ImageShape shape,
@@ -35,7 +35,7 @@ namespace detail {
 
 /// Where the pixel at `place` of the result comes from; false when from outside.
 template <class C, std::size_t Index>
-SLUICE_HOST_DEVICE bool nearest_place(const typename C::Prepared& prepared, Place& place) {
+SLUICE_HOST_DEVICE bool nearest_source(const typename C::Prepared& prepared, PixelIndex& place) {
     if constexpr (Index == 0) {
         return true;
     } else {
@@ -44,7 +44,7 @@ SLUICE_HOST_DEVICE bool nearest_place(const typename C::Prepared& prepared, Plac
             if (!Op::nearest(element<Index - 1>(prepared), place))
                 return false;
         }
-        return nearest_place<C, Index - 1>(prepared, place);
+        return nearest_source<C, Index - 1>(prepared, place);
     }
 }
 
@@ -94,8 +94,8 @@ struct LabelWork {
     SLUICE_HOST_DEVICE int count() const { return out_height * out_width; }
     SLUICE_HOST_DEVICE void operator()(const C&, const typename C::Prepared& prepared, int image,
                                        int i) const {
-        Place place{i / out_width, i % out_width};
-        const bool inside = nearest_place<C, C::size>(prepared, place);
+        PixelIndex place{i / out_width, i % out_width};
+        const bool inside = nearest_source<C, C::size>(prepared, place);
         const L* own = labels + static_cast<std::int64_t>(image) * height * width;
         out[static_cast<std::int64_t>(image) * count() + i] =
             inside ? own[static_cast<std::int64_t>(place.y) * width + place.x] : outside;

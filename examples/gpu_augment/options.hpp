@@ -17,7 +17,7 @@ namespace gpu_augment {
 inline constexpr int smallest_of_sweep = 8;
 
 /// Where images are augmented.
-enum class Place : std::uint8_t {
+enum class Placement : std::uint8_t {
     none,   ///< nowhere: training alone
     cpu,    ///< on the processor, in the source's workers
     device, ///< on the device: in the training's stream, or in one of its own
@@ -25,9 +25,9 @@ enum class Place : std::uint8_t {
 
 /// The common options, and those of this experiment.
 struct Options : examples::CommonOptions {
-    std::vector<Place> places;       ///< what to run, in this order
-    std::optional<std::size_t> side; ///< pixels of a random image's side, a power of two
-    std::optional<int> workers;      ///< threads that fill batches
+    std::vector<Placement> placements; ///< what to run, in this order
+    std::optional<std::size_t> side;   ///< pixels of a random image's side, a power of two
+    std::optional<int> workers;        ///< threads that fill batches
     nn::GemmSettings gemm;
     bool sweep = false;        ///< over batch sizes, up to `batch`
     std::string contact_sheet; ///< where to write photographs before and after, as PNG; empty for nowhere
@@ -38,6 +38,6 @@ struct Options : examples::CommonOptions {
 std::optional<int> parse(int argc, char** argv, Options& options);
 
 /// "none", "cpu" or "device".
-std::string to_string(Place place);
+std::string to_string(Placement placement);
 
 } // namespace gpu_augment

@@ -5,7 +5,7 @@
 #include "support/alive.hpp"
 #include "support/heap_count.hpp"
 
-namespace augment_chains {
+namespace augment_chain {
 
 using namespace augment;
 using namespace augment_test;
@@ -60,7 +60,7 @@ PublishedChain small_chain() {
 
 } // namespace
 
-TEST_CASE("chains: fused equals its operators one by one") {
+TEST_CASE("chain: fused equals its operators one by one") {
     NN_TEST_RANDOM(random);
     for (int repeat = 0; repeat < 6; ++repeat) {
         constexpr int channels[] = {3, 1, 3, 2, 3, 3};
@@ -90,7 +90,7 @@ TEST_CASE("chains: fused equals its operators one by one") {
     }
 }
 
-TEST_CASE("chains: operators in any order") {
+TEST_CASE("chain: operators in any order") {
     NN_TEST_RANDOM(random);
     const ImageShape shape{3, 40, 33};
     const auto images = random_images(random, 3, shape);
@@ -124,7 +124,7 @@ TEST_CASE("chains: operators in any order") {
     }
 }
 
-TEST_CASE_TEMPLATE("chains: every type from and to every type, in every layout", In, std::uint8_t, nn::Half,
+TEST_CASE_TEMPLATE("chain: every type from and to every type, in every layout", In, std::uint8_t, nn::Half,
                    float) {
     NN_TEST_RANDOM(random);
     for (const int channels : {1, 3, 5}) {
@@ -152,7 +152,7 @@ TEST_CASE_TEMPLATE("chains: every type from and to every type, in every layout",
     }
 }
 
-TEST_CASE("chains: bytes hold what is out of range as 0 or 255, and NaN as 0") {
+TEST_CASE("chain: bytes hold what is out of range as 0 or 255, and NaN as 0") {
     std::vector<Image> images{Image({1, 1, 7})};
     images[0].values = {-3.0, -0.4, 254.6, 255.4, 300.0, 1e30, NAN};
     const auto actual =
@@ -160,7 +160,7 @@ TEST_CASE("chains: bytes hold what is out of range as 0 or 255, and NaN as 0") {
     CHECK(actual == std::vector<std::uint8_t>{0, 0, 255, 255, 255, 255, 0});
 }
 
-TEST_CASE("chains: a sample has the same bits in any batch, at any place") {
+TEST_CASE("chain: a sample has the same bits in any batch, at any place") {
     NN_TEST_RANDOM(random);
     const ImageShape shape{3, 64, 48};
     const auto images = random_images(random, 5, shape);
@@ -191,7 +191,7 @@ TEST_CASE("chains: a sample has the same bits in any batch, at any place") {
     }
 }
 
-TEST_CASE("chains: the published one gives on this backend what the processor gives") {
+TEST_CASE("chain: the published one gives on this backend what the processor gives") {
     NN_TEST_RANDOM(random);
     struct Sizes {
         int crop;
@@ -207,16 +207,18 @@ TEST_CASE("chains: the published one gives on this backend what the processor gi
         const auto own = drawn(published_ranges(shape, options), 2);
         Batch batch(images, chain);
         const auto table = nn_test::device(own);
-        apply_published<B>(batch.stream, chain, batch.given(), table.span(), batch.result());
+        apply(batch.stream.ref(), chain, batch.given(), table.span(), batch.result());
         const auto actual = nn_test::host(batch.stream, batch.out);
 
         const auto bytes = packed<std::uint8_t>(images, planar);
         std::vector<float> expected(actual.size(), NAN);
         using sluice::Host;
-        apply_published_here(
-            chain, {sluice::DeviceSpan<const std::uint8_t, Host>(bytes.data(), bytes.size()), shape},
-            sluice::DeviceSpan<const SampleParameters, Host>(own.data(), own.size()),
-            {sluice::DeviceSpan<float, Host>(expected.data(), expected.size()), batch.out_shape});
+        apply(chain,
+              augment::Images<const std::uint8_t, Host>(
+                  sluice::DeviceSpan<const std::uint8_t, Host>(bytes.data(), bytes.size()), shape),
+              sluice::DeviceSpan<const SampleParameters, Host>(own.data(), own.size()),
+              augment::Images<float, Host>(sluice::DeviceSpan<float, Host>(expected.data(), expected.size()),
+                                           batch.out_shape));
         double worst = 0.0;
         for (std::size_t i = 0; i < actual.size(); ++i) {
             const double error = std::abs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
@@ -226,7 +228,7 @@ TEST_CASE("chains: the published one gives on this backend what the processor gi
     }
 }
 
-TEST_CASE("chains: a replay draws for the samples that are there then") {
+TEST_CASE("chain: a replay draws for the samples that are there then") {
     NN_TEST_RANDOM(random);
     const ImageShape shape{3, 50, 60};
     const PublishedChain chain = small_chain();
@@ -236,7 +238,7 @@ TEST_CASE("chains: a replay draws for the samples that are there then") {
     Buffer<SampleId> ids(1);
     const ParameterSource<B> source(ranges, 5, ids.span());
     const sluice::BasicGraph<B> graph = sluice::capture(batch.stream, [&](sluice::BasicStreamRef<B> s) {
-        apply_published(s, chain, batch.given(), source, batch.result());
+        apply(s, chain, batch.given(), source, batch.result());
     });
     const sluice::BasicExecutable<B> replay(graph);
     std::vector<float> before;
@@ -250,7 +252,7 @@ TEST_CASE("chains: a replay draws for the samples that are there then") {
     }
 }
 
-TEST_CASE("chains: steady calls allocate nothing") {
+TEST_CASE("chain: steady calls allocate nothing") {
     NN_TEST_RANDOM(random);
     const PublishedChain chain = small_chain();
     const ImageShape shape{3, 50, 60};
@@ -258,15 +260,15 @@ TEST_CASE("chains: steady calls allocate nothing") {
     Buffer<SampleId> ids(1);
     sluice::fill_bytes(batch.stream, ids, 0);
     const ParameterSource<B> source(all_ranges(shape, 20, 24), 5, ids.span());
-    apply_published(batch.stream.ref(), chain, batch.given(), source, batch.result());
+    apply(batch.stream.ref(), chain, batch.given(), source, batch.result());
     batch.stream.synchronize();
     const auto alive = sluice::test::alive_now<B>();
     const sluice::test::HeapCount heap;
     for (int i = 0; i < 3; ++i)
-        apply_published(batch.stream.ref(), chain, batch.given(), source, batch.result());
+        apply(batch.stream.ref(), chain, batch.given(), source, batch.result());
     batch.stream.synchronize();
     CHECK(heap.allocations() == 0);
     CHECK(sluice::test::alive_now<B>() == alive);
 }
 
-} // namespace augment_chains
+} // namespace augment_chain

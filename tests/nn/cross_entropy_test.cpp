@@ -6,7 +6,7 @@
 
 #include "nn/support.hpp"
 
-namespace nn_loss {
+namespace nn_cross_entropy {
 
 using namespace nn_test;
 
@@ -148,4 +148,4 @@ TEST_CASE("cross entropy: sizes that do not fit are refused in one sentence") {
           }) == "predict_classes: 257 classes do not fit a byte; expected at most 256");
 }
 
-} // namespace nn_loss
+} // namespace nn_cross_entropy

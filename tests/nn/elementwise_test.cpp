@@ -6,7 +6,7 @@
 #include "nn/naive.hpp"
 #include "nn/support.hpp"
 
-namespace nn_operators {
+namespace nn_elementwise {
 
 using namespace nn_test;
 
@@ -204,4 +204,4 @@ TEST_CASE("elementwise: the mean, and what it refuses") {
           "mean: scratch memory of 1 elements was given, expected at least 2");
 }
 
-} // namespace nn_operators
+} // namespace nn_elementwise

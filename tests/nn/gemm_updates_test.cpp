@@ -5,7 +5,7 @@
 #include "nn/gemm_case.hpp"
 #include "nn/steady.hpp"
 
-namespace nn_layer_steps {
+namespace nn_gemm_updates {
 
 using namespace nn_test;
 
@@ -61,4 +61,4 @@ TEST_CASE("gemm updates: several together, the same bits again, and replayed fro
     }
 }
 
-} // namespace nn_layer_steps
+} // namespace nn_gemm_updates

@@ -3,7 +3,7 @@
 
 #include "nn/giou_loss_case.hpp"
 
-namespace nn_boxes_limits {
+namespace nn_giou_loss_limits {
 
 using namespace nn_test;
 
@@ -264,4 +264,4 @@ TEST_CASE("giou loss: what does not fit is refused in one sentence") {
     stream.synchronize();
 }
 
-} // namespace nn_boxes_limits
+} // namespace nn_giou_loss_limits

@@ -4,7 +4,7 @@
 #include "nn/giou_loss_case.hpp"
 #include "support/reference.hpp"
 
-namespace nn_boxes_reference {
+namespace nn_giou_loss_reference {
 
 using namespace nn_test;
 
@@ -99,4 +99,4 @@ TEST_CASE("reference: the mean over ragged boxes and its gradient, by every vari
                             });
 }
 
-} // namespace nn_boxes_reference
+} // namespace nn_giou_loss_reference

@@ -1,7 +1,7 @@
 // The variants of the box loss against plain loops, over types and shapes.
 #include "nn/giou_loss_case.hpp"
 
-namespace nn_boxes_losses {
+namespace nn_giou_loss {
 
 using namespace nn_test;
 
@@ -187,4 +187,4 @@ TEST_CASE("giou loss: a heavier formula is the mean over predictions that move")
         CHECK(std::abs(static_cast<double>(mean) - expected) <= 1e-6 * std::max(0.1, std::abs(expected)));
 }
 
-} // namespace nn_boxes_losses
+} // namespace nn_giou_loss

@@ -6,7 +6,7 @@
 #include "nn/naive.hpp"
 #include "nn/support.hpp"
 
-namespace nn_layers {
+namespace nn_layer {
 
 using namespace nn_test;
 using naive::doubles;
@@ -220,4 +220,4 @@ TEST_CASE("layer: weights that are missing or of another shape are refused, and 
     CHECK(after[0].values == before[0].values);
 }
 
-} // namespace nn_layers
+} // namespace nn_layer

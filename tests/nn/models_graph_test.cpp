@@ -6,7 +6,7 @@
 
 #include "nn/support.hpp"
 
-namespace nn_graphs {
+namespace nn_models_graph {
 
 using namespace nn_test;
 using StreamRef = sluice::BasicStreamRef<B>;
@@ -146,4 +146,4 @@ TEST_CASE("models in graphs: a fork is joined when something throws in the middl
     }
 }
 
-} // namespace nn_graphs
+} // namespace nn_models_graph

@@ -8,7 +8,7 @@
 #include "nn/support.hpp"
 #include "support/reference.hpp"
 
-namespace nn_reference {
+namespace nn_models_reference {
 
 using namespace nn_test;
 
@@ -165,4 +165,4 @@ TEST_CASE("reference: frozen encoder and decoder") { check("encoder_decoder/", t
 
 TEST_CASE("reference: classifier") { check("classifier/", train_classifier); }
 
-} // namespace nn_reference
+} // namespace nn_models_reference

@@ -8,7 +8,7 @@
 #include "nn/steady.hpp"
 #include "nn/support.hpp"
 
-namespace nn_networks {
+namespace nn_models {
 
 using namespace nn_test;
 
@@ -338,4 +338,4 @@ TEST_CASE("models: sizes and options that do not fit are refused in one sentence
           }) == "decoder: elements of the learning rate: 2 were given, expected 1");
 }
 
-} // namespace nn_networks
+} // namespace nn_models

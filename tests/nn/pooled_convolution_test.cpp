@@ -11,7 +11,7 @@
 #include "nn/detector_case.hpp"
 #include "nn/naive_detector.hpp"
 
-namespace nn_detector_operators {
+namespace nn_pooled_convolution {
 
 using namespace nn_test;
 using nn::Bfloat16;
@@ -347,4 +347,4 @@ TEST_CASE("pooled convolution: gradients without kernels, and sizes that do not 
 }
 #endif
 
-} // namespace nn_detector_operators
+} // namespace nn_pooled_convolution

@@ -170,9 +170,8 @@ void apply(sluice::HostStreamRef stream, const Chain<Ops...>& chain, Images<In, 
 }
 
 template <class... Ops, class In, class Out>
-void apply_here(const Chain<Ops...>& chain, Images<In, sluice::Host> in,
-                std::type_identity_t<ParameterSource<sluice::Host>> parameters,
-                Images<Out, sluice::Host> out) {
+void apply(const Chain<Ops...>& chain, Images<In, sluice::Host> in,
+           std::type_identity_t<ParameterSource<sluice::Host>> parameters, Images<Out, sluice::Host> out) {
     detail::require_fit(chain, in, parameters, out);
     detail::apply_checked(chain, Images<const std::remove_const_t<In>, sluice::Host>(in), parameters,
                           out.data(), out.layout());

@@ -30,14 +30,14 @@ SLUICE_HOST_DEVICE constexpr std::size_t place_of_resize() {
     return place;
 }
 
-inline constexpr int shrunk_columns = 128;      ///< of a tile, at most
-inline constexpr int most_shrunk_threads = 320; ///< of a block
-inline constexpr int plane_words = 2304;        ///< in shared memory, of a channel
+inline constexpr int downscale_columns = 128;      ///< of a tile, at most
+inline constexpr int most_downscale_threads = 320; ///< of a block
+inline constexpr int plane_words = 2304;           ///< in shared memory, of a channel
 inline constexpr int weight_words = 512;
 inline constexpr int most_strip = 32;
 
 template <class C, class In, class Out>
-struct ShrunkArguments : TileArguments<C, In, Out> {
+struct DownscaleArguments : TileArguments<C, In, Out> {
     Resize::Prepared resize;
     int pitch; ///< words of a row in shared memory
     int taps;  ///< rows that one row of the result is made of, at most
@@ -92,8 +92,8 @@ __device__ void load_four(const In* from, int left, float (&result)[4]) {
 }
 
 template <int Channels, class C, class In, class Out>
-__global__ void __launch_bounds__(most_shrunk_threads, 4)
-    shrunk_kernel(const __grid_constant__ ShrunkArguments<C, In, Out> arguments) {
+__global__ void __launch_bounds__(most_downscale_threads, 4)
+    downscale_kernel(const __grid_constant__ DownscaleArguments<C, In, Out> arguments) {
     constexpr std::size_t place = place_of_resize<C>();
     __shared__ __align__(16) float sums[Channels * plane_words];
     __shared__ float weights[weight_words];

@@ -44,8 +44,8 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     constexpr bool blurred = C::blur < C::size;
     const int width = arguments.out_shape.width;
     const int height = arguments.out_shape.height;
-    // Without a blur, a thread does four columns at once where nothing is turned.
-    const int columns_of_thread = blurred || turns<C>() ? 1 : 4;
+    // Without a blur, a thread does four columns at once where nothing is rotated.
+    const int columns_of_thread = blurred || has_rotation<C>() ? 1 : 4;
     arguments.columns = std::min(nn::ceil_div(nn::ceil_div(width, columns_of_thread), 32) * 32, most_columns);
     arguments.whole = width <= arguments.columns;
     arguments.tile = columns_of_thread * arguments.columns;
@@ -86,10 +86,10 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     const auto bytes_with = [&](int count) {
         if constexpr (staging == Staging::none)
             return count * bytes_of_group;
-        arguments.turned_rows =
-            turns_to_nearest<C>() ? count * arguments.strip + 2 * rows_around<C>() + rows_at_once : 0;
+        arguments.rotated_rows =
+            rotates_to_nearest<C>() ? count * arguments.strip + 2 * rows_around<C>() + rows_at_once : 0;
         arguments.words_before_rows =
-            nn::ceil_div(arguments.staged.bytes() + 8 * arguments.turned_rows, 16) * 4;
+            nn::ceil_div(arguments.staged.bytes() + 8 * arguments.rotated_rows, 16) * 4;
         return 4 * arguments.words_before_rows + count * bytes_of_group;
     };
     const int most_bytes = most_block_bytes();
@@ -135,8 +135,8 @@ inline bool weights_are_eighths(int in, int out) { return 4 * static_cast<std::i
 template <class C, class In, class Out>
 void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
     const ImageShape in = arguments.in_shape;
-    if (in.channels == 3 ? launch_shrunk<3>(stream, arguments, images)
-                         : launch_shrunk<1>(stream, arguments, images))
+    if (in.channels == 3 ? launch_downscale<3>(stream, arguments, images)
+                         : launch_downscale<1>(stream, arguments, images))
         return;
     if (in.channels != 3)
         return launch_tiles<Staging::none, 1>(stream, arguments, images);
@@ -159,9 +159,9 @@ void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, 
                                 scales.scale_x,
                                 0,
                                 0};
-            if constexpr (turns_to_nearest<C>()) {
-                arguments.staged.around_y = reach_of_turn(resized.height, resized.width);
-                arguments.staged.around_x = reach_of_turn(resized.width, resized.height);
+            if constexpr (rotates_to_nearest<C>()) {
+                arguments.staged.around_y = reach_of_rotation(resized.height, resized.width);
+                arguments.staged.around_x = reach_of_rotation(resized.width, resized.height);
             }
             const Strides& strides = arguments.in_strides;
             arguments.by_words = strides.column == 1 && strides.row % 4 == 0 && strides.channel % 4 == 0 &&
@@ -172,8 +172,8 @@ void launch(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, 
             return launch_tiles<Staging::weighted, 3>(stream, arguments, images);
         }
     }
-    if constexpr (only_turns<C>() && std::is_same_v<In, std::uint8_t>) {
-        if (launch_turned(stream, arguments, images))
+    if constexpr (only_rotates<C>() && std::is_same_v<In, std::uint8_t>) {
+        if (launch_rotated_window(stream, arguments, images))
             return;
     }
     launch_tiles<Staging::none, 3>(stream, arguments, images);

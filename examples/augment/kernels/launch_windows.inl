@@ -1,4 +1,4 @@
-// Which images are made smaller or turned from windows of them, and by how large blocks.
+// Which images are made smaller or rotated from windows of them, and by how large blocks.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace augment::detail {
 /// Launches the kernel of downscale.cuh, if the chain is one for it, its resize filters, and a tile fits in shared memory.
 /// Whether it did.
 template <int Channels, class C, class In, class Out>
-bool launch_shrunk([[maybe_unused]] sluice::CudaStreamRef stream,
-                   [[maybe_unused]] const TileArguments<C, In, Out>& tiles, [[maybe_unused]] int images) {
+bool launch_downscale([[maybe_unused]] sluice::CudaStreamRef stream,
+                      [[maybe_unused]] const TileArguments<C, In, Out>& tiles, [[maybe_unused]] int images) {
     constexpr std::size_t place = place_of_resize<C>();
     if constexpr (place < C::size) {
         const ImageShape out = tiles.out_shape;
         const Strides& strides = tiles.in_strides;
         const auto resize = tiles.chain.template op<place>().prepare(
             {}, tiles.chain.template shape_before<place>(tiles.in_shape));
-        ShrunkArguments<C, In, Out> arguments{tiles, resize, 0, 0};
+        DownscaleArguments<C, In, Out> arguments{tiles, resize, 0, 0};
         if (!resize.filtered || (strides.column != 1 && tiles.in_shape.channels != Channels))
             return false;
         // What `count` rows or columns of the result are made of, at most: rounding, too, is within one on each side.
@@ -29,7 +29,7 @@ bool launch_shrunk([[maybe_unused]] sluice::CudaStreamRef stream,
                                              2.0f * std::max(scale, 1.0f)) +
                    3;
         };
-        int columns = std::min(nn::ceil_div(out.width, 32) * 32, shrunk_columns);
+        int columns = std::min(nn::ceil_div(out.width, 32) * 32, downscale_columns);
         const auto pitch = [&] { return (reach(columns, resize.scale_x) + 6) / 4 * 4; };
         while (pitch() > plane_words && columns > 32)
             columns = columns / 64 * 32;
@@ -52,8 +52,8 @@ bool launch_shrunk([[maybe_unused]] sluice::CudaStreamRef stream,
             return false;
         // Two rounds of the first step, where that is possible.
         const int units = arguments.strip * arguments.pitch / 4;
-        const int threads = std::clamp(nn::ceil_div(units, 64) * 32, 256, most_shrunk_threads);
-        shrunk_kernel<Channels><<<grid, static_cast<unsigned>(threads), 0, stream.native()>>>(arguments);
+        const int threads = std::clamp(nn::ceil_div(units, 64) * 32, 256, most_downscale_threads);
+        downscale_kernel<Channels><<<grid, static_cast<unsigned>(threads), 0, stream.native()>>>(arguments);
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return true;
     }
@@ -62,16 +62,17 @@ bool launch_shrunk([[maybe_unused]] sluice::CudaStreamRef stream,
 
 /// Launches the kernel of rotated_window.cuh, if a grid has room for the images. Whether it did.
 template <class C, class Out>
-bool launch_turned(sluice::CudaStreamRef stream, TileArguments<C, std::uint8_t, Out>& arguments, int images) {
+bool launch_rotated_window(sluice::CudaStreamRef stream, TileArguments<C, std::uint8_t, Out>& arguments,
+                           int images) {
     if (static_cast<unsigned>(images) > most_blocks_beside)
         return false;
     const Strides& strides = arguments.in_strides;
     arguments.by_words = strides.row % 4 == 0 && (strides.column != 1 || strides.channel % 4 == 0) &&
                          reinterpret_cast<std::uintptr_t>(arguments.in) % 4 == 0;
-    const dim3 grid(static_cast<unsigned>(nn::ceil_div(arguments.out_shape.width, turned_size)),
-                    static_cast<unsigned>(nn::ceil_div(arguments.out_shape.height, turned_size)),
+    const dim3 grid(static_cast<unsigned>(nn::ceil_div(arguments.out_shape.width, rotated_size)),
+                    static_cast<unsigned>(nn::ceil_div(arguments.out_shape.height, rotated_size)),
                     static_cast<unsigned>(images));
-    turned_kernel<<<grid, turned_threads, 0, stream.native()>>>(arguments);
+    rotated_window_kernel<<<grid, rotated_threads, 0, stream.native()>>>(arguments);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     return true;
 }

@@ -8,13 +8,13 @@ namespace augment::detail {
 
 /// Whether a rotation is among the operators.
 template <class C, std::size_t Index = 0>
-SLUICE_HOST_DEVICE constexpr bool turns() {
+SLUICE_HOST_DEVICE constexpr bool has_rotation() {
     if constexpr (Index == C::size) {
         return false;
     } else {
         using Op = typename C::template Op<Index>;
         return std::is_same_v<Op, Rotate<Nearest>> || std::is_same_v<Op, Rotate<Bilinear>> ||
-               turns<C, Index + 1>();
+               has_rotation<C, Index + 1>();
     }
 }
 
@@ -29,7 +29,7 @@ SLUICE_HOST_DEVICE constexpr bool only_values() {
 }
 
 /// Which four pixels of a row a thread computes at once: the first, how far apart they are, and how many rows its group
-/// does at once. Four neighbours can be stored at once. Where images are turned, a warp rather does squares of 8x4 pixels,
+/// does at once. Four neighbours can be stored at once. Where images are rotated, a warp rather does squares of 8x4 pixels,
 /// one after another: they come from fewer lines of memory than a long row.
 struct FourPixels {
     int x;
@@ -40,7 +40,7 @@ struct FourPixels {
 
 template <class C>
 __device__ FourPixels four_pixels(int thread, int columns, bool by_fours) {
-    if constexpr (turns<C>())
+    if constexpr (has_rotation<C>())
         return {thread / 32 * 32 + thread % 8, thread % 32 / 8, 8, 4};
     return by_fours ? FourPixels{4 * thread, 0, 1, 1} : FourPixels{thread, 0, columns, 1};
 }
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(block_threads)
     Out* const out = arguments.out + image * strides.image + first_channel * strides.channel;
     const auto store = [&](const Pixel<Channels>(&pixel)[4], int y) {
         Out* const to = out + y * strides.row + x * strides.column;
-        if (!turns<C>() && arguments.by_fours) {
+        if (!has_rotation<C>() && arguments.by_fours) {
 #pragma unroll
             for (int c = 0; c < Channels; ++c) {
                 Four<Out> four;

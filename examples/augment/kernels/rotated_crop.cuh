@@ -10,7 +10,7 @@ namespace augment::detail {
 
 /// Whether what follows the resized crop, as far as it moves pixels, is one rotation.
 template <class C>
-SLUICE_HOST_DEVICE constexpr bool turns_resized_crop() {
+SLUICE_HOST_DEVICE constexpr bool rotates_resized_crop() {
     if constexpr (C::size < 3) {
         return false;
     } else {
@@ -22,70 +22,71 @@ SLUICE_HOST_DEVICE constexpr bool turns_resized_crop() {
     }
 }
 
-/// Whether that rotation takes the nearest pixel: then what of a turn depends on a row alone is in a table too, and
+/// Whether that rotation takes the nearest pixel: then what of a rotation depends on a row alone is in a table too, and
 /// tables hold entries for what is outside, so that nothing is compared.
 template <class C>
-SLUICE_HOST_DEVICE constexpr bool turns_to_nearest() {
-    if constexpr (turns_resized_crop<C>() && C::blur < C::size) {
+SLUICE_HOST_DEVICE constexpr bool rotates_to_nearest() {
+    if constexpr (rotates_resized_crop<C>() && C::blur < C::size) {
         return std::is_same_v<typename C::template Op<2>, Rotate<Nearest>>;
     } else {
         return false;
     }
 }
 
-/// How far a turned image reaches beyond each side of `size` pixels; `across` is the other extent.
-inline int reach_of_turn(int size, int across) {
+/// How far a rotated image reaches beyond each side of `size` pixels; `across` is the other extent.
+inline int reach_of_rotation(int size, int across) {
     const double y = 0.5 * (size - 1);
     const double x = 0.5 * (across - 1);
     return static_cast<int>(std::sqrt(y * y + x * x) - y) + 3; // rounded up, and one for rounding on the way
 }
 
-/// What of `turned_back` depends on a row alone.
-struct alignas(8) TurnedRow {
+/// What of `rotate_back` depends on a row alone.
+struct alignas(8) RotatedRow {
     float down;
     float across;
 };
 
 /// Writes the table of the rows from `begin` on, reflected at the edges.
 template <class Prepared>
-__device__ void write_turned_rows(char* table, const Prepared& turn, int begin, int count, int around) {
-    auto* rows = reinterpret_cast<TurnedRow*>(table);
+__device__ void write_rotated_rows(char* table, const Prepared& rotation, int begin, int count, int around) {
+    auto* rows = reinterpret_cast<RotatedRow*>(table);
     for (int i = thread_of_block(); i < count; i += threads_of_block()) {
         // Beyond what a blur needs a row is only one that exists.
-        const int y = reflected(least(begin + i, turn.height - 1 + around), turn.height);
-        const float from_y = sum(static_cast<float>(y), -turn.centre_y);
-        // Nothing of an image is seen that is turned by no number.
-        const bool number = turn.cosine == turn.cosine;
-        rows[i] = {number ? product(turn.cosine, from_y) : 0.0f, number ? product(turn.sine, from_y) : 0.0f};
+        const int y = reflected(least(begin + i, rotation.height - 1 + around), rotation.height);
+        const float from_y = sum(static_cast<float>(y), -rotation.centre_y);
+        // Nothing of an image is seen that is rotated by no number.
+        const bool number = rotation.cosine == rotation.cosine;
+        rows[i] = {number ? product(rotation.cosine, from_y) : 0.0f,
+                   number ? product(rotation.sine, from_y) : 0.0f};
     }
 }
 
-/// A column of the resized and turned crop. A functor of coordinates as they are before reflection; the column is that
+/// A column of the resized and rotated crop. A functor of coordinates as they are before reflection; the column is that
 /// which it was made for.
 template <Staging staging>
-class TurnedColumn {
+class RotatedColumn {
 public:
     /// `table` has the rows from `begin` on.
     template <class Prepared>
-    __device__ TurnedColumn(const StagedImage<staging>& image, const Prepared& turn, const char* table,
-                            int begin, int x)
+    __device__ RotatedColumn(const StagedImage<staging>& image, const Prepared& rotation, const char* table,
+                             int begin, int x)
         : image_(image),
           table_(StagedImage<staging>::kept(shared_address(table) - static_cast<unsigned>(begin) * 8)),
-          fill_(turn.fill) {
-        const float from_x = sum(static_cast<float>(x), -turn.centre_x);
-        const bool number = turn.cosine == turn.cosine;
-        down_ = number ? sum(product(turn.sine, from_x), turn.centre_y) : -1.0f;
-        across_ = number ? sum(product(turn.cosine, from_x), turn.centre_x) : -1.0f;
+          fill_(rotation.fill) {
+        const float from_x = sum(static_cast<float>(x), -rotation.centre_x);
+        const bool number = rotation.cosine == rotation.cosine;
+        down_ = number ? sum(product(rotation.sine, from_x), rotation.centre_y) : -1.0f;
+        across_ = number ? sum(product(rotation.cosine, from_x), rotation.centre_x) : -1.0f;
     }
 
     __device__ Pixel<3> operator()(int y, int /*x*/) const {
-        TurnedRow turned;
+        RotatedRow rotated;
         asm("ld.shared.v2.f32 {%0, %1}, [%2];"
-            : "=f"(turned.down), "=f"(turned.across)
+            : "=f"(rotated.down), "=f"(rotated.across)
             : "r"(table_ + static_cast<unsigned>(y) * 8));
         // round_even, of which the last step is left to the tables.
-        const StagedTap row = image_.row(rounded(sum(down_, turned.down)), rounded_zero);
-        const StagedTap column = image_.column(rounded(sum(across_, -turned.across)), rounded_zero);
+        const StagedTap row = image_.row(rounded(sum(down_, rotated.down)), rounded_zero);
+        const StagedTap column = image_.column(rounded(sum(across_, -rotated.across)), rounded_zero);
         Pixel<3> pixel = image_.mixed_pixel(row, column);
         const bool outside = StagedImage<staging>::outside(row, column);
 #pragma unroll
@@ -105,23 +106,26 @@ private:
     float across_;
 };
 
-/// The rows of the crop that rows `begin` to before `end` of the turned image, and some around them for a blur, may come
+/// The rows of the crop that rows `begin` to before `end` of the rotated image, and some around them for a blur, may come
 /// from; all of them if what turns is no rotation.
-template <bool turned, class Prepared>
-__device__ Rows staged_rows(const Prepared& turn, const StagedLayout& layout, int begin, int end,
+template <bool rotated, class Prepared>
+__device__ Rows staged_rows(const Prepared& rotation, const StagedLayout& layout, int begin, int end,
                             int around) {
-    if constexpr (turned) {
+    if constexpr (rotated) {
         // Both coordinates' parts are linear: the least and the most are at the corners. One row more for rounding, and one
         // for a second neighbour.
-        const float above = static_cast<float>(most(begin - around, 0)) - turn.centre_y;
-        const float below = static_cast<float>(least(end + around, turn.height) - 1) - turn.centre_y;
-        const float sideways = fabsf(turn.sine) * turn.centre_x;
-        const float first = fminf(turn.cosine * above, turn.cosine * below) - sideways + turn.centre_y - 2.0f;
-        const float last = fmaxf(turn.cosine * above, turn.cosine * below) + sideways + turn.centre_y + 2.0f;
+        const float above = static_cast<float>(most(begin - around, 0)) - rotation.centre_y;
+        const float below = static_cast<float>(least(end + around, rotation.height) - 1) - rotation.centre_y;
+        const float sideways = fabsf(rotation.sine) * rotation.centre_x;
+        const float first =
+            fminf(rotation.cosine * above, rotation.cosine * below) - sideways + rotation.centre_y - 2.0f;
+        const float last =
+            fmaxf(rotation.cosine * above, rotation.cosine * below) + sideways + rotation.centre_y + 2.0f;
         // A NaN, which turns everything out of the image, becomes the other operand.
         const int first_row =
-            static_cast<int>(fminf(fmaxf(first, 0.0f), static_cast<float>(turn.height - 1)));
-        const int last_row = static_cast<int>(fminf(fmaxf(last, 0.0f), static_cast<float>(turn.height - 1)));
+            static_cast<int>(fminf(fmaxf(first, 0.0f), static_cast<float>(rotation.height - 1)));
+        const int last_row =
+            static_cast<int>(fminf(fmaxf(last, 0.0f), static_cast<float>(rotation.height - 1)));
         return {least(resize_taps(first_row, layout.scale_y, layout.height).first, layout.height - 2),
                 least(resize_taps(last_row, layout.scale_y, layout.height).first + 2, layout.height)};
     } else {

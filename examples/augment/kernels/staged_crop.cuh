@@ -17,7 +17,7 @@ enum class Staging {
     exact,    ///< from shared memory, all weights being eighths
 };
 
-/// A row's or column's entry: where its first neighbour is, and the weights. Around the tables of what is turned are
+/// A row's or column's entry: where its first neighbour is, and the weights. Around the tables of what is rotated are
 /// entries for what is outside the image: all weights 0 if exact, or else below 0.
 struct alignas(8) StagedTap {
     unsigned offset; ///< in bytes; of a column, from the beginning of shared memory
@@ -40,13 +40,13 @@ struct StagedLayout {
     __host__ __device__ int words() const { return height * pitch; }
     __host__ __device__ int row_taps() const { return out_height + 2 * around_y; }
     __host__ __device__ int column_taps() const { return out_width + 2 * around_x; }
-    /// Of pixels and tables; those of turned rows follow.
+    /// Of pixels and tables; those of rotated rows follow.
     __host__ __device__ int bytes() const {
         return 4 * words() + static_cast<int>(sizeof(StagedTap)) * (row_taps() + column_taps());
     }
 };
 
-/// 16 more than a multiple of 32, so that neighbouring rows, which a turned line of pixels crosses, are in other banks.
+/// 16 more than a multiple of 32, so that neighbouring rows, which a rotated line of pixels crosses, are in other banks.
 inline int staged_pitch(int width) { return (width + 15) / 32 * 32 + 16; }
 
 __device__ inline unsigned shared_address(const void* shared) {

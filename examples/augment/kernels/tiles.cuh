@@ -39,7 +39,7 @@ struct TileArguments {
     int tile;              ///< columns of the result that a group makes
     int tiles;             ///< beside each other
     int words_before_rows; ///< in shared memory: what is staged, and tables
-    int turned_rows;       ///< in the table of what of a turn depends on a row alone
+    int rotated_rows;      ///< in the table of what of a rotation depends on a row alone
     bool whole;            ///< a tile is as wide as the image
     bool by_words;         ///< the input may be read in words of four bytes
     bool by_fours;         ///< the result may be written four numbers at a time
@@ -88,8 +88,8 @@ __device__ void prepare_operators(const TileArguments<C, In, Out>& arguments, in
                 const int begin = static_cast<int>(blockIdx.y) * rows_of_block;
                 const int end = begin + rows_of_block;
                 // The last rows that are evaluated at once may not all be finished.
-                sample.staged = staged_rows<turns_resized_crop<C>()>(prepared, arguments.staged, begin, end,
-                                                                     rows_around<C>() + rows_at_once);
+                sample.staged = staged_rows<rotates_resized_crop<C>()>(prepared, arguments.staged, begin, end,
+                                                                       rows_around<C>() + rows_at_once);
             }
         }
         prepare_operators<staging, Index + 1>(arguments, image, rows_of_block, sample);
@@ -109,11 +109,11 @@ __device__ void prepare_block(const TileArguments<C, In, Out>& arguments, int im
     if constexpr (staging != Staging::none)
         write_taps<staging>(staged, arguments.staged);
     __syncthreads();
-    if constexpr (staging != Staging::none && turns_to_nearest<C>()) {
+    if constexpr (staging != Staging::none && rotates_to_nearest<C>()) {
         constexpr int around = rows_around<C>();
-        write_turned_rows(staged + arguments.staged.bytes(), element<2>(sample.prepared),
-                          static_cast<int>(blockIdx.y) * rows_of_block - around, arguments.turned_rows,
-                          around);
+        write_rotated_rows(staged + arguments.staged.bytes(), element<2>(sample.prepared),
+                           static_cast<int>(blockIdx.y) * rows_of_block - around, arguments.rotated_rows,
+                           around);
     }
     if constexpr (staging != Staging::none) {
         const auto crop = element<0>(sample.prepared);
@@ -151,12 +151,12 @@ __device__ void with_column(const TileArguments<C, In, Out>& arguments, const ty
     const int height = arguments.out_shape.height;
     // Beyond what the blur needs, a row is only one that exists.
     const auto existing = [=](int y) { return reflected(least(y, height - 1 + around), height); };
-    if constexpr (staging != Staging::none && turns_to_nearest<C>()) {
-        const TurnedColumn<staging> source(StagedImage<staging>(staged, arguments.staged),
-                                           element<2>(prepared), staged + arguments.staged.bytes(),
-                                           static_cast<int>(blockIdx.y) * rows_of_block - around, x);
-        const ImageAfter<C, C::blur, Channels, TurnedColumn<staging>, 3> pixels{prepared, source,
-                                                                                first_channel};
+    if constexpr (staging != Staging::none && rotates_to_nearest<C>()) {
+        const RotatedColumn<staging> source(StagedImage<staging>(staged, arguments.staged),
+                                            element<2>(prepared), staged + arguments.staged.bytes(),
+                                            static_cast<int>(blockIdx.y) * rows_of_block - around, x);
+        const ImageAfter<C, C::blur, Channels, RotatedColumn<staging>, 3> pixels{prepared, source,
+                                                                                 first_channel};
         work([&](int y) { return pixels(y, x); });
     } else {
         with_image<staging, Channels>(

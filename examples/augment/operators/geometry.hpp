@@ -24,7 +24,7 @@ struct Pixel {
 enum class OperatorKind { geometry, value, blur };
 
 /// A place in an image, in pixels.
-struct Place {
+struct PixelIndex {
     int y;
     int x;
 };
@@ -53,7 +53,7 @@ struct Crop {
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x) {
         return previous(y + p.top, x + p.left);
     }
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, Place& place);
+    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
     SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
@@ -76,7 +76,7 @@ struct RoiAlignCrop {
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters& parameters, ImageShape in) const;
     template <int C, class Previous>
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x);
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, Place& place);
+    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
     SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
@@ -101,7 +101,7 @@ struct Resize {
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters& parameters, ImageShape in) const;
     template <int C, class Previous>
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x);
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, Place& place);
+    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
     SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
@@ -121,7 +121,7 @@ struct Flip {
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x) {
         return previous(y, p.flip ? p.width - 1 - x : x);
     }
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, Place& place);
+    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
     SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
@@ -153,7 +153,7 @@ struct Rotate {
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters& parameters, ImageShape in) const;
     template <int C, class Previous>
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x);
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, Place& place);
+    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
     SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 

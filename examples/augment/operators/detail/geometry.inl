@@ -7,14 +7,14 @@ namespace augment {
 
 namespace detail {
 
-/// Where a turned pixel comes from.
-struct Turned {
+/// Where a rotated pixel comes from.
+struct SourcePoint {
     float y;
     float x;
 };
 
 template <class Prepared>
-SLUICE_HOST_DEVICE Turned turned_back(const Prepared& p, int y, int x) {
+SLUICE_HOST_DEVICE SourcePoint rotate_back(const Prepared& p, int y, int x) {
     const float from_y = sum(static_cast<float>(y), -p.centre_y);
     const float from_x = sum(static_cast<float>(x), -p.centre_x);
     // What depends on x alone comes first: a loop over y computes it once.
@@ -40,7 +40,7 @@ SLUICE_HOST_DEVICE inline Crop::Prepared Crop::prepare(const SampleParameters& p
             detail::clamped(parameters.left, 0, in.width - width)};
 }
 
-SLUICE_HOST_DEVICE inline bool Crop::nearest(const Prepared& p, Place& place) {
+SLUICE_HOST_DEVICE inline bool Crop::nearest(const Prepared& p, PixelIndex& place) {
     place = {place.y + p.top, place.x + p.left};
     return true;
 }
@@ -76,7 +76,7 @@ SLUICE_HOST_DEVICE Pixel<C> RoiAlignCrop::at(const Prepared& p, const Previous& 
     return result;
 }
 
-SLUICE_HOST_DEVICE inline bool RoiAlignCrop::nearest(const Prepared& p, Place& place) {
+SLUICE_HOST_DEVICE inline bool RoiAlignCrop::nearest(const Prepared& p, PixelIndex& place) {
     place = {place.y + p.top, place.x + p.left};
     return true;
 }
@@ -115,7 +115,7 @@ SLUICE_HOST_DEVICE Pixel<C> Resize::at(const Prepared& p, const Previous& previo
     return detail::between(above, below, rows.weight);
 }
 
-SLUICE_HOST_DEVICE inline bool Resize::nearest(const Prepared& p, Place& place) {
+SLUICE_HOST_DEVICE inline bool Resize::nearest(const Prepared& p, PixelIndex& place) {
     const float y = detail::product(p.scale_y, detail::sum(static_cast<float>(place.y), 0.5f));
     const float x = detail::product(p.scale_x, detail::sum(static_cast<float>(place.x), 0.5f));
     place = {detail::least(static_cast<int>(y), p.in_height - 1),
@@ -127,7 +127,7 @@ SLUICE_HOST_DEVICE inline Point Resize::forward(const Prepared& p, Point point) 
     return {point.y / p.scale_y, point.x / p.scale_x};
 }
 
-SLUICE_HOST_DEVICE inline bool Flip::nearest(const Prepared& p, Place& place) {
+SLUICE_HOST_DEVICE inline bool Flip::nearest(const Prepared& p, PixelIndex& place) {
     place.x = p.flip ? p.width - 1 - place.x : place.x;
     return true;
 }
@@ -139,9 +139,9 @@ SLUICE_HOST_DEVICE inline Point Flip::forward(const Prepared& p, Point point) {
 template <class Sampling>
 SLUICE_HOST_DEVICE typename Rotate<Sampling>::Prepared
 Rotate<Sampling>::prepare(const SampleParameters& parameters, ImageShape in) const {
-    const detail::SineCosine turn = detail::sine_and_cosine(parameters.angle_degrees);
-    return {turn.sine,
-            turn.cosine,
+    const detail::SineCosine rotation = detail::sine_and_cosine(parameters.angle_degrees);
+    return {rotation.sine,
+            rotation.cosine,
             0.5f * static_cast<float>(in.height - 1),
             0.5f * static_cast<float>(in.width - 1),
             in.height,
@@ -152,7 +152,7 @@ Rotate<Sampling>::prepare(const SampleParameters& parameters, ImageShape in) con
 template <class Sampling>
 template <int C, class Previous>
 SLUICE_HOST_DEVICE Pixel<C> Rotate<Sampling>::at(const Prepared& p, const Previous& previous, int y, int x) {
-    const detail::Turned from = detail::turned_back(p, y, x);
+    const detail::SourcePoint from = detail::rotate_back(p, y, x);
     if constexpr (std::is_same_v<Sampling, Nearest>) {
         const int row = detail::round_even(from.y);
         const int column = detail::round_even(from.x);
@@ -205,8 +205,8 @@ SLUICE_HOST_DEVICE Pixel<C> Rotate<Sampling>::at(const Prepared& p, const Previo
 }
 
 template <class Sampling>
-SLUICE_HOST_DEVICE bool Rotate<Sampling>::nearest(const Prepared& p, Place& place) {
-    const detail::Turned from = detail::turned_back(p, place.y, place.x);
+SLUICE_HOST_DEVICE bool Rotate<Sampling>::nearest(const Prepared& p, PixelIndex& place) {
+    const detail::SourcePoint from = detail::rotate_back(p, place.y, place.x);
     place = {detail::round_even(from.y), detail::round_even(from.x)};
     return detail::inside(place.y, place.x, p.height, p.width);
 }
