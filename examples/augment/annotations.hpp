@@ -1,5 +1,5 @@
 /// \file
-/// What belongs to an image and moves with it: label maps and boxes. On the processor; annotations.cuh does so on a device.
+/// Label maps and boxes that move with their images. On the CPU here; annotations.cuh has the device's functions.
 ///
 /// Of a chain only the geometry takes part (Crop, RoiAlignCrop, Resize, Flip, Rotate); what changes numbers, and the blur,
 /// leave labels and boxes alone. Chain and parameters are the images' own, so that both see the same crop and angle.

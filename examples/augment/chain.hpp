@@ -4,9 +4,9 @@
 ///     const augment::Chain chain{augment::Crop{128, 128}, augment::Resize{256, 256}, augment::Rotate<augment::Nearest>{},
 ///                                augment::Blur<7>{}, augment::Normalize{mean, deviation}};
 ///
-/// and evaluated in one pass (apply.hpp, apply.cuh): each pixel of the result is asked for, and asks for what it needs.
-/// Up to one blur takes part, which is the one operator that needs neighbours of what was computed; after it the geometry
-/// is settled. What needs more, such as a second blur, or a rotation after one, is two chains with a buffer in between.
+/// and evaluated in one pass (apply.hpp, apply.cuh): each pixel of the result pulls the pixels that it needs. A chain has
+/// at most one blur, the only operator that needs neighbours of computed pixels, and no geometry after it. A second blur,
+/// or a rotation after one, takes two chains with a buffer in between.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +61,7 @@ Pack<First, Rest...> packed(const First& first, const Rest&... rest) {
     return {first, packed(rest...)};
 }
 
-/// The place of the blur among `kinds`; their number when there is none.
+/// The index of the blur among `kinds`; their number when there is none.
 template <std::size_t Count>
 constexpr std::size_t blur_place(const OperatorKind (&kinds)[Count]) {
     for (std::size_t i = 0; i < Count; ++i) {
@@ -92,7 +92,7 @@ class Chain {
 public:
     static constexpr std::size_t size = sizeof...(Ops);
     static constexpr OperatorKind kinds[size] = {Ops::kind...};
-    /// The blur's place, or `size`.
+    /// The blur's index, or `size`.
     static constexpr std::size_t blur = detail::blur_place(kinds);
     static_assert(
         detail::only_values_after_blur(kinds),

@@ -10,8 +10,8 @@
 
 namespace augment::detail {
 
-/// The place of the resize in a chain that is one, or one of an exact crop, but for operators on values behind it; the
-/// number of operators in other chains.
+/// The index of the resize in a chain of a resize, or of an exact crop and a resize, with only operators on values after it;
+/// the number of operators in other chains.
 template <class C>
 SLUICE_HOST_DEVICE constexpr std::size_t place_of_resize() {
     std::size_t place = 0;

@@ -22,7 +22,7 @@ SLUICE_HOST_DEVICE constexpr bool rotates_resized_crop() {
     }
 }
 
-/// Whether that rotation takes the nearest pixel: then what of a rotation depends on a row alone is in a table too, and
+/// Whether that rotation takes the nearest pixel: then the part of a rotation that depends on a row alone is in a table too, and
 /// tables hold entries for what is outside, so that nothing is compared.
 template <class C>
 SLUICE_HOST_DEVICE constexpr bool rotates_to_nearest() {
@@ -54,7 +54,7 @@ __device__ void write_rotated_rows(char* table, const Prepared& rotation, int be
         // Beyond what a blur needs a row is only one that exists.
         const int y = reflected(least(begin + i, rotation.height - 1 + around), rotation.height);
         const float from_y = sum(static_cast<float>(y), -rotation.centre_y);
-        // Nothing of an image is seen that is rotated by no number.
+        // An angle that is NaN shows nothing of the image.
         const bool number = rotation.cosine == rotation.cosine;
         rows[i] = {number ? product(rotation.cosine, from_y) : 0.0f,
                    number ? product(rotation.sine, from_y) : 0.0f};

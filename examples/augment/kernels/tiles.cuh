@@ -39,7 +39,7 @@ struct TileArguments {
     int tile;              ///< columns of the result that a group makes
     int tiles;             ///< beside each other
     int words_before_rows; ///< in shared memory: what is staged, and tables
-    int rotated_rows;      ///< in the table of what of a rotation depends on a row alone
+    int rotated_rows;      ///< in the table of the part of a rotation that depends on a row alone
     bool whole;            ///< a tile is as wide as the image
     bool by_words;         ///< the input may be read in words of four bytes
     bool by_fours;         ///< the result may be written four numbers at a time
@@ -66,7 +66,7 @@ __device__ inline void meet(int group, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(group), "r"(threads) : "memory");
 }
 
-/// What the threads of a block share, beside dynamic memory.
+/// What the threads of a block share, besides dynamic memory.
 template <class C>
 struct SharedSample {
     typename C::Prepared prepared;

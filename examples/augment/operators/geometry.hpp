@@ -23,7 +23,7 @@ struct Pixel {
 /// What an operator is, which decides how a chain is put together.
 enum class OperatorKind { geometry, value, blur };
 
-/// A place in an image, in pixels.
+/// The row and column of a pixel.
 struct PixelIndex {
     int y;
     int x;

@@ -22,7 +22,7 @@ using sluice::Cuda;
 using sluice::CudaStreamRef;
 using sluice::DeviceSpan;
 
-/// What every call has to fit; returns the number of images.
+/// Checks what every call needs; returns the number of images.
 std::size_t checked_images(const char* what, const MapShape& shape, std::size_t elements, std::size_t outputs,
                            std::size_t pooled) {
     const bool offered = supports_conv_backward(shape.channels, outputs);
@@ -85,7 +85,7 @@ void launch_wgrad(CudaStreamRef stream, const DeviceSpan<const Bfloat16, Cuda>& 
 
 bool device_supports_conv_backward(std::size_t inputs) {
     if (inputs != 64)
-        return true; // no more than the way forward takes, or less than every device has
+        return true; // no more than conv_fprop takes, or less than every device has
     int device = 0;
     int most = 0;
     SLUICE_CUDA_CHECK(cudaGetDevice(&device));

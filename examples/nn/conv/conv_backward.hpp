@@ -1,10 +1,10 @@
 /// \file
-/// The way back through a 3×3 convolution, 2×2 max pool and ReLU without a map of the convolution's own size in memory;
+/// The backward pass of a 3×3 convolution, 2×2 max pool and ReLU without a map of the convolution's own size in memory;
 /// bfloat16, on a device.
 ///
 /// Maps are [N, H, W, C], channels last, in raster order; the gradients of pooled maps are [N, H / 2, W / 2, Co]. Which
-/// element of a pool a gradient goes to is what `conv_fprop` found. Products take the Tensor Cores, sums are
-/// float32. How a sum over pixels is parted depends on sizes alone.
+/// element of a pool a gradient goes to was found by `conv_fprop`. Products run on Tensor Cores, sums are float32.
+/// How a sum over pixels is split depends on sizes alone.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ constexpr std::size_t flipped_weight_words(std::size_t inputs, std::size_t outpu
     return 9 * outputs * (inputs == 4 ? 8 : inputs) / 2; // a step of the Tensor Cores has eight columns
 }
 
-/// The parts of weight gradients, and of those of the bias, that `conv_wgrad` leaves to be added up: what
-/// keeps a large device busy, and the same on every one.
+/// The partial gradients of weights and bias that `conv_wgrad` writes, and the caller adds up: enough to keep a large
+/// device busy, and the same number on every device.
 constexpr std::size_t gradient_parts(std::size_t inputs, std::size_t outputs) {
     constexpr std::size_t blocks = 132;
     switch (inputs) {
@@ -43,7 +43,7 @@ constexpr std::size_t gradient_parts(std::size_t inputs, std::size_t outputs) {
 }
 
 /// Whether a block of the current device may have the shared memory that the kernels for maps of `inputs` channels ask
-/// for: 64 channels take 149 KiB, which some kinds of GPU have not got. Defined in builds with CUDA. Throws
+/// for: 64 channels take 149 KiB, more than some GPUs have. Defined in builds with CUDA. Throws
 /// `sluice::Error`.
 bool device_supports_conv_backward(std::size_t inputs);
 
@@ -66,7 +66,8 @@ void conv_wgrad(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Bfloat16,
                 sluice::DeviceSpan<const std::uint32_t, sluice::Cuda> routes, std::size_t outputs,
                 Matrix<float, sluice::Cuda> weight_parts, Matrix<float, sluice::Cuda> bias_parts);
 
-/// The same from images of bytes, which are multiplied with `scale`. It convolves as it goes, and needs no routes.
+/// The same from images of bytes, which are multiplied with `scale`. It computes the convolution again, and needs no
+/// routes.
 void conv_wgrad(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
                 const MapShape& shape, float scale, Matrix<const float, sluice::Cuda> weights,
                 sluice::DeviceSpan<const float, sluice::Cuda> bias,

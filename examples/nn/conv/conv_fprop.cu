@@ -33,7 +33,7 @@ struct Convolved {
     std::uint32_t* routes;
 };
 
-/// What keeps any device busy, and the last blocks short beside all others.
+/// Enough blocks to keep any device busy, with a short tail.
 constexpr std::size_t many_blocks = 2048;
 
 template <bool Routes>

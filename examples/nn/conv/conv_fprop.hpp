@@ -33,11 +33,12 @@ constexpr std::size_t packed_weight_words(std::size_t inputs, std::size_t output
     return (inputs == 4 ? 3 * 16 : 9 * inputs) * outputs / 2;
 }
 
-/// The 32-bit words of the routes of so many pooled elements, which are a multiple of 8: four bits for each, of which
-/// the one is set that its gradient goes to (upper left first, then right, then below), or none where the ReLU gives 0.
+/// The 32-bit words of the routes of `pooled` elements, a multiple of 8. A route is four bits, one for each element of the
+/// pool (upper left, upper right, lower left, lower right); the one that the gradient goes to is set, or none where the
+/// ReLU gives 0.
 constexpr std::size_t route_words(std::size_t pooled) { return pooled / 8; }
 
-/// Where maps of elements `T` are convolved so.
+/// Whether a backend has the kernels for maps of elements `T`.
 template <class T, sluice::Backend B>
 inline constexpr bool has_conv_fprop = false;
 

@@ -17,8 +17,8 @@ namespace nn {
 /// Maps rows [N H W, C] to rows [N H W, Co], in the order of pixels that it was made for.
 ///
 /// The data gradient of a 3×3 convolution is a 3×3 convolution of the output's gradient with flipped weights, so it
-/// is gathered and multiplied in the same way: nothing is ever scattered. One buffer serves both ways, since the
-/// input's neighbourhoods are done with once the weights are updated.
+/// is gathered and multiplied in the same way, without a scatter. Both passes share one buffer, since the input's
+/// neighbourhoods are not needed after the weights are updated.
 template <sluice::Backend B>
 class Convolution3x3 {
 public:

@@ -17,7 +17,7 @@
 
 namespace nn {
 
-/// Memory that the convolutions of a network use by turns.
+/// Scratch memory that the convolutions of a network share.
 template <class T, sluice::Backend B>
 struct ConvolutionWorkspace {
     sluice::DeviceBuffer<T, B> patches;
@@ -39,9 +39,9 @@ struct ConvolutionWorkspace {
 
 /// Maps [N, H, W, C], or grey images of bytes, to maps [N, H / 2, W / 2, Co] of elements `T`.
 ///
-/// Where kernels do it all at once (see conv_fprop.hpp and conv_backward.hpp), they do. Otherwise the
-/// neighbourhoods of a few images at a time are gathered into patches, which are multiplied with the weights. Which
-/// element of a pool was the greatest is found again on the way back, unless a forward was given room to keep it.
+/// Fused kernels compute it where they support the sizes (see conv_fprop.hpp and conv_backward.hpp). Otherwise the
+/// neighbourhoods of a few images at a time are gathered into patches, which are multiplied with the weights. The backward
+/// pass finds the greatest element of each pool again, unless `forward` was given room to store it.
 template <class T, sluice::Backend B>
 class PooledConvolution {
 public:
@@ -57,8 +57,8 @@ public:
     /// What it needs of a workspace.
     typename Workspace::Sizes workspace_sizes() const;
 
-    /// The words in which a forward of so many images keeps what a backward would otherwise find again; 0 where that
-    /// is nothing.
+    /// The words in which a forward pass of so many images stores the pools' routes for the backward pass; 0 where it does
+    /// not.
     std::size_t kept_words(std::size_t images) const {
         return fused_back_ && in_.channels != 1 ? route_words(images * out().size()) : 0;
     }
@@ -86,7 +86,7 @@ public:
               std::span<const NamedTensor> tensors);
 
 private:
-    /// Bytes of patches and convolved maps that are dealt with at a time.
+    /// Bytes of patches and convolved maps in memory at a time.
     static constexpr std::size_t chunk_bytes = std::size_t{64} << 20;
     /// Elements of weight gradients: each of a few images' own, which are added up at the end.
     static constexpr std::size_t gradient_elements = std::size_t{1} << 24;
@@ -124,13 +124,13 @@ private:
     MapShape in_;
     MixedLayer<T, B> layer_;
     float scale_;
-    bool fused_; // the way forward
+    bool fused_; // the forward pass
     bool fused_back_;
     std::size_t part_images_;  // whose weight gradient is one product
     std::size_t chunk_images_; // whose patches are there at once; a multiple of the former
     std::size_t batch_;
-    sluice::DeviceBuffer<std::uint32_t, B> packed_;  // weights as fused kernels take them
-    sluice::DeviceBuffer<std::uint32_t, B> flipped_; // likewise, on the way back
+    sluice::DeviceBuffer<std::uint32_t, B> packed_;  // weights for the fused forward pass
+    sluice::DeviceBuffer<std::uint32_t, B> flipped_; // for the fused backward pass
 };
 
 // ---------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /// \file
-/// Work beside a stream, which waits for it in the end, whatever happens in between.
+/// A second stream for a scope, joined at its end even if an exception leaves the scope.
 #pragma once
 
 #include <sluice/backend/event.hpp>
@@ -7,27 +7,26 @@
 
 namespace nn {
 
-/// For the scope that it lives in, a second stream beside the caller's. The caller's waits for it at the end of the
-/// scope, also when that is left by an exception: memory that the second stream is still at work on is then as safe
-/// as before, and a capture of the caller's stream can be ended.
+/// Forks work to a second stream. The caller's stream waits for it at the end of the scope, also when an exception leaves
+/// the scope: the caller may then free what the second stream uses, in the order of its own stream, and may end a
+/// capture.
 template <sluice::Backend B>
 class Fork {
 public:
-    /// Nothing is forked yet. `joined` is recorded when the streams meet again; it outlives the fork, as both streams
-    /// do.
+    /// Does not fork yet. `joined` is recorded by `join`; it must outlive the fork, as both streams must.
     Fork(sluice::BasicStreamRef<B> stream, sluice::BasicStreamRef<B> side,
          sluice::BasicEvent<B>& joined) noexcept
         : stream_(stream), side_(side), joined_(joined) {}
     Fork(const Fork&) = delete;
     Fork& operator=(const Fork&) = delete;
-    /// Joins, unless that is done: then an exception is on its way, and a second one is left out.
+    /// Joins, unless that is done. Drops an error, since the scope is then left by an exception.
     ~Fork();
 
-    /// What is enqueued on the side from here on comes after what the stream holds so far, which `reached` marks.
+    /// The side stream waits for the work that the stream holds so far; `reached` is recorded there.
     /// Throws `sluice::Error`.
     void follow(sluice::BasicEvent<B>& reached);
 
-    /// What is enqueued on the stream from here on comes after all that is on the side. Throws `sluice::Error`.
+    /// The stream waits for all work of the side stream. Throws `sluice::Error`.
     void join();
 
 private:

@@ -1,5 +1,5 @@
 /// \file
-/// What the kernels that drive the Tensor Cores by hand are written in: single instructions, and no more.
+/// PTX instructions as functions, for the kernels that use the Tensor Cores directly.
 /// Instructions and fragments: PTX ISA, "Matrix Instructions" and "Asynchronous Copy".
 #pragma once
 

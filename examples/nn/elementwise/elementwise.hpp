@@ -39,8 +39,8 @@ void fill_uniform(sluice::BasicStreamRef<B> stream, SpanArgument<float, B> value
 template <sluice::Backend B>
 void repeat(sluice::BasicStreamRef<B> stream, SpanArgument<float, B> values, std::size_t period);
 
-/// What the updates of gradient descent take in place of a learning rate: `factors = {-rate, 1}`, of the one element of
-/// `rate`. The rate is read when the work runs, so that a graph that is replayed follows it.
+/// The factors of an update of gradient descent: `factors = {-rate, 1}`, of the one element of `rate`. The rate is read
+/// when the work runs, so the replays of a graph may change it.
 template <sluice::Backend B>
 void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> rate,
                      SpanArgument<float, B> factors);

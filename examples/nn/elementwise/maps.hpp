@@ -46,7 +46,7 @@ template <class T, sluice::Backend B>
 void pool_relu(sluice::BasicStreamRef<B> stream, SpanArgument<const T, B> convolved, const MapShape& shape,
                SpanArgument<const float, B> bias, SpanArgument<T, B> pooled);
 
-/// The way back through the pool, in place: of each pool the greatest element of `convolved` (of equal ones the first)
+/// The backward pass of the pool, in place: of each pool the greatest element of `convolved` (of equal ones the first)
 /// becomes the pool's gradient, and the others 0. `shape` is that of `convolved`.
 template <class T, sluice::Backend B>
 void unpool_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const T, B> pooled_gradient,

@@ -1,5 +1,5 @@
 /// \file
-/// The operators that know which pixel a row is: the way from images to rows, and 3×3 neighbourhoods.
+/// The operators that map rows to pixels: images to rows, and 3×3 neighbourhoods.
 ///
 /// `raster_of_row` and `neighbours` are MortonOrder's tables in device memory; images follow one another.
 #pragma once

@@ -22,12 +22,12 @@ enum class Precision {
     bfloat16,
 };
 
-/// Whether the way to compute a product on a device is chosen by rule or by trial. On the processor there is one way.
+/// Whether a device's algorithm for a product is chosen by rule or by trial. The CPU has one algorithm.
 enum class Algorithms {
     /// By its lengths alone: the same bits in any run on the same kind of machine.
     heuristic,
-    /// The fastest of several, timed when a shape comes first, once for all objects of a process and device: the
-    /// same bits in any object of the process, but not of another run, which may choose otherwise.
+    /// The fastest of several, timed when a shape comes first, once for all objects of a process and device. All objects
+    /// of the process give the same bits; another run may choose another algorithm, and so give other bits.
     autotune,
 };
 
@@ -43,15 +43,15 @@ struct BiasStep {
     sluice::DeviceSpan<double, B> scratch = {};
 };
 
-/// What a product does besides multiplying: `out = alpha * op(a) * op(b) + beta * out`, then `bias`, then ReLU.
+/// What a product does with its sums: `out = alpha * op(a) * op(b) + beta * out`, then `bias`, then ReLU.
 template <sluice::Backend B>
 struct Epilogue {
     bool transpose_a = false;
     bool transpose_b = false;
     float alpha = 1.0f;
     float beta = 0.0f;
-    /// Two elements, `alpha` and `beta`, that the product reads when it runs, in place of the numbers above: what
-    /// may change between the replays of a graph. Empty for none.
+    /// Two elements, `alpha` and `beta`, that the product reads when it runs, in place of the numbers above. They may
+    /// change between the replays of a graph. Empty for none.
     sluice::DeviceSpan<const float, B> device_factors = {};
     /// Added to every row of the result; as long as a row, or empty for none. Needs `beta` 0, known beforehand.
     sluice::DeviceSpan<const float, B> bias = {};
@@ -60,18 +60,18 @@ struct Epilogue {
     sluice::DeviceSpan<const Bfloat16, B> rounded_bias = {};
     /// Replaces negative results by 0. Needs a bias.
     bool relu = false;
-    /// The output of a ReLU, as long as `out`, or empty for none: where it is not positive, the result is 0. Makes a
-    /// product the gradient of what went into the ReLU. Needs `beta` 0, known beforehand, and no bias.
+    /// The output of a ReLU, as long as `out`, or empty for none: where it is not positive, the result is 0. This makes
+    /// the product the gradient of the ReLU's input. Needs `beta` 0, known beforehand, and no bias.
     sluice::DeviceSpan<const float, B> relu_output = {};
-    /// A step for a bias beside that of the weights; without elements for none. Needs `device_factors` and
+    /// An update of the bias together with that of the weights; without elements for none. Needs `device_factors` and
     /// `transpose_a`, and `b` not transposed.
     BiasStep<B> bias_step = {};
-    /// Whether `b` was written before what the stream holds directly ahead of this product, if in the stream at all:
-    /// reading it may then begin before that has ended. What is ahead further must be done with by then: it is, if the
-    /// work directly ahead starts, as an ordinary launch does, after what is before it, or is a product of ours.
+    /// Whether `b` may be read before the previous kernel of the stream has ended (programmatic dependent launch). True
+    /// only if that kernel does not write `b`, and starts after the work before it has ended: every ordinary launch and
+    /// every product of this library does.
     bool prefetch_b = false;
-    /// Above 1: `a`, `b` and `out` are each so many matrices of equal size, one below the other, which are multiplied
-    /// pair by pair. Such products have no bias, no ReLU and no step for a bias.
+    /// A batch: `a`, `b` and `out` are each this many matrices of equal size, one below the other, which are multiplied
+    /// pair by pair. Above 1 there is no bias, no ReLU and no update of a bias.
     std::size_t parts = 1;
 };
 
@@ -91,7 +91,7 @@ struct WeightUpdate {
 };
 
 /// Multiplies matrices in stream order. The same shapes and values give the same bits, on any stream and, unless
-/// algorithms are measured (see Algorithms), in any run on the same kind of machine.
+/// they are autotuned (see Algorithms), in any run on the same kind of machine.
 ///
 /// Matrices of Bfloat16 are multiplied too, into float32 or, rounded once the sum is complete (and a second time with
 /// a bias, unless there is a rounded one), into Bfloat16.
@@ -102,7 +102,7 @@ struct WeightUpdate {
 template <sluice::Backend B>
 class Gemm;
 
-/// On the processor: OpenBLAS on the stream's own thread, or plain loops where the build has none.
+/// On the CPU: OpenBLAS on the stream's own thread, or plain loops where the build has none.
 template <>
 class Gemm<sluice::Host> {
 public:
@@ -124,7 +124,7 @@ public:
     /// two factors.
     void update(sluice::HostStreamRef stream, std::span<const WeightUpdate<sluice::Host>> updates,
                 sluice::DeviceSpan<const float, sluice::Host> factors);
-    /// Whether `update` takes this step together with others, so that it is worth waiting for them.
+    /// Whether `update` computes this step in one launch with others, so that it is worth collecting several.
     bool can_group(const WeightUpdate<sluice::Host>&, sluice::DeviceSpan<const float, sluice::Host>) const {
         return false;
     }
@@ -134,9 +134,9 @@ public:
 /// On a device: cuBLASLt or, for products in TF32 of few rows or little work, a kernel of our own (gemm_tf32.hpp),
 /// with a handle, a workspace and plans of its own. Belongs to the device that was current when it was made.
 ///
-/// Algorithms::autotune takes memory for another set of the operands, and waits, while a shape is measured; it touches
-/// nothing of the caller's. A shape that comes first inside a capture cannot be: what the rule says then stands for the
-/// process. Measure while the device has nothing else to do.
+/// Algorithms::autotune allocates a second set of operands and waits while it times a shape; it does not touch the
+/// caller's. A shape that comes first inside a capture cannot be timed: the process then keeps the choice by rule. Tune
+/// while the device is otherwise idle.
 template <>
 class Gemm<sluice::Cuda> {
 public:
@@ -146,7 +146,7 @@ public:
     Gemm& operator=(Gemm&&) noexcept;
     ~Gemm();
 
-    /// As on the processor. What goes with a product is part of the same kernel where that can be.
+    /// As on the CPU. The epilogue is part of the same kernel where possible.
     void multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
                   Matrix<const float, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
                   const Epilogue<sluice::Cuda>& options = {});
@@ -157,8 +157,8 @@ public:
                   Matrix<const Bfloat16, sluice::Cuda> b, Matrix<Bfloat16, sluice::Cuda> out,
                   const Epilogue<sluice::Cuda>& options = {});
 
-    /// As on the processor. Steps in TF32 of not too many rows take two launches together, by rule even where
-    /// algorithms are measured; they are fastest in the order of their rows, most first.
+    /// As on the CPU. Steps in TF32 of not too many rows take two launches together, by rule even with
+    /// Algorithms::autotune; they are fastest in the order of their rows, most first.
     void update(sluice::CudaStreamRef stream, std::span<const WeightUpdate<sluice::Cuda>> updates,
                 sluice::DeviceSpan<const float, sluice::Cuda> factors);
     bool can_group(const WeightUpdate<sluice::Cuda>& update,

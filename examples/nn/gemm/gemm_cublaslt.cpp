@@ -56,7 +56,7 @@ Tf32Gemm tf32_gemm_of(const GemmKey& key) {
     return gemm;
 }
 
-/// Whether our kernel computes such a product, with all that goes with it.
+/// Whether our kernel computes such a product and its epilogue.
 bool in_tf32(const GemmKey& key) {
     const bool update = key.transpose_a;
     const bool forward = !key.transpose_a && !key.transpose_b;

@@ -71,7 +71,7 @@ public:
         return plans_.emplace(key, GemmPlan{choice, lt_plan(key, choice)}).first->second;
     }
 
-    /// Enqueues a product as planned, with all that goes with it.
+    /// Enqueues a product as planned, with its epilogue.
     template <class T, class Out>
     void run(StreamRef stream, GemmPlan& plan, const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b,
              const Matrix<Out, Cuda>& out, const Epilogue<Cuda>& options) {
@@ -124,8 +124,8 @@ private:
         multiply_tf32(stream, tf32_gemm_of(a, b, out, options), config, workspace());
     }
 
-    /// What the process measured, or measures now; in a capture, where nothing can be tried, what the rule says, which
-    /// then holds for the process.
+    /// The algorithm that the process has tuned, or tunes now. In a capture, where nothing can be timed, the choice by rule,
+    /// which the process then keeps.
     template <class TryOut>
     GemmChoice measured(const GemmKey& key, StreamRef stream, const TryOut& try_out) {
         AutotunedChoices& shared = AutotunedChoices::instance();

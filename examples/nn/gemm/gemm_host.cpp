@@ -57,7 +57,7 @@ void multiply_rounded(const GemmShape& shape, const Bfloat16* a, bool transpose_
     }
 }
 
-/// A product as it is handed to the stream: no longer than what a task keeps without allocating.
+/// A product as a task of the stream: no larger than a task that does not allocate.
 template <class T, class Out>
 struct HostGemm {
     GemmShape shape;

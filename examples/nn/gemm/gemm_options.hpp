@@ -1,5 +1,5 @@
 /// \file
-/// What the programs can be told about matrix products.
+/// The programs' options for matrix products.
 #pragma once
 
 #include <string>

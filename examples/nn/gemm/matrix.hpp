@@ -23,8 +23,8 @@ public:
     std::size_t size() const noexcept { return elements_.size(); }
     sluice::DeviceSpan<T, B> span() const noexcept { return elements_; }
 
-    /// The same elements in rows of another length: what joins the four children of a pixel into one row, or splits
-    /// a row into four. Throws `sluice::Error` when the length does not divide the number of elements.
+    /// The same elements in rows of another length. Merges the four rows of a 2×2 block into one, or splits a row into
+    /// four. Throws `sluice::Error` when the length does not divide the number of elements.
     Matrix with_columns(std::size_t columns) const;
 
     /// A view of elements that may be written serves where they are only read.

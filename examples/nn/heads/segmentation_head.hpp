@@ -33,13 +33,13 @@ constexpr bool supports_segmentation_head(std::size_t inputs, std::size_t channe
     return inputs == 32 && channels == 16 && classes >= 1 && classes <= 16;
 }
 
-/// Where, and with which products.
+/// Whether a backend has the kernels for a precision.
 template <sluice::Backend B>
 constexpr bool has_segmentation_head(Precision) {
     return false;
 }
 
-/// What the kernels have to know of the pictures: their order of pixels (see MortonOrder) and their sides.
+/// The images as the kernels see them: their order of pixels (see MortonOrder) and their sides.
 struct SegmentationHeadShape {
     std::size_t height = 0; ///< of labels; even
     std::size_t width = 0;
@@ -74,8 +74,8 @@ constexpr bool has_segmentation_head<sluice::Cuda>(Precision precision) {
 
 /// Gradients of the mean softmax cross-entropy, as `softmax_cross_entropy` defines it, over all pixels of `labels`
 /// [N, H, W]. `in_gradient` is that of `in` [N H/2 W/2, 32], 0 where `in`, which comes out of a ReLU, is not positive;
-/// empty where nobody asks for it. What gradients of weights, and the loss, are the sums of is left in `partial_sums`,
-/// of `segmentation_head_scratch` elements. Throws `sluice::Error` when sizes do not fit, or `in` is not aligned to 16 bytes, or
+/// an empty one is not computed. The partial sums of the loss and of the weights' gradients are left in `partial_sums`, of
+/// `segmentation_head_scratch` elements. Throws `sluice::Error` when sizes do not fit, or `in` is not aligned to 16 bytes, or
 /// `in_gradient` to 8.
 void segmentation_head_gradients(sluice::CudaStreamRef stream, const SegmentationHeadShape& shape,
                                  const SegmentationHeadWeights<const float, sluice::Cuda>& weights,

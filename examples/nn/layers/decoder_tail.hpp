@@ -1,5 +1,5 @@
 /// \file
-/// The end of a decoder: its last doubling and the way to the classes.
+/// The last two layers of a decoder, and its loss.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,9 @@ struct DecoderTailOptions {
 /// A transposed 2×2 convolution of stride 2 with its ReLU, a 3×3 convolution to the classes, and the mean
 /// cross-entropy over all pixels.
 ///
-/// Where there is a kernel for all of it (see segmentation_head.hpp), nothing of an image's size is kept in device memory, and
-/// what is multiplied is float16; otherwise each layer is a product of its own. Labels and predictions are [N, H, W] in
-/// raster order. Work goes to the stream that is handed in, and waits for nothing.
+/// Where one kernel computes all of it (see segmentation_head.hpp), no map of an image's size is in device memory, and
+/// products have float16 operands; otherwise each layer is a product of its own. Labels and predictions are [N, H, W] in
+/// raster order. Nothing waits.
 template <sluice::Backend B>
 class DecoderTail {
 public:
@@ -40,7 +40,7 @@ public:
     DecoderTail(const MortonOrder& order, const DecoderTailOptions& options);
 
     /// The first half of a step of training: forward, and the gradient of `in` [N H/2 W/2, inputs], with that of the
-    /// ReLU that `in` comes out of. No `in_gradient`: nobody asks for it. `scratch` holds at least `scratch_size()`
+    /// ReLU that made `in`. An empty `in_gradient` is not computed. `scratch` holds at least `scratch_size()`
     /// elements.
     void gradients(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                    sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<float, B> in_gradient,
@@ -98,13 +98,13 @@ private:
     Layer<B> up_;
     Convolution3x3<B> last_;
     std::size_t scratch_size_;
-    // Of the way through products.
+    // Where each layer is a product.
     sluice::DeviceBuffer<std::int32_t, B> raster_of_row_;
     sluice::DeviceBuffer<float, B> map_;
     sluice::DeviceBuffer<float, B> gradient_;
     sluice::DeviceBuffer<float, B> logits_;
     sluice::DeviceBuffer<float, B> losses_;
-    // Of the kernel.
+    // Where one kernel computes all.
     std::size_t blocks_ = 0;
     sluice::DeviceBuffer<float, B> partial_sums_;
 };

@@ -1,5 +1,5 @@
 /// \file
-/// A layer whose step of gradient descent waits until its weights are needed next.
+/// A step of gradient descent that is applied when the weights are needed next.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace nn {
 
-/// Beside a Layer, with a ReLU after it, of many weights and so few rows that time goes into moving the weights through
-/// memory: keeps what a step needs, and takes the step within the next product. Weights are then one step behind what
-/// has been learnt, until `settle`; the bias is not.
+/// For a Layer with a ReLU after it, of many weights and so few rows that it is bound by memory: stores the inputs of a
+/// step, and applies it within the next forward product (see gemm_sgd_update.hpp). Until `flush`, the layer's weights are
+/// one step old; its bias is up to date.
 template <sluice::Backend B>
 class DeferredUpdate {
 public:
     /// Whether a backend has the product for so many rows.
     static constexpr bool supports(std::size_t rows) { return rows > 0 && rows <= gemm_sgd_update_rows<B>; }
 
-    /// Of none.
+    /// Not in use.
     DeferredUpdate() = default;
     /// For inputs of at most `rows` rows. Throws `sluice::Error`.
     DeferredUpdate(const LayerShape& shape, std::size_t rows);
@@ -30,19 +30,19 @@ public:
         return {gradient_.span().first(rows * columns_), rows, columns_};
     }
 
-    /// Takes the step that is kept, and then `out = relu(in * W + bias)`. The step is still kept.
+    /// Applies the stored step, then computes `out = relu(in * W + bias)`. The step stays stored.
     void forward(sluice::BasicStreamRef<B> stream, Layer<B>& layer, Matrix<const float, B> in,
                  Matrix<float, B> out);
 
-    /// Keeps a step: copies of the latest forward's input and of `factors`; the gradient is the one there is when it is
-    /// taken.
+    /// Stores a step: copies of the latest forward's input and of `factors`. The gradient is read when the step is
+    /// applied.
     void defer(sluice::BasicStreamRef<B> stream, Matrix<const float, B> in,
                sluice::DeviceSpan<const float, B> factors);
 
-    /// Forgets the step that is kept, and all of it: what is no number would stay none when multiplied with 0.
+    /// Drops the stored step. NaN × 0 is NaN, so all of its buffers are cleared.
     void discard(sluice::BasicStreamRef<B> stream);
 
-    /// Takes the step that is kept, and forgets it.
+    /// Applies the stored step, and drops it.
     void flush(sluice::BasicStreamRef<B> stream, Layer<B>& layer);
 
 private:

@@ -18,8 +18,8 @@
 
 namespace nn {
 
-/// Weights and bias in device memory. Matrices may be handed in with any row length that fits: a layer splits and
-/// joins rows as its shape asks (see LayerShape). Work goes to the stream; nothing waits unless it says so.
+/// Weights and bias in device memory. Matrices may have any row length that fits: a layer splits and merges rows as its
+/// shape requires (see LayerShape). Work goes to the stream; nothing waits unless it says so.
 template <sluice::Backend B>
 class Layer {
 public:
@@ -29,13 +29,13 @@ public:
 
     const LayerShape& shape() const noexcept { return shape_; }
 
-    /// `out = in * W + bias`, then ReLU if asked for. `settled` says, here and below, that what is directly ahead in
-    /// the stream does not write this layer's weights; a device then fetches them while it ends.
+    /// `out = in * W + bias`, then ReLU if `relu`. `prefetch_weights`, here and below: the previous kernel of the stream
+    /// does not write this layer's weights, so a device may load them while it ends (see Epilogue::prefetch_b).
     void forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> in,
                  Matrix<float, B> out, bool relu, bool prefetch_weights = false) const;
 
-    /// The gradient of `in` from that of `out`. With `relu_output`, which is then `in` itself, the output of a ReLU:
-    /// the gradient of what went into that, in one pass.
+    /// The gradient of `in` from that of `out`. `relu_output`: `in` itself, where it is the output of a ReLU; the result
+    /// is then the gradient of the ReLU's input.
     void input_gradient(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const float, B> out_gradient,
                         Matrix<float, B> in_gradient, sluice::DeviceSpan<const float, B> relu_output = {},
                         bool prefetch_weights = false) const;
@@ -47,7 +47,7 @@ public:
                 Matrix<const float, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                 sluice::DeviceSpan<double, B> scratch);
 
-    /// The same step, to be taken with others (see Gemm::update).
+    /// The same step, to be computed with others (see Gemm::update).
     WeightUpdate<B> step(Matrix<const float, B> in, Matrix<const float, B> out_gradient,
                          sluice::DeviceSpan<double, B> scratch) {
         return {.in = in.with_columns(shape_.rows()),
@@ -61,7 +61,7 @@ public:
         return sum_scratch(elements / shape_.outputs(), shape_.outputs());
     }
 
-    /// The weights and the bias themselves; whoever writes them does so in the order of the layer's work.
+    /// The weights and the bias themselves. A caller that writes them does so in the order of the layer's work.
     Matrix<const float, B> weights() const { return {weights_, shape_.rows(), shape_.columns()}; }
     Matrix<float, B> weights() { return {weights_, shape_.rows(), shape_.columns()}; }
     sluice::DeviceSpan<const float, B> bias() const { return bias_; }

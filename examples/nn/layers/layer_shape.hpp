@@ -20,9 +20,9 @@ struct NamedTensor {
 ///
 /// | layer | rows of `in` | W |
 /// | --- | --- | --- |
-/// | convolution, kernel k×k | the k×k pixels joined [R, k k C] | [(ky k + kx) C + c, o] |
+/// | convolution, kernel k×k | the k×k pixels concatenated [R, k k C] | [(ky k + kx) C + c, o] |
 /// | transposed convolution, kernel and stride k | a pixel [R, C] | [c, (ky k + kx) Co + o] |
-/// | linear, over a map of h×w pixels | the map's pixels joined [N, h w C] | [(y w + x) C + c, o] |
+/// | linear, over a map of h×w pixels | the map's pixels concatenated [N, h w C] | [(y w + x) C + c, o] |
 ///
 /// A linear layer after PyTorch's flatten, which goes by channel, row, column, is thus a convolution whose kernel
 /// covers the map.

@@ -1,5 +1,5 @@
 /// \file
-/// A layer whose products may take a narrower type than its weights descend in.
+/// A layer with float32 weights whose products may take a narrower type.
 #pragma once
 
 #include <cstddef>

@@ -14,8 +14,8 @@ namespace nn {
 /// The image is cut into tiles of 2^levels × 2^levels pixels. Tiles follow in raster order, and a tile's pixels in
 /// Z order (G. M. Morton, 1966): the two lowest bits of the number are `2 * (y & 1) + (x & 1)`, the next two the same
 /// for y / 2 and x / 2, and so on. A matrix [pixels, C] of one level is then, without moving anything, the matrix
-/// [pixels / 4, 4 C] of joined blocks, so that a 2×2 convolution of stride 2 is one matrix product whose result
-/// has its rows in this order again; a transposed convolution is the way back.
+/// [pixels / 4, 4 C] of merged blocks, so that a 2×2 convolution of stride 2 is one matrix product whose result
+/// has its rows in this order again; a transposed convolution is the inverse.
 class MortonOrder {
 public:
     /// Throws `sluice::Error` unless both sides are positive multiples of 2^levels.

@@ -11,8 +11,8 @@
 
 namespace nn {
 
-/// Beside a Layer: half the memory, and half the time to read it, for weights that are never updated. Sums are float32,
-/// and so is the bias where the result is; a result of Bfloat16 may get a bias that is rounded, too.
+/// For weights that are never updated: half the memory of a Layer, and half the time to read it. Sums are float32, and so
+/// is the bias of a float32 result; a Bfloat16 result may get a rounded bias.
 template <sluice::Backend B>
 class RoundedLayer {
 public:

@@ -1,5 +1,5 @@
 /// \file
-/// Frozen layers one after another, with all that lies between them in bfloat16.
+/// Frozen layers one after another, with bfloat16 maps between them.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace nn {
 
-/// RoundedLayers as an Encoder ends with them: a ReLU after each but the last, whose result is float32. Between them are
-/// two buffers by turns.
+/// RoundedLayers as an Encoder ends with them: a ReLU after each but the last, whose result is float32. The maps
+/// between them alternate between two buffers.
 template <sluice::Backend B>
 class RoundedLayers {
 public:

@@ -16,7 +16,8 @@ namespace nn {
 /// `losses[row] = log(sum(exp(logits))) - logits[label]`,
 /// `gradient[row, j] = (softmax(logits)[j] - (j == label)) / rows`. `gradient` may be `logits`.
 ///
-/// A label that is no class makes its row's loss NaN, and its gradient 0: the mean shows it, weights stay unharmed.
+/// A label that is no class makes its row's loss NaN and its gradient 0: the mean shows it, and the weights are not
+/// damaged.
 template <sluice::Backend B>
 void softmax_cross_entropy(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> logits,
                            SpanArgument<const std::uint8_t, B> labels,

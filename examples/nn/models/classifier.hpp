@@ -22,7 +22,7 @@ struct ClassifierOptions {
 };
 
 /// An encoder, its features flattened (channel, row, column), and a linear layer; mean cross-entropy. Uses the
-/// encoder that it is given, which must outlive it, and which nobody else may use meanwhile.
+/// encoder that it is given, which must outlive it and must not be used by others meanwhile.
 template <sluice::Backend B>
 class Classifier {
 public:
@@ -53,7 +53,7 @@ public:
 
     /// The learning rate of the steps that `stream` gets to after this one. Waits for nothing. A step that is
     /// captured reads the rate anew in each replay, so set it between replays, on their stream; inside a capture it
-    /// throws `sluice::Error`, since the graph would set this one rate for ever.
+    /// throws `sluice::Error`, since every replay would set this rate again.
     void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
 
     /// The weights of encoder and head, named as in PyTorch's `Sequential(…, Conv2d, Flatten, Linear)`. Waits for

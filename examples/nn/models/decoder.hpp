@@ -39,10 +39,10 @@ struct DecoderOptions {
 /// Features are as an Encoder gives them. An object is driven by one thread, and by one stream at a time; two
 /// objects are independent. All memory is allocated at the start, for `batch` images: later calls only enqueue.
 ///
-/// A step forks: once a layer's gradient has gone further down, its weights are updated on a second stream of the
-/// decoder's own, beside the gradients of the layers below. The caller's stream waits for both. Updates that a device
-/// takes together (see Gemm::can_group) follow the last gradient. The first layer's step may wait until the next
-/// one (see DeferredUpdate); to the caller that shows in nothing.
+/// A step forks: once the gradient of a layer's input is computed, its weights are updated on a second stream of the
+/// decoder's own, while the backward pass goes on to the layers below. The caller's stream waits for both. Updates that a
+/// device computes together (see Gemm::can_group) follow the last gradient. The first layer's update may be deferred to
+/// the next step (see DeferredUpdate), which the caller cannot observe.
 template <sluice::Backend B>
 class Decoder {
 public:
@@ -73,7 +73,7 @@ public:
 
     /// The learning rate of the steps that `stream` gets to after this one. Waits for nothing. A step that is
     /// captured reads the rate anew in each replay, so set it between replays, on their stream; inside a capture it
-    /// throws `sluice::Error`, since the graph would set this one rate for ever.
+    /// throws `sluice::Error`, since every replay would set this rate again.
     void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
 
     /// The weights, named and laid out as PyTorch does for `Sequential(ConvTranspose2d, ReLU, …, Conv2d)`. Waits for

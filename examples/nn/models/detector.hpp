@@ -23,17 +23,17 @@ namespace nn {
 ///
 /// Images are grey bytes [N, H, W], 1 ≤ N ≤ `options().batch`; predictions are [N, max_boxes, 4]. The last layer's
 /// outputs are multiplied with `box_scale`: 1 gives PyTorch's `Sequential` as it is; about the side of an image
-/// lets first weights of usual size predict boxes of usual size. Gradients grow by it twice, in the way forward and
-/// in the way back, so that the learning rate wants to be smaller.
+/// lets first weights of usual size predict boxes of usual size. It multiplies the gradients twice, in the forward and
+/// in the backward pass, so the learning rate has to be smaller.
 ///
-/// A loss of overlaps such as GIoU says little of boxes that are inverted, as most of the first ones are, and its
-/// slope there may be any number: with `centred_boxes` the last layer's first bias is that of a box (¼, ¼) … (¾, ¾) of
-/// the image, from where such a loss descends steadily.
+/// A loss of overlaps such as GIoU has no useful gradient for inverted boxes, as most boxes are at first. With
+/// `centred_boxes` the last layer's first bias is that of a box (¼, ¼) … (¾, ¾) of the image, from where such a loss
+/// descends steadily.
 ///
 /// With `Precision::bfloat16` activations and the weights that products take are bfloat16 and sums are float32; the
-/// weights that descend are float32 still, since a step is often less than a bfloat16 can tell. On a device the
-/// convolutions of the channels {4, 16, 64 …, 256} are then kernels of our own, which pool before they write, and on
-/// the way back spread gradients from pools to pixels where they are needed, never in memory.
+/// weights that are updated stay float32, since a step is often smaller than the spacing of bfloat16. On a device the
+/// convolutions of the channels {4, 16, 64 …, 256} are then kernels of our own, which pool before they write, and in
+/// the backward pass spread gradients from pools to pixels on chip, never in memory.
 ///
 /// An object is driven by one thread, and by one stream at a time; two objects are independent. All memory is
 /// allocated at the start, for `batch` images: later calls only enqueue, wait for nothing, and can be captured. The

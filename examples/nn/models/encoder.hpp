@@ -39,7 +39,7 @@ struct EncoderOptions {
 /// A 1×1 convolution, then 2×2 convolutions of stride 2; a ReLU after each but the last.
 ///
 /// On a device, in TF32, the first three layers are one kernel if their channels are `stem_channels` and more layers
-/// follow (see stem.hpp). Updates run on a stream of the encoder's own beside what follows them.
+/// follow (see stem.hpp). Updates run on a stream of the encoder's own while the backward pass goes on.
 ///
 /// With `Precision::bfloat16` the first layer, and what goes into that kernel, are as in TF32; the weights of all others,
 /// and the maps between them, lie in memory as bfloat16, on both backends, and features are float32 still. For a frozen
@@ -102,7 +102,7 @@ private:
     Matrix<float, B> map(std::size_t level);
     bool supports_stem() const;
     bool rounds() const { return options_.precision == Precision::bfloat16; }
-    /// The first level whose map is kept: before it are what the thin layers' kernels keep on chip.
+    /// The first level whose map is kept: the maps before it stay on chip in the stem's kernels.
     std::size_t first_map() const { return !uses_stem_ ? 0 : options_.trainable ? 2 : 3; }
     /// The first layer whose weights, and whose input, are rounded.
     std::size_t first_rounded() const { return !rounds() ? options_.channels.size() : uses_stem_ ? 3 : 1; }
@@ -125,7 +125,8 @@ private:
     bool uses_stem_;
     std::vector<Layer<B>> layers_;
     RoundedLayers<B> rounded_; // which follow these
-    // The inputs of the layers: each in a buffer of its own when they are wanted again, otherwise in two by turns.
+    // The inputs of the layers: each in a buffer of its own if the backward pass needs them, otherwise alternating
+    // between two.
     std::vector<sluice::DeviceBuffer<float, B>> maps_;
     std::size_t images_ = 0; // in the latest forward
     // Only in an encoder that is trained:

@@ -3,11 +3,11 @@
 ///
 /// Forward: from planar images [N, 3, H, W] through a 1×1 convolution to 16 channels and two 2×2 convolutions of stride
 /// 2, to 32 and to 64 channels, a ReLU after each, in one kernel. The largest map, of 16 channels, is never written; the
-/// map of 32 only where it is wanted. Backward: one kernel for the first two of these layers, which computes the map of
-/// 16 channels anew from the images, and one that adds up and updates.
+/// map of 32 only on request. Backward: one kernel for the first two of these layers, which recomputes the map of 16
+/// channels from the images, and one that adds up and updates.
 ///
-/// Maps have their rows in the order of MortonOrder, of which `raster_of_row` is the table. Factors of products are
-/// rounded or cut to TF32, sums are float32. The same bits in every run on the same kind of machine.
+/// Maps have their rows in the order of MortonOrder, of which `raster_of_row` is the table. Operands of products
+/// are rounded or truncated to TF32, sums are float32. The same bits in every run on the same kind of machine.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace nn {
 /// The channels that the kernels are written for: of an image, then after each of the three layers.
 inline constexpr std::size_t stem_channels[] = {3, 16, 32, 64};
 
-/// Where such kernels exist.
+/// Whether a backend has these kernels.
 template <sluice::Backend B>
 inline constexpr bool has_stem = false;
 
@@ -33,7 +33,7 @@ struct StemLayer {
     sluice::DeviceSpan<const float, B> bias;
 };
 
-/// The same, to be changed.
+/// The same, writable.
 template <sluice::Backend B>
 struct StemUpdate {
     Matrix<float, B> weights;

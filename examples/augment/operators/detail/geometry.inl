@@ -7,7 +7,7 @@ namespace augment {
 
 namespace detail {
 
-/// Where a rotated pixel comes from.
+/// The point of the input that a pixel of the rotated image comes from.
 struct SourcePoint {
     float y;
     float x;

@@ -4,7 +4,7 @@
 ///
 /// A warp's tile of the product, 16 pixels by 8 channels, takes its 16 rows from eight pools: row r is the left pixel
 /// of pool r, row r + 8 the right one, and a second tile holds the pixels below. A thread then has the four values
-/// of a pool in its own registers, and pools without speaking to others. Channels are dealt to the columns such
+/// of a pool in its own registers, and pools without shuffles. Channels are assigned to the columns such
 /// that a thread's results lie side by side in memory.
 #pragma once
 

@@ -1,5 +1,5 @@
 /// \file
-/// What all kernels behind conv_fprop.hpp are handed.
+/// Sizes that all kernels behind conv_fprop.hpp and conv_backward.hpp take.
 #pragma once
 
 namespace nn::detail {

@@ -41,7 +41,7 @@ private:
     cudaEvent_t native_ = nullptr;
 };
 
-/// Lets this thread allocate while another one captures.
+/// Lets this thread allocate while another thread captures.
 class RelaxedCapture {
 public:
     RelaxedCapture() { SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
@@ -95,7 +95,7 @@ GemmChoice fastest(const GemmKey& key, const std::vector<GemmChoice>& choices, c
     return *best;
 }
 
-/// What was measured in this process, so that all objects of a device compute alike.
+/// The algorithms that this process has tuned, so that all objects of a device use the same.
 struct AutotunedChoices {
     std::mutex mutex;
     std::map<std::pair<int, GemmKey>, GemmChoice> choices;

@@ -1,6 +1,6 @@
 /// \file
-/// Products of float32 matrices in TF32 by a kernel of our own, for what cuBLASLt is far from the memory's speed at:
-/// weights that are read, or updated, for a few rows; and layers so small that their latency is what counts.
+/// Products of float32 matrices in TF32 by a kernel of our own, where cuBLASLt is far from the bandwidth of memory: with
+/// weights that are read, or updated, for a few rows, and in layers so small that they are bound by latency.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct Tf32Gemm {
     unsigned step_outputs = 0;
 };
 
-/// How a product is cut up.
+/// How a product is divided among warps, blocks and clusters.
 struct Tf32Config {
     /// Rows of `out` that a warp computes: 8, 16, 32 or 64, of a weight gradient 32 or 64. 64 columns go with them.
     unsigned rows = 64;
@@ -61,7 +61,7 @@ bool tf32_available();
 /// 16 bytes.
 bool tf32_fits(const Tf32Gemm& gemm);
 
-/// Cuts worth trying for a product of such lengths, the best by rule first.
+/// Configs worth trying for a product of such lengths, the best by rule first.
 std::vector<Tf32Config> tf32_configs(GemmForm form, unsigned m, unsigned n, unsigned k);
 
 /// Whether the first of them is faster, by rule, than the first that cuBLASLt offers.
@@ -78,8 +78,8 @@ struct Tf32Workspace {
 /// The elements of `partial_sums` that a product needs.
 std::size_t tf32_partial_sums(const Tf32Gemm& gemm, const Tf32Config& config);
 
-/// Enqueues the product. It may begin before what is ahead of it in the stream has ended, but writes nothing until
-/// then, and reads nothing but a `b` that may be prefetched. The lengths and the config decide the order of sums. Throws
+/// Enqueues the product. It may begin before the previous kernel of the stream has ended, but until then writes nothing,
+/// and reads nothing but a `b` that may be prefetched. The lengths and the config decide the order of sums. Throws
 /// `sluice::Error` for a config without a kernel.
 void multiply_tf32(sluice::CudaStreamRef stream, const Tf32Gemm& gemm, const Tf32Config& config,
                    const Tf32Workspace& workspace);
@@ -89,7 +89,7 @@ inline constexpr std::size_t tf32_most_updates = 8;
 
 /// Enqueues several weight gradients with `device_factors`, each as `tf32_fits` wants it, as at most two kernels: 1 to
 /// `tf32_most_updates` of them, none of which needs what another one writes; best with the longest sums first. They
-/// begin as `multiply_tf32` does, but read nothing before what is ahead has ended; the lengths of all, and the size of
+/// begin as `multiply_tf32` does, but read nothing before the previous kernel has ended; the lengths of all, and the size of
 /// the workspace, decide the order of sums. Throws `sluice::Error` for another number, or a workspace too small for
 /// their columns' sums.
 void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Gemm> gemms,

@@ -1,6 +1,6 @@
 /// \file
-/// What becomes of the sums of gemm_tf32.cuh: they are added up over warps, blocks and clusters, and written with
-/// what goes with them.
+/// The epilogue of gemm_tf32.cuh: sums are added up over warps, blocks and clusters, and written with bias, ReLU or
+/// update.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -31,7 +31,7 @@ __device__ inline unsigned sums_offset(unsigned row, unsigned column) {
     return row * columns + 4 * ((column / 4) ^ turn);
 }
 
-/// What becomes of four sums.
+/// The epilogue of four neighbouring sums.
 template <GemmForm form>
 struct TileEpilogue {
     const Tf32Gemm& gemm;
@@ -47,8 +47,8 @@ struct TileEpilogue {
         return static_cast<std::size_t>(row) * gemm.n + column;
     }
 
-    /// What goes with the sums: the bias, the output of the ReLU, or what `out` held, if any of them may matter. Does
-    /// not wait for factors in device memory.
+    /// The epilogue's other operand: the bias, the output of the ReLU, or the old `out`, if it may matter. Does not wait
+    /// for factors in device memory.
     __device__ float4 auxiliary(unsigned row, unsigned column) const {
         if (!inside(row, column))
             return {0.0f, 0.0f, 0.0f, 0.0f};
@@ -117,8 +117,8 @@ __device__ inline void step_bias(const Arguments& arguments) {
     }
 }
 
-/// Writes the sums of a warp that shares them with no other. What goes with them is read many at a time before any is
-/// written: the compiler cannot know that they are apart in memory.
+/// Writes the sums of a warp that shares them with no other. Auxiliaries are read many at a time before any sum is
+/// written: the compiler cannot know that they do not overlap.
 template <class V, class Auxiliaries>
 __device__ void store_warp_tile(const Arguments& arguments, const TileEpilogue<V::form>& epilogue,
                                 const Accumulators<V>& sums, const Auxiliaries& auxiliaries, unsigned row0,
@@ -229,8 +229,8 @@ __device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<
             store_four(shared + place_of(four), of_block(four));
         cluster.sync();
     }
-    // The sums of some fours, each `stride` after the one before. Code is kept short: it is run once, and comes from
-    // memory as data do.
+    // The sums of some fours, each `stride` after the one before. The code is kept short: it runs once, so its
+    // instructions come from memory.
     constexpr unsigned at_once = turns < 4 ? turns : 4;
     const auto add_up = [&](float4(&sum)[at_once], unsigned four) {
         const auto for_all = [&](const auto& add) {
@@ -302,7 +302,7 @@ __device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<
             use(four, sum, auxiliary);
         }
     }
-    // Nobody leaves while others read what it holds.
+    // No block exits while others read its shared memory.
     if (cluster_size > 1)
         cluster.sync();
     if (with_column_sums && done && last_of(arguments.tickets, arguments.column_tiles * cluster_size))

@@ -8,7 +8,8 @@
 
 namespace nn::detail::tf32 {
 
-/// Launches `kernel` such that it may begin before what is ahead of it in the stream has ended.
+/// Launches `kernel` such that it may begin before the previous kernel of the stream has ended (programmatic dependent
+/// launch).
 template <class Arguments>
 void launch_early(sluice::CudaStreamRef stream, void (*kernel)(Arguments), const Arguments& arguments,
                   dim3 grid, unsigned block, std::size_t shared_bytes, unsigned cluster = 1) {

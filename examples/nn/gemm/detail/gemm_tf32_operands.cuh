@@ -1,12 +1,12 @@
 /// \file
-/// How a warp of gemm_tf32.cuh gets at its factors, and what it does with them.
+/// How a warp of gemm_tf32.cuh loads its operands and multiplies them.
 ///
 /// The Tensor Cores multiply [16, 8] by [8, 8]. Their 16 rows are columns of `out` here (the side "p", of the
 /// weights), their 8 columns are rows of `out` (the side "q"), so that 8 rows suffice to use them fully. A warp
 /// computes 64 columns by some rows over its part of k, and brings what it reads to shared memory by copies of its own,
-/// which no other warp waits for. Which index the units call a row, a column or a step of a sum is ours to choose, and
-/// is chosen such that every lane reads 16 bytes at a time, whichever way a factor is stored, and ends with four
-/// neighbours of a row of `out`.
+/// which no other warp waits for. The mapping of indices to the instruction's rows, columns and steps is chosen such that
+/// every lane reads 16 bytes at a time, whether an operand is transposed or not, and ends with four neighbours of a row of
+/// `out`.
 #pragma once
 
 #include <nn/core/tensor_cores.cuh>
@@ -44,7 +44,7 @@ struct Variant {
 };
 
 /// A factor as the Tensor Cores take it: they leave out the last 13 bits, so that a little more than it is given comes
-/// within 3/4 of the last swizzled_offset that they keep, without a bias. Exact where the factor fits, and for what is no number.
+/// within 3/4 of the last place that they keep, without a bias. Exact where the factor fits, and for NaN.
 __device__ inline std::uint32_t rounded(float value) {
     constexpr float a_little_more = 1.0f + 0.75f / 2048.0f;
     return __float_as_uint(value * a_little_more);
@@ -106,7 +106,7 @@ private:
     static constexpr unsigned copies = width * depth / 4 / 32;
     static_assert(copies * 32 * 4 == width * depth && per_line <= 32);
 
-    /// What `swizzled_offset` turns round between the lines of one copy and of the one that is `i` later, in bytes.
+    /// The bits of `swizzled_offset`, in bytes, that differ between the lines of one copy and of the `i`th after it.
     __device__ static constexpr unsigned swizzle(unsigned i) {
         if constexpr (along_k)
             return depth == 16 ? 0 : 64 * (i & 1);
@@ -127,9 +127,8 @@ private:
     unsigned complete_until_; ///< as far as k goes where all rows, or columns, are there
 };
 
-/// Where a lane reads its fours of a factor. `swizzled_offset` by itself would be computed for each of them; by what is known of
-/// the rows and steps that are asked for, all lie a constant away from one swizzled_offset, or from that with one bit swizzle
-/// round.
+/// Where a lane reads its fours of an operand. The rows and steps that it reads are restricted, so that all offsets are one
+/// `swizzled_offset`, perhaps with one bit flipped, plus constants: only that one is computed.
 template <bool along_k, unsigned width, unsigned depth>
 class OperandReads {
 public:

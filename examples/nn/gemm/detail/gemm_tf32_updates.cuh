@@ -1,5 +1,5 @@
 /// \file
-/// The kernels that take several updates at once: one that multiplies, and one that adds up what had to be split.
+/// The kernels of several weight updates at once: one multiplies, one adds up sums that were split.
 ///
 /// The four warps of a block share factors, and compute 128 rows by 128 columns: half of what 64 by 64 each would bring
 /// through the cache. Long sums are cut into pieces of k, and each piece's sums wait in memory for the second kernel.
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(threads, 2) updates_kernel(const __grid_consta
     unsigned free_slot = ahead;
     for (unsigned i = 0; i < count; ++i) {
         wait_for_copies<static_cast<int>(V::stages) - 2>();
-        // Everybody's copies of this stage are there, and nobody reads the stage before.
+        // All copies of this stage have arrived, and no thread reads the stage before.
         __syncthreads();
         begin(i + ahead, free_slot);
         const float* const stage = shared + slot * V::stage_floats;

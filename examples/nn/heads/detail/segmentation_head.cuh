@@ -152,7 +152,7 @@ __device__ inline unsigned thread_of_head() {
     return thread;
 }
 
-/// The barriers of a block, beside that of all its threads; those of two are one for even tiles and one for odd ones.
+/// The named barriers of a block. `slopes_there` and `slopes_read` are two each: for even tiles and for odd tiles.
 enum class HeadBarrier : unsigned {
     first_team = 1,
     second_team = 2,

@@ -126,7 +126,7 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                                   input(features, images, i).span(), true);
         update(i);
     }
-    // Nobody asks for the gradient of the features: what made them is frozen.
+    // The gradient of the features is not needed: the encoder is frozen.
     if (deferred_.in_use()) {
         fork.follow(may_update_[0]);
         update_bias(side_.ref(), gradient(images, 1), layers_[0].bias(), factors_, side_scratch_);

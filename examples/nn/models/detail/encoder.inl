@@ -55,7 +55,7 @@ Encoder<B>::Encoder(const EncoderOptions& options)
         maps_.emplace_back(size);
     if (!options_.trainable)
         return;
-    // Nobody asks for the gradient of the images.
+    // The gradient of the images is not needed.
     for (std::size_t level = 0; level < layers; ++level)
         gradients_.emplace_back(level == 0 ? 0 : maps_[level].size());
     scratch_ = sluice::DeviceBuffer<double, B>(scratch);
@@ -178,7 +178,7 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
                                         level == 0 ? 0 : in.rows(), in.columns()};
         // With the weights that went forward, and so before their update.
         if (level > 0) {
-            // The thin layers' kernel applies its ReLU itself.
+            // The stem's kernel applies its ReLU itself.
             const bool stem_next = uses_stem_ && level == 2;
             layers_[level].input_gradient(stream, gemm_, out, gradient,
                                           stem_next ? sluice::DeviceSpan<const float, B>{} : in.span(), true);

@@ -1,10 +1,10 @@
 /// \file
-/// What the kernels behind stem.hpp share: products in TF32, and how their operands are dealt to threads.
+/// What the kernels behind stem.hpp share: products in TF32, and how their operands are assigned to threads.
 ///
 /// A warp's product is 16 rows by 8 columns. A thread, lane 4 g + t, ends up with columns 2 t and 2 t + 1 of rows g and
 /// g + 8, and takes the elements t and t + 4 of those rows for each step of 8 of the sum. Sums may be taken in any
 /// order, so element t of a step is what the thread holds as column 2 t of the layer before, and t + 4 as 2 t + 1: what
-/// comes out of one product goes into the next without leaving the registers. The four rows that a 2×2 convolution joins
+/// comes out of one product goes into the next without leaving the registers. The four rows that a 2×2 convolution merges
 /// are rows of four products, whose row r is row 4 r + j of the map.
 #pragma once
 

@@ -1,5 +1,5 @@
 /// \file
-/// What the kernel of stem.hpp that goes back brings to shared memory.
+/// What the backward kernel of stem.hpp has in shared memory.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct StemStage {
     float4 map[16 * 8];
     alignas(16) Pixel pixels[std::size_t{3} * channel];
 
-    /// Where a row's four channels are: in turns, such that neither way of reading meets the same banks twice.
+    /// Where a row's four channels are: swizzled, such that reading by rows and by channels has no bank conflicts.
     static __device__ int place(int row, int four) {
         return row * 8 + (four ^ (row / 4 * 2) ^ (row / 2 % 2 * 4));
     }

@@ -1,5 +1,5 @@
 /// \file
-/// What the box losses' kernels, and their counterparts on the processor, are handed.
+/// The arguments of the box losses' kernels and of their CPU counterparts.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ SLUICE_HOST_DEVICE constexpr double divisor_of(std::int64_t count) {
     return count > 1 ? static_cast<double>(count) : 1.0;
 }
 
-/// What a gradient is multiplied by. In float and, on a device, without the last bit: a kernel with few boxes would feel
-/// the division.
+/// What a gradient is multiplied by. In float and, on a device, without the last bit: with few boxes the division
+/// would show in the kernel's time.
 SLUICE_HOST_DEVICE inline double gradient_factor(float scale, double divisor) {
 #if defined(__CUDA_ARCH__)
     return static_cast<double>(__fdividef(scale, static_cast<float>(divisor)));

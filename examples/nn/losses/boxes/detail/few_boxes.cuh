@@ -1,7 +1,7 @@
 /// \file
-/// The ragged mean of few boxes, which are little work: nearly all the time goes by in waiting, for memory and for other
-/// blocks. So there is one cluster of blocks, whose warps put their sums straight into the first block's shared memory; a
-/// larger grid would need global memory and a ticket for that, and longer. Needs compute capability 9.0.
+/// The ragged mean of few boxes. It is bound by latency, of memory and of waiting for other blocks. So one cluster of
+/// blocks computes it, whose warps store their sums directly in the first block's shared memory; a larger grid would need
+/// global memory and a ticket, and more time. Needs compute capability 9.0.
 #pragma once
 
 #include <array>

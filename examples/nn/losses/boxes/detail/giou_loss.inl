@@ -26,7 +26,7 @@ void run_steps(sluice::BasicStreamRef<B> stream, const MaskArguments<P, U, G>& a
 template <class P, class U, sluice::Backend B>
 void run_gather(sluice::BasicStreamRef<B> stream, const Box<P>* predictions, std::size_t width,
                 sluice::RaggedView<const Box<U>> shape, Box<P>* packed);
-/// The way back, with 0 elsewhere.
+/// The inverse, with 0 elsewhere.
 template <class G, class U, sluice::Backend B>
 void run_scatter(sluice::BasicStreamRef<B> stream, const Box<G>* packed,
                  sluice::RaggedView<const Box<U>> shape, Box<G>* padded, std::size_t rows, std::size_t width);

@@ -1,6 +1,6 @@
 /// \file
-/// The box losses' kernels. Each sum is made in a fixed order: a block adds up its tile, and the last block to be done,
-/// which a ticket finds, adds up the tiles. The ticket goes back to 0 by itself, so that a graph can be replayed.
+/// The box losses' kernels. Each sum is made in a fixed order: a block adds up its tile, and the block that finishes last,
+/// which a ticket finds, adds up the tiles. The kernel resets the ticket to 0, so a graph can be replayed.
 #pragma once
 
 #include <nn/core/ceil_div.hpp>
@@ -170,7 +170,7 @@ __global__ void mean_of_rows_kernel(const RowArguments<P, U, G> all) {
         *all.mean = static_cast<float>(sum / divisor_of(all.targets.size()));
 }
 
-/// Values are dealt to as many blocks as they need; the others have nothing to do, and no ticket.
+/// Values go to as many blocks as they need; the other blocks exit, and take no ticket.
 template <class Formula, bool with_gradient, class P, class U, class G>
 __global__ void __launch_bounds__(loss_threads) values_kernel(const ValueArguments<P, U, G> all) {
     __shared__ double shared[loss_warps];
