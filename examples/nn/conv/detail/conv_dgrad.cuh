@@ -108,6 +108,28 @@ __device__ inline void store_gradients(const float (&sums)[DgradTile<Inputs>::ti
     }
 }
 
+/// Stores a warp's 4×16 pixels, as far as they are in the image.
+template <int Inputs>
+__device__ __forceinline__ void store_tile(const float (&sums)[4][DgradTile<Inputs>::tiles][4],
+                                           const ConvShape& shape, const ConvTile& place,
+                                           std::uint16_t* gradient) {
+    using Pixels = typename DgradTile<Inputs>::Pixels;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+    for (int line = 0; line < 4; ++line) {
+        const int y = place.tile_y * Pixels::side + 4 * warp + line;
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            const int x = place.tile_x * Pixels::side + 2 * (lane / 4) + side;
+            if (y >= shape.height || x >= shape.width)
+                continue;
+            const std::size_t pixel = (place.image * shape.height + y) * shape.width + x;
+            store_gradients<Inputs>(sums[line], side, gradient + pixel * Inputs, lane % 4);
+        }
+    }
+}
+
 /// Each of four warps computes 4×16 pixels of all channels.
 template <int Inputs>
 __global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
@@ -207,18 +229,7 @@ __global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
         }
     }
 
-#pragma unroll
-    for (int line = 0; line < 4; ++line) {
-        const int y = place.tile_y * Pixels::side + 4 * warp + line;
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-            const int x = place.tile_x * Pixels::side + 2 * (lane / 4) + side;
-            if (y >= shape.height || x >= shape.width)
-                continue;
-            const std::size_t pixel = (place.image * shape.height + y) * shape.width + x;
-            store_gradients<Inputs>(sums[line], side, gradient + pixel * Inputs, lane % 4);
-        }
-    }
+    store_tile<Inputs>(sums, shape, place, gradient);
 }
 
 // Weights -------------------------------------------------------------------------------------------------------

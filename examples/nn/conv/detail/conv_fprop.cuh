@@ -179,6 +179,27 @@ __device__ inline void add_taps(float (&sums)[4][Tiles][4], std::uint32_t pixels
     }
 }
 
+/// Begins to copy a block's pixels, with their border, to shared memory at `pixels`.
+template <int Inputs>
+__device__ __forceinline__ void copy_tile(std::uint32_t pixels, const std::uint16_t* maps,
+                                          const ConvShape& shape, const ConvTile& place) {
+    using Tile = FpropTile<Inputs>;
+    const int thread = static_cast<int>(threadIdx.x);
+    const std::uint16_t* const image =
+        maps + place.image * static_cast<std::size_t>(shape.height) * shape.width * Inputs;
+    for (int i = thread; i < Tile::pixels * Tile::chunks; i += conv_threads) {
+        const int chunk = i % Tile::chunks;
+        const int tile_y = i / Tile::chunks / Tile::row;
+        const int tile_x = i / Tile::chunks % Tile::row;
+        const int y = place.tile_y * Tile::side + tile_y - 1;
+        const int x = place.tile_x * Tile::side + tile_x - 1;
+        const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
+        const std::size_t from =
+            inside ? (static_cast<std::size_t>(y) * shape.width + x) * Inputs + chunk * 8 : 0;
+        copy_16_bytes(pixels + Tile::offset(Tile::pixel(tile_y, tile_x), chunk), image + from, inside);
+    }
+}
+
 /// `Inputs` channels to `groups` groups of 64, one after another; one, unless it is 64 inputs. Each of four
 /// warps computes 4×16 pixels. `Routes`: writes those too, and pooled maps only if asked for.
 template <int Inputs, bool Routes>
@@ -207,19 +228,7 @@ __global__ void __launch_bounds__(conv_threads, 2)
             copy_16_bytes(to + chunk * 16, from + chunk);
         }
     };
-    const std::uint16_t* const image =
-        maps + place.image * static_cast<std::size_t>(shape.height) * shape.width * Inputs;
-    for (int i = thread; i < Tile::pixels * Tile::chunks; i += conv_threads) {
-        const int chunk = i % Tile::chunks;
-        const int tile_y = i / Tile::chunks / Tile::row;
-        const int tile_x = i / Tile::chunks % Tile::row;
-        const int y = place.tile_y * Tile::side + tile_y - 1;
-        const int x = place.tile_x * Tile::side + tile_x - 1;
-        const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
-        const std::size_t from =
-            inside ? (static_cast<std::size_t>(y) * shape.width + x) * Inputs + chunk * 8 : 0;
-        copy_16_bytes(pixels + Tile::offset(Tile::pixel(tile_y, tile_x), chunk), image + from, inside);
-    }
+    copy_tile<Inputs>(pixels, maps, shape, place);
     // The first group of copies is the pixels and the first weights, each further one a turn's weights.
 #pragma unroll
     for (int turn = 0; turn < Tile::stages - 1; ++turn) {

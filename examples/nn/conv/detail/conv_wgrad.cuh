@@ -114,6 +114,89 @@ __device__ inline void spread_factors(uint4* factors, const PooledChunks& chunks
     }
 }
 
+/// Begins to copy a tile's pixels, with their border, to a stage in shared memory.
+template <int Inputs>
+__device__ __forceinline__ void copy_pixels(const std::uint16_t* maps, const ConvShape& shape,
+                                            const ConvTile& place, int stage) {
+    using Tile = WgradTile<Inputs>;
+    extern __shared__ uint4 conv_memory[];
+    const int thread = static_cast<int>(threadIdx.x);
+    const std::uint32_t to = shared_address(conv_memory) + stage * Tile::stage_bytes;
+    const std::uint16_t* const image =
+        maps + place.image * static_cast<std::size_t>(shape.height) * shape.width * Inputs;
+    for (int i = thread; i < Tile::pixels * Tile::chunks; i += Tile::threads) {
+        const int chunk = i % Tile::chunks;
+        const int pixel = i / Tile::chunks;
+        const int y = place.tile_y * Tile::height + pixel / Tile::row - 1;
+        const int x = place.tile_x * Tile::width + pixel % Tile::row - 1;
+        const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
+        const std::size_t from =
+            inside ? (static_cast<std::size_t>(y) * shape.width + x) * Inputs + chunk * 8 : 0;
+        copy_16_bytes(to + Tile::offset(pixel, chunk), image + from, inside);
+    }
+    commit_copies();
+}
+
+/// Stores a warp's sums as its part of the weights' gradient.
+template <int Inputs>
+__device__ __forceinline__ void store_weight_sums(float* weight_parts, const float (&sums)[3][8][4],
+                                                  const ConvShape& shape, unsigned part, int group) {
+    using Tile = WgradTile<Inputs>;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int kx = warp % 3;
+    const int quarter = warp / 3 % Tile::quarters;
+    const int sharer = warp / 3 / Tile::quarters;
+    float* const to =
+        weight_parts + static_cast<std::size_t>(part * Tile::sharers + sharer) * 9 * Inputs * shape.outputs;
+#pragma unroll
+    for (int ky = 0; ky < 3; ++ky) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            const int input = 16 * quarter + lane / 4 + e / 2 * 8;
+            const int output = group * 64 + (lane % 4 * 2 + e % 2) * 8;
+            const std::size_t row = static_cast<std::size_t>(3 * ky + kx) * Inputs + input;
+            float4* const eight = reinterpret_cast<float4*>(to + row * shape.outputs + output);
+            eight[0] = make_float4(sums[ky][0][e], sums[ky][1][e], sums[ky][2][e], sums[ky][3][e]);
+            eight[1] = make_float4(sums[ky][4][e], sums[ky][5][e], sums[ky][6][e], sums[ky][7][e]);
+        }
+    }
+}
+
+/// Adds up the block's sums, and stores them as its part of the bias's gradient.
+template <int Inputs>
+__device__ __forceinline__ void store_bias_sums(float* bias_parts, float (&bias_sums)[8],
+                                                const ConvShape& shape, unsigned part, int group) {
+    using Tile = WgradTile<Inputs>;
+    extern __shared__ uint4 conv_memory[];
+    const int thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % 32;
+    const int warp = thread / 32;
+    // First the four threads of a warp that hold the same channels, then warp after warp.
+    float* const by_warp = reinterpret_cast<float*>(conv_memory);
+    __syncthreads();
+    if (thread < Tile::spreading) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            bias_sums[i] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[i], 1);
+            bias_sums[i] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[i], 2);
+            if (lane % 4 == 0)
+                by_warp[warp * 64 + lane / 4 * 8 + i] = bias_sums[i];
+        }
+    }
+    __syncthreads();
+    if (thread < 64) {
+        float sum = 0.0f;
+        for (int i = 0; i < Tile::spreading / 32; ++i)
+            sum += by_warp[i * 64 + thread];
+        // One of the parts that share a block's tiles has it all.
+        for (int i = 0; i < Tile::sharers; ++i) {
+            bias_parts[(static_cast<std::size_t>(part) * Tile::sharers + i) * shape.outputs + group * 64 +
+                       thread] = i == 0 ? sum : 0.0f;
+        }
+    }
+}
+
 /// `Inputs` channels, and a group of 64 outputs. Of 12 warps each sums for a column of taps and 16 inputs.
 template <int Inputs>
 __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
@@ -133,22 +216,6 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
     const int quarter = warp / 3 % Tile::quarters;
     const int sharer = warp / 3 / Tile::quarters;
 
-    const auto copy_pixels = [&](const ConvTile& place, int stage) {
-        const std::uint32_t to = shared_address(conv_memory) + stage * Tile::stage_bytes;
-        const std::uint16_t* const image =
-            maps + place.image * static_cast<std::size_t>(shape.height) * shape.width * Inputs;
-        for (int i = thread; i < Tile::pixels * Tile::chunks; i += Tile::threads) {
-            const int chunk = i % Tile::chunks;
-            const int pixel = i / Tile::chunks;
-            const int y = place.tile_y * Tile::height + pixel / Tile::row - 1;
-            const int x = place.tile_x * Tile::width + pixel % Tile::row - 1;
-            const bool inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
-            const std::size_t from =
-                inside ? (static_cast<std::size_t>(y) * shape.width + x) * Inputs + chunk * 8 : 0;
-            copy_16_bytes(to + Tile::offset(pixel, chunk), image + from, inside);
-        }
-        commit_copies();
-    };
     const auto factors_of = [&](int stage) {
         return conv_memory + (stage * Tile::stage_bytes + Tile::pixels * Tile::pixel_bytes) / 16;
     };
@@ -158,7 +225,7 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
     PooledChunks chunks;
     if (range.first < range.last) {
         const ConvTile place = conv_tile(shape, range.first);
-        copy_pixels(place, 0);
+        copy_pixels<Inputs>(maps, shape, place, 0);
         if (thread < Tile::spreading) {
             chunks = load_pooled<Inputs>(pooled_gradient, routes, shape, place, group);
             spread_factors<Inputs>(factors_of(0), chunks, 0, bias_sums);
@@ -173,7 +240,7 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
         const bool more = tile + 1 < range.last;
         if (more) {
             const ConvTile place = conv_tile(shape, tile + 1);
-            copy_pixels(place, stage ^ 1);
+            copy_pixels<Inputs>(maps, shape, place, stage ^ 1);
             if (thread < Tile::spreading)
                 chunks = load_pooled<Inputs>(pooled_gradient, routes, shape, place, group);
         }
@@ -218,43 +285,8 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
         }
     }
 
-    float* const to =
-        weight_parts + static_cast<std::size_t>(part * Tile::sharers + sharer) * 9 * Inputs * shape.outputs;
-#pragma unroll
-    for (int ky = 0; ky < 3; ++ky) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int input = 16 * quarter + lane / 4 + e / 2 * 8;
-            const int output = group * 64 + (lane % 4 * 2 + e % 2) * 8;
-            const std::size_t row = static_cast<std::size_t>(3 * ky + kx) * Inputs + input;
-            float4* const eight = reinterpret_cast<float4*>(to + row * shape.outputs + output);
-            eight[0] = make_float4(sums[ky][0][e], sums[ky][1][e], sums[ky][2][e], sums[ky][3][e]);
-            eight[1] = make_float4(sums[ky][4][e], sums[ky][5][e], sums[ky][6][e], sums[ky][7][e]);
-        }
-    }
-    // The bias: first the four threads of a warp that hold the same channels, then warp after warp.
-    float* const by_warp = reinterpret_cast<float*>(conv_memory);
-    __syncthreads();
-    if (thread < Tile::spreading) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            bias_sums[i] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[i], 1);
-            bias_sums[i] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[i], 2);
-            if (lane % 4 == 0)
-                by_warp[warp * 64 + lane / 4 * 8 + i] = bias_sums[i];
-        }
-    }
-    __syncthreads();
-    if (thread < 64) {
-        float sum = 0.0f;
-        for (int i = 0; i < Tile::spreading / 32; ++i)
-            sum += by_warp[i * 64 + thread];
-        // One of the parts that share a block's tiles has it all.
-        for (int i = 0; i < Tile::sharers; ++i) {
-            bias_parts[(static_cast<std::size_t>(part) * Tile::sharers + i) * shape.outputs + group * 64 +
-                       thread] = i == 0 ? sum : 0.0f;
-        }
-    }
+    store_weight_sums<Inputs>(weight_parts, sums, shape, part, group);
+    store_bias_sums<Inputs>(bias_parts, bias_sums, shape, part, group);
 }
 
 } // namespace nn::detail
