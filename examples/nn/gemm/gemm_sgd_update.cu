@@ -36,6 +36,26 @@ __device__ inline void add_scaled(float4& sum, float factor, const float4& value
     sum.w = fmaf(factor, value.w, sum.w);
 }
 
+/// Loads a block's columns of both inputs: for each row of weights those of the step, then those of `in`.
+template <int Rows, bool Multiply>
+__device__ __forceinline__ void load_inputs(float* shared, const SgdUpdatePlan& plan, int first, int count) {
+    constexpr int width = Multiply ? 2 * Rows : Rows;
+    for (int i = static_cast<int>(threadIdx.x); i < width * block_inputs; i += threads) {
+        const int row = i / block_inputs;
+        const int input = i % block_inputs;
+        float value = 0.0f;
+        if (input < count) {
+            if (row < Rows) {
+                if (row < plan.step_rows)
+                    value = plan.step_in[static_cast<std::size_t>(row) * plan.inputs + first + input];
+            } else if (row - Rows < plan.rows) {
+                value = plan.in[static_cast<std::size_t>(row - Rows) * plan.inputs + first + input];
+            }
+        }
+        shared[input * width + row] = value;
+    }
+}
+
 /// A block's columns and rows of the weights are `blockIdx.x` and `blockIdx.y`. Both inputs wait in shared memory, one
 /// row of weights after another; each thread keeps its columns' gradients, and sums.
 template <int Rows, bool Multiply>
@@ -63,20 +83,7 @@ __global__ void __launch_bounds__(threads, Rows > 8 ? 1 : 2) gemm_sgd_update_ker
 
     float4* const inputs = sgd_memory + ring_rows * threads;
     float* const shared = reinterpret_cast<float*>(inputs);
-    for (int i = static_cast<int>(threadIdx.x); i < width * block_inputs; i += threads) {
-        const int row = i / block_inputs;
-        const int input = i % block_inputs;
-        float value = 0.0f;
-        if (input < count) {
-            if (row < Rows) {
-                if (row < plan.step_rows)
-                    value = plan.step_in[static_cast<std::size_t>(row) * plan.inputs + first + input];
-            } else if (row - Rows < plan.rows) {
-                value = plan.in[static_cast<std::size_t>(row - Rows) * plan.inputs + first + input];
-            }
-        }
-        shared[input * width + row] = value;
-    }
+    load_inputs<Rows, Multiply>(shared, plan, first, count);
 
     float4 gradient[Rows];
     float4 sums[Rows];

@@ -22,6 +22,71 @@ struct StemGradients {
     static constexpr int size = bias0 + 16;
 };
 
+/// The second layer's weights as left operands: for each pixel, step and lane.
+__device__ __forceinline__ void pack_second_layer(uint4* weights1, const float* layer1) {
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int i = thread; i < 16 * 32; i += backward_threads) {
+        // Step i / 32 % 4 of pixel i / 128, for the lane i % 32.
+        const float* const from =
+            layer1 + (i / 128 * 16 + i % 32 / 4) * 32 + channel_of(i / 32 % 4, 2 * (i % 4));
+        weights1[i] =
+            make_uint4(to_tf32(truncation_gain * from[0]), to_tf32(truncation_gain * from[8 * 32]),
+                       to_tf32(truncation_gain * from[1]), to_tf32(truncation_gain * from[8 * 32 + 1]));
+    }
+}
+
+/// Adds up the gradients of a block's warps in `sums`, in shared memory, and stores them in `partial`.
+__device__ __forceinline__ void store_gradients(float* sums, float (&to_weights1)[4][4][4],
+                                                float (&to_weights0)[4], float4& to_bias1, float* partial) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int warp = thread / 32;
+    const int lane = thread % 32;
+    const int g = lane / 4;
+    const int t = lane % 4;
+    // A lane has fetched the four channels lane % 8 of every fourth row.
+#pragma unroll
+    for (int apart = 8; apart < 32; apart *= 2) {
+        to_bias1.x += __shfl_xor_sync(0xffffffffu, to_bias1.x, apart);
+        to_bias1.y += __shfl_xor_sync(0xffffffffu, to_bias1.y, apart);
+        to_bias1.z += __shfl_xor_sync(0xffffffffu, to_bias1.z, apart);
+        to_bias1.w += __shfl_xor_sync(0xffffffffu, to_bias1.w, apart);
+    }
+    const auto visit = [&](auto&& each) {
+#pragma unroll
+        for (int i = 0; i < 64; ++i) {
+            const int channel = i / 16 * 16 + g + (i % 4 / 2) * 8;
+            each(StemGradients::weights1 + channel * 32 + 4 * (2 * t + i % 2) + i / 4 % 4,
+                 to_weights1[i / 16][i / 4 % 4][i % 4]);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            // Columns 0 to 2 are the image's channels, column 3 is the bias.
+            if (t < 2)
+                each(StemGradients::weights0 + (2 * t + i % 2) * 16 + g + (i / 2) * 8, to_weights0[i]);
+        }
+        if (lane < 8) {
+            each(StemGradients::bias1 + 4 * lane, to_bias1.x);
+            each(StemGradients::bias1 + 4 * lane + 1, to_bias1.y);
+            each(StemGradients::bias1 + 4 * lane + 2, to_bias1.z);
+            each(StemGradients::bias1 + 4 * lane + 3, to_bias1.w);
+        }
+    };
+    // The upper half of the warps hands its sums to the lower half, and so on.
+    wait_for_copies<0>();
+    __syncthreads();
+#pragma unroll
+    for (int left = backward_warps / 2; left > 0; left /= 2) {
+        if (warp >= left && warp < 2 * left)
+            visit([&](int place, float& sum) { sums[(warp - left) * StemGradients::size + place] = sum; });
+        __syncthreads();
+        if (warp < left)
+            visit([&](int place, float& sum) { sum += sums[warp * StemGradients::size + place]; });
+        __syncthreads();
+    }
+    if (warp == 0)
+        visit([&](int place, float& sum) { partial[blockIdx.x * StemGradients::size + place] = sum; });
+}
+
 /// A warp takes a tile at a time. In the products that follow, columns are rows of the map: column c of half h is row
 /// 2 c + h. The map of 16 channels comes out with its channels as rows of the product, as the left operand of the sum
 /// over the map's rows wants it.
@@ -48,14 +113,7 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
     commit_copies();
     const Pixel* next = first + warps < tiles ? images.at(64 * (first + warps), 0) : nullptr;
 
-    for (int i = thread; i < 16 * 32; i += backward_threads) {
-        // Step i / 32 % 4 of pixel i / 128, for the lane i % 32.
-        const float* const from =
-            layer1 + (i / 128 * 16 + i % 32 / 4) * 32 + channel_of(i / 32 % 4, 2 * (i % 4));
-        weights1[i] =
-            make_uint4(to_tf32(truncation_gain * from[0]), to_tf32(truncation_gain * from[8 * 32]),
-                       to_tf32(truncation_gain * from[1]), to_tf32(truncation_gain * from[8 * 32 + 1]));
-    }
+    pack_second_layer(weights1, layer1);
     const std::uint32_t weights0[2] = {first_weight(layer0, bias, scale, t, g),
                                        first_weight(layer0, bias, scale, t, g + 8)};
     __syncthreads();
@@ -141,49 +199,7 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
         }
     }
 
-    // A lane has fetched the four channels lane % 8 of every fourth row.
-#pragma unroll
-    for (int apart = 8; apart < 32; apart *= 2) {
-        to_bias1.x += __shfl_xor_sync(0xffffffffu, to_bias1.x, apart);
-        to_bias1.y += __shfl_xor_sync(0xffffffffu, to_bias1.y, apart);
-        to_bias1.z += __shfl_xor_sync(0xffffffffu, to_bias1.z, apart);
-        to_bias1.w += __shfl_xor_sync(0xffffffffu, to_bias1.w, apart);
-    }
-    const auto visit = [&](auto&& each) {
-#pragma unroll
-        for (int i = 0; i < 64; ++i) {
-            const int channel = i / 16 * 16 + g + (i % 4 / 2) * 8;
-            each(StemGradients::weights1 + channel * 32 + 4 * (2 * t + i % 2) + i / 4 % 4,
-                 to_weights1[i / 16][i / 4 % 4][i % 4]);
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            // Columns 0 to 2 are the image's channels, column 3 is the bias.
-            if (t < 2)
-                each(StemGradients::weights0 + (2 * t + i % 2) * 16 + g + (i / 2) * 8, to_weights0[i]);
-        }
-        if (lane < 8) {
-            each(StemGradients::bias1 + 4 * lane, to_bias1.x);
-            each(StemGradients::bias1 + 4 * lane + 1, to_bias1.y);
-            each(StemGradients::bias1 + 4 * lane + 2, to_bias1.z);
-            each(StemGradients::bias1 + 4 * lane + 3, to_bias1.w);
-        }
-    };
-    // The upper half of the warps hands its sums to the lower half, and so on.
-    float* const sums = reinterpret_cast<float*>(memory);
-    wait_for_copies<0>();
-    __syncthreads();
-#pragma unroll
-    for (int left = backward_warps / 2; left > 0; left /= 2) {
-        if (warp >= left && warp < 2 * left)
-            visit([&](int place, float& sum) { sums[(warp - left) * StemGradients::size + place] = sum; });
-        __syncthreads();
-        if (warp < left)
-            visit([&](int place, float& sum) { sum += sums[warp * StemGradients::size + place]; });
-        __syncthreads();
-    }
-    if (warp == 0)
-        visit([&](int place, float& sum) { partial[blockIdx.x * StemGradients::size + place] = sum; });
+    store_gradients(reinterpret_cast<float*>(memory), to_weights1, to_weights0, to_bias1, partial);
 }
 
 constexpr int update_slices = 32;

@@ -39,6 +39,33 @@ __device__ inline void operand_of(const float (&sums)[4], std::uint32_t (&operan
     operand[3] = truncated(sums[3]);
 }
 
+/// Starts a thread's sums with the bias of their channels.
+template <std::size_t Products>
+__device__ __forceinline__ void begin_with_bias(float (&sums)[Products][4], const float4* biases, int t) {
+#pragma unroll
+    for (std::size_t pair = 0; pair < Products / 2; ++pair) {
+        const float4 bias = biases[pair * 4 + t];
+        sums[2 * pair][0] = sums[2 * pair][2] = bias.x;
+        sums[2 * pair][1] = sums[2 * pair][3] = bias.y;
+        sums[2 * pair + 1][0] = sums[2 * pair + 1][2] = bias.z;
+        sums[2 * pair + 1][1] = sums[2 * pair + 1][3] = bias.w;
+    }
+}
+
+/// Multiplies the results of one product of the layer before with the weights of `step`, into all products.
+template <class Weights>
+__device__ __forceinline__ void add_step(float (&sums)[2 * Weights::pairs][4], const float (&before)[4],
+                                         const uint4* weights, int step, int lane) {
+    std::uint32_t operand[4];
+    operand_of(before, operand);
+#pragma unroll
+    for (int pair = 0; pair < Weights::pairs; ++pair) {
+        const uint4 b = weights[Weights::index(step, pair, lane)];
+        multiply_add_tf32(sums[2 * pair], operand, b.x, b.y);
+        multiply_add_tf32(sums[2 * pair + 1], operand, b.z, b.w);
+    }
+}
+
 __device__ inline void store_four(float* to, const float4& four) { *reinterpret_cast<float4*>(to) = four; }
 __device__ inline void store_four(Bfloat16* to, const float4& four) {
     *reinterpret_cast<uint2*>(to) = make_uint2(two_bfloat16(four.x, four.y), two_bfloat16(four.z, four.w));
@@ -124,14 +151,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
         const ForwardStage<Pixel>& stage = stages[turn];
         const unsigned row[2] = {tile * 16 + g, tile * 16 + g + 8};
         float sums2[8][4];
-#pragma unroll
-        for (int pair = 0; pair < 4; ++pair) {
-            const float4 bias = memory.bias2[pair * 4 + t];
-            sums2[2 * pair][0] = sums2[2 * pair][2] = bias.x;
-            sums2[2 * pair][1] = sums2[2 * pair][3] = bias.y;
-            sums2[2 * pair + 1][0] = sums2[2 * pair + 1][2] = bias.z;
-            sums2[2 * pair + 1][1] = sums2[2 * pair + 1][3] = bias.w;
-        }
+        begin_with_bias(sums2, memory.bias2, t);
 #pragma unroll 1
         for (int j = 0; j < 4; ++j) {
             std::uint32_t pixels[2][4]; // of row g or g + 8
@@ -145,14 +165,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
                 }
             }
             float sums1[4][4];
-#pragma unroll
-            for (int pair = 0; pair < 2; ++pair) {
-                const float4 bias = memory.bias1[pair * 4 + t];
-                sums1[2 * pair][0] = sums1[2 * pair][2] = bias.x;
-                sums1[2 * pair][1] = sums1[2 * pair][3] = bias.y;
-                sums1[2 * pair + 1][0] = sums1[2 * pair + 1][2] = bias.z;
-                sums1[2 * pair + 1][1] = sums1[2 * pair + 1][3] = bias.w;
-            }
+            begin_with_bias(sums1, memory.bias1, t);
 #pragma unroll
             for (int pixel = 0; pixel < 4; ++pixel) {
 #pragma unroll
@@ -160,14 +173,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
                     float sums0[4] = {};
                     multiply_add_tf32(sums0, pixels[0][pixel], pixels[1][pixel], weights0[n]);
                     relu(sums0);
-                    std::uint32_t operand[4];
-                    operand_of(sums0, operand);
-#pragma unroll
-                    for (int pair = 0; pair < 2; ++pair) {
-                        const uint4 b = memory.weights1[FirstWeights::index(2 * pixel + n, pair, lane)];
-                        multiply_add_tf32(sums1[2 * pair], operand, b.x, b.y);
-                        multiply_add_tf32(sums1[2 * pair + 1], operand, b.z, b.w);
-                    }
+                    add_step<FirstWeights>(sums1, sums0, memory.weights1, 2 * pixel + n, lane);
                 }
             }
 #pragma unroll
@@ -186,16 +192,8 @@ __global__ void __launch_bounds__(forward_threads, 2)
                 }
             }
 #pragma unroll
-            for (int n = 0; n < 4; ++n) {
-                std::uint32_t operand[4];
-                operand_of(sums1[n], operand);
-#pragma unroll
-                for (int pair = 0; pair < 4; ++pair) {
-                    const uint4 b = memory.weights2[SecondWeights::index(4 * j + n, pair, lane)];
-                    multiply_add_tf32(sums2[2 * pair], operand, b.x, b.y);
-                    multiply_add_tf32(sums2[2 * pair + 1], operand, b.z, b.w);
-                }
-            }
+            for (int n = 0; n < 4; ++n)
+                add_step<SecondWeights>(sums2, sums1[n], memory.weights2, 4 * j + n, lane);
         }
         __syncwarp(); // before the stage is filled anew
 #pragma unroll

@@ -20,6 +20,39 @@ struct NarrowPools {
     std::uint32_t routes[3];
 };
 
+/// Adds what a row of pools contributes to four rows of results: `factors` are [kx][ky].
+__device__ __forceinline__ void add_pools(float (&sums)[4][4], const NarrowPools& pools,
+                                          const uint2 (&factors)[9]) {
+    std::uint32_t pairs[3][2];
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+        pairs[i][0] = routes_of_pair(pools.routes[i], 0);
+        pairs[i][1] = routes_of_pair(pools.routes[i], 1);
+    }
+#pragma unroll
+    for (int below = 0; below < 2; ++below) {
+        const int left = 2 * below;
+        const int right = left + 1;
+        const std::uint32_t a0 = routed(pools.gradients[0].x, pairs[0][0], right);
+        const std::uint32_t a1 = routed(pools.gradients[0].y, pairs[0][1], right);
+        const std::uint32_t b0 = routed(pools.gradients[1].x, pairs[1][0], left);
+        const std::uint32_t b1 = routed(pools.gradients[1].y, pairs[1][1], left);
+        const std::uint32_t c0 = routed(pools.gradients[1].x, pairs[1][0], right);
+        const std::uint32_t c1 = routed(pools.gradients[1].y, pairs[1][1], right);
+        const std::uint32_t d0 = routed(pools.gradients[2].x, pairs[2][0], left);
+        const std::uint32_t d1 = routed(pools.gradients[2].y, pairs[2][1], left);
+        // Even pixels are a fragment's first rows, odd ones the others.
+        const std::uint32_t fragments[3][4] = {{a0, b0, a1, b1}, {b0, c0, b1, c1}, {c0, d0, c1, d1}};
+#pragma unroll
+        for (int kx = 0; kx < 3; ++kx) {
+#pragma unroll
+            for (int ky = 0; ky < 3; ++ky)
+                multiply_add(sums[2 + below - ky], fragments[kx], factors[kx * 3 + ky].x,
+                             factors[kx * 3 + ky].y);
+        }
+    }
+}
+
 inline constexpr int narrow_strip = 16;   // pixels in a row, which a warp computes
 inline constexpr int narrow_segment = 16; // pools, below one another, whose pixels it computes
 
@@ -81,34 +114,7 @@ static __global__ void __launch_bounds__(conv_threads)
             if (groups > 1)
                 load_factors(group);
             next = group + 1 < groups ? load_pools(y, group + 1) : load_pools(y + 1, 0);
-            std::uint32_t pairs[3][2];
-#pragma unroll
-            for (int i = 0; i < 3; ++i) {
-                pairs[i][0] = routes_of_pair(pools.routes[i], 0);
-                pairs[i][1] = routes_of_pair(pools.routes[i], 1);
-            }
-#pragma unroll
-            for (int below = 0; below < 2; ++below) {
-                const int left = 2 * below;
-                const int right = left + 1;
-                const std::uint32_t a0 = routed(pools.gradients[0].x, pairs[0][0], right);
-                const std::uint32_t a1 = routed(pools.gradients[0].y, pairs[0][1], right);
-                const std::uint32_t b0 = routed(pools.gradients[1].x, pairs[1][0], left);
-                const std::uint32_t b1 = routed(pools.gradients[1].y, pairs[1][1], left);
-                const std::uint32_t c0 = routed(pools.gradients[1].x, pairs[1][0], right);
-                const std::uint32_t c1 = routed(pools.gradients[1].y, pairs[1][1], right);
-                const std::uint32_t d0 = routed(pools.gradients[2].x, pairs[2][0], left);
-                const std::uint32_t d1 = routed(pools.gradients[2].y, pairs[2][1], left);
-                // Even pixels are a fragment's first rows, odd ones the others.
-                const std::uint32_t fragments[3][4] = {{a0, b0, a1, b1}, {b0, c0, b1, c1}, {c0, d0, c1, d1}};
-#pragma unroll
-                for (int kx = 0; kx < 3; ++kx) {
-#pragma unroll
-                    for (int ky = 0; ky < 3; ++ky)
-                        multiply_add(sums[2 + below - ky], fragments[kx], factors[kx * 3 + ky].x,
-                                     factors[kx * 3 + ky].y);
-                }
-            }
+            add_pools(sums, pools, factors);
         }
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -188,6 +194,58 @@ __device__ inline void load_narrow(NarrowLoads& loads, const std::uint16_t* maps
     }
 }
 
+/// A warp's sums, as lanes hold them: three rows of taps, then the bias.
+using NarrowWarpSums = float[26][32];
+
+/// Adds up the sums of the warps, in shared memory, and stores them as the block's part of the gradients.
+__device__ __forceinline__ void store_narrow_sums(NarrowWarpSums* warp_sums, const float (&sums)[3][2][4],
+                                                  float (&bias_sums)[2], const ConvShape& shape,
+                                                  unsigned part, int group, float* weight_parts,
+                                                  float* bias_parts) {
+    using Tile = NarrowWgradTile;
+    constexpr int warps = Tile::threads / 32;
+    const int thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % 32;
+    const int warp = thread / 32;
+    __syncthreads(); // all are done with the pixels
+#pragma unroll
+    for (int ky = 0; ky < 3; ++ky) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            warp_sums[warp][ky * 8 + i][lane] = sums[ky][i / 4][i % 4];
+    }
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 1);
+        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 2);
+        warp_sums[warp][24 + j][lane] = bias_sums[j];
+    }
+    __syncthreads();
+    for (int i = thread; i < 26 * 32; i += Tile::threads) {
+        const int which = i / 32;
+        const int of = i % 32;
+        float sum = 0.0f;
+        for (int w = 0; w < warps; ++w)
+            sum += warp_sums[w][which][of];
+        if (which >= 24) {
+            if (of % 4 == 0)
+                bias_parts[static_cast<std::size_t>(part) * shape.outputs + group * 16 + of / 4 * 2 + which -
+                           24] = sum;
+            continue;
+        }
+        const int ky = which / 8;
+        const int j = which / 4 % 2;
+        const int e = which % 4;
+        const int row = of / 4 + e / 2 * 8; // a tap and a channel
+        const int kx = row / 4;
+        const int output = group * 16 + (of % 4 * 2 + e % 2) * 2 + j;
+        if (kx < 3) {
+            const std::size_t weight = static_cast<std::size_t>((3 * ky + kx) * 4 + row % 4);
+            weight_parts[(static_cast<std::size_t>(part) * 36 + weight) * shape.outputs + output] = sum;
+        }
+    }
+}
+
 /// Each of eight warps sums over a strip of 8 pixels' width.
 static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
     conv_wgrad_narrow_kernel(const std::uint16_t* maps, ConvShape shape, std::size_t tiles,
@@ -195,11 +253,10 @@ static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
                              float* weight_parts, float* bias_parts) {
     using Tile = NarrowWgradTile;
     constexpr int warps = Tile::threads / 32;
-    using WarpSums = float[26][32];
     // The pixels of a tile, and in the end the sums of each warp.
-    __shared__ uint4 memory[warps * sizeof(WarpSums) / sizeof(uint4)];
+    __shared__ uint4 memory[warps * sizeof(NarrowWarpSums) / sizeof(uint4)];
     static_assert(sizeof(memory) >= Tile::bytes);
-    WarpSums* const warp_sums = reinterpret_cast<WarpSums*>(memory);
+    NarrowWarpSums* const warp_sums = reinterpret_cast<NarrowWarpSums*>(memory);
     const unsigned groups = static_cast<unsigned>(shape.outputs) / 16;
     const int group = static_cast<int>(blockIdx.x % groups);
     const unsigned part = blockIdx.x / groups;
@@ -253,43 +310,7 @@ static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
         }
     }
 
-    __syncthreads(); // all are done with the pixels
-#pragma unroll
-    for (int ky = 0; ky < 3; ++ky) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-            warp_sums[warp][ky * 8 + i][lane] = sums[ky][i / 4][i % 4];
-    }
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 1);
-        bias_sums[j] += __shfl_xor_sync(0xFFFFFFFFu, bias_sums[j], 2);
-        warp_sums[warp][24 + j][lane] = bias_sums[j];
-    }
-    __syncthreads();
-    for (int i = thread; i < 26 * 32; i += Tile::threads) {
-        const int which = i / 32;
-        const int of = i % 32;
-        float sum = 0.0f;
-        for (int w = 0; w < warps; ++w)
-            sum += warp_sums[w][which][of];
-        if (which >= 24) {
-            if (of % 4 == 0)
-                bias_parts[static_cast<std::size_t>(part) * shape.outputs + group * 16 + of / 4 * 2 + which -
-                           24] = sum;
-            continue;
-        }
-        const int ky = which / 8;
-        const int j = which / 4 % 2;
-        const int e = which % 4;
-        const int row = of / 4 + e / 2 * 8; // a tap and a channel
-        const int kx = row / 4;
-        const int output = group * 16 + (of % 4 * 2 + e % 2) * 2 + j;
-        if (kx < 3) {
-            const std::size_t weight = static_cast<std::size_t>((3 * ky + kx) * 4 + row % 4);
-            weight_parts[(static_cast<std::size_t>(part) * 36 + weight) * shape.outputs + output] = sum;
-        }
-    }
+    store_narrow_sums(warp_sums, sums, bias_sums, shape, part, group, weight_parts, bias_parts);
 }
 
 } // namespace nn::detail

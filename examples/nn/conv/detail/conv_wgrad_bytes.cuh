@@ -31,14 +31,41 @@ __device__ inline float& component(float4& four, int i) {
     return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
 }
 
+/// Adds up a block's sums of nine taps and the bias, four channels each, and stores them as its part of the gradients.
+__device__ __forceinline__ void store_byte_sums(float4 (&sums)[10], float scale, std::size_t outputs,
+                                                std::size_t channel, float* weight_parts, float* bias_parts) {
+    constexpr int warps = conv_threads / 32;
+    __shared__ float warp_sums[warps][40];
+    const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 40; ++i) {
+        float sum = component(sums[i / 4], i % 4);
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2)
+            sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
+        if (lane == 0)
+            warp_sums[threadIdx.x / 32][i] = sum;
+    }
+    __syncthreads();
+    if (threadIdx.x < 40) {
+        float sum = 0.0f;
+        for (int w = 0; w < warps; ++w)
+            sum += warp_sums[w][threadIdx.x];
+        const std::size_t tap = threadIdx.x / 4;
+        const std::size_t output = channel + threadIdx.x % 4;
+        if (tap < 9)
+            weight_parts[(blockIdx.x * std::size_t{9} + tap) * outputs + output] = scale * sum;
+        else
+            bias_parts[blockIdx.x * outputs + output] = sum;
+    }
+}
+
 /// A thread takes four neighbouring pools at a time, of four channels; blockIdx.y is the group of channels, blockIdx.x
 /// the part.
 static __global__ void __launch_bounds__(conv_threads)
     conv_wgrad_bytes_kernel(const std::uint8_t* images, ConvShape shape, float scale, const float* weights,
                             const float* bias, const std::uint16_t* pooled_gradient, float* weight_parts,
                             float* bias_parts, bool aligned, std::size_t windows) {
-    constexpr int warps = conv_threads / 32;
-    __shared__ float warp_sums[warps][40];
     const unsigned pooled_width = static_cast<unsigned>(shape.width) / 2;
     const unsigned pooled_height = static_cast<unsigned>(shape.height) / 2;
     const unsigned quads = (pooled_width + 3) / 4;
@@ -107,28 +134,7 @@ static __global__ void __launch_bounds__(conv_threads)
         }
     }
 
-    const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-    for (int i = 0; i < 40; ++i) {
-        float sum = component(sums[i / 4], i % 4);
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2)
-            sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
-        if (lane == 0)
-            warp_sums[threadIdx.x / 32][i] = sum;
-    }
-    __syncthreads();
-    if (threadIdx.x < 40) {
-        float sum = 0.0f;
-        for (int w = 0; w < warps; ++w)
-            sum += warp_sums[w][threadIdx.x];
-        const std::size_t tap = threadIdx.x / 4;
-        const std::size_t output = channel + threadIdx.x % 4;
-        if (tap < 9)
-            weight_parts[(blockIdx.x * std::size_t{9} + tap) * outputs + output] = scale * sum;
-        else
-            bias_parts[blockIdx.x * outputs + output] = sum;
-    }
+    store_byte_sums(sums, scale, outputs, channel, weight_parts, bias_parts);
 }
 
 } // namespace nn::detail
