@@ -22,6 +22,47 @@ struct StemGradients {
     static constexpr int size = bias0 + 16;
 };
 
+/// The operands that a lane has of a tile, lane 4 g + t.
+struct BackwardOperands {
+    std::uint32_t pixels[2][4];    // of row 2 g + h
+    std::uint32_t across[2][4][2]; // of a half; pixel; column 2 t or 2 t + 1
+    uint4 down[2][2];              // the gradient of row 2 g + h: channels 16 i + 4 t and on
+    uint4 side[2][2];              // of row 4 t + 2 i + h: channels 4 g and on
+
+    template <class Pixel>
+    __device__ __forceinline__ void load(const StemStage<Pixel>& stage, int lane) {
+        const int g = lane / 4;
+        const int t = lane % 4;
+        // Rows 2 g and 2 g + 1 are two lines of four pixels.
+#pragma unroll
+        for (int line = 0; line < 2; ++line) {
+            const float4 four = stage.four_pixels(min(t, 2), g / 4 * 4 + g % 2 * 2 + line, g / 2 % 2 * 4);
+            pixels[0][2 * line] = truncated(t < 3 ? four.x : 1.0f);
+            pixels[0][2 * line + 1] = truncated(t < 3 ? four.y : 1.0f);
+            pixels[1][2 * line] = truncated(t < 3 ? four.z : 1.0f);
+            pixels[1][2 * line + 1] = truncated(t < 3 ? four.w : 1.0f);
+        }
+        // Rows 4 t to 4 t + 3 are 4×4 pixels; their first two are columns 2 t of either half.
+#pragma unroll
+        for (int line = 0; line < 4; ++line) {
+            const float4 four = stage.four_pixels(min(g, 2), t / 2 * 4 + line, t % 2 * 4);
+            const std::uint32_t other = g == 3 ? truncated(1.0f) : 0u; // for the bias
+            across[0][line % 2 * 2][line / 2] = g < 3 ? truncated(four.x) : other;
+            across[0][line % 2 * 2 + 1][line / 2] = g < 3 ? truncated(four.y) : other;
+            across[1][line % 2 * 2][line / 2] = g < 3 ? truncated(four.z) : other;
+            across[1][line % 2 * 2 + 1][line / 2] = g < 3 ? truncated(four.w) : other;
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                down[half][i] = stage.operand(2 * g + half, 4 * i + t);
+                side[half][i] = stage.operand(4 * t + 2 * i + half, g);
+            }
+        }
+    }
+};
+
 /// The second layer's weights as left operands: for each pixel, step and lane.
 __device__ __forceinline__ void pack_second_layer(uint4* weights1, const float* layer1) {
     const int thread = static_cast<int>(threadIdx.x);
@@ -133,37 +174,8 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
         stage.mask(to_bias1, lane);
         __syncwarp();
 
-        // Rows 2 g and 2 g + 1 are two lines of four pixels.
-        std::uint32_t pixels[2][4];
-#pragma unroll
-        for (int line = 0; line < 2; ++line) {
-            const float4 four = stage.four_pixels(min(t, 2), g / 4 * 4 + g % 2 * 2 + line, g / 2 % 2 * 4);
-            pixels[0][2 * line] = truncated(t < 3 ? four.x : 1.0f);
-            pixels[0][2 * line + 1] = truncated(t < 3 ? four.y : 1.0f);
-            pixels[1][2 * line] = truncated(t < 3 ? four.z : 1.0f);
-            pixels[1][2 * line + 1] = truncated(t < 3 ? four.w : 1.0f);
-        }
-        // Rows 4 t to 4 t + 3 are 4×4 pixels; their first two are columns 2 t of either half.
-        std::uint32_t across[2][4][2]; // of a half; pixel; column 2 t or 2 t + 1
-#pragma unroll
-        for (int line = 0; line < 4; ++line) {
-            const float4 four = stage.four_pixels(min(g, 2), t / 2 * 4 + line, t % 2 * 4);
-            const std::uint32_t other = g == 3 ? truncated(1.0f) : 0u; // for the bias
-            across[0][line % 2 * 2][line / 2] = g < 3 ? truncated(four.x) : other;
-            across[0][line % 2 * 2 + 1][line / 2] = g < 3 ? truncated(four.y) : other;
-            across[1][line % 2 * 2][line / 2] = g < 3 ? truncated(four.z) : other;
-            across[1][line % 2 * 2 + 1][line / 2] = g < 3 ? truncated(four.w) : other;
-        }
-        uint4 down[2][2]; // the gradient of row 2 g + h: channels 16 i + 4 t and on
-        uint4 side[2][2]; // of row 4 t + 2 i + h: channels 4 g and on
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                down[half][i] = stage.operand(2 * g + half, 4 * i + t);
-                side[half][i] = stage.operand(4 * t + 2 * i + half, g);
-            }
-        }
+        BackwardOperands operands;
+        operands.load(stage, lane);
         __syncwarp(); // before the stage is filled anew
 #pragma unroll
         for (int pixel = 0; pixel < 4; ++pixel) {
@@ -174,7 +186,7 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
                 const std::uint32_t operand[4] = {a.x, a.y, a.z, a.w};
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    const uint4 b = down[half][step / 2];
+                    const uint4 b = operands.down[half][step / 2];
                     multiply_add_tf32(back[half], operand, step % 2 == 0 ? b.x : b.z,
                                       step % 2 == 0 ? b.y : b.w);
                 }
@@ -182,19 +194,24 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 float value[4] = {};
-                multiply_add_tf32(value, weights0[0], weights0[1], pixels[half][pixel]);
+                multiply_add_tf32(value, weights0[0], weights0[1], operands.pixels[half][pixel]);
                 const std::uint32_t operand[4] = {
                     truncated(greater_of(value[0], 0.0f)), truncated(greater_of(value[2], 0.0f)),
                     truncated(greater_of(value[1], 0.0f)), truncated(greater_of(value[3], 0.0f))};
-                multiply_add_tf32(to_weights1[pixel][0], operand, side[half][0].x, side[half][1].x);
-                multiply_add_tf32(to_weights1[pixel][1], operand, side[half][0].y, side[half][1].y);
-                multiply_add_tf32(to_weights1[pixel][2], operand, side[half][0].z, side[half][1].z);
-                multiply_add_tf32(to_weights1[pixel][3], operand, side[half][0].w, side[half][1].w);
+                multiply_add_tf32(to_weights1[pixel][0], operand, operands.side[half][0].x,
+                                  operands.side[half][1].x);
+                multiply_add_tf32(to_weights1[pixel][1], operand, operands.side[half][0].y,
+                                  operands.side[half][1].y);
+                multiply_add_tf32(to_weights1[pixel][2], operand, operands.side[half][0].z,
+                                  operands.side[half][1].z);
+                multiply_add_tf32(to_weights1[pixel][3], operand, operands.side[half][0].w,
+                                  operands.side[half][1].w);
                 const std::uint32_t masked[4] = {value[0] > 0.0f ? truncated(back[half][0]) : 0u,
                                                  value[2] > 0.0f ? truncated(back[half][2]) : 0u,
                                                  value[1] > 0.0f ? truncated(back[half][1]) : 0u,
                                                  value[3] > 0.0f ? truncated(back[half][3]) : 0u};
-                multiply_add_tf32(to_weights0, masked, across[half][pixel][0], across[half][pixel][1]);
+                multiply_add_tf32(to_weights0, masked, operands.across[half][pixel][0],
+                                  operands.across[half][pixel][1]);
             }
         }
     }

@@ -102,6 +102,21 @@ struct ForwardStage {
     }
 };
 
+/// The four pixels of block `j` of rows g and g + 8; channel 3 is 1, for the bias.
+template <class Pixel>
+__device__ __forceinline__ void load_block(std::uint32_t (&pixels)[2][4], const ForwardStage<Pixel>& stage,
+                                           int j, int g, int t) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int line = 0; line < 2; ++line) {
+            const float2 two = stage.two(min(t, 2), g + 8 * half, j / 2 * 2 + line, j % 2 * 2);
+            pixels[half][2 * line] = truncated(t < 3 ? two.x : 1.0f);
+            pixels[half][2 * line + 1] = truncated(t < 3 ? two.y : 1.0f);
+        }
+    }
+}
+
 template <class Pixel>
 struct ForwardMemory {
     uint4 weights1[FirstWeights::size];
@@ -155,15 +170,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
 #pragma unroll 1
         for (int j = 0; j < 4; ++j) {
             std::uint32_t pixels[2][4]; // of row g or g + 8
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-#pragma unroll
-                for (int line = 0; line < 2; ++line) {
-                    const float2 two = stage.two(min(t, 2), g + 8 * half, j / 2 * 2 + line, j % 2 * 2);
-                    pixels[half][2 * line] = truncated(t < 3 ? two.x : 1.0f);
-                    pixels[half][2 * line + 1] = truncated(t < 3 ? two.y : 1.0f);
-                }
-            }
+            load_block(pixels, stage, j, g, t);
             float sums1[4][4];
             begin_with_bias(sums1, memory.bias1, t);
 #pragma unroll

@@ -87,6 +87,28 @@ __device__ inline void spread_chunk(uint4* memory, int i, const PooledChunk& chu
     }
 }
 
+/// Loads and spreads all chunks of a tile, of the outputs from `first` on.
+template <int Inputs>
+__device__ __forceinline__ void spread_tile(uint4* memory, const std::uint16_t* pooled_gradient,
+                                            const std::uint32_t* routes, const ConvShape& shape,
+                                            const ConvTile& place, int first) {
+    using Tile = DgradTile<Inputs>;
+    const int thread = static_cast<int>(threadIdx.x);
+    constexpr int each = ceil_div(Tile::chunks, conv_threads);
+    PooledChunk chunks[each];
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+        if (thread + i * conv_threads < Tile::chunks)
+            chunks[i] =
+                load_chunk<Inputs>(thread + i * conv_threads, pooled_gradient, routes, shape, place, first);
+    }
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+        if (thread + i * conv_threads < Tile::chunks)
+            spread_chunk<Inputs>(memory, thread + i * conv_threads, chunks[i]);
+    }
+}
+
 /// Stores a thread's two pixels of a row.
 template <int Inputs>
 __device__ inline void store_gradients(const float (&sums)[DgradTile<Inputs>::tiles][4], int side,
@@ -161,20 +183,6 @@ __global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
     const auto load = [&](int i, int round) {
         return load_chunk<Inputs>(i, pooled_gradient, routes, shape, place, round * Tile::depth);
     };
-    const auto spread_all = [&](int round) {
-        constexpr int each = ceil_div(Tile::chunks, conv_threads);
-        PooledChunk chunks[each];
-#pragma unroll
-        for (int i = 0; i < each; ++i) {
-            if (thread + i * conv_threads < Tile::chunks)
-                chunks[i] = load(thread + i * conv_threads, round);
-        }
-#pragma unroll
-        for (int i = 0; i < each; ++i) {
-            if (thread + i * conv_threads < Tile::chunks)
-                spread_chunk<Inputs>(conv_memory, thread + i * conv_threads, chunks[i]);
-        }
-    };
     const int matrix_x = 2 * (lane % 8) + lane / 8 % 2;
     const int half = lane / 16;
     float sums[4][Tile::tiles][4] = {};
@@ -190,7 +198,7 @@ __global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
 #pragma unroll
         for (int turn = 0; turn < Tile::stages - 1; ++turn)
             fetch(0, turn);
-        spread_all(0);
+        spread_tile<Inputs>(conv_memory, pooled_gradient, routes, shape, place, 0);
         for (int round = 0; round < rounds; ++round) {
             uint4* const next = conv_memory + (round + 1) % 2 * (Tile::pixel_bytes / 16);
             int ahead = round + 1 < rounds ? thread : Tile::chunks; // the chunk that is spread next
@@ -217,7 +225,7 @@ __global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
 #pragma unroll
             for (int turn = 0; turn < Tile::turns; ++turn)
                 fetch(round, turn);
-            spread_all(round);
+            spread_tile<Inputs>(conv_memory, pooled_gradient, routes, shape, place, round * Tile::depth);
             wait_for_copies<0>();
             __syncthreads();
 #pragma unroll
