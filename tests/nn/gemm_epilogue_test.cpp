@@ -74,7 +74,7 @@ TEST_CASE("gemm epilogue: the same bits again, from another object, and replayed
     }
 }
 
-TEST_CASE("gemm epilogue: lengths that are first seen in a capture of measured algorithms") {
+TEST_CASE("gemm epilogue: lengths that are first seen in a capture of autotuned algorithms") {
     NN_TEST_RANDOM(random);
     // Lengths that no other test has.
     const LayerCase c = make_case(random, 36, 1004, 68);

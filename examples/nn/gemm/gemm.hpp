@@ -84,8 +84,8 @@ struct WeightUpdate {
     Matrix<float, B> weights;        ///< [inputs, columns]
     BiasStep<B> bias_step = {};
 
-    /// As options of `in` times `gradient`.
-    Epilogue<B> options(sluice::DeviceSpan<const float, B> factors) const {
+    /// The epilogue of `in^T` times `gradient`.
+    Epilogue<B> epilogue(sluice::DeviceSpan<const float, B> factors) const {
         return {.transpose_a = true, .device_factors = factors, .bias_step = bias_step};
     }
 };
@@ -112,13 +112,13 @@ public:
     /// `out` is written without being read. Throws `sluice::Error` when the shapes do not fit or a matrix is empty.
     void multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
                   Matrix<const float, sluice::Host> b, Matrix<float, sluice::Host> out,
-                  const Epilogue<sluice::Host>& options = {});
+                  const Epilogue<sluice::Host>& epilogue = {});
     void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
                   Matrix<const Bfloat16, sluice::Host> b, Matrix<float, sluice::Host> out,
-                  const Epilogue<sluice::Host>& options = {});
+                  const Epilogue<sluice::Host>& epilogue = {});
     void multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
                   Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
-                  const Epilogue<sluice::Host>& options = {});
+                  const Epilogue<sluice::Host>& epilogue = {});
 
     /// Takes several steps, none of which needs what another one writes. Throws like `multiply`, and unless there are
     /// two factors.
@@ -149,13 +149,13 @@ public:
     /// As on the CPU. The epilogue is part of the same kernel where possible.
     void multiply(sluice::CudaStreamRef stream, Matrix<const float, sluice::Cuda> a,
                   Matrix<const float, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
-                  const Epilogue<sluice::Cuda>& options = {});
+                  const Epilogue<sluice::Cuda>& epilogue = {});
     void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
                   Matrix<const Bfloat16, sluice::Cuda> b, Matrix<float, sluice::Cuda> out,
-                  const Epilogue<sluice::Cuda>& options = {});
+                  const Epilogue<sluice::Cuda>& epilogue = {});
     void multiply(sluice::CudaStreamRef stream, Matrix<const Bfloat16, sluice::Cuda> a,
                   Matrix<const Bfloat16, sluice::Cuda> b, Matrix<Bfloat16, sluice::Cuda> out,
-                  const Epilogue<sluice::Cuda>& options = {});
+                  const Epilogue<sluice::Cuda>& epilogue = {});
 
     /// As on the CPU. Steps in TF32 of not too many rows take two launches together, by rule even with
     /// Algorithms::autotune; they are fastest in the order of their rows, most first.
@@ -168,7 +168,7 @@ private:
     template <class T, class Out>
     void multiply_any(sluice::CudaStreamRef stream, const Matrix<const T, sluice::Cuda>& a,
                       const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
-                      const Epilogue<sluice::Cuda>& options);
+                      const Epilogue<sluice::Cuda>& epilogue);
 
     class Plans;
     std::unique_ptr<Plans> plans_;
@@ -187,7 +187,7 @@ struct GemmShape {
 /// The product's lengths, if its parts fit together. Throws `sluice::Error` otherwise.
 template <class T, class Out, sluice::Backend B>
 GemmShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b, const Matrix<Out, B>& out,
-                        const Epilogue<B>& options);
+                        const Epilogue<B>& epilogue);
 
 /// A product in plain loops, for builds without OpenBLAS: `out = alpha * op(a) * op(b) + beta * out`.
 void multiply_loops(const GemmShape& shape, const float* a, bool transpose_a, const float* b,
@@ -197,66 +197,68 @@ void multiply_loops(const GemmShape& shape, const float* a, bool transpose_a, co
 
 template <class T, class Out, sluice::Backend B>
 GemmShape checked_shape(const Matrix<const T, B>& a, const Matrix<const T, B>& b, const Matrix<Out, B>& out,
-                        const Epilogue<B>& options) {
+                        const Epilogue<B>& epilogue) {
     const auto text = [](std::size_t rows, std::size_t columns) {
         return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
     };
-    const std::size_t parts = options.parts;
+    const std::size_t parts = epilogue.parts;
     if (parts == 0 || a.rows() % parts != 0 || b.rows() % parts != 0 || out.rows() % parts != 0 ||
-        (parts > 1 && !options.bias.empty())) [[unlikely]] {
+        (parts > 1 && !epilogue.bias.empty())) [[unlikely]] {
         throw sluice::Error("matrix product: " + std::to_string(parts) + " parts of " +
                             std::to_string(a.rows()) + ", " + std::to_string(b.rows()) + " and " +
                             std::to_string(out.rows()) + " rows and a bias of " +
-                            std::to_string(options.bias.size()) +
+                            std::to_string(epilogue.bias.size()) +
                             " elements; expected rows that can be parted, and no bias with several parts");
     }
     const std::size_t a_rows = a.rows() / parts;
     const std::size_t b_rows = b.rows() / parts;
-    const std::size_t m = options.transpose_a ? a.columns() : a_rows;
-    const std::size_t k = options.transpose_a ? a_rows : a.columns();
-    const std::size_t k_of_b = options.transpose_b ? b.columns() : b_rows;
-    const std::size_t n = options.transpose_b ? b_rows : b.columns();
+    const std::size_t m = epilogue.transpose_a ? a.columns() : a_rows;
+    const std::size_t k = epilogue.transpose_a ? a_rows : a.columns();
+    const std::size_t k_of_b = epilogue.transpose_b ? b.columns() : b_rows;
+    const std::size_t n = epilogue.transpose_b ? b_rows : b.columns();
     if (k != k_of_b || out.rows() / parts != m || out.columns() != n || m == 0 || n == 0 || k == 0)
         [[unlikely]] {
         throw sluice::Error("matrix product: " + text(m, k) + " times " + text(k_of_b, n) + " into " +
                             text(out.rows() / parts, out.columns()) +
                             "; expected [m, k] times [k, n] into [m, n], none 0");
     }
-    if (!options.bias.empty() && (options.bias.size() != n || options.beta != 0.0f)) [[unlikely]] {
-        throw sluice::Error("matrix product: a bias of " + std::to_string(options.bias.size()) +
-                            " elements and beta = " + std::to_string(options.beta) + "; expected " +
+    if (!epilogue.bias.empty() && (epilogue.bias.size() != n || epilogue.beta != 0.0f)) [[unlikely]] {
+        throw sluice::Error("matrix product: a bias of " + std::to_string(epilogue.bias.size()) +
+                            " elements and beta = " + std::to_string(epilogue.beta) + "; expected " +
                             std::to_string(n) + " elements and beta = 0");
     }
-    if (!options.device_factors.empty() && (options.device_factors.size() != 2 || !options.bias.empty()))
+    if (!epilogue.device_factors.empty() && (epilogue.device_factors.size() != 2 || !epilogue.bias.empty()))
         [[unlikely]] {
-        throw sluice::Error("matrix product: " + std::to_string(options.device_factors.size()) +
-                            " factors in device memory and a bias of " + std::to_string(options.bias.size()) +
+        throw sluice::Error("matrix product: " + std::to_string(epilogue.device_factors.size()) +
+                            " factors in device memory and a bias of " +
+                            std::to_string(epilogue.bias.size()) +
                             " elements; expected alpha, beta and no bias");
     }
-    if (!options.rounded_bias.empty() &&
-        (!std::is_same_v<Out, Bfloat16> || options.rounded_bias.size() != options.bias.size())) [[unlikely]] {
+    if (!epilogue.rounded_bias.empty() &&
+        (!std::is_same_v<Out, Bfloat16> || epilogue.rounded_bias.size() != epilogue.bias.size()))
+        [[unlikely]] {
         throw sluice::Error("matrix product: a rounded bias of " +
-                            std::to_string(options.rounded_bias.size()) +
+                            std::to_string(epilogue.rounded_bias.size()) +
                             " elements; expected a result of Bfloat16, and " +
-                            std::to_string(options.bias.size()) + " elements, as the bias has");
+                            std::to_string(epilogue.bias.size()) + " elements, as the bias has");
     }
-    if (options.relu && options.bias.empty()) [[unlikely]] {
+    if (epilogue.relu && epilogue.bias.empty()) [[unlikely]] {
         throw sluice::Error(
             "matrix product: ReLU was asked for without a bias; it is offered together with one");
     }
     constexpr bool float32 = std::is_same_v<T, float> && std::is_same_v<Out, float>;
-    if (!options.relu_output.empty() &&
-        (!float32 || parts != 1 || options.relu_output.size() != out.size() || options.beta != 0.0f ||
-         !options.device_factors.empty() || !options.bias.empty())) [[unlikely]] {
+    if (!epilogue.relu_output.empty() &&
+        (!float32 || parts != 1 || epilogue.relu_output.size() != out.size() || epilogue.beta != 0.0f ||
+         !epilogue.device_factors.empty() || !epilogue.bias.empty())) [[unlikely]] {
         throw sluice::Error("matrix product: the gradient of a ReLU of " +
-                            std::to_string(options.relu_output.size()) + " elements, in " +
-                            std::to_string(parts) + " parts and with beta = " + std::to_string(options.beta) +
-                            "; expected " + std::to_string(out.size()) +
+                            std::to_string(epilogue.relu_output.size()) + " elements, in " +
+                            std::to_string(parts) + " parts and with beta = " +
+                            std::to_string(epilogue.beta) + "; expected " + std::to_string(out.size()) +
                             " elements of float32, one part, beta = 0 known beforehand and no bias");
     }
-    const BiasStep<B>& step = options.bias_step;
-    if (!step.bias.empty() && (!float32 || parts != 1 || options.device_factors.empty() ||
-                               !options.transpose_a || options.transpose_b || step.outputs == 0 ||
+    const BiasStep<B>& step = epilogue.bias_step;
+    if (!step.bias.empty() && (!float32 || parts != 1 || epilogue.device_factors.empty() ||
+                               !epilogue.transpose_a || epilogue.transpose_b || step.outputs == 0 ||
                                n % step.outputs != 0 || step.bias.size() % step.outputs != 0)) [[unlikely]] {
         throw sluice::Error(
             "matrix product: a step for a bias of " + std::to_string(step.bias.size()) + " elements, " +

@@ -22,27 +22,27 @@ using Buffer = sluice::DeviceBuffer<T, Cuda>;
 
 /// A product as our kernels take it.
 Tf32Gemm tf32_gemm_of(const Matrix<const float, Cuda>& a, const Matrix<const float, Cuda>& b,
-                      const Matrix<float, Cuda>& out, const Epilogue<Cuda>& options) {
+                      const Matrix<float, Cuda>& out, const Epilogue<Cuda>& epilogue) {
     const auto length = [](std::size_t value) { return static_cast<unsigned>(value); };
-    return {.form = options.transpose_a   ? GemmForm::weight_gradient
-                    : options.transpose_b ? GemmForm::data_gradient
-                                          : GemmForm::forward,
+    return {.form = epilogue.transpose_a   ? GemmForm::weight_gradient
+                    : epilogue.transpose_b ? GemmForm::data_gradient
+                                           : GemmForm::forward,
             .m = length(out.rows()),
             .n = length(out.columns()),
-            .k = length(options.transpose_a ? a.rows() : a.columns()),
+            .k = length(epilogue.transpose_a ? a.rows() : a.columns()),
             .a = a.data(),
             .b = b.data(),
-            .prefetch_b = options.prefetch_b,
+            .prefetch_b = epilogue.prefetch_b,
             .out = out.data(),
-            .bias = options.bias.data(),
-            .relu = options.relu,
-            .relu_output = options.relu_output.data(),
-            .alpha = options.alpha,
-            .beta = options.beta,
-            .device_factors = options.device_factors.data(),
-            .step_bias = options.bias_step.bias.data(),
-            .step_size = length(options.bias_step.bias.size()),
-            .step_outputs = length(options.bias_step.outputs)};
+            .bias = epilogue.bias.data(),
+            .relu = epilogue.relu,
+            .relu_output = epilogue.relu_output.data(),
+            .alpha = epilogue.alpha,
+            .beta = epilogue.beta,
+            .device_factors = epilogue.device_factors.data(),
+            .step_bias = epilogue.bias_step.bias.data(),
+            .step_size = length(epilogue.bias_step.bias.size()),
+            .step_outputs = length(epilogue.bias_step.outputs)};
 }
 
 } // namespace
@@ -74,29 +74,29 @@ public:
     /// Enqueues a product as planned, with its epilogue.
     template <class T, class Out>
     void run(StreamRef stream, GemmPlan& plan, const Matrix<const T, Cuda>& a, const Matrix<const T, Cuda>& b,
-             const Matrix<Out, Cuda>& out, const Epilogue<Cuda>& options) {
+             const Matrix<Out, Cuda>& out, const Epilogue<Cuda>& epilogue) {
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
             if (plan.choice.config) {
-                run_tf32(stream, *plan.choice.config, a, b, out, options);
+                run_tf32(stream, *plan.choice.config, a, b, out, epilogue);
                 return;
             }
         }
-        const bool on_device = !options.device_factors.empty();
-        const float* const alpha = on_device ? options.device_factors.data() : &options.alpha;
-        const float* const beta = on_device ? options.device_factors.data() + 1 : &options.beta;
+        const bool on_device = !epilogue.device_factors.empty();
+        const float* const alpha = on_device ? epilogue.device_factors.data() : &epilogue.alpha;
+        const float* const beta = on_device ? epilogue.device_factors.data() + 1 : &epilogue.beta;
         if (plan.choice.fused)
-            set(plan.lt.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, fused_bias<Out>(options));
+            set(plan.lt.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, fused_bias<Out>(epilogue));
         NN_CUBLAS_CHECK(cublasLtMatmul(
             handle_.get(), plan.lt.operation.get(), alpha, b.data(), plan.lt.b.get(), a.data(),
             plan.lt.a.get(), beta, out.data(), plan.lt.out.get(), out.data(), plan.lt.out.get(),
             &plan.choice.algorithm, workspace_.data(), gemm_workspace_bytes, stream.native()));
-        if (!options.bias.empty() && !plan.choice.fused)
-            add_bias(stream, out, options.bias, options.relu);
+        if (!epilogue.bias.empty() && !plan.choice.fused)
+            add_bias(stream, out, epilogue.bias, epilogue.relu);
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
-            if (!options.relu_output.empty())
-                relu_gradient(stream, options.relu_output, out.span());
-            if (const auto& step = options.bias_step; !step.bias.empty())
-                update_bias(stream, b.with_columns(step.outputs), step.bias, options.device_factors,
+            if (!epilogue.relu_output.empty())
+                relu_gradient(stream, epilogue.relu_output, out.span());
+            if (const auto& step = epilogue.bias_step; !step.bias.empty())
+                update_bias(stream, b.with_columns(step.outputs), step.bias, epilogue.device_factors,
                             step.scratch);
         }
     }
@@ -110,7 +110,7 @@ public:
     /// Whether an update is for our kernel, together with others.
     bool can_group(const WeightUpdate<Cuda>& update, sluice::DeviceSpan<const float, Cuda> factors) {
         const GemmKey key =
-            key_of(precision_, update.in, update.gradient, update.weights, update.options(factors));
+            key_of(precision_, update.in, update.gradient, update.weights, update.epilogue(factors));
         const auto found = groups_with_others_.find(key);
         return found != groups_with_others_.end()
                    ? found->second
@@ -120,8 +120,8 @@ public:
 private:
     void run_tf32(StreamRef stream, const Tf32Config& config, const Matrix<const float, Cuda>& a,
                   const Matrix<const float, Cuda>& b, const Matrix<float, Cuda>& out,
-                  const Epilogue<Cuda>& options) {
-        multiply_tf32(stream, tf32_gemm_of(a, b, out, options), config, workspace());
+                  const Epilogue<Cuda>& epilogue) {
+        multiply_tf32(stream, tf32_gemm_of(a, b, out, epilogue), config, workspace());
     }
 
     /// The algorithm that the process has tuned, or tunes now. In a capture, where nothing can be timed, the choice by rule,
@@ -175,25 +175,25 @@ public:
         : a_(a.size()), b_(b.size()), out_(out.size()), bias_(like.bias.size()),
           rounded_bias_(like.rounded_bias.size()), factors_(2), relu_output_(like.relu_output.size()),
           step_bias_(like.bias_step.bias.size()), step_scratch_(like.bias_step.scratch.size()),
-          options_(like) {
+          epilogue_(like) {
         on_own_stream<Cuda>([&](StreamRef stream) {
             // Any numbers that are no NaN.
             fill(stream, a_, b_, out_, bias_, rounded_bias_, factors_, relu_output_, step_bias_,
                  step_scratch_);
         });
-        options_.bias = bias_;
-        options_.rounded_bias = rounded_bias_;
+        epilogue_.bias = bias_;
+        epilogue_.rounded_bias = rounded_bias_;
         if (!like.device_factors.empty())
-            options_.device_factors = factors_;
-        options_.relu_output = relu_output_;
-        options_.bias_step.bias = step_bias_;
-        options_.bias_step.scratch = step_scratch_;
+            epilogue_.device_factors = factors_;
+        epilogue_.relu_output = relu_output_;
+        epilogue_.bias_step.bias = step_bias_;
+        epilogue_.bias_step.scratch = step_scratch_;
     }
 
     Matrix<const T, Cuda> like_a(const Matrix<const T, Cuda>& a) const { return {a_, a.rows(), a.columns()}; }
     Matrix<const T, Cuda> like_b(const Matrix<const T, Cuda>& b) const { return {b_, b.rows(), b.columns()}; }
     Matrix<Out, Cuda> like_out(const Matrix<Out, Cuda>& out) { return {out_, out.rows(), out.columns()}; }
-    const Epilogue<Cuda>& options() const { return options_; }
+    const Epilogue<Cuda>& epilogue() const { return epilogue_; }
 
 private:
     template <class... Buffers>
@@ -210,7 +210,7 @@ private:
     Buffer<float> relu_output_;
     Buffer<float> step_bias_;
     Buffer<double> step_scratch_;
-    Epilogue<Cuda> options_;
+    Epilogue<Cuda> epilogue_;
 };
 
 } // namespace
@@ -218,31 +218,31 @@ private:
 template <class T, class Out>
 void Gemm<sluice::Cuda>::multiply_any(StreamRef stream, const Matrix<const T, Cuda>& a,
                                       const Matrix<const T, Cuda>& b, const Matrix<Out, Cuda>& out,
-                                      const Epilogue<Cuda>& options) {
-    const GemmKey key = key_of(plans_->precision(), a, b, out, options);
+                                      const Epilogue<Cuda>& epilogue) {
+    const GemmKey key = key_of(plans_->precision(), a, b, out, epilogue);
     GemmPlan& plan = plans_->plan(key, stream, [&](const auto& use) {
-        Scratch<T, Out> scratch(a, b, out, options);
+        Scratch<T, Out> scratch(a, b, out, epilogue);
         use([&](StreamRef on, GemmPlan& tried) {
             plans_->run(on, tried, scratch.like_a(a), scratch.like_b(b), scratch.like_out(out),
-                        scratch.options());
+                        scratch.epilogue());
         });
     });
-    plans_->run(stream, plan, a, b, out, options);
+    plans_->run(stream, plan, a, b, out, epilogue);
 }
 
 void Gemm<sluice::Cuda>::multiply(StreamRef stream, Matrix<const float, Cuda> a, Matrix<const float, Cuda> b,
-                                  Matrix<float, Cuda> out, const Epilogue<Cuda>& options) {
-    multiply_any<float, float>(stream, a, b, out, options);
+                                  Matrix<float, Cuda> out, const Epilogue<Cuda>& epilogue) {
+    multiply_any<float, float>(stream, a, b, out, epilogue);
 }
 void Gemm<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
                                   Matrix<const Bfloat16, Cuda> b, Matrix<float, Cuda> out,
-                                  const Epilogue<Cuda>& options) {
-    multiply_any<Bfloat16, float>(stream, a, b, out, options);
+                                  const Epilogue<Cuda>& epilogue) {
+    multiply_any<Bfloat16, float>(stream, a, b, out, epilogue);
 }
 void Gemm<sluice::Cuda>::multiply(StreamRef stream, Matrix<const Bfloat16, Cuda> a,
                                   Matrix<const Bfloat16, Cuda> b, Matrix<Bfloat16, Cuda> out,
-                                  const Epilogue<Cuda>& options) {
-    multiply_any<Bfloat16, Bfloat16>(stream, a, b, out, options);
+                                  const Epilogue<Cuda>& epilogue) {
+    multiply_any<Bfloat16, Bfloat16>(stream, a, b, out, epilogue);
 }
 
 bool Gemm<sluice::Cuda>::can_group(const WeightUpdate<Cuda>& update,
@@ -260,12 +260,12 @@ void Gemm<sluice::Cuda>::update(StreamRef stream, std::span<const WeightUpdate<C
             update_tf32(stream, {grouped.data(), std::exchange(count, 0)}, plans_->workspace());
     };
     for (const WeightUpdate<Cuda>& update : updates) {
-        const Epilogue<Cuda> options = update.options(factors);
+        const Epilogue<Cuda> epilogue = update.epilogue(factors);
         if (!can_group(update, factors)) {
-            multiply(stream, update.in, update.gradient, update.weights, options);
+            multiply(stream, update.in, update.gradient, update.weights, epilogue);
             continue;
         }
-        grouped[count++] = tf32_gemm_of(update.in, update.gradient, update.weights, options);
+        grouped[count++] = tf32_gemm_of(update.in, update.gradient, update.weights, epilogue);
         if (count == grouped.size())
             flush();
     }

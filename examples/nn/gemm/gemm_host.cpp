@@ -124,8 +124,8 @@ namespace {
 template <class T, class Out>
 void multiply_any(sluice::HostStreamRef stream, const Matrix<const T, sluice::Host>& a,
                   const Matrix<const T, sluice::Host>& b, const Matrix<Out, sluice::Host>& out,
-                  const Epilogue<sluice::Host>& options) {
-    const GemmShape shape = checked_shape(a, b, out, options);
+                  const Epilogue<sluice::Host>& epilogue) {
+    const GemmShape shape = checked_shape(a, b, out, epilogue);
     constexpr std::size_t greatest = std::numeric_limits<int>::max();
     if (shape.m > greatest || shape.n > greatest || shape.k > greatest) {
         throw sluice::Error("matrix product: a side is longer than 2^31 - 1, the greatest that BLAS takes");
@@ -134,21 +134,21 @@ void multiply_any(sluice::HostStreamRef stream, const Matrix<const T, sluice::Ho
                                 a.data(),
                                 b.data(),
                                 out.data(),
-                                options.bias.data(),
-                                options.device_factors.data(),
-                                options.alpha,
-                                options.beta,
-                                options.transpose_a,
-                                options.transpose_b,
-                                options.relu,
-                                options.parts};
+                                epilogue.bias.data(),
+                                epilogue.device_factors.data(),
+                                epilogue.alpha,
+                                epilogue.beta,
+                                epilogue.transpose_a,
+                                epilogue.transpose_b,
+                                epilogue.relu,
+                                epilogue.parts};
     static_assert(sizeof(gemm) <= sluice::host::Task::inline_bytes);
     stream.enqueue(gemm);
     if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
-        if (!options.relu_output.empty())
-            relu_gradient(stream, options.relu_output, out.span());
-        if (const auto& step = options.bias_step; !step.bias.empty())
-            update_bias(stream, b.with_columns(step.outputs), step.bias, options.device_factors,
+        if (!epilogue.relu_output.empty())
+            relu_gradient(stream, epilogue.relu_output, out.span());
+        if (const auto& step = epilogue.bias_step; !step.bias.empty())
+            update_bias(stream, b.with_columns(step.outputs), step.bias, epilogue.device_factors,
                         step.scratch);
     }
 }
@@ -157,18 +157,18 @@ void multiply_any(sluice::HostStreamRef stream, const Matrix<const T, sluice::Ho
 
 void Gemm<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const float, sluice::Host> a,
                                   Matrix<const float, sluice::Host> b, Matrix<float, sluice::Host> out,
-                                  const Epilogue<sluice::Host>& options) {
-    multiply_any(stream, a, b, out, options);
+                                  const Epilogue<sluice::Host>& epilogue) {
+    multiply_any(stream, a, b, out, epilogue);
 }
 void Gemm<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
                                   Matrix<const Bfloat16, sluice::Host> b, Matrix<float, sluice::Host> out,
-                                  const Epilogue<sluice::Host>& options) {
-    multiply_any(stream, a, b, out, options);
+                                  const Epilogue<sluice::Host>& epilogue) {
+    multiply_any(stream, a, b, out, epilogue);
 }
 void Gemm<sluice::Host>::multiply(sluice::HostStreamRef stream, Matrix<const Bfloat16, sluice::Host> a,
                                   Matrix<const Bfloat16, sluice::Host> b, Matrix<Bfloat16, sluice::Host> out,
-                                  const Epilogue<sluice::Host>& options) {
-    multiply_any(stream, a, b, out, options);
+                                  const Epilogue<sluice::Host>& epilogue) {
+    multiply_any(stream, a, b, out, epilogue);
 }
 
 void Gemm<sluice::Host>::update(sluice::HostStreamRef stream,
@@ -176,7 +176,7 @@ void Gemm<sluice::Host>::update(sluice::HostStreamRef stream,
                                 sluice::DeviceSpan<const float, sluice::Host> factors) {
     require_size("weight update: factors", factors.size(), 2);
     for (const WeightUpdate<sluice::Host>& update : updates)
-        multiply(stream, update.in, update.gradient, update.weights, update.options(factors));
+        multiply(stream, update.in, update.gradient, update.weights, update.epilogue(factors));
 }
 
 namespace {

@@ -152,7 +152,7 @@ void Layer<B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<co
                       Matrix<const float, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                       sluice::DeviceSpan<double, B> scratch) {
     const WeightUpdate<B> one = step(in, out_gradient, scratch);
-    gemm.multiply(stream, one.in, one.gradient, one.weights, one.options(factors));
+    gemm.multiply(stream, one.in, one.gradient, one.weights, one.epilogue(factors));
 }
 
 template <sluice::Backend B>

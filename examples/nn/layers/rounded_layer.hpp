@@ -58,12 +58,12 @@ template <sluice::Backend B>
 template <class Out>
 void RoundedLayer<B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<const Bfloat16, B> in,
                               Matrix<Out, B> out, bool relu) const {
-    Epilogue<B> options{.bias = bias_, .relu = relu};
+    Epilogue<B> epilogue{.bias = bias_, .relu = relu};
     if constexpr (std::is_same_v<Out, Bfloat16>)
-        options.rounded_bias = rounded_bias_;
+        epilogue.rounded_bias = rounded_bias_;
     gemm.multiply(stream, in.with_columns(shape_.rows()),
                   Matrix<const Bfloat16, B>{weights_, shape_.rows(), shape_.columns()},
-                  out.with_columns(shape_.columns()), options);
+                  out.with_columns(shape_.columns()), epilogue);
 }
 
 template <sluice::Backend B>

@@ -12,6 +12,7 @@
 
 #include <nn/gemm/detail/gemm_cublaslt.hpp>
 #include <sluice/memory/buffer.hpp>
+#include <sluice/memory/copy.hpp>
 
 namespace nn::detail {
 

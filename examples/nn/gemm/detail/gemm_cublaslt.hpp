@@ -118,39 +118,39 @@ struct GemmKey {
 
 /// The bias that a product's own kernel may add, which has the type of the result: null where there is none.
 template <class Out>
-const void* fused_bias(const Epilogue<sluice::Cuda>& options) {
+const void* fused_bias(const Epilogue<sluice::Cuda>& epilogue) {
     if constexpr (std::is_same_v<Out, float>)
-        return options.bias.data();
+        return epilogue.bias.data();
     else
-        return options.rounded_bias.data();
+        return epilogue.rounded_bias.data();
 }
 
 /// What the choice of an algorithm depends on. Throws `sluice::Error` when the shapes do not fit.
 template <class T, class Out>
 GemmKey key_of(Precision precision, const Matrix<const T, sluice::Cuda>& a,
                const Matrix<const T, sluice::Cuda>& b, const Matrix<Out, sluice::Cuda>& out,
-               const Epilogue<sluice::Cuda>& options) {
-    const GemmShape shape = checked_shape(a, b, out, options);
-    const bool fusible = fused_bias<Out>(options) != nullptr;
+               const Epilogue<sluice::Cuda>& epilogue) {
+    const GemmShape shape = checked_shape(a, b, out, epilogue);
+    const bool fusible = fused_bias<Out>(epilogue) != nullptr;
     return {.precision = precision,
             .shape = shape,
-            .parts = options.parts,
+            .parts = epilogue.parts,
             .factors = type_of<T>,
             .result = type_of<Out>,
-            .transpose_a = options.transpose_a,
-            .transpose_b = options.transpose_b,
-            .accumulate = !options.device_factors.empty() || options.beta != 0.0f,
-            .device_factors = !options.device_factors.empty(),
-            .epilogue = !fusible       ? CUBLASLT_EPILOGUE_DEFAULT
-                        : options.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                       : CUBLASLT_EPILOGUE_BIAS,
-            .relu_output = !options.relu_output.empty(),
-            .step_outputs = options.bias_step.bias.empty() ? 0 : options.bias_step.outputs,
+            .transpose_a = epilogue.transpose_a,
+            .transpose_b = epilogue.transpose_b,
+            .accumulate = !epilogue.device_factors.empty() || epilogue.beta != 0.0f,
+            .device_factors = !epilogue.device_factors.empty(),
+            .epilogue = !fusible        ? CUBLASLT_EPILOGUE_DEFAULT
+                        : epilogue.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                        : CUBLASLT_EPILOGUE_BIAS,
+            .relu_output = !epilogue.relu_output.empty(),
+            .step_outputs = epilogue.bias_step.bias.empty() ? 0 : epilogue.bias_step.outputs,
             .alignment_a = alignment_of(a.data()),
             .alignment_b = alignment_of(b.data()),
             .alignment_out = alignment_of(out.data()),
             .aligned_auxiliaries =
-                alignment_of(options.bias.data()) >= 16 && alignment_of(options.relu_output.data()) >= 16};
+                alignment_of(epilogue.bias.data()) >= 16 && alignment_of(epilogue.relu_output.data()) >= 16};
 }
 
 /// How a product is computed.
