@@ -91,27 +91,15 @@ __device__ void load_four(const In* from, int left, float (&result)[4]) {
     }
 }
 
-template <int Channels, class C, class In, class Out>
-__global__ void __launch_bounds__(most_downscale_threads, 4)
-    downscale_kernel(const __grid_constant__ DownscaleArguments<C, In, Out> arguments) {
+/// Prepares what a block filters with: the weights of its rows, and the columns that they come from.
+template <class C, class In, class Out>
+__device__ __forceinline__ void prepare_filter(const DownscaleArguments<C, In, Out>& arguments,
+                                               const SharedSample<C>& sample, int top, int count, int left,
+                                               int right, float* weights, RowOfTile* rows, PartOfRows& part) {
     constexpr std::size_t place = place_of_resize<C>();
-    __shared__ __align__(16) float sums[Channels * plane_words];
-    __shared__ float weights[weight_words];
-    __shared__ RowOfTile rows[most_strip];
-    __shared__ __align__(alignof(SharedSample<C>)) char sample_bytes[sizeof(SharedSample<C>)];
-    auto& sample = *reinterpret_cast<SharedSample<C>*>(sample_bytes);
-    __shared__ PartOfRows part;
-    const int image = static_cast<int>(blockIdx.z);
-    const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.y) / arguments.tiles;
-    const int top = static_cast<int>(blockIdx.x) * arguments.strip;
-    const int count = least(arguments.strip, arguments.out_shape.height - top);
-    const int left = (static_cast<int>(blockIdx.y) - first_channel * arguments.tiles) * arguments.columns;
-    const int right = least(left + arguments.columns, arguments.out_shape.width);
+    const Resize::Prepared& resize = arguments.resize;
     const int thread = static_cast<int>(threadIdx.x);
     const int threads = static_cast<int>(blockDim.x);
-
-    prepare_operators<Staging::none>(arguments, image, 0, sample);
-    const Resize::Prepared& resize = arguments.resize;
     for (int i = thread; i < count * arguments.taps; i += threads) {
         const int row = i / arguments.taps;
         const Triangle taps = triangle(top + row, resize.scale_y, resize.in_height);
@@ -140,6 +128,30 @@ __global__ void __launch_bounds__(most_downscale_threads, 4)
                 quads,
                 0xFFFFFFFFu / static_cast<unsigned>(quads) + 1};
     }
+}
+
+template <int Channels, class C, class In, class Out>
+__global__ void __launch_bounds__(most_downscale_threads, 4)
+    downscale_kernel(const __grid_constant__ DownscaleArguments<C, In, Out> arguments) {
+    constexpr std::size_t place = place_of_resize<C>();
+    __shared__ __align__(16) float sums[Channels * plane_words];
+    __shared__ float weights[weight_words];
+    __shared__ RowOfTile rows[most_strip];
+    __shared__ __align__(alignof(SharedSample<C>)) char sample_bytes[sizeof(SharedSample<C>)];
+    auto& sample = *reinterpret_cast<SharedSample<C>*>(sample_bytes);
+    __shared__ PartOfRows part;
+    const int image = static_cast<int>(blockIdx.z);
+    const int first_channel = Channels > 1 ? 0 : static_cast<int>(blockIdx.y) / arguments.tiles;
+    const int top = static_cast<int>(blockIdx.x) * arguments.strip;
+    const int count = least(arguments.strip, arguments.out_shape.height - top);
+    const int left = (static_cast<int>(blockIdx.y) - first_channel * arguments.tiles) * arguments.columns;
+    const int right = least(left + arguments.columns, arguments.out_shape.width);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int threads = static_cast<int>(blockDim.x);
+
+    prepare_operators<Staging::none>(arguments, image, 0, sample);
+    const Resize::Prepared& resize = arguments.resize;
+    prepare_filter(arguments, sample, top, count, left, right, weights, rows, part);
     __syncthreads();
     const Strides& strides = arguments.in_strides;
     const bool planar = strides.column == 1;

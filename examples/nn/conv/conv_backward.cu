@@ -4,10 +4,11 @@
 #include <limits>
 
 #include <nn/conv/detail/conv_dgrad.cuh>
+#include <nn/conv/detail/conv_dgrad_narrow.cuh>
 #include <nn/conv/detail/conv_launch.cuh>
-#include <nn/conv/detail/conv_narrow_backward.cuh>
 #include <nn/conv/detail/conv_wgrad.cuh>
 #include <nn/conv/detail/conv_wgrad_bytes.cuh>
+#include <nn/conv/detail/conv_wgrad_narrow.cuh>
 #include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.cuh>
 

@@ -11,10 +11,10 @@ MortonOrder::MortonOrder(std::size_t height, std::size_t width, std::size_t leve
     : height_(height), width_(width), levels_(levels) {
     const std::string image = std::to_string(height) + " x " + std::to_string(width) + " pixels";
     if (height == 0 || width == 0 || height > std::numeric_limits<std::int32_t>::max() / width) {
-        throw sluice::Error("pixel order: an image of " + image + " is empty or larger than 2^31 pixels");
+        throw sluice::Error("morton order: an image of " + image + " is empty or larger than 2^31 pixels");
     }
     if (levels >= 31 || height % (std::size_t{1} << levels) != 0 || width % (std::size_t{1} << levels) != 0) {
-        throw sluice::Error("pixel order: an image of " + image + " cannot be halved " +
+        throw sluice::Error("morton order: an image of " + image + " cannot be halved " +
                             std::to_string(levels) + " times; both sides must be multiples of 2^" +
                             std::to_string(levels));
     }
