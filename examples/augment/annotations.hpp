@@ -1,8 +1,8 @@
 /// \file
 /// Label maps and boxes that move with their images. On the CPU here; annotations.cuh has the device's functions.
 ///
-/// Of a chain only the geometry takes part (Crop, RoiAlignCrop, Resize, Flip, Rotate); what changes numbers, and the blur,
-/// leave labels and boxes alone. Chain and parameters are the images' own, so that both see the same crop and angle.
+/// Only a chain's geometry applies (Crop, RoiAlignCrop, Resize, Flip, Rotate); operators on values and the blur leave labels
+/// and boxes unchanged. Pass the chain and the parameters of the images, so that both get the same crop and angle.
 #pragma once
 
 #include <augment/apply.hpp>
@@ -33,7 +33,7 @@ void apply_to_boxes(sluice::HostStreamRef stream, const Chain<Ops...>& chain, Im
 
 namespace detail {
 
-/// Where the pixel at `place` of the result comes from; false when from outside.
+/// Replaces a pixel of the result by the pixel of the input that it comes from; false if that is outside the image.
 template <class C, std::size_t Index>
 SLUICE_HOST_DEVICE bool nearest_source(const typename C::Prepared& prepared, PixelIndex& place) {
     if constexpr (Index == 0) {
@@ -80,7 +80,7 @@ SLUICE_HOST_DEVICE nn::Box<float> moved_box(const C& chain, const typename C::Pr
     }
 }
 
-/// An image's worth of work on labels: element `i` of its result.
+/// Computes element `i` of an image's labels.
 template <class C, class L>
 struct LabelWork {
     const L* labels;

@@ -18,7 +18,7 @@
 
 namespace augment {
 
-/// What a chain can be made of. See geometry.hpp, values.hpp and blur.hpp for what an operator has.
+/// An element of a chain. geometry.hpp, values.hpp and blur.hpp show the members of an operator.
 template <class Op>
 concept Operator = requires(const Op op, ImageShape shape, SampleParameters parameters) {
     { Op::kind } -> std::convertible_to<OperatorKind>;
@@ -105,17 +105,17 @@ public:
 
     constexpr explicit Chain(const Ops&... ops) : ops_(detail::packed(ops...)) {}
 
-    /// The shape of what images of `in` become. Throws `sluice::Error` for what an operator refuses.
+    /// The shape of the result for images of `in`. Throws `sluice::Error` where an operator does.
     ImageShape output_shape(ImageShape in) const { return checked_shape<0>(in); }
 
-    /// Throws `sluice::Error` for parameters that an operator would have to bend: a crop beyond the image, and what
-    /// `require_valid(parameters)` refuses.
+    /// Throws `sluice::Error` for parameters that do not fit: a crop beyond the image, and where `require_valid(parameters)`
+    /// throws.
     void require_valid_for(ImageShape in, const SampleParameters& parameters) const {
         require_valid(parameters);
         check_crops<0>(in, parameters);
     }
 
-    /// What one sample's parameters make of the operators.
+    /// Prepares the operators for one sample's parameters.
     SLUICE_HOST_DEVICE void prepare(const SampleParameters& parameters, ImageShape in,
                                     Prepared& prepared) const {
         prepare_from<0>(parameters, in, prepared);
@@ -178,7 +178,7 @@ Chain(const Ops&...) -> Chain<Ops...>;
 
 namespace detail {
 
-/// The image after the first `Index` operators of a chain `C`, of which `Begin` are in `source` already. A functor of
+/// The image after the first `Index` operators of a chain `C`; `source` is the image after the first `Begin`. A functor of
 /// coordinates.
 template <class C, std::size_t Index, int Channels, class Source, std::size_t Begin = 0>
 struct ImageAfter {

@@ -1,4 +1,4 @@
-// Bodies of apply.hpp: an image row by row, in strips that fit a processor's cache.
+// Bodies of apply.hpp on the CPU: an image row by row, in strips that fit a cache.
 #pragma once
 
 #include <algorithm>

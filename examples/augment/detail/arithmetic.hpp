@@ -1,6 +1,6 @@
 /// \file
-/// Arithmetic that rounds alike on every backend: compilers contract none of it into fused multiply-adds, and none of it
-/// is left to a mathematics library. Whatever decides which pixel is read is computed with it.
+/// Arithmetic that rounds alike on every backend: without fused multiply-adds, and without a mathematics library. All
+/// coordinates of pixels are computed with it.
 #pragma once
 
 #include <bit>

@@ -1,9 +1,9 @@
 /// \file
-/// The operators that say where a pixel comes from.
+/// The operators that move pixels.
 ///
-/// Each is a small struct of what is the same for all samples. What a sample makes of it is in its `Prepared`; the pixel
-/// at (y, x) of its result is a function of pixels of `previous`, which is called with coordinates and gives all channels
-/// at once. Rows go down, columns to the right. Coordinates come out alike on every backend.
+/// Each is a small struct of what is the same for all samples. `Prepared` adds a sample's parameters. `at` computes the
+/// pixel (y, x) of the result from pixels of `previous`, a functor of coordinates that returns all channels. Rows go down,
+/// columns to the right. Coordinates are the same on every backend.
 ///
 /// Boxes are in edge coordinates, where pixel (y, x) covers y … y + 1 and x … x + 1.
 #pragma once
@@ -20,7 +20,7 @@ struct Pixel {
     float value[static_cast<std::size_t>(Channels)];
 };
 
-/// What an operator is, which decides how a chain is put together.
+/// The kind of an operator, which decides how a chain evaluates it.
 enum class OperatorKind { geometry, value, blur };
 
 /// The row and column of a pixel.
@@ -57,7 +57,7 @@ struct Crop {
     SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
-/// A window as torchvision's `roi_align(aligned=False)` takes it, which is no copy: each pixel is the mean of the 2x2
+/// A window as torchvision's `roi_align(aligned=False)` takes it, which is not a copy: each pixel is the mean of the 2x2
 /// block that begins at it; blocks at the image's lower and right edges repeat its last row and column.
 struct RoiAlignCrop {
     int height = 0;
@@ -105,7 +105,7 @@ struct Resize {
     SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
-/// Left and right change places where the sample's `flip` is not 0.
+/// Swaps left and right where the sample's `flip` is not 0.
 struct Flip {
     static constexpr OperatorKind kind = OperatorKind::geometry;
     struct Prepared {
@@ -129,7 +129,7 @@ struct Flip {
 struct Nearest {};  ///< the nearest pixel, ties to even
 struct Bilinear {}; ///< see Rotate
 
-/// Turns by the sample's angle, counter-clockwise, about the image's centre; the image keeps its size, and what comes from
+/// Rotates by the sample's angle, counter-clockwise, about the image's centre; the image keeps its size, and what comes from
 /// outside is `fill`. `Bilinear` does as torchvision does: what is m inside and 1 - m outside, where the image is continued
 /// with 0 to a value v, becomes m (v - fill) + fill.
 template <class Sampling>

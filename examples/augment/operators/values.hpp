@@ -1,5 +1,5 @@
 /// \file
-/// The operators that change numbers where they are: scale, normalise, brightness and contrast.
+/// The operators on single values: scale, normalise, brightness and contrast.
 ///
 /// Converting needs no operator: arithmetic is in float, whatever a chain reads, and is rounded to what it writes.
 #pragma once
@@ -70,7 +70,7 @@ struct Brightness {
 };
 
 /// Multiplies the distance from `pivot` by the sample's contrast. The pivot is fixed, the middle of bytes by default; it is
-/// not the mean of each image, which would have to be known before the first pixel.
+/// not the mean of each image, which would take a pass over the image first.
 struct Contrast {
     float pivot = 127.5f;
 
