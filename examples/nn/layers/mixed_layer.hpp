@@ -14,7 +14,7 @@
 namespace nn {
 
 /// A Layer whose inputs, outputs and gradients are elements `T`, float or Bfloat16. The weights are float32, since a
-/// step of descent is often too small to show in a Bfloat16; where `T` is one, a rounded copy goes into products.
+/// step is often smaller than the spacing of Bfloat16; where `T` is Bfloat16, products read a rounded copy.
 template <class T, sluice::Backend B>
 class MixedLayer {
 public:
@@ -38,8 +38,8 @@ public:
                 Matrix<const T, B> out_gradient, sluice::DeviceSpan<const float, B> factors,
                 sluice::DeviceSpan<double, B> scratch);
 
-    /// The two halves of an update: the weights, by gradients [parts, rows * columns] whose sum counts, and the
-    /// bias, by gradients [rows, outputs] of `T` or float. `scratch` holds at least `sum_scratch` of either's
+    /// The two halves of an update: the weights, by the sum of partial gradients [parts, rows * columns], and the
+    /// bias, by the sum of gradients [rows, outputs] of `T` or float. `scratch` holds at least `sum_scratch` of either's
     /// rows and columns.
     void update_weights(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradients,
                         sluice::DeviceSpan<const float, B> factors, sluice::DeviceSpan<double, B> scratch);
@@ -118,7 +118,7 @@ template <class T, sluice::Backend B>
 void MixedLayer<T, B>::update_weights(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradients,
                                       sluice::DeviceSpan<const float, B> factors,
                                       sluice::DeviceSpan<double, B> scratch) {
-    // A bias is what has a row for each sample, of which the sum counts: here the weights are that.
+    // `update_bias` sums rows of gradients; here a row is a partial gradient of all weights.
     nn::update_bias(stream, gradients, layer_.weights().span(), factors, scratch);
     round(stream);
 }

@@ -1,5 +1,5 @@
 /// \file
-/// What a detector is made for.
+/// The options of a detector.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct DetectorOptions {
     float box_scale = 1.0f;     ///< what the last layer's outputs are multiplied with, to be pixels
     bool centred_boxes = false; ///< first boxes near the middle half of the image, instead of anywhere
     Precision precision = Precision::tf32; ///< of products on a device; bfloat16: of weights and maps too
-    /// Whether each `forward` keeps where the gradients of pools go, which a `backward_and_update` otherwise finds by
-    /// convolving again: for training. The results are the same.
+    /// Whether `forward` stores the routes of the pools' gradients, for training. Otherwise `backward_and_update` computes
+    /// the convolutions again. The results are the same.
     bool keep_routes = false;
     std::uint64_t seed = 0; ///< of the first weights
 };

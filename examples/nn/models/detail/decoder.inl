@@ -121,7 +121,7 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
         }
     };
     for (std::size_t i = last; i-- > 1;) {
-        // With the weights that went forward, and so before their update.
+        // Needs the weights of the forward pass, so it comes before their update.
         layers_[i].input_gradient(stream, gemm_, gradient(images, i + 1), gradient(images, i),
                                   input(features, images, i).span(), true);
         update(i);

@@ -1,5 +1,5 @@
 /// \file
-/// What a detector consists of, for one type of its activations. Users take detector.hpp.
+/// A detector for one type of its activations. Users include detector.hpp.
 #pragma once
 
 #include <algorithm>
@@ -88,8 +88,8 @@ private:
     std::vector<PooledConvolution<T, B>> convolutions_;
     MixedLayer<T, B> hidden_layer_;
     MixedLayer<T, B> head_layer_;
-    std::vector<sluice::DeviceBuffer<T, B>> maps_; // what the convolutions leave
-    // Where their gradients go; empty unless kept.
+    std::vector<sluice::DeviceBuffer<T, B>> maps_; // the outputs of the convolutions
+    // The routes of their pools; empty unless kept.
     std::vector<sluice::DeviceBuffer<std::uint32_t, B>> routes_;
     sluice::DeviceBuffer<T, B> hidden_;
     sluice::DeviceBuffer<float, B> outputs_; // of the head
@@ -200,7 +200,7 @@ void DetectorNetwork<T, B>::backward_and_update(StreamRef stream,
     const std::size_t last = convolutions_.size() - 1;
     descent_factors(stream, rate, factors_);
     scaled_copy<T, float>(stream, gradients, options_.box_scale, rows(outputs_gradient_).span());
-    // Each gradient is taken with the weights that went forward, and so before their update.
+    // Each input gradient needs the weights of the forward pass, so it comes before their update.
     head_layer_.input_gradient(stream, gemm_, rows(outputs_gradient_), rows(hidden_gradient_));
     head_layer_.update(stream, gemm_, rows(hidden_), rows(outputs_gradient_), factors_, scratch_);
     relu_gradient(stream, rows(hidden_).span(), rows(hidden_gradient_).span());

@@ -176,7 +176,7 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
         const Matrix<const float, B> in = map(level);
         const Matrix<float, B> gradient{gradients_[level].span().first(level == 0 ? 0 : in.size()),
                                         level == 0 ? 0 : in.rows(), in.columns()};
-        // With the weights that went forward, and so before their update.
+        // Needs the weights of the forward pass, so it comes before their update.
         if (level > 0) {
             // The stem's kernel applies its ReLU itself.
             const bool stem_next = uses_stem_ && level == 2;
