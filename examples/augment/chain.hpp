@@ -31,15 +31,15 @@ namespace detail {
 
 /// A tuple for kernels: a plain struct, the first element first.
 template <class... Elements>
-struct Pack {};
+struct OperatorTuple {};
 template <class First, class... Rest>
-struct Pack<First, Rest...> {
+struct OperatorTuple<First, Rest...> {
     First first;
-    Pack<Rest...> rest;
+    OperatorTuple<Rest...> rest;
 };
 
 template <std::size_t Index, class First, class... Rest>
-SLUICE_HOST_DEVICE constexpr auto& element(Pack<First, Rest...>& pack) {
+SLUICE_HOST_DEVICE constexpr auto& element(OperatorTuple<First, Rest...>& pack) {
     if constexpr (Index == 0) {
         return pack.first;
     } else {
@@ -47,7 +47,7 @@ SLUICE_HOST_DEVICE constexpr auto& element(Pack<First, Rest...>& pack) {
     }
 }
 template <std::size_t Index, class First, class... Rest>
-SLUICE_HOST_DEVICE constexpr const auto& element(const Pack<First, Rest...>& pack) {
+SLUICE_HOST_DEVICE constexpr const auto& element(const OperatorTuple<First, Rest...>& pack) {
     if constexpr (Index == 0) {
         return pack.first;
     } else {
@@ -55,10 +55,10 @@ SLUICE_HOST_DEVICE constexpr const auto& element(const Pack<First, Rest...>& pac
     }
 }
 
-inline Pack<> packed() { return {}; }
+inline OperatorTuple<> operator_tuple() { return {}; }
 template <class First, class... Rest>
-Pack<First, Rest...> packed(const First& first, const Rest&... rest) {
-    return {first, packed(rest...)};
+OperatorTuple<First, Rest...> operator_tuple(const First& first, const Rest&... rest) {
+    return {first, operator_tuple(rest...)};
 }
 
 /// The index of the blur among `kinds`; their number when there is none.
@@ -101,9 +101,9 @@ public:
 
     template <std::size_t Index>
     using Op = std::tuple_element_t<Index, std::tuple<Ops...>>;
-    using Prepared = detail::Pack<typename Ops::Prepared...>;
+    using Prepared = detail::OperatorTuple<typename Ops::Prepared...>;
 
-    constexpr explicit Chain(const Ops&... ops) : ops_(detail::packed(ops...)) {}
+    constexpr explicit Chain(const Ops&... ops) : ops_(detail::operator_tuple(ops...)) {}
 
     /// The shape of the result for images of `in`. Throws `sluice::Error` where an operator does.
     ImageShape output_shape(ImageShape in) const { return checked_shape<0>(in); }
@@ -170,7 +170,7 @@ private:
         }
     }
 
-    detail::Pack<Ops...> ops_;
+    detail::OperatorTuple<Ops...> ops_;
 };
 
 template <class... Ops>
