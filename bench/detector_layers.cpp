@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include <nn/detector.hpp>
-#include <nn/pooled_convolution.hpp>
+#include <nn/conv/pooled_convolution.hpp>
+#include <nn/models/detector.hpp>
 
 #include "support/parts.hpp"
 
@@ -116,7 +116,7 @@ void step(benchmark::State& state, nn::Precision precision) {
 template <class From>
 void convolution(benchmark::State& state, const nn::MapShape& shape, std::size_t outputs) {
     constexpr bool bytes = std::is_same_v<From, std::uint8_t>;
-    nn::MatrixProducts<Cuda> products(nn::Precision::bfloat16);
+    nn::Gemm<Cuda> gemm(nn::Precision::bfloat16);
     const nn::PooledConvolution<nn::Bfloat16, Cuda> layer(shape, outputs, batch, bytes, 1.0f / 255.0f, {});
     nn::ConvolutionWorkspace<nn::Bfloat16, Cuda> workspace({});
     Buffer<From> maps;
@@ -127,7 +127,7 @@ void convolution(benchmark::State& state, const nn::MapShape& shape, std::size_t
     Buffer<nn::Bfloat16> pooled(batch * layer.out().size());
     measure(state, 10, 2.0 * 9.0 * static_cast<double>(maps.size() * outputs),
             static_cast<double>(maps.bytes() + pooled.bytes()), [&](StreamRef stream) {
-                layer.forward(stream, products, std::as_const(maps).span(), pooled.span(), workspace);
+                layer.forward(stream, gemm, std::as_const(maps).span(), pooled.span(), workspace);
             });
 }
 
@@ -135,17 +135,17 @@ void convolution(benchmark::State& state, const nn::MapShape& shape, std::size_t
 void product(benchmark::State& state) {
     constexpr std::size_t inputs = 65536;
     constexpr std::size_t outputs = 16384;
-    nn::MatrixProducts<Cuda> products(nn::Precision::bfloat16);
+    nn::Gemm<Cuda> gemm(nn::Precision::bfloat16);
     const Buffer<nn::Bfloat16> maps = random_numbers<nn::Bfloat16>(batch * inputs);
     const Buffer<nn::Bfloat16> weights = random_numbers<nn::Bfloat16>(inputs * outputs);
     const Buffer<float> bias = random_numbers<float>(outputs);
     Buffer<nn::Bfloat16> hidden(batch * outputs);
     measure(state, 5, 2.0 * static_cast<double>(batch * inputs) * static_cast<double>(outputs), 0.0,
             [&](StreamRef stream) {
-                products.multiply(stream, nn::Matrix<const nn::Bfloat16, Cuda>{maps, batch, inputs},
-                                  nn::Matrix<const nn::Bfloat16, Cuda>{weights, inputs, outputs},
-                                  nn::Matrix<nn::Bfloat16, Cuda>{hidden, batch, outputs},
-                                  {.bias = bias.span(), .relu = true});
+                gemm.multiply(stream, nn::Matrix<const nn::Bfloat16, Cuda>{maps, batch, inputs},
+                              nn::Matrix<const nn::Bfloat16, Cuda>{weights, inputs, outputs},
+                              nn::Matrix<nn::Bfloat16, Cuda>{hidden, batch, outputs},
+                              {.bias = bias.span(), .relu = true});
             });
 }
 
@@ -153,7 +153,7 @@ void product(benchmark::State& state) {
 void update(benchmark::State& state, nn::Algorithms algorithms, bool rounds) {
     constexpr std::size_t inputs = 65536;
     constexpr std::size_t outputs = 16384;
-    nn::MatrixProducts<Cuda> products(nn::Precision::bfloat16, algorithms);
+    nn::Gemm<Cuda> gemm(nn::Precision::bfloat16, algorithms);
     const Buffer<nn::Bfloat16> maps = random_numbers<nn::Bfloat16>(batch * inputs);
     const Buffer<nn::Bfloat16> gradient = random_numbers<nn::Bfloat16>(batch * outputs);
     const Buffer<float> factors = nn::to_device<Cuda>(std::vector<float>{-1e-6f, 1.0f});
@@ -161,10 +161,10 @@ void update(benchmark::State& state, nn::Algorithms algorithms, bool rounds) {
     Buffer<nn::Bfloat16> rounded(weights.size());
     measure(state, 5, 2.0 * static_cast<double>(batch * inputs) * static_cast<double>(outputs), 0.0,
             [&](StreamRef stream) {
-                products.multiply(stream, nn::Matrix<const nn::Bfloat16, Cuda>{maps, batch, inputs},
-                                  nn::Matrix<const nn::Bfloat16, Cuda>{gradient, batch, outputs},
-                                  nn::Matrix<float, Cuda>{weights, inputs, outputs},
-                                  {.transpose_a = true, .device_factors = factors});
+                gemm.multiply(stream, nn::Matrix<const nn::Bfloat16, Cuda>{maps, batch, inputs},
+                              nn::Matrix<const nn::Bfloat16, Cuda>{gradient, batch, outputs},
+                              nn::Matrix<float, Cuda>{weights, inputs, outputs},
+                              {.transpose_a = true, .device_factors = factors});
                 if (rounds)
                     nn::scaled_copy<nn::Bfloat16, float>(stream, weights.span(), 1.0f, rounded.span());
             });
@@ -188,7 +188,7 @@ void bench::add_parts() {
     add("convolution/64_to_256", 10, convolution<nn::Bfloat16>, MapShape{32, 32, 64}, std::size_t{256});
     add("product/65536_to_16384", 5, product);
     add("update/65536_to_16384", 5, update, nn::Algorithms::heuristic, false);
-    add("update_measured/65536_to_16384", 5, update, nn::Algorithms::measured, false);
+    add("update_autotune/65536_to_16384", 5, update, nn::Algorithms::autotune, false);
     add("update_and_round/65536_to_16384", 5, update, nn::Algorithms::heuristic, true);
     add("forward/bfloat16", 5, forward, nn::Precision::bfloat16);
     add("forward/tf32", 2, forward, nn::Precision::tf32);

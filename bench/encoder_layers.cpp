@@ -2,7 +2,7 @@
 /// The products of the frozen encoder's step, layer by layer, on a device, each beside its floor:
 ///
 ///     encoder_layers                                          everything
-///     encoder_layers --benchmark_filter=measured/batch:8/     at batch 8, with measured algorithms
+///     encoder_layers --benchmark_filter=autotune/batch:8/     at batch 8, with autotuned algorithms
 ///     encoder_layers --benchmark_filter=update                the weight gradients, each with its update
 ///
 /// A product is named by what it computes, and by `m`, `n` and `k`. `floor_us` is the time that its floats would take
@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include <nn/device.hpp>
-#include <nn/operators/elementwise.hpp>
-#include <nn/operators/sums.hpp>
-#include <nn/products.hpp>
+#include <nn/core/device.hpp>
+#include <nn/elementwise/elementwise.hpp>
+#include <nn/elementwise/sums.hpp>
+#include <nn/gemm/gemm.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/parts.hpp"
@@ -54,38 +54,38 @@ struct Product {
 class Operands {
 public:
     Operands(const Product& product, Floats memory)
-        : product_(product), masks_(memory.last(product.m * product.n)),
-          a_(memory.first(product.m * product.k)), b_(memory.subspan(a_.size(), product.k * product.n)),
+        : gemm_(product), masks_(memory.last(product.m * product.n)), a_(memory.first(product.m * product.k)),
+          b_(memory.subspan(a_.size(), product.k * product.n)),
           out_(memory.subspan(a_.size() + b_.size(), product.m * product.n)) {}
 
-    void enqueue(StreamRef stream, nn::MatrixProducts<Cuda>& products, Floats vector, Floats factors,
+    void enqueue(StreamRef stream, nn::Gemm<Cuda>& gemm, Floats vector, Floats factors,
                  sluice::DeviceSpan<double, Cuda> scratch) const {
-        const auto [kind, m, n, k, outputs] = product_;
+        const auto [kind, m, n, k, outputs] = gemm_;
         const nn::Matrix<float, Cuda> out{out_, m, n};
         switch (kind) {
         case Kind::forward:
-            products.multiply(stream, nn::Matrix<const float, Cuda>{a_, m, k},
-                              nn::Matrix<const float, Cuda>{b_, k, n}, out,
-                              {.bias = vector.first(n), .relu = true});
+            gemm.multiply(stream, nn::Matrix<const float, Cuda>{a_, m, k},
+                          nn::Matrix<const float, Cuda>{b_, k, n}, out,
+                          {.bias = vector.first(n), .relu = true});
             break;
         case Kind::gradient:
             // The mask may be any floats of that number.
-            products.multiply(stream, nn::Matrix<const float, Cuda>{a_, m, k},
-                              nn::Matrix<const float, Cuda>{b_, n, k}, out,
-                              {.transpose_b = true, .relu_output = masks_});
+            gemm.multiply(stream, nn::Matrix<const float, Cuda>{a_, m, k},
+                          nn::Matrix<const float, Cuda>{b_, n, k}, out,
+                          {.transpose_b = true, .relu_output = masks_});
             break;
         case Kind::update:
-            products.multiply(
-                stream, nn::Matrix<const float, Cuda>{a_, k, m}, nn::Matrix<const float, Cuda>{b_, k, n}, out,
-                {.transpose_a = true,
-                 .device_factors = factors,
-                 .bias_step = {.bias = vector.first(n), .outputs = outputs, .scratch = scratch}});
+            gemm.multiply(stream, nn::Matrix<const float, Cuda>{a_, k, m},
+                          nn::Matrix<const float, Cuda>{b_, k, n}, out,
+                          {.transpose_a = true,
+                           .device_factors = factors,
+                           .bias_step = {.bias = vector.first(n), .outputs = outputs, .scratch = scratch}});
             break;
         }
     }
 
 private:
-    Product product_;
+    Product gemm_;
     Floats masks_;
     Floats a_;
     Floats b_;
@@ -109,13 +109,13 @@ void measure(benchmark::State& state, const Product& product, nn::Algorithms alg
     const sluice::CudaStream stream;
     nn::fill_uniform(stream.ref(), memory, 1.0f, sluice::RandomKey{.seed = 1});
     nn::fill_uniform(stream.ref(), vector, 1.0f, sluice::RandomKey{.seed = 2});
-    nn::MatrixProducts<Cuda> products(nn::Precision::tf32, algorithms);
+    nn::Gemm<Cuda> gemm(nn::Precision::tf32, algorithms);
     std::vector<Operands> operands;
     for (std::size_t i = 0; i < copies; ++i)
         operands.emplace_back(product, memory.span().subspan(i * each, each));
     const auto work = [&](StreamRef on, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i)
-            operands[i].enqueue(on, products, vector, factors, scratch);
+            operands[i].enqueue(on, gemm, vector, factors, scratch);
     };
     work(stream.ref(), 1); // chooses the algorithm
     stream.synchronize();
@@ -141,9 +141,9 @@ void add(const std::string& place, const std::string& layer, const Product& prod
         ->Iterations(3);
 }
 
-/// The layers of both networks; the decoder's are the encoder's turned round.
+/// The layers of both networks; the decoder's are the encoder's reversed.
 void add_layers(std::size_t batch, nn::Algorithms algorithms) {
-    const std::string place = std::string(algorithms == nn::Algorithms::measured ? "measured" : "heuristic") +
+    const std::string place = std::string(algorithms == nn::Algorithms::autotune ? "autotune" : "heuristic") +
                               "/batch:" + std::to_string(batch) + "/";
     for (std::size_t channels = 2048, side = 2; channels >= 16; channels /= 2, side *= 2) {
         const std::size_t rows = batch * side * side / 4;
@@ -163,7 +163,7 @@ void add_layers(std::size_t batch, nn::Algorithms algorithms) {
 void bench::add_parts() {
     for (const std::size_t batch : {8u, 32u, 128u}) {
         add_layers(batch, nn::Algorithms::heuristic);
-        add_layers(batch, nn::Algorithms::measured);
+        add_layers(batch, nn::Algorithms::autotune);
     }
 }
 #endif

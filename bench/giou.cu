@@ -4,8 +4,8 @@
 
 #include <cuda_runtime.h>
 
-#include <nn/boxes/few_boxes.cuh>
-#include <nn/boxes/kernels.cuh>
+#include <nn/losses/boxes/detail/few_boxes.cuh>
+#include <nn/losses/boxes/detail/kernels.cuh>
 
 #include "support/cuda_twins.cuh"
 

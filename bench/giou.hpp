@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <nn/boxes/losses.hpp>
+#include <nn/losses/boxes/giou_loss.hpp>
 #include <sluice/graph/graph_capture.hpp>
 
 #include "ragged.hpp"

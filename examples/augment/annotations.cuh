@@ -3,6 +3,7 @@
 #pragma once
 
 #include <augment/annotations.hpp>
+#include <nn/core/ceil_div.hpp>
 
 namespace augment {
 
@@ -43,7 +44,7 @@ template <class C, class Work>
 void for_each_image(sluice::CudaStreamRef stream, const C& chain, ImageShape shape,
                     const ParameterSource<sluice::Cuda>& parameters, int images, const Work& work) {
     constexpr int most_blocks = 32; // for an image
-    const int blocks = (work.count() + annotation_threads - 1) / annotation_threads;
+    const int blocks = nn::ceil_div(work.count(), annotation_threads);
     if (blocks == 0)
         return;
     const dim3 grid(static_cast<unsigned>(images),

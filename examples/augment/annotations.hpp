@@ -1,12 +1,12 @@
 /// \file
-/// What belongs to an image and moves with it: label maps and boxes. On the processor; annotations.cuh does so on a device.
+/// Label maps and boxes that move with their images. On the CPU here; annotations.cuh has the device's functions.
 ///
-/// Of a chain only the geometry takes part (Crop, RoiAlignCrop, Resize, Flip, Rotate); what changes numbers, and the blur,
-/// leave labels and boxes alone. Chain and parameters are the images' own, so that both see the same crop and angle.
+/// Only a chain's geometry applies (Crop, RoiAlignCrop, Resize, Flip, Rotate); operators on values and the blur leave labels
+/// and boxes unchanged. Pass the chain and the parameters of the images, so that both get the same crop and angle.
 #pragma once
 
 #include <augment/apply.hpp>
-#include <nn/boxes/box.hpp>
+#include <nn/losses/boxes/box.hpp>
 
 namespace augment {
 
@@ -21,7 +21,7 @@ void apply_to_labels(sluice::HostStreamRef stream, const Chain<Ops...>& chain, I
 
 /// Row i of `boxes` are image i's, in pixels of an image of `shape` in edge coordinates (pixel x covers x … x + 1). A box
 /// moves with its four corners through each operator: it becomes what encloses them, clipped to the image that the
-/// operator makes. So a turned box is larger than what it holds, the more so for each rotation of a chain; a box that has
+/// operator makes. So a rotated box is larger than what it holds, the more so for each rotation of a chain; a box that has
 /// left the image lies on its edge without area. Throws `sluice::Error` where the sizes do not fit.
 template <class... Ops>
 void apply_to_boxes(sluice::HostStreamRef stream, const Chain<Ops...>& chain, ImageShape shape,
@@ -33,9 +33,9 @@ void apply_to_boxes(sluice::HostStreamRef stream, const Chain<Ops...>& chain, Im
 
 namespace detail {
 
-/// Where the pixel at `place` of the result comes from; false when from outside.
+/// Replaces a pixel of the result by the pixel of the input that it comes from; false if that is outside the image.
 template <class C, std::size_t Index>
-SLUICE_HOST_DEVICE bool nearest_place(const typename C::Prepared& prepared, Place& place) {
+SLUICE_HOST_DEVICE bool nearest_source(const typename C::Prepared& prepared, PixelIndex& place) {
     if constexpr (Index == 0) {
         return true;
     } else {
@@ -44,7 +44,7 @@ SLUICE_HOST_DEVICE bool nearest_place(const typename C::Prepared& prepared, Plac
             if (!Op::nearest(element<Index - 1>(prepared), place))
                 return false;
         }
-        return nearest_place<C, Index - 1>(prepared, place);
+        return nearest_source<C, Index - 1>(prepared, place);
     }
 }
 
@@ -80,7 +80,7 @@ SLUICE_HOST_DEVICE nn::Box<float> moved_box(const C& chain, const typename C::Pr
     }
 }
 
-/// An image's worth of work on labels: element `i` of its result.
+/// Computes element `i` of an image's labels.
 template <class C, class L>
 struct LabelWork {
     const L* labels;
@@ -94,8 +94,8 @@ struct LabelWork {
     SLUICE_HOST_DEVICE int count() const { return out_height * out_width; }
     SLUICE_HOST_DEVICE void operator()(const C&, const typename C::Prepared& prepared, int image,
                                        int i) const {
-        Place place{i / out_width, i % out_width};
-        const bool inside = nearest_place<C, C::size>(prepared, place);
+        PixelIndex place{i / out_width, i % out_width};
+        const bool inside = nearest_source<C, C::size>(prepared, place);
         const L* own = labels + static_cast<std::int64_t>(image) * height * width;
         out[static_cast<std::int64_t>(image) * count() + i] =
             inside ? own[static_cast<std::int64_t>(place.y) * width + place.x] : outside;

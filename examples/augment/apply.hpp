@@ -1,12 +1,15 @@
 /// \file
-/// Applies a chain to a batch of images, on the processor; apply.cuh does so on a device.
+/// Applies a chain to a batch of images. On the CPU here; a .cu file that applies a chain of its own on a device includes
+/// apply.cuh.
 ///
-/// Images that are read and images that are written may differ in type and layout. Nothing waits or allocates (on the
-/// Host backend, a chain and arguments of up to 208 bytes; what is larger, a few operators more than the published
-/// chain's, costs one allocation a call), so work can be captured, and each replay reads images, parameters and sample ids
-/// that are in memory then. A sample's pixels depend on itself and its parameters alone: the same bits at any place in any
-/// batch. Backends agree within 1e-5 of the range of values: which pixels are read is computed alike.
+/// The types and layouts of input and output may differ. No call waits, and none allocates (on the Host backend, a chain
+/// and arguments of up to 208 bytes; larger ones cost one allocation a call), so a call can be captured. Each replay reads
+/// the images, parameters and sample ids that are in memory then. A sample's pixels depend on the sample and its parameters
+/// alone: they have the same bits at any index in any batch. Backends read the same pixels and agree within 1e-5 of the
+/// range of values.
 #pragma once
+
+#include <type_traits>
 
 #include <augment/chain.hpp>
 #include <sluice/backend/stream.hpp>
@@ -21,9 +24,16 @@ void apply(sluice::HostStreamRef stream, const Chain<Ops...>& chain, Images<In, 
 
 /// The same at once, on the calling thread: for the workers of a source, each with images of its own.
 template <class... Ops, class In, class Out>
-void apply_here(const Chain<Ops...>& chain, Images<In, sluice::Host> in,
-                std::type_identity_t<ParameterSource<sluice::Host>> parameters,
-                Images<Out, sluice::Host> out);
+void apply(const Chain<Ops...>& chain, Images<In, sluice::Host> in,
+           std::type_identity_t<ParameterSource<sluice::Host>> parameters, Images<Out, sluice::Host> out);
+
+#if SLUICE_HAS_CUDA
+/// The same on a device, in one kernel. apply.cuh defines it; without that, only instantiations that are compiled elsewhere
+/// can be called, such as those of published.hpp. Throws `sluice::Error` also for a launch that fails.
+template <class... Ops, class In, class Out>
+void apply(sluice::CudaStreamRef stream, const Chain<Ops...>& chain, Images<In, sluice::Cuda> in,
+           std::type_identity_t<ParameterSource<sluice::Cuda>> parameters, Images<Out, sluice::Cuda> out);
+#endif
 
 namespace detail {
 
@@ -36,4 +46,4 @@ void require_fit(const C& chain, const Images<In, B>& in, const ParameterSource<
 
 } // namespace augment
 
-#include <augment/detail/rows.inl>
+#include <augment/detail/apply_host.inl>

@@ -4,21 +4,21 @@
 ///     const augment::Chain chain{augment::Crop{128, 128}, augment::Resize{256, 256}, augment::Rotate<augment::Nearest>{},
 ///                                augment::Blur<7>{}, augment::Normalize{mean, deviation}};
 ///
-/// and evaluated in one pass (apply.hpp, apply.cuh): each pixel of the result is asked for, and asks for what it needs.
-/// Up to one blur takes part, which is the one operator that needs neighbours of what was computed; after it the geometry
-/// is settled. What needs more, such as a second blur, or a rotation after one, is two chains with a buffer in between.
+/// and evaluated in one pass (apply.hpp, apply.cuh): each pixel of the result pulls the pixels that it needs. A chain has
+/// at most one blur, the only operator that needs neighbours of computed pixels, and no geometry after it. A second blur,
+/// or a rotation after one, takes two chains with a buffer in between.
 #pragma once
 
 #include <cstddef>
 #include <tuple>
 
-#include <augment/blur.hpp>
-#include <augment/geometry.hpp>
-#include <augment/values.hpp>
+#include <augment/operators/blur.hpp>
+#include <augment/operators/geometry.hpp>
+#include <augment/operators/values.hpp>
 
 namespace augment {
 
-/// What a chain can be made of. See geometry.hpp, values.hpp and blur.hpp for what an operator has.
+/// An element of a chain. geometry.hpp, values.hpp and blur.hpp show the members of an operator.
 template <class Op>
 concept Operator = requires(const Op op, ImageShape shape, SampleParameters parameters) {
     { Op::kind } -> std::convertible_to<OperatorKind>;
@@ -31,15 +31,15 @@ namespace detail {
 
 /// A tuple for kernels: a plain struct, the first element first.
 template <class... Elements>
-struct Pack {};
+struct OperatorTuple {};
 template <class First, class... Rest>
-struct Pack<First, Rest...> {
+struct OperatorTuple<First, Rest...> {
     First first;
-    Pack<Rest...> rest;
+    OperatorTuple<Rest...> rest;
 };
 
 template <std::size_t Index, class First, class... Rest>
-SLUICE_HOST_DEVICE constexpr auto& element(Pack<First, Rest...>& pack) {
+SLUICE_HOST_DEVICE constexpr auto& element(OperatorTuple<First, Rest...>& pack) {
     if constexpr (Index == 0) {
         return pack.first;
     } else {
@@ -47,7 +47,7 @@ SLUICE_HOST_DEVICE constexpr auto& element(Pack<First, Rest...>& pack) {
     }
 }
 template <std::size_t Index, class First, class... Rest>
-SLUICE_HOST_DEVICE constexpr const auto& element(const Pack<First, Rest...>& pack) {
+SLUICE_HOST_DEVICE constexpr const auto& element(const OperatorTuple<First, Rest...>& pack) {
     if constexpr (Index == 0) {
         return pack.first;
     } else {
@@ -55,13 +55,13 @@ SLUICE_HOST_DEVICE constexpr const auto& element(const Pack<First, Rest...>& pac
     }
 }
 
-inline Pack<> packed() { return {}; }
+inline OperatorTuple<> operator_tuple() { return {}; }
 template <class First, class... Rest>
-Pack<First, Rest...> packed(const First& first, const Rest&... rest) {
-    return {first, packed(rest...)};
+OperatorTuple<First, Rest...> operator_tuple(const First& first, const Rest&... rest) {
+    return {first, operator_tuple(rest...)};
 }
 
-/// The place of the blur among `kinds`; their number when there is none.
+/// The index of the blur among `kinds`; their number when there is none.
 template <std::size_t Count>
 constexpr std::size_t blur_place(const OperatorKind (&kinds)[Count]) {
     for (std::size_t i = 0; i < Count; ++i) {
@@ -92,7 +92,7 @@ class Chain {
 public:
     static constexpr std::size_t size = sizeof...(Ops);
     static constexpr OperatorKind kinds[size] = {Ops::kind...};
-    /// The blur's place, or `size`.
+    /// The blur's index, or `size`.
     static constexpr std::size_t blur = detail::blur_place(kinds);
     static_assert(
         detail::only_values_after_blur(kinds),
@@ -101,21 +101,21 @@ public:
 
     template <std::size_t Index>
     using Op = std::tuple_element_t<Index, std::tuple<Ops...>>;
-    using Prepared = detail::Pack<typename Ops::Prepared...>;
+    using Prepared = detail::OperatorTuple<typename Ops::Prepared...>;
 
-    constexpr explicit Chain(const Ops&... ops) : ops_(detail::packed(ops...)) {}
+    constexpr explicit Chain(const Ops&... ops) : ops_(detail::operator_tuple(ops...)) {}
 
-    /// The shape of what images of `in` become. Throws `sluice::Error` for what an operator refuses.
+    /// The shape of the result for images of `in`. Throws `sluice::Error` where an operator does.
     ImageShape output_shape(ImageShape in) const { return checked_shape<0>(in); }
 
-    /// Throws `sluice::Error` for parameters that an operator would have to bend: a crop beyond the image, and what
-    /// `require_valid(parameters)` refuses.
+    /// Throws `sluice::Error` for parameters that do not fit: a crop beyond the image, and where `require_valid(parameters)`
+    /// throws.
     void require_valid_for(ImageShape in, const SampleParameters& parameters) const {
         require_valid(parameters);
         check_crops<0>(in, parameters);
     }
 
-    /// What one sample's parameters make of the operators.
+    /// Prepares the operators for one sample's parameters.
     SLUICE_HOST_DEVICE void prepare(const SampleParameters& parameters, ImageShape in,
                                     Prepared& prepared) const {
         prepare_from<0>(parameters, in, prepared);
@@ -170,7 +170,7 @@ private:
         }
     }
 
-    detail::Pack<Ops...> ops_;
+    detail::OperatorTuple<Ops...> ops_;
 };
 
 template <class... Ops>
@@ -178,7 +178,7 @@ Chain(const Ops&...) -> Chain<Ops...>;
 
 namespace detail {
 
-/// The image after the first `Index` operators of a chain `C`, of which `Begin` are in `source` already. A functor of
+/// The image after the first `Index` operators of a chain `C`; `source` is the image after the first `Begin`. A functor of
 /// coordinates.
 template <class C, std::size_t Index, int Channels, class Source, std::size_t Begin = 0>
 struct ImageAfter {

@@ -1,5 +1,5 @@
 /// \file
-/// A batch of images in device memory, and how it lies there.
+/// Views of batches of images in device memory, and their layouts.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 #include <string>
 #include <type_traits>
 
-#include <nn/float16.hpp>
+#include <nn/core/float16.hpp>
 #include <sluice/memory/span.hpp>
 
 namespace augment {
 
-/// In which order a batch's numbers follow one another.
+/// The order of a batch's numbers in memory.
 enum class Layout {
     planar,      ///< [N, C, H, W]
     interleaved, ///< [N, H, W, C]
@@ -29,7 +29,7 @@ struct ImageShape {
 };
 
 /// A type that pixels are read from and written to: `std::uint8_t`, `nn::Half` or float. Arithmetic is in float. A float
-/// becomes a byte by rounding to nearest, ties to even; what is beyond 0 … 255 becomes the nearer of them, NaN 0.
+/// becomes a byte by rounding to nearest, ties to even, clamped to 0 … 255; NaN becomes 0.
 template <class T>
 concept PixelType =
     std::is_same_v<std::remove_const_t<T>, std::uint8_t> ||
@@ -48,7 +48,7 @@ public:
     /// 2^31 of them.
     Images(sluice::DeviceSpan<T, B> elements, ImageShape shape, Layout layout = Layout::planar);
 
-    /// A view of images that may be written serves where they are only read.
+    /// A view of writable images converts to one of const images.
     template <class U>
     requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) Images(Images<U, B> other)
         : data_(other.data()), count_(other.count()), shape_(other.shape()), layout_(other.layout()) {}

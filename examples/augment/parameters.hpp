@@ -1,7 +1,7 @@
 /// \file
 /// What is random about a sample's augmentation: drawn from counters, or given.
 ///
-/// A number depends on (seed, epoch, sample, operation) alone: not on the batch that a sample is in, nor on its place
+/// A number depends on (seed, epoch, sample, operation) alone: not on the batch that a sample is in, nor on its index
 /// there, the backend, the schedule, or the thread that draws. Which samples a batch holds is read from device memory, so
 /// that each replay of a captured graph draws for the samples that are there then.
 #pragma once
@@ -69,8 +69,8 @@ enum class DrawnOperation : std::uint16_t {
 /// that is larger than the image.
 ParameterRanges with_crop(ParameterRanges ranges, ImageShape image, int height, int width);
 
-/// Throws `sluice::Error` for a range that is not finite or that goes down, a sigma that may not be positive, a
-/// probability that is none, or a negative last place.
+/// Throws `sluice::Error` for a range that is not finite or whose high is below its low, a sigma that may be 0 or less, a
+/// probability outside of 0 … 1, or a negative last top or left.
 void require_valid(const ParameterRanges& ranges);
 
 /// The same for one sample's parameters.
@@ -80,8 +80,8 @@ void require_valid(const SampleParameters& parameters);
 SLUICE_HOST_DEVICE inline SampleParameters draw(const ParameterRanges& ranges, std::uint64_t seed,
                                                 SampleId id);
 
-/// Where an operation takes the parameters of a batch from. Trivially copyable; owns nothing. What it points to is device
-/// memory, read when the stream gets there, again in each replay.
+/// The source of a batch's parameters: a table, or a generator. Trivially copyable; owns nothing. It points to device
+/// memory, which is read when the work runs, and again in each replay.
 template <sluice::Backend B>
 class ParameterSource {
 public:
@@ -112,7 +112,7 @@ private:
     ParameterRanges ranges_{};
 };
 
-/// Writes what `source` draws, or holds, for each image of a batch of `table.size()`. Of the library examples_augment.
+/// Writes the parameters of each image of a batch of `table.size()`. Compiled into the library examples_augment.
 template <sluice::Backend B>
 void write_parameters(sluice::BasicStreamRef<B> stream, const ParameterSource<B>& source,
                       std::type_identity_t<sluice::DeviceSpan<SampleParameters, B>> table);

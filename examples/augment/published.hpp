@@ -1,14 +1,14 @@
 /// \file
-/// The published experiment's chain, compiled into the library examples_augment for both backends: what plain C++ programs
-/// can call without kernels of their own.
+/// The published experiment's chain, compiled into the library examples_augment for both backends: plain C++ programs call
+/// `apply` with it without kernels of their own.
 #pragma once
 
-#include <augment/chain.hpp>
+#include <augment/apply.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace augment {
 
-/// Crop, enlarge, turn, blur, normalise.
+/// Crop, enlarge, rotate, blur, normalise.
 using PublishedChain = Chain<Crop, Resize, Rotate<Nearest>, Blur<7>, Normalize>;
 
 struct PublishedOptions {
@@ -26,14 +26,18 @@ PublishedChain published_chain(const PublishedOptions& options = {});
 /// from 0.1 to 2. Throws `sluice::Error` for a crop that is larger than the image.
 ParameterRanges published_ranges(ImageShape image, const PublishedOptions& options = {});
 
-/// `apply` (apply.hpp), for bytes in and float or `nn::Half` out.
-template <sluice::Backend B, class Out>
-void apply_published(sluice::BasicStreamRef<B> stream, const PublishedChain& chain,
-                     std::type_identity_t<Images<const std::uint8_t, B>> in,
-                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out);
+// Instantiated in the library: `apply` with this chain, for bytes in and float or `nn::Half` out.
+#define AUGMENT_PUBLISHED_APPLY(StreamRef, Backend, Out)                                                     \
+    template void apply(StreamRef, const PublishedChain&, Images<const std::uint8_t, Backend>,               \
+                        ParameterSource<Backend>, Images<Out, Backend>)
 
-/// `apply_here`: on the calling thread.
-void apply_published_here(const PublishedChain& chain, Images<const std::uint8_t, sluice::Host> in,
-                          const ParameterSource<sluice::Host>& parameters, Images<float, sluice::Host> out);
+extern AUGMENT_PUBLISHED_APPLY(sluice::HostStreamRef, sluice::Host, float);
+extern AUGMENT_PUBLISHED_APPLY(sluice::HostStreamRef, sluice::Host, nn::Half);
+extern template void apply(const PublishedChain&, Images<const std::uint8_t, sluice::Host>,
+                           ParameterSource<sluice::Host>, Images<float, sluice::Host>);
+#if SLUICE_HAS_CUDA
+extern AUGMENT_PUBLISHED_APPLY(sluice::CudaStreamRef, sluice::Cuda, float);
+extern AUGMENT_PUBLISHED_APPLY(sluice::CudaStreamRef, sluice::Cuda, nn::Half);
+#endif
 
 } // namespace augment

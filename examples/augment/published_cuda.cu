@@ -1,47 +1,10 @@
-// The published chain on a device.
+// The published chain on a GPU.
 #include <augment/apply.cuh>
 #include <augment/published.hpp>
 
 namespace augment {
 
-template <sluice::Backend B, class Out>
-void apply_published(sluice::BasicStreamRef<B> stream, const PublishedChain& chain,
-                     std::type_identity_t<Images<const std::uint8_t, B>> in,
-                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out) {
-    apply(stream, chain, in, parameters, out);
-}
-
-template void apply_published(sluice::CudaStreamRef, const PublishedChain&,
-                              Images<const std::uint8_t, sluice::Cuda>, ParameterSource<sluice::Cuda>,
-                              Images<float, sluice::Cuda>);
-template void apply_published(sluice::CudaStreamRef, const PublishedChain&,
-                              Images<const std::uint8_t, sluice::Cuda>, ParameterSource<sluice::Cuda>,
-                              Images<nn::Half, sluice::Cuda>);
-
-namespace {
-
-__global__ void parameters_kernel(ParameterSource<sluice::Cuda> source, SampleParameters* table, int count) {
-    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < count)
-        table[i] = source[i];
-}
-
-} // namespace
-
-template <sluice::Backend B>
-void write_parameters(sluice::BasicStreamRef<B> stream, const ParameterSource<B>& source,
-                      std::type_identity_t<sluice::DeviceSpan<SampleParameters, B>> table) {
-    const int count = static_cast<int>(detail::parameter_count(table.size()));
-    source.require_count(count);
-    if (count == 0)
-        return;
-    constexpr int threads = 128;
-    const auto blocks = static_cast<unsigned>(detail::divided_up(count, threads));
-    parameters_kernel<<<blocks, threads, 0, stream.native()>>>(source, table.data(), count);
-    SLUICE_CUDA_CHECK(cudaGetLastError());
-}
-
-template void write_parameters(sluice::CudaStreamRef, const ParameterSource<sluice::Cuda>&,
-                               sluice::DeviceSpan<SampleParameters, sluice::Cuda>);
+AUGMENT_PUBLISHED_APPLY(sluice::CudaStreamRef, sluice::Cuda, float);
+AUGMENT_PUBLISHED_APPLY(sluice::CudaStreamRef, sluice::Cuda, nn::Half);
 
 } // namespace augment

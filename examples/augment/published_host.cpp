@@ -1,5 +1,4 @@
-// The published chain on the processor.
-#include <augment/apply.hpp>
+// The published chain on the CPU.
 #include <augment/published.hpp>
 
 namespace augment {
@@ -17,37 +16,9 @@ ParameterRanges published_ranges(ImageShape image, const PublishedOptions& optio
     return with_crop(ranges, image, options.crop_height, options.crop_width);
 }
 
-template <sluice::Backend B, class Out>
-void apply_published(sluice::BasicStreamRef<B> stream, const PublishedChain& chain,
-                     std::type_identity_t<Images<const std::uint8_t, B>> in,
-                     std::type_identity_t<ParameterSource<B>> parameters, Images<Out, B> out) {
-    apply(stream, chain, in, parameters, out);
-}
-
-template void apply_published(sluice::HostStreamRef, const PublishedChain&,
-                              Images<const std::uint8_t, sluice::Host>, ParameterSource<sluice::Host>,
-                              Images<float, sluice::Host>);
-template void apply_published(sluice::HostStreamRef, const PublishedChain&,
-                              Images<const std::uint8_t, sluice::Host>, ParameterSource<sluice::Host>,
-                              Images<nn::Half, sluice::Host>);
-
-void apply_published_here(const PublishedChain& chain, Images<const std::uint8_t, sluice::Host> in,
-                          const ParameterSource<sluice::Host>& parameters, Images<float, sluice::Host> out) {
-    apply_here(chain, in, parameters, out);
-}
-
-template <sluice::Backend B>
-void write_parameters(sluice::BasicStreamRef<B> stream, const ParameterSource<B>& source,
-                      std::type_identity_t<sluice::DeviceSpan<SampleParameters, B>> table) {
-    const int count = static_cast<int>(detail::parameter_count(table.size()));
-    source.require_count(count);
-    stream.enqueue([source, data = table.data(), count] {
-        for (int i = 0; i < count; ++i)
-            data[i] = source[i];
-    });
-}
-
-template void write_parameters(sluice::HostStreamRef, const ParameterSource<sluice::Host>&,
-                               sluice::DeviceSpan<SampleParameters, sluice::Host>);
+AUGMENT_PUBLISHED_APPLY(sluice::HostStreamRef, sluice::Host, float);
+AUGMENT_PUBLISHED_APPLY(sluice::HostStreamRef, sluice::Host, nn::Half);
+template void apply(const PublishedChain&, Images<const std::uint8_t, sluice::Host>,
+                    ParameterSource<sluice::Host>, Images<float, sluice::Host>);
 
 } // namespace augment

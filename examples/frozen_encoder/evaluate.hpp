@@ -11,8 +11,8 @@
 #include <common/picture.hpp>
 #include <common/segmentation_metrics.hpp>
 #include <frozen_encoder/workload.hpp>
-#include <nn/decoder.hpp>
-#include <nn/encoder.hpp>
+#include <nn/models/decoder.hpp>
+#include <nn/models/encoder.hpp>
 #include <sluice/sluice.hpp>
 
 namespace frozen_encoder {

@@ -14,7 +14,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_common_options(app, options,
                                  {.batch = "8", .steps = "100, or 1,500 on digits", .warmup = "10"});
 
-    nn::add_product_options(app, options.products, nn::Rounding::of_frozen_weights);
+    nn::add_gemm_options(app, options.gemm, nn::Rounding::of_frozen_weights);
     examples::add_number(app, "--encoder-steps", options.encoder_steps, 0, 1'000'000'000,
                          "steps of training the encoder on classification first (default: 1,500)");
     examples::add_number(app, "--workers", options.workers, 0, 256,

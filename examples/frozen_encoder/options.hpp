@@ -6,13 +6,13 @@
 #include <string>
 
 #include <common/options.hpp>
-#include <nn/product_options.hpp>
+#include <nn/gemm/gemm_options.hpp>
 
 namespace frozen_encoder {
 
 /// The common options, and those of this experiment.
 struct Options : examples::CommonOptions {
-    nn::ProductSettings products;
+    nn::GemmSettings gemm;
     int encoder_steps = 1500; ///< steps of training the encoder on classification, before it is frozen
     std::string load_encoder; ///< a safetensors file to take the encoder from; empty for none
     std::string save_encoder; ///< where to write the encoder; empty for nowhere

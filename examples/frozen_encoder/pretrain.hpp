@@ -10,7 +10,7 @@
 #include <common/digits.hpp>
 #include <common/progress.hpp>
 #include <frozen_encoder/workload.hpp>
-#include <nn/classifier.hpp>
+#include <nn/models/classifier.hpp>
 #include <sluice/sluice.hpp>
 
 namespace frozen_encoder {
@@ -40,7 +40,7 @@ Pretraining pretrain_encoder(const DigitWorkload& workload, const Options& optio
                             .batch = batch,
                             .image_scale = workload.plan().image_scale,
                             .trainable = true,
-                            .precision = options.products.of_trained(),
+                            .precision = options.gemm.of_trained(),
                             .seed = options.seed});
     nn::Classifier<B> classifier(
         encoder, {.classes = examples::digit_classes, .learning_rate = learning_rate, .seed = options.seed});

@@ -33,9 +33,9 @@ nn::Encoder<B> make_encoder(const Plan& plan, const Options& options) {
                            .channels = plan.channels,
                            .batch = plan.batch,
                            .image_scale = plan.image_scale,
-                           .precision = options.products.precision,
+                           .precision = options.gemm.precision,
                            .seed = options.seed,
-                           .algorithms = options.products.algorithms});
+                           .algorithms = options.gemm.algorithms});
 }
 
 template <sluice::Backend B>
@@ -46,9 +46,9 @@ nn::Decoder<B> make_decoder(const Plan& plan, const Options& options) {
                            .classes = plan.classes,
                            .batch = plan.batch,
                            .learning_rate = plan.learning_rate,
-                           .precision = options.products.of_trained(),
+                           .precision = options.gemm.of_trained(),
                            .seed = options.seed,
-                           .algorithms = options.products.algorithms});
+                           .algorithms = options.gemm.algorithms});
 }
 
 /// The processor knows no TF32: what is asked for in it is computed in float32.
@@ -89,7 +89,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     report.data = options.data;
     report.batch = static_cast<std::int64_t>(plan.batch);
     report.steps = static_cast<std::int64_t>(plan.steps);
-    report.extra.emplace_back("precision", precision_name<B>(options.products.precision));
+    report.extra.emplace_back("precision", precision_name<B>(options.gemm.precision));
     out << "frozen_encoder on " << report.backend << ": " << report.device << "\n"
         << plan.batch << " images of 3x" << plan.height << "x" << plan.width << " a batch, " << plan.steps
         << " steps after " << plan.warmup << " of warm-up, data: " << options.data << std::endl;

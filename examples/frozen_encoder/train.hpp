@@ -12,8 +12,8 @@
 #include <common/training.hpp>
 #include <frozen_encoder/device_memory.hpp>
 #include <frozen_encoder/workload.hpp>
-#include <nn/decoder.hpp>
-#include <nn/encoder.hpp>
+#include <nn/models/decoder.hpp>
+#include <nn/models/encoder.hpp>
 #include <sluice/sluice.hpp>
 
 namespace frozen_encoder {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <frozen_encoder/workload.hpp>
-#include <nn/layer_shape.hpp>
+#include <nn/layers/layer_shape.hpp>
 
 namespace frozen_encoder {
 

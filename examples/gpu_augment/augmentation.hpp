@@ -10,6 +10,22 @@
 #include <gpu_augment/chains.hpp>
 #include <sluice/sluice.hpp>
 
+// chains.cpp and chains_cuda.cu instantiate `apply` for the chains for digits.
+namespace augment {
+
+extern template void apply(sluice::HostStreamRef, const gpu_augment::DigitChain&,
+                           Images<const std::uint8_t, sluice::Host>, ParameterSource<sluice::Host>,
+                           Images<float, sluice::Host>);
+extern template void apply(sluice::HostStreamRef, const gpu_augment::PlainDigitChain&,
+                           Images<const std::uint8_t, sluice::Host>, ParameterSource<sluice::Host>,
+                           Images<float, sluice::Host>);
+extern template void apply(const gpu_augment::DigitChain&, Images<const std::uint8_t, sluice::Host>,
+                           ParameterSource<sluice::Host>, Images<float, sluice::Host>);
+extern template void apply(const gpu_augment::PlainDigitChain&, Images<const std::uint8_t, sluice::Host>,
+                           ParameterSource<sluice::Host>, Images<float, sluice::Host>);
+
+} // namespace augment
+
 namespace gpu_augment {
 
 /// A chain for batches of images of three planes, with parameters that are drawn anew for each sample of each epoch.
@@ -31,15 +47,8 @@ public:
         const augment::Images<const std::uint8_t, B> in(images, shape_);
         const augment::ParameterSource<B> parameters(chosen_.ranges, seed_, samples);
         const augment::Images<float, B> result(out, shape_);
-        std::visit(
-            [&](const auto& chain) {
-                if constexpr (std::is_same_v<std::decay_t<decltype(chain)>, augment::PublishedChain>) {
-                    augment::apply_published(stream, chain, in, parameters, result);
-                } else {
-                    apply_digits(stream, chain, in, parameters, result);
-                }
-            },
-            chosen_.chain);
+        std::visit([&](const auto& chain) { augment::apply(stream, chain, in, parameters, result); },
+                   chosen_.chain);
     }
 
     /// Augments on the calling thread: the same pixels as on a stream of the Host backend.
@@ -52,15 +61,7 @@ public:
         const augment::ParameterSource<Host> parameters(
             chosen_.ranges, seed_, DeviceSpan<const augment::SampleId, Host>(samples.data(), samples.size()));
         const augment::Images<float, Host> result(DeviceSpan<float, Host>(out.data(), out.size()), shape_);
-        std::visit(
-            [&](const auto& chain) {
-                if constexpr (std::is_same_v<std::decay_t<decltype(chain)>, augment::PublishedChain>) {
-                    augment::apply_published_here(chain, in, parameters, result);
-                } else {
-                    apply_digits_here(chain, in, parameters, result);
-                }
-            },
-            chosen_.chain);
+        std::visit([&](const auto& chain) { augment::apply(chain, in, parameters, result); }, chosen_.chain);
     }
 
 private:

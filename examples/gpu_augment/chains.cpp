@@ -58,26 +58,16 @@ ChosenChain choose_chain(ChainName name, std::size_t height, std::size_t width) 
     return chosen;
 }
 
-template <sluice::Backend B, class Chain>
-void apply_digits(sluice::BasicStreamRef<B> stream, const Chain& chain,
-                  augment::Images<const std::uint8_t, B> in, const augment::ParameterSource<B>& parameters,
-                  augment::Images<float, B> out) {
-    augment::apply(stream, chain, in, parameters, out);
-}
-
-template <class Chain>
-void apply_digits_here(const Chain& chain, augment::Images<const std::uint8_t, sluice::Host> in,
-                       const augment::ParameterSource<sluice::Host>& parameters,
-                       augment::Images<float, sluice::Host> out) {
-    augment::apply_here(chain, in, parameters, out);
-}
-
-using In = augment::Images<const std::uint8_t, sluice::Host>;
-using Parameters = augment::ParameterSource<sluice::Host>;
-using Out = augment::Images<float, sluice::Host>;
-template void apply_digits(sluice::HostStreamRef, const DigitChain&, In, const Parameters&, Out);
-template void apply_digits(sluice::HostStreamRef, const PlainDigitChain&, In, const Parameters&, Out);
-template void apply_digits_here(const DigitChain&, In, const Parameters&, Out);
-template void apply_digits_here(const PlainDigitChain&, In, const Parameters&, Out);
-
 } // namespace gpu_augment
+
+namespace augment {
+
+using In = Images<const std::uint8_t, sluice::Host>;
+using Parameters = ParameterSource<sluice::Host>;
+using Out = Images<float, sluice::Host>;
+template void apply(sluice::HostStreamRef, const gpu_augment::DigitChain&, In, Parameters, Out);
+template void apply(sluice::HostStreamRef, const gpu_augment::PlainDigitChain&, In, Parameters, Out);
+template void apply(const gpu_augment::DigitChain&, In, Parameters, Out);
+template void apply(const gpu_augment::PlainDigitChain&, In, Parameters, Out);
+
+} // namespace augment

@@ -40,17 +40,4 @@ struct ChosenChain {
 /// too small for it.
 ChosenChain choose_chain(ChainName name, std::size_t height, std::size_t width);
 
-/// `augment::apply`, compiled for both backends: the chains for digits are composed here, from operators that the
-/// library offers.
-template <sluice::Backend B, class Chain>
-void apply_digits(sluice::BasicStreamRef<B> stream, const Chain& chain,
-                  augment::Images<const std::uint8_t, B> in, const augment::ParameterSource<B>& parameters,
-                  augment::Images<float, B> out);
-
-/// `augment::apply_here`.
-template <class Chain>
-void apply_digits_here(const Chain& chain, augment::Images<const std::uint8_t, sluice::Host> in,
-                       const augment::ParameterSource<sluice::Host>& parameters,
-                       augment::Images<float, sluice::Host> out);
-
 } // namespace gpu_augment

@@ -11,7 +11,7 @@
 #include <common/ppm.hpp>
 #include <gpu_augment/augmentation.hpp>
 #include <gpu_augment/batches.hpp>
-#include <nn/device.hpp>
+#include <nn/core/device.hpp>
 #include <sluice/sluice.hpp>
 
 namespace gpu_augment {

@@ -10,7 +10,7 @@
 
 #include <gpu_augment/augmentation.hpp>
 #include <gpu_augment/batches.hpp>
-#include <nn/classifier.hpp>
+#include <nn/models/classifier.hpp>
 #include <sluice/sluice.hpp>
 
 namespace gpu_augment {

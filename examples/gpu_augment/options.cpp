@@ -44,14 +44,15 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         app, "--augment", "none|cpu|device|all",
         "where images are augmented; none is training alone (default: all; on digits none and device)",
         [&options](const std::string& text) {
-            using Places = std::vector<Place>;
-            options.places = examples::named<Places>("--augment", text,
-                                                     {{"none", Places{Place::none}},
-                                                      {"cpu", Places{Place::cpu}},
-                                                      {"device", Places{Place::device}},
-                                                      {"all", {Place::none, Place::cpu, Place::device}}});
+            using Placements = std::vector<Placement>;
+            options.placements =
+                examples::named<Placements>("--augment", text,
+                                            {{"none", Placements{Placement::none}},
+                                             {"cpu", Placements{Placement::cpu}},
+                                             {"device", Placements{Placement::device}},
+                                             {"all", {Placement::none, Placement::cpu, Placement::device}}});
         });
-    nn::add_product_options(app, options.products);
+    nn::add_gemm_options(app, options.gemm);
     examples::add_number(app, "--side", options.side, 16, 256,
                          "pixels of a random image's side, a power of two (default: 256)");
     examples::add_number(app, "--workers", options.workers, 0, 256,
@@ -71,10 +72,10 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;
-    if (options.places.empty()) {
-        options.places = {Place::none, Place::device};
+    if (options.placements.empty()) {
+        options.placements = {Placement::none, Placement::device};
         if (options.synthetic())
-            options.places.insert(options.places.begin() + 1, Place::cpu);
+            options.placements.insert(options.placements.begin() + 1, Placement::cpu);
     }
     // What digits are for is accuracy, which is the same under every schedule.
     if (!options.synthetic() && app.count("--schedule") == 0)
@@ -83,13 +84,13 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     return std::nullopt;
 }
 
-std::string to_string(Place place) {
-    switch (place) {
-    case Place::cpu:
+std::string to_string(Placement placement) {
+    switch (placement) {
+    case Placement::cpu:
         return "cpu";
-    case Place::device:
+    case Placement::device:
         return "device";
-    case Place::none:
+    case Placement::none:
         break;
     }
     return "none";

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <common/options.hpp>
-#include <nn/product_options.hpp>
+#include <nn/gemm/gemm_options.hpp>
 
 namespace gpu_augment {
 
@@ -17,7 +17,7 @@ namespace gpu_augment {
 inline constexpr int smallest_of_sweep = 8;
 
 /// Where images are augmented.
-enum class Place : std::uint8_t {
+enum class Placement : std::uint8_t {
     none,   ///< nowhere: training alone
     cpu,    ///< on the processor, in the source's workers
     device, ///< on the device: in the training's stream, or in one of its own
@@ -25,10 +25,10 @@ enum class Place : std::uint8_t {
 
 /// The common options, and those of this experiment.
 struct Options : examples::CommonOptions {
-    std::vector<Place> places;       ///< what to run, in this order
-    std::optional<std::size_t> side; ///< pixels of a random image's side, a power of two
-    std::optional<int> workers;      ///< threads that fill batches
-    nn::ProductSettings products;
+    std::vector<Placement> placements; ///< what to run, in this order
+    std::optional<std::size_t> side;   ///< pixels of a random image's side, a power of two
+    std::optional<int> workers;        ///< threads that fill batches
+    nn::GemmSettings gemm;
     bool sweep = false;        ///< over batch sizes, up to `batch`
     std::string contact_sheet; ///< where to write photographs before and after, as PNG; empty for nowhere
     std::string photographs{"examples/data/photographs"}; ///< a folder of binary PPM files
@@ -38,6 +38,6 @@ struct Options : examples::CommonOptions {
 std::optional<int> parse(int argc, char** argv, Options& options);
 
 /// "none", "cpu" or "device".
-std::string to_string(Place place);
+std::string to_string(Placement placement);
 
 } // namespace gpu_augment

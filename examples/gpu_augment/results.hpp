@@ -13,7 +13,7 @@
 
 #include <common/report.hpp>
 #include <common/training.hpp>
-#include <nn/layer.hpp>
+#include <nn/layers/layer.hpp>
 
 namespace gpu_augment {
 

@@ -23,9 +23,9 @@ namespace gpu_augment {
 namespace detail {
 
 /// Threads that fill batches where the options do not say.
-inline int workers_for(const Options& options, Place place) {
+inline int workers_for(const Options& options, Placement placement) {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    return options.workers.value_or(std::min(cores, place == Place::cpu ? 8 : 4));
+    return options.workers.value_or(std::min(cores, placement == Placement::cpu ? 8 : 4));
 }
 
 template <sluice::Backend B>
@@ -33,8 +33,8 @@ Amount amount_for(const Options& options, int batch) {
     constexpr bool on_host = std::is_same_v<B, sluice::Host>;
     const int steps = options.synthetic() ? (on_host ? 5 : 300) : 6000;
     int warmup = 0;
-    for (const Place place : options.places)
-        warmup = std::max(warmup, steps_until_captured(workers_for(options, place)));
+    for (const Placement placement : options.placements)
+        warmup = std::max(warmup, steps_until_captured(workers_for(options, placement)));
     if (on_host && options.synthetic())
         warmup = 2; // the processor is as slow in a graph as it is without
     return {.batch = static_cast<std::size_t>(batch),
@@ -71,9 +71,9 @@ public:
                     .channels = plan().channels,
                     .batch = amount.batch,
                     .trainable = true,
-                    .precision = options.products.precision,
+                    .precision = options.gemm.precision,
                     .seed = options.seed,
-                    .algorithms = options.products.algorithms}),
+                    .algorithms = options.gemm.algorithms}),
           classifier_(
               encoder_,
               {.classes = plan().classes, .learning_rate = plan().learning_rate, .seed = options.seed}),
@@ -87,31 +87,31 @@ public:
     }
 
     void run() {
-        for (const Place place : options_.places)
-            train_with(place);
+        for (const Placement placement : options_.placements)
+            train_with(placement);
         if (options_.synthetic())
             time_parts();
     }
 
 private:
     const Plan& plan() const { return workload_->plan(); }
-    ChainName chain_of(Place place) const {
+    ChainName chain_of(Placement placement) const {
         if (options_.synthetic())
             return ChainName::published;
-        return place == Place::none ? ChainName::plain_digits : ChainName::digits;
+        return placement == Placement::none ? ChainName::plain_digits : ChainName::digits;
     }
 
     BatchAugmentation augmentation_of(ChainName name) const {
         return BatchAugmentation(name, plan().height, plan().width, options_.seed);
     }
 
-    examples::Training train(Place place, sluice::Schedule schedule, int workers) {
-        if (place == Place::cpu) {
-            const BatchAugmentation augmentation = augmentation_of(chain_of(place));
+    examples::Training train(Placement placement, sluice::Schedule schedule, int workers) {
+        if (placement == Placement::cpu) {
+            const BatchAugmentation augmentation = augmentation_of(chain_of(placement));
             return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers);
         }
-        const BatchAugmentation augmentation = augmentation_of(chain_of(place));
-        if (place == Place::device || !options_.synthetic())
+        const BatchAugmentation augmentation = augmentation_of(chain_of(placement));
+        if (placement == Placement::device || !options_.synthetic())
             return train_augmenting_on_device(*workload_, augmentation, classifier_, schedule, workers);
         ReadyBatch<B> ready(plan());
         {
@@ -127,15 +127,15 @@ private:
         return train_alone<B>(plan(), ready, classifier_, schedule);
     }
 
-    void train_with(Place place) {
-        const int workers = workers_for(options_, place);
+    void train_with(Placement placement) {
+        const int workers = workers_for(options_, placement);
         examples::TrainingRuns runs;
         for (const sluice::Schedule schedule : options_.schedules) {
             classifier_.load(stream_, first_weights_);
-            const examples::Training training = train(place, schedule, workers);
+            const examples::Training training = train(placement, schedule, workers);
             const std::vector<nn::NamedTensor> weights = classifier_.weights(stream_);
             examples::RunResult& run = runs.add(schedule, training, plan().amount.steps, weights);
-            run.extra = {{"part", "train"}, {"augment", to_string(place)}};
+            run.extra = {{"part", "train"}, {"augment", to_string(placement)}};
             note_batch(run);
             run.extra.emplace_back("workers", std::int64_t{workers});
             run.extra.emplace_back("results", name_of_results(training, weights));
@@ -147,7 +147,7 @@ private:
         }
         examples::Report table = report_;
         table.runs = runs.runs();
-        out_ << '\n' << headline(place, workers) << '\n';
+        out_ << '\n' << headline(placement, workers) << '\n';
         examples::print_table(table, out_);
         if (!options_.synthetic()) {
             out_ << "names " << std::fixed << std::setprecision(1) << 100 * accuracy_
@@ -156,14 +156,14 @@ private:
         report_.runs.insert(report_.runs.end(), table.runs.begin(), table.runs.end());
     }
 
-    std::string headline(Place place, int workers) const {
-        switch (place) {
-        case Place::cpu:
+    std::string headline(Placement placement, int workers) const {
+        switch (placement) {
+        case Placement::cpu:
             return "augmented on the processor, by " +
                    examples::counted(static_cast<unsigned>(workers), "worker");
-        case Place::device:
+        case Placement::device:
             return "augmented on the device";
-        case Place::none:
+        case Placement::none:
             break;
         }
         return options_.synthetic() ? "training alone, on one batch that is there" : "not augmented";
@@ -171,22 +171,22 @@ private:
 
     void time_parts() {
         out_ << '\n';
-        const auto note = [&](const char* part, Place place, double seconds) {
-            examples::RunResult run = part_alone(part, to_string(place), plan().amount.steps, seconds);
+        const auto note = [&](const char* part, Placement placement, double seconds) {
+            examples::RunResult run = part_alone(part, to_string(placement), plan().amount.steps, seconds);
             note_batch(run);
-            out_ << part << " alone, " << to_string(place) << ": " << std::fixed << std::setprecision(1)
+            out_ << part << " alone, " << to_string(placement) << ": " << std::fixed << std::setprecision(1)
                  << run.step_microseconds << " us a batch" << std::endl;
             report_.runs.push_back(std::move(run));
         };
-        for (const Place place : options_.places) {
-            if (place == Place::device) {
+        for (const Placement placement : options_.placements) {
+            if (placement == Placement::device) {
                 const BatchAugmentation augmentation = augmentation_of(ChainName::published);
-                note("copy", place, seconds_of_copying<B>(*workload_));
-                note("augment", place, seconds_of_augmenting<B>(*workload_, augmentation));
-            } else if (place == Place::cpu) {
+                note("copy", placement, seconds_of_copying<B>(*workload_));
+                note("augment", placement, seconds_of_augmenting<B>(*workload_, augmentation));
+            } else if (placement == Placement::cpu) {
                 const BatchAugmentation augmentation = augmentation_of(ChainName::published);
-                note("augment", place,
-                     seconds_of_workers<B>(*workload_, augmentation, workers_for(options_, place)));
+                note("augment", placement,
+                     seconds_of_workers<B>(*workload_, augmentation, workers_for(options_, placement)));
             }
         }
     }

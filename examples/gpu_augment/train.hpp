@@ -13,7 +13,7 @@
 #include <common/training.hpp>
 #include <gpu_augment/augmentation.hpp>
 #include <gpu_augment/batches.hpp>
-#include <nn/classifier.hpp>
+#include <nn/models/classifier.hpp>
 #include <sluice/sluice.hpp>
 
 namespace gpu_augment {
@@ -82,15 +82,15 @@ private:
     }
 
     /// The slots of a step.
-    struct Places {
+    struct Placements {
         const float* images;
         const float* loss;
-        friend bool operator==(const Places&, const Places&) = default;
+        friend bool operator==(const Placements&, const Placements&) = default;
     };
 
     const Plan& plan_;
     nn::Classifier<B>& classifier_;
-    sluice::GraphCapture<Places, B> steps_;
+    sluice::GraphCapture<Placements, B> steps_;
     examples::Training training_;
     sluice::Readback<float, B> losses_{
         1, [this](std::size_t, std::span<const float> loss) { training_.losses.push_back(loss[0]); }};

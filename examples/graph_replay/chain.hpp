@@ -8,7 +8,7 @@
 
 #include <graph_replay/kernels.hpp>
 #include <graph_replay/options.hpp>
-#include <nn/device.hpp>
+#include <nn/core/device.hpp>
 #include <sluice/sluice.hpp>
 
 namespace graph_replay {

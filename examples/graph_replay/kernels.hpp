@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include <nn/matrix.hpp>
+#include <nn/gemm/matrix.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/control_flow.hpp>
 

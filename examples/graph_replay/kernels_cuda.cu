@@ -1,5 +1,5 @@
 // The kernels on the Cuda backend.
-#include <nn/operators/for_each.cuh>
+#include <nn/elementwise/for_each.cuh>
 
 #include <graph_replay/kernels_bodies.hpp>
 

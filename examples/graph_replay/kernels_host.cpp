@@ -1,7 +1,7 @@
 // The kernels on the Host backend.
 #include <array>
 
-#include <nn/operators/for_each.hpp>
+#include <nn/elementwise/for_each.hpp>
 
 #include <graph_replay/kernels_bodies.hpp>
 

@@ -8,9 +8,9 @@
 
 #include <graph_replay/kernels.hpp>
 #include <graph_replay/options.hpp>
-#include <nn/device.hpp>
-#include <nn/operators/elementwise.hpp>
-#include <nn/products.hpp>
+#include <nn/core/device.hpp>
+#include <nn/elementwise/elementwise.hpp>
+#include <nn/gemm/gemm.hpp>
 #include <sluice/graph/device_scalar.hpp>
 #include <sluice/sluice.hpp>
 
@@ -24,7 +24,7 @@ public:
 
     explicit LearningRate(const Options& options)
         : batch_(static_cast<std::size_t>(options.batch.value_or(16))), seed_(options.seed),
-          products_(options.precision), images_(batch_ * inputs), target_(batch_ * outputs),
+          gemm_(options.precision), images_(batch_ * inputs), target_(batch_ * outputs),
           scores_(batch_ * outputs), score_gradient_(batch_ * outputs), weights_(inputs * outputs),
           weight_gradient_(inputs * outputs) {
         nn::on_own_stream<B>([&](StreamRef stream) {
@@ -45,11 +45,11 @@ public:
 
     void work(StreamRef stream) {
         const float factor = 1.0f / static_cast<float>(batch_);
-        products_.multiply(stream, {images_, batch_, inputs}, {weights_, inputs, outputs},
-                           {scores_, batch_, outputs});
+        gemm_.multiply(stream, {images_, batch_, inputs}, {weights_, inputs, outputs},
+                       {scores_, batch_, outputs});
         error_gradient(stream, scores_, target_, score_gradient_, factor);
-        products_.multiply(stream, {images_, batch_, inputs}, {score_gradient_, batch_, outputs},
-                           {weight_gradient_, inputs, outputs}, {.transpose_a = true});
+        gemm_.multiply(stream, {images_, batch_, inputs}, {score_gradient_, batch_, outputs},
+                       {weight_gradient_, inputs, outputs}, {.transpose_a = true});
         descend(stream, weights_, weight_gradient_, rate_.span());
     }
 
@@ -61,7 +61,7 @@ private:
 
     std::size_t batch_;
     std::uint64_t seed_;
-    nn::MatrixProducts<B> products_;
+    nn::Gemm<B> gemm_;
     sluice::DeviceScalar<float, B> rate_;
     sluice::DeviceBuffer<float, B> images_;
     sluice::DeviceBuffer<float, B> target_;

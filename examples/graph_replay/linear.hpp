@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <graph_replay/options.hpp>
-#include <nn/device.hpp>
-#include <nn/operators/elementwise.hpp>
-#include <nn/products.hpp>
+#include <nn/core/device.hpp>
+#include <nn/elementwise/elementwise.hpp>
+#include <nn/gemm/gemm.hpp>
 #include <sluice/sluice.hpp>
 
 namespace graph_replay {
@@ -22,7 +22,7 @@ public:
 
     explicit Linear(const Options& options)
         : batch_(static_cast<std::size_t>(options.batch.value_or(16))), options_(options),
-          products_(options.precision), images_(batch_ * options.inputs),
+          gemm_(options.precision), images_(batch_ * options.inputs),
           weights_(options.inputs * options.outputs), bias_(options.outputs),
           scores_(batch_ * options.outputs) {
         nn::on_own_stream<B>([&](StreamRef stream) {
@@ -37,9 +37,9 @@ public:
     void prepare(StreamRef, std::size_t) {}
 
     void work(StreamRef stream) {
-        products_.multiply(stream, {images_, batch_, options_.inputs},
-                           {weights_, options_.inputs, options_.outputs}, {scores_, batch_, options_.outputs},
-                           {.bias = bias_});
+        gemm_.multiply(stream, {images_, batch_, options_.inputs},
+                       {weights_, options_.inputs, options_.outputs}, {scores_, batch_, options_.outputs},
+                       {.bias = bias_});
     }
 
     std::vector<float> results(StreamRef stream) { return nn::to_host(stream, scores_); }
@@ -47,7 +47,7 @@ public:
 private:
     std::size_t batch_;
     Options options_;
-    nn::MatrixProducts<B> products_;
+    nn::Gemm<B> gemm_;
     sluice::DeviceBuffer<float, B> images_;
     sluice::DeviceBuffer<float, B> weights_;
     sluice::DeviceBuffer<float, B> bias_;

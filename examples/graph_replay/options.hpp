@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <common/options.hpp>
-#include <nn/products.hpp>
+#include <nn/gemm/gemm.hpp>
 
 namespace graph_replay {
 

@@ -8,7 +8,7 @@
 
 #include <graph_replay/kernels.hpp>
 #include <graph_replay/options.hpp>
-#include <nn/device.hpp>
+#include <nn/core/device.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/random/philox.hpp>
 #include <sluice/sluice.hpp>

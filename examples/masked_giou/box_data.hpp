@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <nn/boxes/box.hpp>
+#include <nn/losses/boxes/box.hpp>
 
 namespace masked_giou {
 

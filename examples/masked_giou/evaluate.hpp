@@ -12,7 +12,7 @@
 #include <common/box_metrics.hpp>
 #include <common/picture.hpp>
 #include <masked_giou/workload.hpp>
-#include <nn/detector.hpp>
+#include <nn/models/detector.hpp>
 #include <sluice/sluice.hpp>
 
 namespace masked_giou {

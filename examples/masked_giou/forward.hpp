@@ -14,8 +14,8 @@
 #include <common/text.hpp>
 #include <masked_giou/results.hpp>
 #include <masked_giou/table.hpp>
-#include <nn/detector.hpp>
-#include <nn/device.hpp>
+#include <nn/core/device.hpp>
+#include <nn/models/detector.hpp>
 #include <sluice/random/philox.hpp>
 
 namespace masked_giou {

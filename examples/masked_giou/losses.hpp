@@ -15,8 +15,8 @@
 #include <masked_giou/results.hpp>
 #include <masked_giou/table.hpp>
 #include <masked_giou/targets.hpp>
-#include <nn/boxes/losses.hpp>
-#include <nn/device.hpp>
+#include <nn/core/device.hpp>
+#include <nn/losses/boxes/giou_loss.hpp>
 
 namespace masked_giou {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include <common/options.hpp>
-#include <nn/products.hpp>
+#include <nn/gemm/gemm.hpp>
 
 namespace masked_giou {
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include <masked_giou/box_data.hpp>
-#include <nn/boxes/losses.hpp>
+#include <nn/losses/boxes/giou_loss.hpp>
 #include <sluice/ragged/buckets.hpp>
 #include <sluice/ragged/packer.hpp>
 #include <sluice/sluice.hpp>

@@ -11,8 +11,8 @@
 
 #include <common/training.hpp>
 #include <masked_giou/workload.hpp>
-#include <nn/boxes/losses.hpp>
-#include <nn/detector.hpp>
+#include <nn/losses/boxes/giou_loss.hpp>
+#include <nn/models/detector.hpp>
 #include <sluice/ragged/packer.hpp>
 #include <sluice/sluice.hpp>
 

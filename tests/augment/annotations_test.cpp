@@ -8,8 +8,8 @@ using namespace augment_test;
 
 namespace {
 
-const TurnedCropChain turned_crop{Crop{20, 30}, Resize{40, 45}, Flip{}, Rotate<Nearest>{},
-                                  Normalize{0.0f, 1.0f}};
+const RotatedCropChain rotated_crop{Crop{20, 30}, Resize{40, 45}, Flip{}, Rotate<Nearest>{},
+                                    Normalize{0.0f, 1.0f}};
 
 std::vector<SampleParameters> parameters(Random& random, int count) {
     std::vector<SampleParameters> result(static_cast<std::size_t>(count));
@@ -58,7 +58,7 @@ TEST_CASE("annotations: labels come from where their pixels come from") {
     const int count = 3;
     const auto own = parameters(random, count);
     const auto labels = random.bytes(static_cast<std::size_t>(count * shape.height * shape.width), 200);
-    const auto actual = moved_labels<std::uint8_t>(turned_crop, labels, own, 250);
+    const auto actual = moved_labels<std::uint8_t>(rotated_crop, labels, own, 250);
     std::size_t outside = 0;
     for (int i = 0; i < count; ++i) {
         const SampleParameters& p = own[static_cast<std::size_t>(i)];
@@ -66,7 +66,7 @@ TEST_CASE("annotations: labels come from where their pixels come from") {
             for (int x = 0; x < 45; ++x) {
                 if (near_tie({3, 40, 45}, static_cast<double>(p.angle_degrees), y, x))
                     continue;
-                const From from = turned_back({3, 40, 45}, static_cast<double>(p.angle_degrees), y, x);
+                const From from = rotate_back({3, 40, 45}, static_cast<double>(p.angle_degrees), y, x);
                 const int ty = static_cast<int>(std::nearbyint(from.y));
                 int tx = static_cast<int>(std::nearbyint(from.x));
                 int expected = 250;
@@ -106,7 +106,7 @@ TEST_CASE("annotations: labels of 32 bits, through operators that leave them alo
     }
 }
 
-// The box around a moved rectangle of pixels is within a pixel of the box that the rectangle's box becomes, unless turned.
+// The box around a moved rectangle of pixels is within a pixel of the box that the rectangle's box becomes, unless rotated.
 TEST_CASE("annotations: boxes move with what they enclose") {
     NN_TEST_RANDOM(random);
     const auto own = parameters(random, 4);
@@ -118,11 +118,11 @@ TEST_CASE("annotations: boxes move with what they enclose") {
         boxes.push_back({x, y, x + static_cast<float>(random.between(0, 10)),
                          y + static_cast<float>(random.between(0, 10))});
     }
-    const auto actual = moved_boxes(turned_crop, boxes, each, own);
+    const auto actual = moved_boxes(rotated_crop, boxes, each, own);
     for (std::size_t i = 0; i < boxes.size(); ++i) {
         const SampleParameters& p = own[i / each];
         const double angle = static_cast<double>(p.angle_degrees) * 3.14159265358979323846 / 180.0;
-        // Cropped and clipped, then enlarged and flipped, then turned and clipped.
+        // Cropped and clipped, then enlarged and flipped, then rotated and clipped.
         double x1 = std::clamp(static_cast<double>(boxes[i].x1) - p.left, 0.0, 30.0) * 1.5;
         double x2 = std::clamp(static_cast<double>(boxes[i].x2) - p.left, 0.0, 30.0) * 1.5;
         const double y1 = std::clamp(static_cast<double>(boxes[i].y1) - p.top, 0.0, 20.0) * 2.0;
@@ -150,7 +150,7 @@ TEST_CASE("annotations: boxes move with what they enclose") {
     }
 }
 
-TEST_CASE("annotations: a turned box encloses the labels that it held") {
+TEST_CASE("annotations: a rotated box encloses the labels that it held") {
     NN_TEST_RANDOM(random);
     const auto own = parameters(random, 6);
     std::vector<std::uint8_t> labels(own.size() * static_cast<std::size_t>(shape.height * shape.width));
@@ -167,8 +167,8 @@ TEST_CASE("annotations: a turned box encloses the labels that it held") {
                        static_cast<std::size_t>(u)] = 1;
         }
     }
-    const auto moved = moved_labels<std::uint8_t>(turned_crop, labels, own, 0);
-    const auto around = moved_boxes(turned_crop, boxes, 1, own);
+    const auto moved = moved_labels<std::uint8_t>(rotated_crop, labels, own, 0);
+    const auto around = moved_boxes(rotated_crop, boxes, 1, own);
     for (std::size_t i = 0; i < own.size(); ++i) {
         for (int y = 0; y < 40; ++y) {
             for (int x = 0; x < 45; ++x) {

@@ -35,7 +35,7 @@ using ResizeChain = augment::Chain<augment::Resize>;
 using CropResizeChain = augment::Chain<augment::Crop, augment::Resize>;
 using NearestChain = augment::Chain<augment::Rotate<augment::Nearest>>;
 using BilinearChain = augment::Chain<augment::Rotate<augment::Bilinear>>;
-using TurnedChain = augment::Chain<augment::Rotate<augment::Bilinear>, augment::Normalize>;
+using RotatedChain = augment::Chain<augment::Rotate<augment::Bilinear>, augment::Normalize>;
 using FlipChain = augment::Chain<augment::Flip>;
 using BlurChain = augment::Chain<augment::Blur<7>>;
 using WideBlurChain = augment::Chain<augment::Blur<11>>;
@@ -48,7 +48,7 @@ using LongChain = augment::Chain<augment::Scale, augment::Flip, augment::RoiAlig
                                  augment::Blur<5>, augment::Contrast, augment::Normalize>;
 using SmoothChain =
     augment::Chain<augment::Crop, augment::Resize, augment::Rotate<augment::Bilinear>, augment::Blur<7>>;
-using TurnedCropChain = augment::Chain<augment::Crop, augment::Resize, augment::Flip,
-                                       augment::Rotate<augment::Nearest>, augment::Normalize>;
+using RotatedCropChain = augment::Chain<augment::Crop, augment::Resize, augment::Flip,
+                                        augment::Rotate<augment::Nearest>, augment::Normalize>;
 
 } // namespace augment_test

@@ -1,6 +1,7 @@
-// Included by chains_host.cpp and chains_gpu.cu, after the backend's apply.
+// The chains of chains.hpp, for one backend. chains_gpu.cu also includes the device's bodies of `apply`.
 #pragma once
 
+#include <augment/annotations.hpp>
 #include <augment/published.hpp>
 
 #include "augment/chains.hpp"
@@ -42,7 +43,7 @@ RUN_CHAIN(ResizeChain, Byte, Byte);
 RUN_CHAIN(CropResizeChain, Byte, float);
 RUN_CHAIN(NearestChain, Byte, float);
 RUN_CHAIN(NearestChain, float, float);
-RUN_CHAIN(TurnedChain, Byte, nn::Half);
+RUN_CHAIN(RotatedChain, Byte, nn::Half);
 RUN_CHAIN(BilinearChain, float, float);
 RUN_CHAIN(FlipChain, Byte, Byte);
 RUN_CHAIN(BlurChain, float, float);
@@ -52,7 +53,7 @@ RUN_CHAIN(NormalizeChain, float, float);
 RUN_CHAIN(LightChain, Byte, Byte);
 RUN_CHAIN(LongChain, Byte, float);
 RUN_CHAIN(SmoothChain, Byte, float);
-RUN_CHAIN(TurnedCropChain, Byte, nn::Half);
+RUN_CHAIN(RotatedCropChain, Byte, nn::Half);
 RUN_CHAIN(augment::PublishedChain, Byte, float);
 RUN_CHAIN(augment::PublishedChain, float, float);
 RUN_CHAIN(gpu_augment::PlainDigitChain, Byte, float);
@@ -71,13 +72,13 @@ RUN_CHAIN(ScaleChain, float, float);
 template void run_labels(sluice::BasicStreamRef<B>, const LongChain&, augment::ImageShape,
                          augment::ParameterSource<B>, sluice::DeviceSpan<const std::int32_t, B>, std::int32_t,
                          sluice::DeviceSpan<std::int32_t, B>);
-template void run_labels(sluice::BasicStreamRef<B>, const TurnedCropChain&, augment::ImageShape,
+template void run_labels(sluice::BasicStreamRef<B>, const RotatedCropChain&, augment::ImageShape,
                          augment::ParameterSource<B>, sluice::DeviceSpan<const std::uint8_t, B>, std::uint8_t,
                          sluice::DeviceSpan<std::uint8_t, B>);
 template void run_boxes(sluice::BasicStreamRef<B>, const LongChain&, augment::ImageShape,
                         augment::ParameterSource<B>, nn::PaddedBoxes<const float, B>,
                         nn::PaddedBoxes<float, B>);
-template void run_boxes(sluice::BasicStreamRef<B>, const TurnedCropChain&, augment::ImageShape,
+template void run_boxes(sluice::BasicStreamRef<B>, const RotatedCropChain&, augment::ImageShape,
                         augment::ParameterSource<B>, nn::PaddedBoxes<const float, B>,
                         nn::PaddedBoxes<float, B>);
 

@@ -203,9 +203,9 @@ TEST_CASE("operators: quarter turns are exact") {
     const auto images = random_images(random, 1, {3, 33, 33});
     std::vector<SampleParameters> own(1);
     own[0].angle_degrees = 90.0f;
-    const Image turned = run<float, float>(NearestChain{Rotate<Nearest>{}}, images, own)[0];
+    const Image rotated = run<float, float>(NearestChain{Rotate<Nearest>{}}, images, own)[0];
     // Counter-clockwise: what was at the right is at the top.
-    CHECK(difference(turned, Image::make(turned.shape, [&](int c, int y, int x) {
+    CHECK(difference(rotated, Image::make(rotated.shape, [&](int c, int y, int x) {
                          return images[0].at(c, x, 32 - y);
                      })) == 0.0);
 }

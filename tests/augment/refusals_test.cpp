@@ -112,10 +112,10 @@ TEST_CASE("refusals: batches") {
                    }),
                    "3 sample ids were given for a batch of 2 images"));
     CHECK(contains(error_of([&] {
-                       run_labels<B, TurnedCropChain, std::uint8_t>(
+                       run_labels<B, RotatedCropChain, std::uint8_t>(
                            stream,
-                           TurnedCropChain{Crop{10, 10}, Resize{10, 10}, Flip{}, Rotate<Nearest>{},
-                                           Normalize{0.0f, 1.0f}},
+                           RotatedCropChain{Crop{10, 10}, Resize{10, 10}, Flip{}, Rotate<Nearest>{},
+                                            Normalize{0.0f, 1.0f}},
                            shape, table.span(), in.span().first(1200), 0, in.span().first(100));
                    }),
                    "expected as many whole maps of both"));

@@ -127,7 +127,7 @@ struct From {
     double x;
 };
 
-inline From turned_back(ImageShape shape, double degrees, int y, int x) {
+inline From rotate_back(ImageShape shape, double degrees, int y, int x) {
     const double angle = degrees * 3.14159265358979323846 / 180.0;
     const double v = y - 0.5 * (shape.height - 1);
     const double u = x - 0.5 * (shape.width - 1);
@@ -141,7 +141,7 @@ inline double at_or(const Image& in, int c, int y, int x, double outside) {
 
 inline Image rotate_nearest(const Image& in, double degrees, double fill) {
     return Image::make(in.shape, [&](int c, int y, int x) {
-        const From from = turned_back(in.shape, degrees, y, x);
+        const From from = rotate_back(in.shape, degrees, y, x);
         return at_or(in, c, static_cast<int>(std::nearbyint(from.y)),
                      static_cast<int>(std::nearbyint(from.x)), fill);
     });
@@ -149,14 +149,14 @@ inline Image rotate_nearest(const Image& in, double degrees, double fill) {
 
 /// Whether a nearest pixel is in doubt: its coordinates are close to a tie.
 inline bool near_tie(ImageShape shape, double degrees, int y, int x) {
-    const From from = turned_back(shape, degrees, y, x);
+    const From from = rotate_back(shape, degrees, y, x);
     const auto close = [](double v) { return std::abs(v - std::floor(v) - 0.5) < 1e-4; };
     return close(from.y) || close(from.x);
 }
 
 inline Image rotate_bilinear(const Image& in, double degrees, double fill) {
     return Image::make(in.shape, [&](int c, int y, int x) {
-        const From from = turned_back(in.shape, degrees, y, x);
+        const From from = rotate_back(in.shape, degrees, y, x);
         const int y0 = static_cast<int>(std::floor(from.y));
         const int x0 = static_cast<int>(std::floor(from.x));
         double value = 0.0;

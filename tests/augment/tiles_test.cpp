@@ -47,10 +47,9 @@ TEST_CASE("tiles: two images of a large batch, which is cut into larger parts, h
         const auto made = [&](std::size_t count) {
             const ImageShape out_shape = chain.output_shape(shape);
             Buffer<float> out = nn_test::poisoned<float>(stream, count * Image(out_shape).values.size());
-            apply_published<B>(
-                stream, chain,
-                Images<const std::uint8_t, B>(in.span().first(count * Image(shape).values.size()), shape),
-                table.span().first(count), Images<float, B>(out.span(), out_shape));
+            apply(stream.ref(), chain,
+                  Images<const std::uint8_t, B>(in.span().first(count * Image(shape).values.size()), shape),
+                  table.span().first(count), Images<float, B>(out.span(), out_shape));
             return nn_test::host(stream, out);
         };
         const auto all = made(static_cast<std::size_t>(c.images));
@@ -111,7 +110,7 @@ TEST_CASE("tiles: images without a blur, wider than a tile and not, by fours and
             const Normalize normalize{{100.0f, 110.0f, 120.0f}, {50.0f, 60.0f, 70.0f}};
             const auto values = run<float, float>(Chain{normalize}, images, own, layouts);
             const auto flipped = run<std::uint8_t, std::uint8_t>(Chain{Flip{}}, images, own, layouts);
-            const auto turned = run<float, float>(Chain{Rotate<Nearest>{}}, images, own, layouts);
+            const auto rotated = run<float, float>(Chain{Rotate<Nearest>{}}, images, own, layouts);
             for (std::size_t i = 0; i < images.size(); ++i) {
                 CAPTURE(i);
                 const Image normalized = Image::make(shape, [&](int c, int y, int x) {
@@ -119,8 +118,8 @@ TEST_CASE("tiles: images without a blur, wider than a tile and not, by fours and
                 });
                 CHECK(difference(values[i], normalized) <= 1e-5);
                 CHECK(difference(flipped[i], i == 1 ? flip(images[i]) : images[i]) == 0.0);
-                CHECK(difference(turned[i], rotate_nearest(images[i], 180.0 * static_cast<double>(i), 0.0)) ==
-                      0.0);
+                CHECK(difference(rotated[i],
+                                 rotate_nearest(images[i], 180.0 * static_cast<double>(i), 0.0)) == 0.0);
             }
         }
     }

@@ -1,4 +1,4 @@
-// Images that are turned or made smaller, which a device does from windows of them: against plain loops in float64.
+// Images that are rotated or made smaller, which a device does from windows of them: against plain loops in float64.
 #include "augment/support.hpp"
 
 namespace augment_windows {
@@ -57,7 +57,7 @@ void check_shrunk(Random& random, ImageShape shape, int height, int width) {
 
 } // namespace
 
-TEST_CASE("windows: bytes that are turned, by any angle, in every layout") {
+TEST_CASE("windows: bytes that are rotated, by any angle, in every layout") {
     NN_TEST_RANDOM(random);
     const auto own = turns();
     // Widths that are multiples of four, and not; less than a tile, one, and several.
@@ -72,7 +72,7 @@ TEST_CASE("windows: bytes that are turned, by any angle, in every layout") {
                 const auto nearest =
                     run<std::uint8_t, float>(NearestChain{Rotate<Nearest>{7.0f}}, images, own, {from, to});
                 const auto smooth = run<std::uint8_t, nn::Half>(
-                    TurnedChain{Rotate<Bilinear>{7.0f}, normalize}, images, own, {from, to});
+                    RotatedChain{Rotate<Bilinear>{7.0f}, normalize}, images, own, {from, to});
                 for (std::size_t i = 0; i < images.size(); ++i) {
                     CAPTURE(angles[i]);
                     const bool turns = std::abs(angles[i]) < 1e15f;
@@ -140,12 +140,12 @@ TEST_CASE("windows: halved bytes are the same as the processor's, ties too") {
     const auto bytes = packed<std::uint8_t>(images, Layout::planar);
     std::vector<std::uint8_t> expected(actual.size(), 0xee);
     using sluice::Host;
-    apply_here(chain,
-               augment::Images<const std::uint8_t, Host>(
-                   sluice::DeviceSpan<const std::uint8_t, Host>(bytes.data(), bytes.size()), shape),
-               sluice::DeviceSpan<const SampleParameters, Host>(own.data(), own.size()),
-               augment::Images<std::uint8_t, Host>(
-                   sluice::DeviceSpan<std::uint8_t, Host>(expected.data(), expected.size()), {3, 48, 52}));
+    apply(chain,
+          augment::Images<const std::uint8_t, Host>(
+              sluice::DeviceSpan<const std::uint8_t, Host>(bytes.data(), bytes.size()), shape),
+          sluice::DeviceSpan<const SampleParameters, Host>(own.data(), own.size()),
+          augment::Images<std::uint8_t, Host>(
+              sluice::DeviceSpan<std::uint8_t, Host>(expected.data(), expected.size()), {3, 48, 52}));
     CHECK(actual == expected);
 }
 

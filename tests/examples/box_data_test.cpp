@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <masked_giou/box_data.hpp>
-#include <nn/boxes/giou.hpp>
+#include <nn/losses/boxes/giou.hpp>
 
 namespace examples_box_data {
 

@@ -136,7 +136,7 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --load-encoder " + (scratch.path() / "none").string() + " --batch 1", "none");
     program.check_refused(" --load-encoder ''", "--load-encoder: expected a file");
     program.check_refused(" --precision half", "--precision: expected tf32, float32 or bfloat16");
-    program.check_refused(" --algorithms best", "heuristic or measured");
+    program.check_refused(" --algorithms best", "heuristic or autotune");
     program.check_refused(" --image 100", "--image: expected a multiple of 256");
     program.check_refused(" --image 12 --depth 3", "--image: expected a multiple of 8");
     program.check_refused(digits + " --image 48", "--image: is for synthetic data");

@@ -167,7 +167,7 @@ TEST_CASE("gpu_augment says in one line what is wrong") {
     program.check_refused(" --sweep --batch 4", "at least 8");
     program.check_refused(" --precision half", "tf32 or float32");
     program.check_refused(" --precision bfloat16", "--precision: expected tf32 or float32, not \"bfloat16\"");
-    program.check_refused(" --algorithms best", "heuristic or measured");
+    program.check_refused(" --algorithms best", "heuristic or autotune");
     program.check_refused(" --workers -1", "--workers");
     program.check_refused(" --schedule sideways", "serial, overlapped, graphed or all");
 

@@ -1,7 +1,7 @@
 // The head of a classifier: training it lowers the loss on both backends; and a device's kernels against float64.
 #include <algorithm>
 
-#include <nn/classifier.hpp>
+#include <nn/models/classifier.hpp>
 
 #include "nn/steady.hpp"
 #include "nn/support.hpp"

@@ -1,7 +1,7 @@
 // A decoder whose end is one kernel on a device, beside the same as products one by one.
 #include <cmath>
 
-#include <nn/decoder.hpp>
+#include <nn/models/decoder.hpp>
 
 #include "nn/steady.hpp"
 #include "nn/support.hpp"

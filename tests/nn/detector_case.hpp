@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include <nn/detector.hpp>
-#include <nn/float16.hpp>
+#include <nn/core/float16.hpp>
+#include <nn/models/detector.hpp>
 
 #include "nn/naive.hpp"
 #include "nn/support.hpp"

@@ -1,7 +1,7 @@
 // The 16-bit types, against their definitions.
 #include <limits>
 
-#include <nn/float16.hpp>
+#include <nn/core/float16.hpp>
 
 #include "nn/support.hpp"
 

@@ -1,4 +1,4 @@
-#include <nn/layer_shape.hpp>
+#include <nn/layers/layer_shape.hpp>
 
 #include "nn/support.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <nn/pixel_order.hpp>
+#include <nn/layers/morton_order.hpp>
 
 namespace naive {
 
@@ -34,7 +34,7 @@ struct Gradients {
 
 /// Rows in the order of `order`, as planar images.
 template <class T>
-Images from_rows(const std::vector<T>& rows, const nn::PixelOrder& order, std::size_t channels) {
+Images from_rows(const std::vector<T>& rows, const nn::MortonOrder& order, std::size_t channels) {
     Images images(rows.size() / channels / order.pixels(), channels, order.height(), order.width());
     for (std::size_t row = 0; row < rows.size() / channels; ++row) {
         const std::size_t raster = static_cast<std::size_t>(order.raster_of_row()[row % order.pixels()]);
@@ -47,7 +47,7 @@ Images from_rows(const std::vector<T>& rows, const nn::PixelOrder& order, std::s
 }
 
 /// The same the other way.
-inline Doubles to_rows(const Images& images, const nn::PixelOrder& order) {
+inline Doubles to_rows(const Images& images, const nn::MortonOrder& order) {
     Doubles rows(images.values.size());
     for (std::size_t row = 0; row < images.n * order.pixels(); ++row) {
         const std::size_t raster = static_cast<std::size_t>(order.raster_of_row()[row % order.pixels()]);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <nn/layer_shape.hpp>
+#include <nn/layers/layer_shape.hpp>
 
 #include "nn/naive.hpp"
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include <nn/device.hpp>
-#include <nn/matrix.hpp>
-#include <nn/products.hpp>
+#include <nn/core/device.hpp>
+#include <nn/gemm/gemm.hpp>
+#include <nn/gemm/matrix.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/backend.hpp"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include <augment/arithmetic.hpp>
+#include <augment/detail/arithmetic.hpp>
 
 namespace augment {
 
@@ -48,7 +48,7 @@ SLUICE_HOST_DEVICE inline sluice::CountedRandom numbers(std::uint64_t seed, Samp
                                   .operation = static_cast<std::uint16_t>(operation)});
 }
 
-/// What cannot vary costs no numbers.
+/// An interval of one number draws nothing.
 SLUICE_HOST_DEVICE inline float draw_from(Interval interval, std::uint64_t seed, SampleId id,
                                           DrawnOperation operation) {
     if (interval.low == interval.high)

@@ -1,0 +1,222 @@
+// Bodies of geometry.hpp.
+#pragma once
+
+#include <augment/operators/detail/resize.inl>
+
+namespace augment {
+
+namespace detail {
+
+/// The point of the input that a pixel of the rotated image comes from.
+struct SourcePoint {
+    float y;
+    float x;
+};
+
+template <class Prepared>
+SLUICE_HOST_DEVICE SourcePoint rotate_back(const Prepared& p, int y, int x) {
+    const float from_y = sum(static_cast<float>(y), -p.centre_y);
+    const float from_x = sum(static_cast<float>(x), -p.centre_x);
+    // What depends on x alone comes first: a loop over y computes it once.
+    return {sum(sum(product(p.sine, from_x), p.centre_y), product(p.cosine, from_y)),
+            sum(sum(product(p.cosine, from_x), p.centre_x), -product(p.sine, from_y))};
+}
+
+SLUICE_HOST_DEVICE inline bool inside(int y, int x, int height, int width) {
+    return static_cast<unsigned>(y) < static_cast<unsigned>(height) &&
+           static_cast<unsigned>(x) < static_cast<unsigned>(width);
+}
+
+} // namespace detail
+
+inline ImageShape Crop::output_shape(ImageShape in) const {
+    detail::require_crop(in, height, width);
+    return shape_after(in);
+}
+
+SLUICE_HOST_DEVICE inline Crop::Prepared Crop::prepare(const SampleParameters& parameters,
+                                                       ImageShape in) const {
+    return {detail::clamped(parameters.top, 0, in.height - height),
+            detail::clamped(parameters.left, 0, in.width - width)};
+}
+
+SLUICE_HOST_DEVICE inline bool Crop::nearest(const Prepared& p, PixelIndex& place) {
+    place = {place.y + p.top, place.x + p.left};
+    return true;
+}
+
+SLUICE_HOST_DEVICE inline Point Crop::forward(const Prepared& p, Point point) {
+    return {point.y - static_cast<float>(p.top), point.x - static_cast<float>(p.left)};
+}
+
+inline ImageShape RoiAlignCrop::output_shape(ImageShape in) const {
+    detail::require_crop(in, height, width);
+    return shape_after(in);
+}
+
+SLUICE_HOST_DEVICE inline RoiAlignCrop::Prepared RoiAlignCrop::prepare(const SampleParameters& parameters,
+                                                                       ImageShape in) const {
+    return {detail::clamped(parameters.top, 0, in.height - height),
+            detail::clamped(parameters.left, 0, in.width - width), in.height - 1, in.width - 1};
+}
+
+template <int C, class Previous>
+SLUICE_HOST_DEVICE Pixel<C> RoiAlignCrop::at(const Prepared& p, const Previous& previous, int y, int x) {
+    const int top = y + p.top;
+    const int left = x + p.left;
+    const int bottom = detail::least(top + 1, p.last_row);
+    const int right = detail::least(left + 1, p.last_column);
+    const Pixel<C> a = previous(top, left);
+    const Pixel<C> b = previous(top, right);
+    const Pixel<C> c = previous(bottom, left);
+    const Pixel<C> d = previous(bottom, right);
+    Pixel<C> result;
+    for (int i = 0; i < C; ++i)
+        result.value[i] = 0.25f * ((a.value[i] + b.value[i]) + (c.value[i] + d.value[i]));
+    return result;
+}
+
+SLUICE_HOST_DEVICE inline bool RoiAlignCrop::nearest(const Prepared& p, PixelIndex& place) {
+    place = {place.y + p.top, place.x + p.left};
+    return true;
+}
+
+SLUICE_HOST_DEVICE inline Point RoiAlignCrop::forward(const Prepared& p, Point point) {
+    return {point.y - static_cast<float>(p.top), point.x - static_cast<float>(p.left)};
+}
+
+inline ImageShape Resize::output_shape(ImageShape in) const {
+    const ImageShape out = shape_after(in);
+    detail::require_image("a resize to images", out);
+    return out;
+}
+
+SLUICE_HOST_DEVICE inline Resize::Prepared Resize::prepare(const SampleParameters&, ImageShape in) const {
+    const float scale_y = static_cast<float>(in.height) / static_cast<float>(height);
+    const float scale_x = static_cast<float>(in.width) / static_cast<float>(width);
+    return {in.height, in.width, scale_y, scale_x, antialias && (scale_y > 1.0f || scale_x > 1.0f)};
+}
+
+template <int C, class Previous>
+SLUICE_HOST_DEVICE Pixel<C> Resize::at(const Prepared& p, const Previous& previous, int y, int x) {
+    if (p.filtered) {
+        const detail::Triangle rows = detail::triangle(y, p.scale_y, p.in_height);
+        const detail::Triangle columns = detail::triangle(x, p.scale_x, p.in_width);
+        return columns.end - columns.begin <= detail::KeptWeights::most
+                   ? detail::filtered<C>(previous, rows, columns, detail::KeptWeights(columns))
+                   : detail::filtered<C>(previous, rows, columns, columns);
+    }
+    const detail::Taps rows = detail::resize_taps(y, p.scale_y, p.in_height);
+    const detail::Taps columns = detail::resize_taps(x, p.scale_x, p.in_width);
+    const Pixel<C> above = detail::between(previous(rows.first, columns.first),
+                                           previous(rows.first, columns.second), columns.weight);
+    const Pixel<C> below = detail::between(previous(rows.second, columns.first),
+                                           previous(rows.second, columns.second), columns.weight);
+    return detail::between(above, below, rows.weight);
+}
+
+SLUICE_HOST_DEVICE inline bool Resize::nearest(const Prepared& p, PixelIndex& place) {
+    const float y = detail::product(p.scale_y, detail::sum(static_cast<float>(place.y), 0.5f));
+    const float x = detail::product(p.scale_x, detail::sum(static_cast<float>(place.x), 0.5f));
+    place = {detail::least(static_cast<int>(y), p.in_height - 1),
+             detail::least(static_cast<int>(x), p.in_width - 1)};
+    return true;
+}
+
+SLUICE_HOST_DEVICE inline Point Resize::forward(const Prepared& p, Point point) {
+    return {point.y / p.scale_y, point.x / p.scale_x};
+}
+
+SLUICE_HOST_DEVICE inline bool Flip::nearest(const Prepared& p, PixelIndex& place) {
+    place.x = p.flip ? p.width - 1 - place.x : place.x;
+    return true;
+}
+
+SLUICE_HOST_DEVICE inline Point Flip::forward(const Prepared& p, Point point) {
+    return {point.y, p.flip ? static_cast<float>(p.width) - point.x : point.x};
+}
+
+template <class Sampling>
+SLUICE_HOST_DEVICE typename Rotate<Sampling>::Prepared
+Rotate<Sampling>::prepare(const SampleParameters& parameters, ImageShape in) const {
+    const detail::SineCosine rotation = detail::sine_and_cosine(parameters.angle_degrees);
+    return {rotation.sine,
+            rotation.cosine,
+            0.5f * static_cast<float>(in.height - 1),
+            0.5f * static_cast<float>(in.width - 1),
+            in.height,
+            in.width,
+            fill};
+}
+
+template <class Sampling>
+template <int C, class Previous>
+SLUICE_HOST_DEVICE Pixel<C> Rotate<Sampling>::at(const Prepared& p, const Previous& previous, int y, int x) {
+    const detail::SourcePoint from = detail::rotate_back(p, y, x);
+    if constexpr (std::is_same_v<Sampling, Nearest>) {
+        const int row = detail::round_even(from.y);
+        const int column = detail::round_even(from.x);
+#if defined(__CUDA_ARCH__)
+        // Without a branch, the loads of several pixels overlap.
+        const bool in = detail::inside(row, column, p.height, p.width);
+        Pixel<C> pixel = previous(in ? row : 0, in ? column : 0);
+        for (int c = 0; c < C; ++c)
+            pixel.value[c] = in ? pixel.value[c] : p.fill;
+        return pixel;
+#else
+        if (!detail::inside(row, column, p.height, p.width))
+            return detail::filled<C>(p.fill);
+        return previous(row, column);
+#endif
+    } else {
+        // A NaN fails these comparisons too.
+        const bool seen = from.y > -1.0f && from.x > -1.0f && from.y < static_cast<float>(p.height) &&
+                          from.x < static_cast<float>(p.width);
+#if !defined(__CUDA_ARCH__)
+        if (!seen)
+            return detail::filled<C>(p.fill);
+#endif
+        const int row = detail::round_down(seen ? from.y : 0.0f);
+        const int column = detail::round_down(seen ? from.x : 0.0f);
+        const float down = detail::sum(from.y, -static_cast<float>(row));
+        const float right = detail::sum(from.x, -static_cast<float>(column));
+        Pixel<C> result = detail::filled<C>(0.0f);
+        float covered = 0.0f;
+        for (int corner = 0; corner < 4; ++corner) {
+            const int y_corner = row + corner / 2;
+            const int x_corner = column + corner % 2;
+            const bool there = detail::inside(y_corner, x_corner, p.height, p.width);
+#if !defined(__CUDA_ARCH__)
+            if (!there)
+                continue;
+#endif
+            const float weight =
+                (corner / 2 == 0 ? 1.0f - down : down) * (corner % 2 == 0 ? 1.0f - right : right);
+            // Without a branch, the loads of all corners overlap.
+            const Pixel<C> pixel = previous(there ? y_corner : 0, there ? x_corner : 0);
+            covered += there ? weight : 0.0f;
+            for (int c = 0; c < C; ++c)
+                result.value[c] += weight * (there ? pixel.value[c] : 0.0f);
+        }
+        for (int c = 0; c < C; ++c)
+            result.value[c] = seen ? covered * (result.value[c] - p.fill) + p.fill : p.fill;
+        return result;
+    }
+}
+
+template <class Sampling>
+SLUICE_HOST_DEVICE bool Rotate<Sampling>::nearest(const Prepared& p, PixelIndex& place) {
+    const detail::SourcePoint from = detail::rotate_back(p, place.y, place.x);
+    place = {detail::round_even(from.y), detail::round_even(from.x)};
+    return detail::inside(place.y, place.x, p.height, p.width);
+}
+
+template <class Sampling>
+SLUICE_HOST_DEVICE Point Rotate<Sampling>::forward(const Prepared& p, Point point) {
+    const float from_y = point.y - (p.centre_y + 0.5f);
+    const float from_x = point.x - (p.centre_x + 0.5f);
+    return {p.cosine * from_y - p.sine * from_x + (p.centre_y + 0.5f),
+            p.sine * from_y + p.cosine * from_x + (p.centre_x + 0.5f)};
+}
+
+} // namespace augment

@@ -1,0 +1,64 @@
+/// \file
+/// Runs a functor for every index, on a device: a thread for each.
+#pragma once
+
+#include <limits>
+
+#include <nn/core/ceil_div.hpp>
+#include <nn/elementwise/for_each.hpp>
+
+namespace nn::detail {
+
+inline constexpr unsigned threads_per_block = 256;
+
+template <class Functor>
+__global__ void __launch_bounds__(threads_per_block) index_kernel(std::size_t count, Functor functor) {
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads_per_block + threadIdx.x;
+    if (i < count)
+        functor(i);
+}
+
+/// `Index` is 32 bits wide where the matrix allows it, for the sake of the division.
+template <class Index, class Functor>
+__global__ void __launch_bounds__(threads_per_block)
+    element_kernel(std::size_t count, Index columns, Functor functor) {
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads_per_block + threadIdx.x;
+    if (i < count) {
+        const Index row = static_cast<Index>(i) / columns;
+        functor(static_cast<std::size_t>(row), i - static_cast<std::size_t>(row) * columns);
+    }
+}
+
+inline unsigned blocks_for(std::size_t count) {
+    const std::size_t blocks = ceil_div(count, threads_per_block);
+    if (blocks > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+        throw sluice::Error("an operator was asked for " + std::to_string(count) +
+                            " elements, more than one launch takes");
+    }
+    return static_cast<unsigned>(blocks);
+}
+
+template <class Functor>
+void for_each(sluice::CudaStreamRef stream, std::size_t count, const Functor& functor) {
+    if (count == 0)
+        return;
+    index_kernel<<<blocks_for(count), threads_per_block, 0, stream.native()>>>(count, functor);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Functor>
+void for_each(sluice::CudaStreamRef stream, std::size_t rows, std::size_t columns, const Functor& functor) {
+    const std::size_t count = rows * columns;
+    if (count == 0)
+        return;
+    const unsigned blocks = blocks_for(count);
+    if (count <= std::numeric_limits<std::uint32_t>::max()) {
+        element_kernel<<<blocks, threads_per_block, 0, stream.native()>>>(
+            count, static_cast<std::uint32_t>(columns), functor);
+    } else {
+        element_kernel<<<blocks, threads_per_block, 0, stream.native()>>>(count, columns, functor);
+    }
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
+} // namespace nn::detail

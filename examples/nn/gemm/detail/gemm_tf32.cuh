@@ -1,0 +1,106 @@
+/// \file
+/// The kernel of gemm_tf32.hpp.
+#pragma once
+
+#include <nn/core/ceil_div.hpp>
+#include <nn/gemm/detail/gemm_tf32_accumulators.cuh>
+
+namespace nn::detail::tf32 {
+
+/// A product, or its part that a block computes.
+template <class V>
+__global__ void __launch_bounds__(threads) gemm_kernel(const __grid_constant__ Arguments arguments) {
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ __align__(128) float shared[];
+    const Tf32Gemm& gemm = arguments.gemm;
+    const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+    const unsigned cluster_size = V::shared_sum ? cluster.num_blocks() : 1;
+    const unsigned rank = V::shared_sum ? cluster.block_rank() : 0;
+    const unsigned warp = threadIdx.x / 32;
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned tile = blockIdx.x / cluster_size;
+    const unsigned column0 = tile % arguments.column_tiles * columns;
+    const unsigned tile_row0 = tile / arguments.column_tiles * V::block_rows;
+    const unsigned row0 = tile_row0 + (V::shared_sum ? 0 : warp * V::rows);
+    const bool with_column_sums = gemm.step_bias != nullptr && tile_row0 == 0;
+    float* const mine = shared + warp * V::warp_floats;
+
+    // Which stages are this warp's.
+    const unsigned sharers = V::shared_sum ? warps * cluster_size * gridDim.y : 1;
+    const unsigned first = V::shared_sum ? (blockIdx.y * cluster_size + rank) * warps + warp : 0;
+    const unsigned k_stages = ceil_div(gemm.k, V::depth);
+    const unsigned count = first < k_stages ? (k_stages - first + sharers - 1) / sharers : 0;
+    const AsyncCopies<V::p_along_k, columns, V::depth> p_copies(gemm.b, lane, column0, gemm.n, gemm.k);
+    const AsyncCopies<V::q_along_k, V::rows, V::depth> q_copies(gemm.a, lane, row0, gemm.m, gemm.k);
+    const std::uint32_t mine_address = shared_address(mine);
+    const bool any = row0 < gemm.m;
+    const unsigned step = sharers * V::depth;
+    const auto begin_p = [&](unsigned i, std::uint32_t to) {
+        if (i < count && any)
+            p_copies.begin(to, first * V::depth + i * step);
+    };
+    const auto begin_q = [&](unsigned i, std::uint32_t to) {
+        if (i < count && any)
+            q_copies.begin(to + 4 * columns * V::depth, first * V::depth + i * step);
+        commit_copies();
+    };
+    constexpr unsigned stage_bytes = 4 * V::stage_floats;
+    constexpr unsigned ahead = V::stages - 1;
+
+    if (gemm.prefetch_b) {
+#pragma unroll
+        for (unsigned i = 0; i < ahead; ++i)
+            begin_p(i, mine_address + i * stage_bytes);
+    }
+    cudaGridDependencySynchronize();
+    const unsigned unit = lane / 4;
+    const unsigned pair = 2 * (lane % 4);
+    const TileEpilogue<V::form> epilogue(gemm);
+#pragma unroll
+    for (unsigned i = 0; i < ahead; ++i) {
+        if (!gemm.prefetch_b)
+            begin_p(i, mine_address + i * stage_bytes);
+        begin_q(i, mine_address + i * stage_bytes);
+    }
+    float4 early[V::reads_early ? V::rows / 8 : 1][2][columns / 32] = {};
+    if constexpr (V::reads_early) {
+#pragma unroll
+        for (unsigned q = 0; q < V::rows / 8; ++q)
+#pragma unroll
+            for (unsigned odd = 0; odd < 2; ++odd)
+#pragma unroll
+                for (unsigned group = 0; group < columns / 32; ++group)
+                    early[q][odd][group] =
+                        epilogue.auxiliary(row0 + row_of<V>(q, pair + odd), column0 + 32 * group + 4 * unit);
+    }
+    Accumulators<V> sums;
+
+    unsigned slot = 0;
+    unsigned free_slot = ahead;
+#pragma unroll 1
+    for (unsigned i = 0; i < count; ++i) {
+        wait_for_copies<static_cast<int>(V::stages) - 2>();
+        __syncwarp();
+        begin_p(i + ahead, mine_address + free_slot * stage_bytes);
+        begin_q(i + ahead, mine_address + free_slot * stage_bytes);
+        const float* const stage = mine + slot * V::stage_floats;
+        if (any)
+            sums.add(stage, stage + columns * V::depth, lane, with_column_sums);
+        free_slot = slot;
+        slot = slot + 1 == V::stages ? 0 : slot + 1;
+    }
+    wait_for_copies<0>();
+    __syncwarp();
+    // Not before: blocks that only wait would keep those of other streams from coming in.
+    cudaTriggerProgrammaticLaunchCompletion();
+    if (with_column_sums)
+        sums.reduce_columns();
+
+    if constexpr (V::shared_sum)
+        store_block_tile(arguments, epilogue, sums, shared, row0, column0, with_column_sums);
+    else
+        store_warp_tile(arguments, epilogue, sums, early, row0, column0, with_column_sums);
+#endif
+}
+
+} // namespace nn::detail::tf32
