@@ -33,6 +33,16 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_number(app, "--image", options.image, 1, 1 << 15,
                          "pixels of a synthetic image's side (default: 256)");
     examples::add_number(app, "--depth", options.depth, 1, 8, "halvings of a synthetic image (default: 8)");
+    examples::add_number(app, "--decoder-device", options.placement.decoder_device, 0, 1 << 10,
+                         "the GPU that trains the decoder, of synthetic data (default: the encoder's, 0)");
+    examples::add_option(app, "--only", "encoder|decoder",
+                         "leave out the other network's work, of synthetic data, to see what one takes alone",
+                         [&options](const std::string& text) {
+                             if (text != "encoder" && text != "decoder")
+                                 throw examples::BadInput("--only: expected encoder or decoder, not \"" +
+                                                          text + "\"");
+                             options.placement.only = text == "encoder" ? Network::encoder : Network::decoder;
+                         });
     app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
     examples::add_written_file(
         app, "--picture", options.picture,
@@ -42,7 +52,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         return code;
     examples::require_data_for_picture(options, options.picture);
     if (!options.synthetic()) {
-        for (const char* name : {"--image", "--depth"}) {
+        for (const char* name : {"--image", "--depth", "--decoder-device", "--only"}) {
             if (app.count(name) > 0)
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }

@@ -10,6 +10,14 @@
 
 namespace frozen_encoder {
 
+enum class Network { both, encoder, decoder };
+
+/// Where the networks run, and which.
+struct Placement {
+    int decoder_device = -1;      ///< the decoder's GPU; -1: the encoder's
+    Network only = Network::both; ///< the other one's work is left out, to see what this one takes by itself
+};
+
 /// The common options, and those of this experiment.
 struct Options : examples::CommonOptions {
     nn::GemmSettings gemm;
@@ -21,7 +29,8 @@ struct Options : examples::CommonOptions {
     int workers = 1;          ///< threads that fill batches
     int image = 256;          ///< pixels of a synthetic image's side
     int depth = 8;            ///< halvings of a synthetic image
-    bool losses = false;      ///< whether the report holds the losses of all steps
+    Placement placement;
+    bool losses = false; ///< whether the report holds the losses of all steps
 };
 
 /// Reads the command line into `options`. Returns an exit code when the program is to end at once.

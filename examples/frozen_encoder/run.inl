@@ -117,9 +117,19 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         write_weights(encoder.weights(stream), options.save_encoder);
 
     // The decoder, from the same first weights each time.
+    const int decoder_device = options.placement.decoder_device;
+    if (decoder_device >= B::device_count()) {
+        throw examples::BadInput("--decoder-device: expected one of " + std::to_string(B::device_count()) +
+                                 " devices, counted from 0, not " + std::to_string(decoder_device));
+    }
+    const int encoder_device = B::current_device();
+    std::optional<sluice::DeviceGuard<B>> there;
+    there.emplace(decoder_device >= 0 ? decoder_device : encoder_device);
+    sluice::BasicStream<B> decoder_stream;
     nn::Decoder<B> decoder = make_decoder<B>(plan, options);
     const std::vector<nn::NamedTensor> first_weights =
-        scaled(decoder.weights(stream), plan.first_weight_gain);
+        scaled(decoder.weights(decoder_stream), plan.first_weight_gain);
+    there.reset();
     if (synthetic)
         synthetic->draw();
     if (!options.save_start.empty())
@@ -127,9 +137,15 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     examples::TrainingRuns runs;
     std::size_t memory = 0;
     for (const sluice::Schedule schedule : options.schedules) {
-        decoder.load(stream, first_weights);
-        const MeasuredTraining training = train(workload, encoder, decoder, schedule, options.workers);
-        examples::RunResult& result = runs.add(schedule, training, plan.steps, decoder.weights(stream));
+        const auto with_decoder = [&](auto&& call) {
+            const sluice::DeviceGuard<B> device(decoder_device >= 0 ? decoder_device : encoder_device);
+            return call();
+        };
+        with_decoder([&] { decoder.load(decoder_stream, first_weights); });
+        const MeasuredTraining training =
+            train(workload, encoder, decoder, schedule, options.placement, options.workers);
+        examples::RunResult& result = runs.add(schedule, training, plan.steps,
+                                               with_decoder([&] { return decoder.weights(decoder_stream); }));
         if (training.memory_taken) {
             const std::size_t taken =
                 *training.memory_taken - std::min(*training.memory_taken, *taken_before);

@@ -11,6 +11,7 @@
 
 #include <common/training.hpp>
 #include <frozen_encoder/device_memory.hpp>
+#include <frozen_encoder/options.hpp>
 #include <frozen_encoder/workload.hpp>
 #include <nn/models/decoder.hpp>
 #include <nn/models/encoder.hpp>
@@ -80,7 +81,7 @@ struct MeasuredTraining : examples::Training {
 /// encoded and batch N+2 copied to the device, as far as `schedule` allows.
 template <sluice::Backend B>
 MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>& decoder,
-                       sluice::Schedule schedule, int workers) {
+                       sluice::Schedule schedule, const Placement& placement, int workers) {
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const Plan& plan = workload.plan();
@@ -99,19 +100,39 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
     sluice::Stage encode{"encode", [&](StreamRef stream, DeviceBatch<B>& in, Features<B>& out) {
                              copy(stream, out.labels, in.labels);
                              copy(stream, out.rate, in.rate);
-                             encoder.forward(stream, in.images, out.values);
+                             if (placement.only != Network::decoder)
+                                 encoder.forward(stream, in.images, out.values);
                          }};
-    sluice::Stage train{"train", [&](StreamRef stream, Features<B>& in, Loss& loss) {
-                            decoder.step(stream, in.values, in.labels, in.rate, loss);
-                        }};
+    // The decoder reads the features where it is.
+    const sluice::StageOptions<B> with_decoder{.device = placement.decoder_device};
+    std::optional<Features<B>> there;
+    if (placement.decoder_device >= 0) {
+        const sluice::DeviceGuard<B> device(placement.decoder_device);
+        there.emplace(plan, encoder.features_size());
+    }
+    sluice::Stage train{"train",
+                        [&](StreamRef stream, Features<B>& in, Loss& loss) {
+                            if (there) {
+                                copy(stream, there->values, in.values);
+                                copy(stream, there->labels, in.labels);
+                                copy(stream, there->rate, in.rate);
+                            }
+                            Features<B>& features = there ? *there : in;
+                            if (placement.only == Network::encoder)
+                                fill_bytes(stream, loss, 0);
+                            else
+                                decoder.step(stream, features.values, features.labels, features.rate, loss);
+                        },
+                        with_decoder};
     // Apart, so that the next step of training does not wait for the copy to the host.
-    sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); }};
+    sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); },
+                         with_decoder};
 
     sluice::Pipeline pipeline{sluice::Stages{upload, encode, train, report},
                               sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
                                             [&](int) { return Features<B>(plan, encoder.features_size()); },
                                             [](int) { return Loss(1); }},
-                              {.schedule = schedule}};
+                              {.schedule = schedule, .graph_each_stage = true}};
     // Where batches come round again, each slot holds the same one each time, and is filled once.
     int slots = workers + 3;
     if (plan.distinct > 0)

@@ -119,7 +119,7 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
     sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
                               sluice::Slots{[&](int) { return RawBatch<B>(plan); },
                                             [&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
-                              {.schedule = schedule}};
+                              {.schedule = schedule, .graph_each_stage = true}};
     sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
                           [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
                           sluice::SourceOptions<B>{
@@ -158,7 +158,7 @@ train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& a
                           }};
     sluice::Pipeline pipeline{sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
                               sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
-                              {.schedule = schedule}};
+                              {.schedule = schedule, .graph_each_stage = true}};
     sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
                           [&](int) { return AugmentingWorker(plan); },
                           [&](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
@@ -181,8 +181,9 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
                         [&](StreamRef stream, const Nothing& /*in*/, sluice::DeviceBuffer<float, B>& loss) {
                             trainer.step(stream, ready, loss);
                         }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{train, trainer.report_stage()}, sluice::Slots{make_loss<B>}, {.schedule = schedule}};
+    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
+                              sluice::Slots{make_loss<B>},
+                              {.schedule = schedule, .graph_each_stage = true}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
     sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
                           sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};

@@ -126,6 +126,25 @@ TEST_CASE("frozen_encoder writes what a run starts from, and all its losses") {
     CHECK(content.at("images.0").bytes != content.at("images.1").bytes);
 }
 
+TEST_CASE("frozen_encoder trains its decoder on another device, with the same losses") {
+    const std::string small =
+        " --data synthetic --image 16 --depth 3 --batch 2 --steps 5 --warmup 1 --losses";
+    const sluice_test::Program on_two("SLUICE_HOST_DEVICES=2 " FROZEN_ENCODER " --backend " BACKEND);
+    const Outcome there = on_two.run(small + " --decoder-device 1");
+    if (there.errors.find("expected one of 1 devices") != std::string::npos) {
+        MESSAGE("skipped: needs two devices");
+        return;
+    }
+    INFO(there.errors);
+    REQUIRE(there.code == 0);
+    const Outcome here = program.run(small);
+    REQUIRE(here.code == 0);
+    for (std::size_t run = 0; run < 3; ++run) {
+        CHECK(there.report.at("runs")[run].at("identical_to_serial") == true);
+        CHECK(there.report.at("runs")[run].at("losses") == here.report.at("runs")[run].at("losses"));
+    }
+}
+
 TEST_CASE("frozen_encoder says in one line what is wrong") {
     const ScratchFolder scratch;
     program.check_refused(" --batch 0", "--batch");
@@ -140,6 +159,9 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --image 100", "--image: expected a multiple of 256");
     program.check_refused(" --image 12 --depth 3", "--image: expected a multiple of 8");
     program.check_refused(digits + " --image 48", "--image: is for synthetic data");
+    program.check_refused(digits + " --decoder-device 0", "--decoder-device: is for synthetic data");
+    program.check_refused(" --decoder-device 1000", "--decoder-device: expected one of");
+    program.check_refused(" --only half", "--only: expected encoder or decoder");
     program.check_refused(" --image 2048 --depth 1 --batch 65536 --steps 1",
                           "--batch: expected a batch that fits into memory, not 65536 images");
 }

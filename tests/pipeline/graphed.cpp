@@ -260,6 +260,28 @@ TEST_CASE("graphed: batches that never come again are not captured, and soon not
     CHECK(pipeline.graph_counters().refusals == 1);
 }
 
+TEST_CASE("graphed: a graph for each stage, and nothing is held back") {
+    const Inputs<B> inputs(distinct, words);
+    for (const int slots : {1, 2, 3}) {
+        CAPTURE(slots);
+        Delay::set({.seed = 70, .one_in = 3, .microseconds = 200});
+        Memories memories;
+        PipelineOptions options = graphed(slots);
+        options.graph_each_stage = true;
+        Pipeline pipeline{Stages{Stage{"first", memories.first()}, Stage{"middle", memories.middle()},
+                                 Stage{"last", memories.last(2)}},
+                          Slots{make_cells, make_cells}, options};
+        for (std::size_t batch = 0; batch < 60; ++batch)
+            pipeline.submit(inputs[batch % distinct]);
+        // All of it is on the stages' streams, without a flush.
+        for (std::size_t stage = 0; stage < 3; ++stage)
+            pipeline.stream(stage).synchronize();
+        CHECK(memories.values() == expected_memories(3, repeating(60)));
+        CHECK(pipeline.graph_counters().replays > 3 * 30);
+        CHECK(pipeline.graph_counters().refusals == 0);
+    }
+}
+
 TEST_CASE("graphed: beside a stage that opts out, one slot will do") {
     const Inputs<B> inputs(distinct, words);
     Delay::set({.seed = 77, .one_in = 3, .microseconds = 200});

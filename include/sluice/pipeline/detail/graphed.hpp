@@ -11,18 +11,19 @@
 
 namespace sluice::detail {
 
-/// One graph for all stages, where all of them can be captured, or else one for each that can.
+/// One graph for all stages, where all of them can be captured and the caller does not wish one for each, or else one for
+/// each that can.
 template <class Core>
 class GraphedExecutor {
     using Hold = SourceHold<typename Core::backend>;
 
 public:
-    GraphedExecutor(Core& core, const GraphOptions& options, int steps) {
+    GraphedExecutor(Core& core, const GraphOptions& options, int steps, bool each_stage) {
         if (steps < 0)
             throw Error("a graph needs at least 1 step (0: as many as is good), got " +
                         std::to_string(steps));
         if constexpr (Core::Shape::all_capturable) {
-            bool all = true;
+            bool all = !each_stage;
             Core::for_each_stage(
                 [&](auto stage) { all = all && core.template stage<stage>().options().graphed; });
             if (all) {

@@ -22,7 +22,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
     if (options.schedule != Schedule::graphed)
         return;
     if constexpr (GraphBackend<backend>) {
-        graphed_.emplace(core_, options.graphs, options.steps_per_graph);
+        graphed_.emplace(core_, options.graphs, options.steps_per_graph, options.graph_each_stage);
     } else {
         throw Error(std::string("the backend '") + backend::name +
                     "' has no graphs, which Schedule::graphed needs");
