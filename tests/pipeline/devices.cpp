@@ -205,6 +205,37 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
     CHECK(contains(text_of([&] { make(B::device_count()); }), "stage 'only': there is no device"));
 }
 
+TEST_CASE("Contract 10: results are read back from any device, under every schedule") {
+    if (!two_devices())
+        return;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const bool each_stage : {false, true}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(each_stage);
+            std::vector<Word> results;
+            Readback<Word, B> readback{
+                1, [&](std::size_t, std::span<const Word> values) { results.push_back(values[0]); }};
+            const auto make = [](int) { return DeviceBuffer<Word, B>(1); };
+            Pipeline pipeline{
+                Stages{Stage{"first", [](Ref stream, PinnedSpan<const Word, B> in,
+                                         DeviceBuffer<Word, B>& out) { copy(stream, out, in); }},
+                       Stage{"second",
+                             [&](Ref stream, const DeviceBuffer<Word, B>& in) { readback.push(stream, in); },
+                             StageOptions<B>{.device = 1}}},
+                Slots{make}, PipelineOptions{.schedule = schedule, .graph_each_stage = each_stage}};
+            const Inputs<B> inputs(2, words);
+            std::vector<Word> expected;
+            for (std::size_t batch = 0; batch < 40; ++batch) {
+                pipeline.submit(PinnedSpan<const Word, B>(inputs[batch % 2].data(), 1));
+                expected.push_back(inputs[batch % 2].data()[0]);
+            }
+            pipeline.finish();
+            readback.finish();
+            CHECK(results == expected);
+        }
+    }
+}
+
 TEST_CASE("Contract 10: stages of several devices give the bits of a plain loop, under every schedule") {
     if (!two_devices())
         return;

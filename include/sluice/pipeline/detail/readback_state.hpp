@@ -19,6 +19,7 @@
 #include <sluice/graph/detail/replay_hooks.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
+#include <sluice/pipeline/detail/device_event.hpp>
 
 namespace sluice::detail {
 
@@ -92,8 +93,8 @@ struct ReplayedResults {
 
     std::shared_ptr<Places> pool;
     std::vector<Result> results;
-    BasicEvent<B>
-        arrived; // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
+    // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
+    DeviceEvent<B> arrived;
     bool reached = true;
     std::size_t pending = 0; // Results of the last launch that have not been handed over.
 };
@@ -145,7 +146,7 @@ private:
         explicit Slot(typename Places::Place of)
             : place(of), arrived(EventOptions{.sleep_while_waiting = true}) {}
         typename Places::Place place;
-        BasicEvent<B> arrived;
+        DeviceEvent<B> arrived;
         bool busy = false; // From the push until the handler has returned.
     };
     // A result on its way: a slot's, or a graph's.
