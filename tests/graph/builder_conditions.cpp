@@ -293,7 +293,7 @@ TEST_CASE("built graphs: tasks of a body are kept by the executable") {
         executable->launch(stream);
         executable->launch(stream);
     }
-    stream.synchronize();
+    stream.sync();
     CHECK(*count == 6);
     CHECK(count.use_count() == 1);
 }

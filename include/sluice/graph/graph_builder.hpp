@@ -274,10 +274,10 @@ private:
 template <GraphBackend B>
 class BasicBuiltExecutable {
 public:
-    /// See BasicExecutable.
+    /// See BasicGraphExec.
     void launch(BasicStreamRef<B> stream);
     void upload(BasicStreamRef<B> stream) const { executable_.upload(stream); }
-    typename B::NativeExecutable native() const noexcept { return executable_.native(); }
+    typename B::NativeGraphExec get() const noexcept { return executable_.get(); }
 
     /// Copies between other places, of the same type of elements and the same way.
     template <class T, CopyKind kind, class To, class From>
@@ -312,7 +312,7 @@ private:
         Tasks& operator=(const Tasks&) = delete;
         ~Tasks() {
             try {
-                launched.synchronize();
+                launched.sync();
             } catch (...) {
                 // The stream has failed, and whoever waits for it is told so.
             }
@@ -328,7 +328,7 @@ private:
     void set_task(const HostNode<B>& node, void (*function)(void*), void* data, std::shared_ptr<void> task);
 
     std::shared_ptr<const BasicGraph<B>> graph_; // nodes are named by those of the graph
-    BasicExecutable<B> executable_;
+    BasicGraphExec<B> executable_;
     std::unique_ptr<Tasks> tasks_; // none without tasks of its own
     std::uint64_t builder_;
     std::size_t count_;

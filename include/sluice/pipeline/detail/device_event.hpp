@@ -27,8 +27,8 @@ public:
         }
         event_->record(stream);
     }
-    void synchronize() const { event_->synchronize(); }
-    bool done() const { return event_->done(); }
+    void sync() const { event_->sync(); }
+    bool is_done() const { return event_->is_done(); }
 
 private:
     void follow(int device) {
