@@ -99,13 +99,13 @@ TEST_CASE("host nodes keep their tasks, and change them between launches") {
     const auto count = std::make_shared<std::atomic<int>>(0);
     int calls = 0;
     {
-        std::unique_ptr<BasicBuiltExecutable<B>> executable;
+        std::unique_ptr<BasicBuiltGraphExec<B>> executable;
         std::unique_ptr<HostNode<B>> node;
         {
             Builder builder;
             node = std::make_unique<HostNode<B>>(builder.host([count] { *count += 1; }));
             builder.host([](void* data) { ++*static_cast<int*>(data); }, &calls, {*node});
-            executable = std::make_unique<BasicBuiltExecutable<B>>(builder.instantiate());
+            executable = std::make_unique<BasicBuiltGraphExec<B>>(builder.instantiate());
         }
         CHECK(count.use_count() == 2);
         executable->launch(stream);

@@ -376,15 +376,15 @@ void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>&
 }
 
 template <GraphBackend B>
-BasicBuiltExecutable<B> BasicGraphBuilder<B>::instantiate() const {
+BasicBuiltGraphExec<B> BasicGraphBuilder<B>::instantiate() const {
     check_usable();
     if (is_body_)
         throw Error("graph builder: a body runs with the graph around it; instantiate that one");
     if (count_ == 0)
         throw Error("graph builder: there is nothing to instantiate; add at least 1 node");
-    BasicBuiltExecutable<B> executable{graph_, id_, count_};
+    BasicBuiltGraphExec<B> executable{graph_, id_, count_};
     if (!tasks_.empty()) {
-        executable.tasks_ = std::make_unique<typename BasicBuiltExecutable<B>::Tasks>();
+        executable.tasks_ = std::make_unique<typename BasicBuiltGraphExec<B>::Tasks>();
         executable.tasks_->current = tasks_;
     }
     return executable;
@@ -393,7 +393,7 @@ BasicBuiltExecutable<B> BasicGraphBuilder<B>::instantiate() const {
 // The executable
 // --------------------------------------------------------------------------------------------------------------
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::check(const BasicNode<B>& node) const {
+void BasicBuiltGraphExec<B>::check(const BasicNode<B>& node) const {
     if (node.builder_ != builder_)
         throw Error("graph builder: the node belongs to another builder than the executable");
     if (node.index_ >= count_)
@@ -401,7 +401,7 @@ void BasicBuiltExecutable<B>::check(const BasicNode<B>& node) const {
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::launch(BasicStreamRef<B> stream) {
+void BasicBuiltGraphExec<B>::launch(BasicStreamRef<B> stream) {
     executable_.launch(stream);
     if (tasks_ != nullptr)
         tasks_->launched.record(stream);
@@ -409,7 +409,7 @@ void BasicBuiltExecutable<B>::launch(BasicStreamRef<B> stream) {
 
 template <GraphBackend B>
 template <class T, CopyKind kind, class To, class From>
-void BasicBuiltExecutable<B>::set(const CopyNode<B, T, kind>& node, To&& to, const From& from) {
+void BasicBuiltGraphExec<B>::set(const CopyNode<B, T, kind>& node, To&& to, const From& from) {
     if constexpr (detail::check_copy_node<B, To, From>()) {
         using Traits = detail::CopyTraits<To, From>;
         static_assert(std::is_same_v<typename Traits::Element, T> && Traits::kind == kind,
@@ -425,7 +425,7 @@ void BasicBuiltExecutable<B>::set(const CopyNode<B, T, kind>& node, To&& to, con
 
 template <GraphBackend B>
 template <class To>
-void BasicBuiltExecutable<B>::set(const FillNode<B>& node, To&& to, unsigned char value) {
+void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char value) {
     const auto span = detail::fill_node_span<B>(to);
     check(node);
     B::set_fill(executable_.get(), node.native_, span.data(), value, span.bytes());
@@ -433,19 +433,19 @@ void BasicBuiltExecutable<B>::set(const FillNode<B>& node, To&& to, unsigned cha
 
 template <GraphBackend B>
 template <std::invocable<> F>
-void BasicBuiltExecutable<B>::set(const HostNode<B>& node, F task) {
+void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
     auto kept = std::make_shared<F>(std::move(task));
     void* const data = kept.get();
     set_task(node, &detail::call_task<F>, data, std::move(kept));
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
+void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
     set_task(node, function, data, nullptr);
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
+void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
                                        std::shared_ptr<void> task) {
     check(node);
     if (tasks_ == nullptr && task != nullptr)
@@ -470,14 +470,14 @@ void BasicBuiltExecutable<B>::set_task(const HostNode<B>& node, void (*function)
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
+void BasicBuiltGraphExec<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
     check(node);
     B::set_child(executable_.get(), node.native_, graph.get());
 }
 
 template <GraphBackend B>
 template <class... Params, class... Args>
-void BasicBuiltExecutable<B>::set_launch([[maybe_unused]] const KernelNode<B, Params...>& node,
+void BasicBuiltGraphExec<B>::set_launch([[maybe_unused]] const KernelNode<B, Params...>& node,
                                          [[maybe_unused]] const KernelDims& dims,
                                          [[maybe_unused]] const Args&... args) {
 #if SLUICE_HAS_CUDA
