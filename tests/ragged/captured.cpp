@@ -1,4 +1,4 @@
-// Contract 7: ragged batches in graphs. One captured graph, whose copy has a fixed size, serves any batch that fits.
+// Contract 7: ragged batches in graphs. One captured graph serves any batch that fits; its copy has a fixed size.
 #include <array>
 #include <cstdint>
 #include <memory>
