@@ -1,4 +1,4 @@
-// Contract 7: ragged batches in graphs. One captured graph serves any batch that fits; its copy has a fixed size.
+// Contract 7: ragged batches in graphs. One captured graph, with a copy of fixed size, serves what fits.
 #include <array>
 #include <cstdint>
 #include <memory>
