@@ -4,6 +4,8 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/copy.hpp>
 
+namespace backend_gpu_concurrency {
+
 using namespace sluice;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("two streams run at the same time") {
     CHECK(met[0] == 1);
     CHECK(met[1] == 1);
 }
+
+} // namespace backend_gpu_concurrency

@@ -6,6 +6,8 @@
 
 #include "support/error_text.hpp"
 
+namespace backend_gpu_launch {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -40,3 +42,5 @@ TEST_CASE("kernels and copies of one stream are in order") {
     copy_and_wait(stream, std::span(&seen, 1), value);
     CHECK(seen == 1000);
 }
+
+} // namespace backend_gpu_launch

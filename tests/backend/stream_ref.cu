@@ -9,6 +9,8 @@
 
 #include <sluice/backend/stream.hpp>
 
+namespace backend_stream_ref {
+
 using namespace sluice;
 
 static_assert(std::is_convertible_v<CudaStreamRef, cuda::stream_ref>);
@@ -39,5 +41,7 @@ TEST_CASE("cuda::stream_ref goes in and out") {
     CHECK(forth.get() == native);
     CHECK(cuda::stream_ref{ours}.get() == native);
 }
+
+} // namespace backend_stream_ref
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "support/error_text.hpp"
 
+namespace graph_builder_gpu {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -132,3 +134,5 @@ TEST_CASE("a kernel node that the device refuses throws where it is added, and i
                 }).empty());
     Cuda::check_launches();
 }
+
+} // namespace graph_builder_gpu

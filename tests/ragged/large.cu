@@ -8,6 +8,8 @@
 #include <sluice/backend/detail/cuda/error.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
 
+namespace ragged_large {
+
 using namespace sluice;
 
 namespace {
@@ -100,3 +102,5 @@ TEST_CASE("more than 2^31 values: rows made, walked and found on the device") {
         expected[i] = value_at(size - 1000 + static_cast<std::int64_t>(i));
     CHECK(ends == expected);
 }
+
+} // namespace ragged_large

@@ -8,6 +8,8 @@
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/reductions.cuh>
 
+namespace ragged_rows_large {
+
 using namespace sluice;
 
 namespace {
@@ -100,3 +102,5 @@ TEST_CASE("sums of more than 2^31 values") {
     CHECK(got[static_cast<std::size_t>(short_rows)] == 0);
     CHECK(got[static_cast<std::size_t>(rows - 1)] > 0);
 }
+
+} // namespace ragged_rows_large
