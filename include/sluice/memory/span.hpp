@@ -36,9 +36,15 @@ public:
         }
         return Derived{data_ + offset, count};
     }
+    /// The first `count` elements. Throws `Error` when there are fewer.
     constexpr Derived first(std::size_t count) const { return subspan(0, count); }
+    /// The last `count` elements. Throws `Error` when there are fewer.
     constexpr Derived last(std::size_t count) const {
-        return subspan(count > size_ ? size_ + 1 : size_ - count, count);
+        if (count > size_) {
+            throw Error("last: " + std::to_string(count) + " elements were asked for, of a span of " +
+                        std::to_string(size_));
+        }
+        return subspan(size_ - count, count);
     }
 
 protected:
