@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/cuda/fills.hpp>
 #include <sluice/backend/cuda/graphs.hpp>
 #include <sluice/backend/cuda/host_functions.hpp>
 #include <sluice/backend/cuda/semaphore.hpp>
@@ -206,6 +207,13 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     }
     static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
         SLUICE_CUDA_CHECK(cudaMemsetAsync(memory, value, bytes, stream));
+        note_operation(stream);
+    }
+    static void fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
+                              std::size_t count, NativeStream stream) {
+        if (element_bytes == 1)
+            return fill_bytes(memory, static_cast<int>(pattern & 0xffU), count, stream);
+        detail::fill_with_pattern(memory, pattern, element_bytes, count, stream);
         note_operation(stream);
     }
 

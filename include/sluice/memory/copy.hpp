@@ -1,15 +1,41 @@
 /// \file
-/// Copies between places. A pair of places that a device cannot copy between does not compile.
+/// Copies between places, and fills. A pair of places that a device cannot copy between does not compile.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <sluice/memory/buffer.hpp>
 
 namespace sluice {
+
+namespace detail {
+
+enum class Place { device, pinned, host };
+
+/// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host
+/// memory.
+template <class R>
+constexpr auto placed_span(R& range) {
+    if constexpr (requires { range.span(); }) {
+        return range.span();
+    } else if constexpr (requires { typename R::backend; }) {
+        return range;
+    } else {
+        return std::span(range);
+    }
+}
+
+/// What the elements of `To` are.
+template <class To>
+using ElementOf = std::remove_const_t<typename decltype(placed_span(std::declval<To&>()))::element_type>;
+
+} // namespace detail
 
 /// Copies all of `from` to `to` in the order of `stream`, without waiting: from pinned to device memory, from
 /// device to pinned, or from device to device, of the stream's backend. Buffers and spans both serve. Both
@@ -30,24 +56,15 @@ void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from);
 template <Backend B, class To>
 void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value);
 
+/// Sets every element of `to`, device memory of the stream's backend, to `value` in the order of `stream`, without
+/// waiting. Elements are trivially copyable and of 1, 2 or 4 bytes. `to` must stay alive until the stream has got there.
+/// Throws `Error` when `to` does not begin at a multiple of its elements' size, or the call fails.
+template <Backend B, class To>
+void fill(BasicStreamRef<B> stream, To&& to, const detail::ElementOf<To>& value);
+
 // ---------------------------------------------------------------------------------------------------------------
 
 namespace detail {
-
-enum class Place { device, pinned, host };
-
-/// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host
-/// memory.
-template <class R>
-constexpr auto placed_span(R& range) {
-    if constexpr (requires { range.span(); }) {
-        return range.span();
-    } else if constexpr (requires { typename R::backend; }) {
-        return range;
-    } else {
-        return std::span(range);
-    }
-}
 
 template <class Span>
 struct PlaceOf {
@@ -148,6 +165,39 @@ void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
     B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.native());
 }
 
+template <Backend B, class To>
+void fill(BasicStreamRef<B> stream, To&& to, const detail::ElementOf<To>& value) {
+    const auto to_span = detail::placed_span(to);
+    using ToSpan = std::remove_const_t<decltype(to_span)>;
+    using Element = detail::ElementOf<To>;
+    constexpr bool fits = sizeof(Element) == 1 || sizeof(Element) == 2 || sizeof(Element) == 4;
+    static_assert(detail::place_of<ToSpan> == detail::Place::device,
+                  "sluice::fill: fills device memory only; pinned memory is the host's to fill");
+    static_assert(detail::fits_backend<ToSpan, B>,
+                  "sluice::fill: the memory belongs to another backend than the stream");
+    static_assert(!std::is_const_v<typename ToSpan::element_type>,
+                  "sluice::fill: the destination's elements are const");
+    static_assert(std::is_trivially_copyable_v<Element>, "sluice::fill: elements must be trivially copyable");
+    static_assert(fits,
+                  "sluice::fill: elements must be of 1, 2 or 4 bytes; for others copy from pinned memory, "
+                  "use fill_bytes, or write them in a kernel");
+    static_assert(FillBackend<B>, "sluice::fill: the stream's backend has no fill_elements; see FillBackend");
+    if (to_span.empty())
+        return;
+    if constexpr (fits && FillBackend<B> && std::is_trivially_copyable_v<Element> &&
+                  !std::is_const_v<typename ToSpan::element_type>) {
+        if (reinterpret_cast<std::uintptr_t>(to_span.data()) % sizeof(Element) != 0) {
+            throw Error("fill: the memory begins at an address that is no multiple of its elements' " +
+                        std::to_string(sizeof(Element)) + " bytes");
+        }
+        std::conditional_t<sizeof(Element) == 1, std::uint8_t,
+                           std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>
+            pattern = 0;
+        std::memcpy(&pattern, &value, sizeof(pattern));
+        B::fill_elements(to_span.data(), pattern, sizeof(Element), to_span.size(), stream.native());
+    }
+}
+
 /// The same for streams that are owned.
 template <Backend B, class To, class From>
 void copy(const BasicStream<B>& stream, To&& to, const From& from) {
@@ -160,6 +210,10 @@ void copy_and_wait(const BasicStream<B>& stream, To&& to, const From& from) {
 template <Backend B, class To>
 void fill_bytes(const BasicStream<B>& stream, To&& to, unsigned char value) {
     fill_bytes(stream.ref(), to, value);
+}
+template <Backend B, class To>
+void fill(const BasicStream<B>& stream, To&& to, const detail::ElementOf<To>& value) {
+    fill(stream.ref(), to, value);
 }
 
 } // namespace sluice
