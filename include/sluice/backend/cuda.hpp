@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -202,6 +203,9 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         counts().pinned_allocations.remove();
     }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
+        // cudaMemcpyAsync is documented to wait for copies from host to host.
+        if (kind == CopyKind::host_to_host)
+            return enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
         SLUICE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, native_kind(kind), stream));
         note_operation(stream);
     }

@@ -37,9 +37,10 @@ using ElementOf = std::remove_const_t<typename decltype(placed_span(std::declval
 
 } // namespace detail
 
-/// Copies all of `from` to `to` in the order of `stream`, without waiting: from pinned to device memory, from
-/// device to pinned, or from device to device, of the stream's backend. Buffers and spans both serve. Both
-/// sides must stay alive, and pinned memory unchanged, until the stream has got there.
+/// Copies all of `from` to `to` in the order of `stream`, without waiting: between device memory, pinned memory, or one
+/// and the other, of the stream's backend. Buffers and spans both serve. Both sides must stay alive, and pinned memory
+/// unchanged, until the stream has got there. From pinned to pinned memory a thread of the host's copies, as a callable
+/// given to `BasicStreamRef::enqueue`.
 ///
 /// Throws `Error` when the lengths differ, or the call fails.
 template <Backend B, class To, class From>
@@ -91,9 +92,9 @@ inline constexpr bool fits_backend =
     std::is_same_v<typename PlaceOf<Span>::backend, B> || place_of<Span> == Place::host;
 
 constexpr CopyKind kind_between(Place to, Place from) {
-    return from != Place::device
-               ? CopyKind::host_to_device
-               : (to == Place::device ? CopyKind::device_to_device : CopyKind::device_to_host);
+    if (from == Place::device)
+        return to == Place::device ? CopyKind::device_to_device : CopyKind::device_to_host;
+    return to == Place::device ? CopyKind::host_to_device : CopyKind::host_to_host;
 }
 
 template <class B, class ToSpan, class FromSpan>
@@ -131,8 +132,6 @@ void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
     static_assert(to_place != detail::Place::host && from_place != detail::Place::host,
                   "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, "
                   "a PinnedSpan of page-locked memory, or copy_and_wait");
-    static_assert(to_place == detail::Place::device || from_place == detail::Place::device,
-                  "sluice::copy: one side must be device memory");
     if constexpr (to_place != detail::Place::host && from_place != detail::Place::host) {
         detail::copy_spans(stream, to_span, from_span);
     }

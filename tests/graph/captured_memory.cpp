@@ -1,4 +1,4 @@
-// Typed fills in graphs.
+// Typed fills, and copies within pinned memory, in graphs.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "support/backend.hpp"
 
-namespace graph_captured_fills {
+namespace graph_captured_memory {
 
 using namespace sluice;
 using namespace sluice::test;
@@ -57,4 +57,22 @@ TEST_CASE_TEMPLATE("typed fills are captured, and replays fill", B, TestBackend)
     check(4, 0x3344, 8.0F);
 }
 
-} // namespace graph_captured_fills
+TEST_CASE_TEMPLATE("a copy from pinned to pinned memory is captured", B, TestBackend) {
+    const BasicStream<B> stream;
+    PinnedBuffer<int, B> from(3);
+    PinnedBuffer<int, B> to(3);
+    from[1] = 5;
+    to[1] = 0;
+    const auto graph = capture(stream, [&](BasicStreamRef<B> s) { copy(s, to, from); });
+    CHECK(graph.nodes() == 1);
+    CHECK(to[1] == 0);
+    BasicExecutable<B> executable(graph);
+    for (const int value : {6, 7}) {
+        from[1] = value;
+        executable.launch(stream);
+        stream.synchronize();
+        CHECK(to[1] == value);
+    }
+}
+
+} // namespace graph_captured_memory
