@@ -18,18 +18,59 @@ namespace detail {
 
 enum class Place { device, pinned, host };
 
+template <class Span>
+struct PlaceOf {
+    static constexpr Place value = Place::host;
+    using backend = void;
+};
+template <class T, class B>
+struct PlaceOf<DeviceSpan<T, B>> {
+    static constexpr Place value = Place::device;
+    using backend = B;
+};
+template <class T, class B>
+struct PlaceOf<PinnedSpan<T, B>> {
+    static constexpr Place value = Place::pinned;
+    using backend = B;
+};
+
+template <class Span>
+inline constexpr Place place_of = PlaceOf<Span>::value;
+
+/// Whether memory of `Span` is the backend's own, or no backend's at all.
+template <class Span, class B>
+inline constexpr bool fits_backend =
+    std::is_same_v<typename PlaceOf<Span>::backend, B> || place_of<Span> == Place::host;
+
+/// The span of what has none, such as a `RaggedBatch`, so that whoever asks can refuse it with a sentence.
+struct NoSpan {
+    struct element_type {
+        template <class T>
+        constexpr element_type(const T&) noexcept {}
+    };
+    constexpr std::size_t size() const noexcept { return 0; }
+    constexpr const element_type* data() const noexcept { return nullptr; }
+};
+
 /// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host
 /// memory.
 template <class R>
 constexpr auto placed_span(R& range) {
     if constexpr (requires { range.span(); }) {
         return range.span();
-    } else if constexpr (requires { typename R::backend; }) {
+    } else if constexpr (place_of<std::remove_const_t<R>> != Place::host) {
         return range;
-    } else {
+    } else if constexpr (requires { std::span(range); }) {
         return std::span(range);
+    } else {
+        return NoSpan{};
     }
 }
+
+/// Whether `R` is a buffer, a span or a contiguous range.
+template <class R>
+inline constexpr bool has_span =
+    !std::is_same_v<NoSpan, std::remove_const_t<decltype(placed_span(std::declval<R&>()))>>;
 
 /// What the elements of `To` are.
 template <class To>
@@ -67,30 +108,6 @@ void fill(BasicStreamRef<B> stream, To&& to, const detail::ElementOf<To>& value)
 
 namespace detail {
 
-template <class Span>
-struct PlaceOf {
-    static constexpr Place value = Place::host;
-    using backend = void;
-};
-template <class T, class B>
-struct PlaceOf<DeviceSpan<T, B>> {
-    static constexpr Place value = Place::device;
-    using backend = B;
-};
-template <class T, class B>
-struct PlaceOf<PinnedSpan<T, B>> {
-    static constexpr Place value = Place::pinned;
-    using backend = B;
-};
-
-template <class Span>
-inline constexpr Place place_of = PlaceOf<Span>::value;
-
-/// Whether memory of `Span` is the backend's own, or no backend's at all.
-template <class Span, class B>
-inline constexpr bool fits_backend =
-    std::is_same_v<typename PlaceOf<Span>::backend, B> || place_of<Span> == Place::host;
-
 constexpr CopyKind kind_between(Place to, Place from) {
     if (from == Place::device)
         return to == Place::device ? CopyKind::device_to_device : CopyKind::device_to_host;
@@ -101,7 +118,9 @@ template <class B, class ToSpan, class FromSpan>
 void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
     using ToElement = typename ToSpan::element_type;
     using FromElement = typename FromSpan::element_type;
-    static_assert(!std::is_const_v<ToElement>, "sluice::copy: the destination's elements are const");
+    static_assert(!std::is_const_v<ToElement>,
+                  "sluice::copy: the destination's elements are const; it comes before the source, as in "
+                  "copy(stream, to, from)");
     static_assert(std::is_same_v<std::remove_const_t<ToElement>, std::remove_const_t<FromElement>>,
                   "sluice::copy: source and destination must hold the same type of elements");
     static_assert(std::is_trivially_copyable_v<ToElement>,
@@ -129,7 +148,10 @@ void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
     const auto from_span = detail::placed_span(from);
     constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
     constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
-    static_assert(to_place != detail::Place::host && from_place != detail::Place::host,
+    constexpr bool spans = detail::has_span<To> && detail::has_span<const From>;
+    static_assert(spans, "sluice::copy: copies between buffers and spans, as in copy(stream, to, from); of a "
+                         "RaggedBatch give its block() or values(), or use RaggedPacker::copy_to");
+    static_assert(!spans || (to_place != detail::Place::host && from_place != detail::Place::host),
                   "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, "
                   "a PinnedSpan of page-locked memory, or copy_and_wait");
     if constexpr (to_place != detail::Place::host && from_place != detail::Place::host) {
@@ -143,25 +165,33 @@ void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from) {
     const auto from_span = detail::placed_span(from);
     constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
     constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
-    static_assert(to_place == detail::Place::device || from_place == detail::Place::device,
+    constexpr bool spans = detail::has_span<To> && detail::has_span<const From>;
+    static_assert(spans, "sluice::copy_and_wait: copies between buffers, spans and contiguous ranges, as in "
+                         "copy_and_wait(stream, to, from); of a RaggedBatch give its block() or values(), or "
+                         "use to_lists_and_wait");
+    static_assert(!spans || to_place == detail::Place::device || from_place == detail::Place::device,
                   "sluice::copy_and_wait: one side must be device memory");
-    detail::copy_spans(stream, to_span, from_span);
-    stream.synchronize();
+    if constexpr (spans) {
+        detail::copy_spans(stream, to_span, from_span);
+        stream.synchronize();
+    }
 }
 
 template <Backend B, class To>
 void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
     const auto to_span = detail::placed_span(to);
     using ToSpan = std::remove_const_t<decltype(to_span)>;
-    static_assert(detail::place_of<ToSpan> == detail::Place::device,
-                  "sluice::fill_bytes: fills device memory only");
+    constexpr bool on_device = detail::place_of<ToSpan> == detail::Place::device;
+    constexpr bool writable = !std::is_const_v<typename ToSpan::element_type>;
+    static_assert(on_device, "sluice::fill_bytes: fills device memory only, in a buffer or a span; of a "
+                             "RaggedBatch give its values() or block()");
     static_assert(detail::fits_backend<ToSpan, B>,
                   "sluice::fill_bytes: the memory belongs to another backend than the stream");
-    static_assert(!std::is_const_v<typename ToSpan::element_type>,
-                  "sluice::fill_bytes: the destination's elements are const");
-    if (to_span.empty())
-        return;
-    B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.native());
+    static_assert(writable, "sluice::fill_bytes: the destination's elements are const");
+    if constexpr (on_device && writable) {
+        if (to_span.size() > 0)
+            B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.native());
+    }
 }
 
 template <Backend B, class To>
@@ -169,22 +199,23 @@ void fill(BasicStreamRef<B> stream, To&& to, const detail::ElementOf<To>& value)
     const auto to_span = detail::placed_span(to);
     using ToSpan = std::remove_const_t<decltype(to_span)>;
     using Element = detail::ElementOf<To>;
+    constexpr bool on_device = detail::place_of<ToSpan> == detail::Place::device;
+    constexpr bool writable = !std::is_const_v<typename ToSpan::element_type>;
+    constexpr bool plain = std::is_trivially_copyable_v<Element>;
     constexpr bool fits = sizeof(Element) == 1 || sizeof(Element) == 2 || sizeof(Element) == 4;
-    static_assert(detail::place_of<ToSpan> == detail::Place::device,
-                  "sluice::fill: fills device memory only; pinned memory is the host's to fill");
+    static_assert(on_device,
+                  "sluice::fill: fills device memory only, in a buffer or a span; of a RaggedBatch "
+                  "give its values() or block()");
     static_assert(detail::fits_backend<ToSpan, B>,
                   "sluice::fill: the memory belongs to another backend than the stream");
-    static_assert(!std::is_const_v<typename ToSpan::element_type>,
-                  "sluice::fill: the destination's elements are const");
-    static_assert(std::is_trivially_copyable_v<Element>, "sluice::fill: elements must be trivially copyable");
-    static_assert(fits,
-                  "sluice::fill: elements must be of 1, 2 or 4 bytes; for others copy from pinned memory, "
-                  "use fill_bytes, or write them in a kernel");
+    static_assert(writable, "sluice::fill: the destination's elements are const");
+    static_assert(plain, "sluice::fill: elements must be trivially copyable");
+    static_assert(fits, "sluice::fill: elements must be of 1, 2 or 4 bytes; for others copy from pinned "
+                        "memory, use fill_bytes, or write them in a kernel");
     static_assert(FillBackend<B>, "sluice::fill: the stream's backend has no fill_elements; see FillBackend");
-    if (to_span.empty())
-        return;
-    if constexpr (fits && FillBackend<B> && std::is_trivially_copyable_v<Element> &&
-                  !std::is_const_v<typename ToSpan::element_type>) {
+    if constexpr (on_device && writable && plain && fits && FillBackend<B>) {
+        if (to_span.empty())
+            return;
         if (reinterpret_cast<std::uintptr_t>(to_span.data()) % sizeof(Element) != 0) {
             throw Error("fill: the memory begins at an address that is no multiple of its elements' " +
                         std::to_string(sizeof(Element)) + " bytes");
