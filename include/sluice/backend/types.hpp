@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice {
 
 /// How a stream is made.
