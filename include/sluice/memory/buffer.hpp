@@ -22,7 +22,7 @@ inline constexpr std::size_t allocation_alignment = 256;
 /// The bytes of `count` elements. Throws `Error` when no memory could hold them.
 template <class T>
 std::size_t checked_bytes(std::size_t count) {
-    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+    if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) {
         throw Error("a buffer of " + std::to_string(count) + " elements of " + std::to_string(sizeof(T)) +
                     " bytes each is larger than any memory");
     }
