@@ -166,7 +166,7 @@ public:
         CHECK(cudaSetDevice(0));
         slot_ ^= 1;
     }
-    void synchronize() {
+    void sync() {
         CHECK(cudaStreamSynchronize(first_));
         CHECK(cudaStreamSynchronize(second_));
     }

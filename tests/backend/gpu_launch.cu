@@ -17,7 +17,7 @@ TEST_CASE("a launch that was refused is found once") {
     const CudaStream stream;
     DeviceBuffer<int, Cuda> value(1);
     fill_bytes(stream, value, 0);
-    add_one<<<1, 4096, 0, stream.native()>>>(value.data()); // more threads than a block may have
+    add_one<<<1, 4096, 0, stream.get()>>>(value.data()); // more threads than a block may have
     const auto error = caught_error([] { Cuda::check_launches(); });
     REQUIRE(error);
     CHECK(contains(error->name(), "cudaErrorInvalid")); // …Configuration or …Value, by the driver

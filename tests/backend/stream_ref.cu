@@ -20,7 +20,7 @@ static_assert(!std::is_convertible_v<HostStreamRef, cuda::stream_ref>);
 
 namespace {
 cudaStream_t taken_as_cccl(cuda::stream_ref stream) { return stream.get(); }
-cudaStream_t taken_as_sluice(CudaStreamRef stream) { return stream.native(); }
+cudaStream_t taken_as_sluice(CudaStreamRef stream) { return stream.get(); }
 } // namespace
 
 TEST_CASE("cuda::stream_ref goes in and out") {

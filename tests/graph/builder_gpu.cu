@@ -109,7 +109,7 @@ TEST_CASE("kernel nodes mix with copies and fills, and a change while a launch i
         executable.set(downloaded, outs[static_cast<std::size_t>(i)], to);
         executable.launch(stream);
     }
-    stream.synchronize();
+    stream.sync();
     for (int i = 0; i < 10; ++i) {
         const auto& seen = outs[static_cast<std::size_t>(i)];
         CHECK(std::vector<int>(seen.begin(), seen.end()) == std::vector<int>{i, 2 * i, 3 * i, 4 * i});

@@ -46,7 +46,7 @@ TEST_CASE_TEMPLATE("typed fills are captured, and replays fill", B, TestBackend)
     const auto graph = filling(3, 0x1122, 0.75F);
     CHECK(graph.nodes() == 3);
     check(0, 0, 0); // nothing has run
-    BasicExecutable<B> executable(graph);
+    BasicGraphExec<B> executable(graph);
     executable.launch(stream);
     check(3, 0x1122, 0.75F);
     clear();
@@ -66,11 +66,11 @@ TEST_CASE_TEMPLATE("a copy from pinned to pinned memory is captured", B, TestBac
     const auto graph = capture(stream, [&](BasicStreamRef<B> s) { copy(s, to, from); });
     CHECK(graph.nodes() == 1);
     CHECK(to[1] == 0);
-    BasicExecutable<B> executable(graph);
+    BasicGraphExec<B> executable(graph);
     for (const int value : {6, 7}) {
         from[1] = value;
         executable.launch(stream);
-        stream.synchronize();
+        stream.sync();
         CHECK(to[1] == value);
     }
 }

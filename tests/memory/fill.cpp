@@ -38,7 +38,7 @@ void check_fill(T outer, T inner) {
         fill(stream, device, outer);
         fill(stream.ref(), device.subspan(1, count - 2), inner);
         copy(stream, seen, device);
-        stream.synchronize();
+        stream.sync();
         CHECK(seen[0] == outer);
         CHECK(seen[count - 1] == outer);
         bool all = true;
@@ -68,7 +68,7 @@ TEST_CASE_TEMPLATE("the value converts to the elements' type", B, TestBackend) {
     copy_and_wait(stream, seen, device);
     CHECK(seen == std::vector<float>{1.0F, 1.0F});
     fill(stream, DeviceSpan<float, B>{}, 1);
-    stream.synchronize();
+    stream.sync();
 }
 
 TEST_CASE_TEMPLATE("a typed fill is made when the stream gets there", B, TestBackend) {
@@ -76,14 +76,14 @@ TEST_CASE_TEMPLATE("a typed fill is made when the stream gets there", B, TestBac
     PinnedBuffer<int, B> seen(1);
     DeviceBuffer<int, B> device(1);
     fill(stream, device, 1);
-    stream.synchronize();
+    stream.sync();
     const ScopedLatch latch;
     hold(stream, latch);
     fill(stream, device, 1234567);
     copy(stream, seen, device);
-    CHECK_FALSE(stream.done());
+    CHECK_FALSE(stream.is_done());
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK(seen[0] == 1234567);
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("a kernel takes device spans") {
     DeviceBuffer<int, Cuda> to(4);
     copy_and_wait(stream, from, std::vector<int>{1, 2, 3, 4});
     copy_and_wait(stream, to, std::vector<int>{10, 20, 30, 40});
-    add<<<1, 32, 0, stream.native()>>>(from, to);
+    add<<<1, 32, 0, stream.get()>>>(from, to);
     Cuda::check_launches();
     std::vector<int> seen(4);
     copy_and_wait(stream, seen, to);

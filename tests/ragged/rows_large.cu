@@ -77,9 +77,9 @@ TEST_CASE("sums of more than 2^31 values") {
     DeviceBuffer<unsigned long long, Cuda> expected(static_cast<std::size_t>(rows), stream);
     fill_bytes(stream, sums, 0xee);
     fill_bytes(stream, expected, 0);
-    write_rows<<<4096, 256, 0, stream.native()>>>(batch.target());
+    write_rows<<<4096, 256, 0, stream.get()>>>(batch.target());
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    add_up<<<1024, 256, 0, stream.native()>>>(batch.values().data(), expected.data());
+    add_up<<<1024, 256, 0, stream.get()>>>(batch.values().data(), expected.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
     ragged::sum(stream, sums, batch);
     batch.require_valid_and_wait(stream);

@@ -16,31 +16,31 @@ namespace sluice {
 
 namespace detail {
 
-enum class Place { device, pinned, host };
+enum class MemoryKind { device, pinned, host };
 
 template <class Span>
-struct PlaceOf {
-    static constexpr Place value = Place::host;
+struct MemoryKindOf {
+    static constexpr MemoryKind value = MemoryKind::host;
     using backend = void;
 };
 template <class T, class B>
-struct PlaceOf<DeviceSpan<T, B>> {
-    static constexpr Place value = Place::device;
+struct MemoryKindOf<DeviceSpan<T, B>> {
+    static constexpr MemoryKind value = MemoryKind::device;
     using backend = B;
 };
 template <class T, class B>
-struct PlaceOf<PinnedSpan<T, B>> {
-    static constexpr Place value = Place::pinned;
+struct MemoryKindOf<PinnedSpan<T, B>> {
+    static constexpr MemoryKind value = MemoryKind::pinned;
     using backend = B;
 };
 
 template <class Span>
-inline constexpr Place place_of = PlaceOf<Span>::value;
+inline constexpr MemoryKind memory_kind_of = MemoryKindOf<Span>::value;
 
 /// Whether memory of `Span` is the backend's own, or no backend's at all.
 template <class Span, class B>
 inline constexpr bool fits_backend =
-    std::is_same_v<typename PlaceOf<Span>::backend, B> || place_of<Span> == Place::host;
+    std::is_same_v<typename MemoryKindOf<Span>::backend, B> || memory_kind_of<Span> == MemoryKind::host;
 
 /// The span of what has none, such as a `RaggedBatch`, so that whoever asks can refuse it with a sentence.
 struct NoSpan {
@@ -58,7 +58,7 @@ template <class R>
 constexpr auto placed_span(R& range) {
     if constexpr (requires { range.span(); }) {
         return range.span();
-    } else if constexpr (place_of<std::remove_const_t<R>> != Place::host) {
+    } else if constexpr (memory_kind_of<std::remove_const_t<R>> != MemoryKind::host) {
         return range;
     } else if constexpr (requires { std::span(range); }) {
         return std::span(range);
@@ -108,10 +108,10 @@ void fill(BasicStreamRef<B> stream, To&& to, const detail::ElementOf<To>& value)
 
 namespace detail {
 
-constexpr CopyKind kind_between(Place to, Place from) {
-    if (from == Place::device)
-        return to == Place::device ? CopyKind::device_to_device : CopyKind::device_to_host;
-    return to == Place::device ? CopyKind::host_to_device : CopyKind::host_to_host;
+constexpr CopyKind kind_between(MemoryKind to, MemoryKind from) {
+    if (from == MemoryKind::device)
+        return to == MemoryKind::device ? CopyKind::device_to_device : CopyKind::device_to_host;
+    return to == MemoryKind::device ? CopyKind::host_to_device : CopyKind::host_to_host;
 }
 
 template <class B, class ToSpan, class FromSpan>
@@ -136,7 +136,7 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
         return;
     if constexpr (!std::is_const_v<ToElement>) { // refused above; a second error would only hide the first
         B::copy(to.data(), from.data(), from.size() * sizeof(ToElement),
-                kind_between(place_of<ToSpan>, place_of<FromSpan>), stream.native());
+                kind_between(memory_kind_of<ToSpan>, memory_kind_of<FromSpan>), stream.get());
     }
 }
 
@@ -146,15 +146,15 @@ template <Backend B, class To, class From>
 void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
     const auto to_span = detail::placed_span(to);
     const auto from_span = detail::placed_span(from);
-    constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
-    constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
+    constexpr detail::MemoryKind to_kind = detail::memory_kind_of<std::remove_const_t<decltype(to_span)>>;
+    constexpr detail::MemoryKind from_kind = detail::memory_kind_of<std::remove_const_t<decltype(from_span)>>;
     constexpr bool spans = detail::has_span<To> && detail::has_span<const From>;
     static_assert(spans, "sluice::copy: copies between buffers and spans, as in copy(stream, to, from); of a "
                          "RaggedBatch give its block() or values(), or use RaggedPacker::copy_to");
-    static_assert(!spans || (to_place != detail::Place::host && from_place != detail::Place::host),
+    static_assert(!spans || (to_kind != detail::MemoryKind::host && from_kind != detail::MemoryKind::host),
                   "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, "
                   "a PinnedSpan of page-locked memory, or copy_and_wait");
-    if constexpr (to_place != detail::Place::host && from_place != detail::Place::host) {
+    if constexpr (to_kind != detail::MemoryKind::host && from_kind != detail::MemoryKind::host) {
         detail::copy_spans(stream, to_span, from_span);
     }
 }
@@ -163,17 +163,17 @@ template <Backend B, class To, class From>
 void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from) {
     const auto to_span = detail::placed_span(to);
     const auto from_span = detail::placed_span(from);
-    constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
-    constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
+    constexpr detail::MemoryKind to_kind = detail::memory_kind_of<std::remove_const_t<decltype(to_span)>>;
+    constexpr detail::MemoryKind from_kind = detail::memory_kind_of<std::remove_const_t<decltype(from_span)>>;
     constexpr bool spans = detail::has_span<To> && detail::has_span<const From>;
     static_assert(spans, "sluice::copy_and_wait: copies between buffers, spans and contiguous ranges, as in "
                          "copy_and_wait(stream, to, from); of a RaggedBatch give its block() or values(), or "
                          "use to_lists_and_wait");
-    static_assert(!spans || to_place == detail::Place::device || from_place == detail::Place::device,
+    static_assert(!spans || to_kind == detail::MemoryKind::device || from_kind == detail::MemoryKind::device,
                   "sluice::copy_and_wait: one side must be device memory");
     if constexpr (spans) {
         detail::copy_spans(stream, to_span, from_span);
-        stream.synchronize();
+        stream.sync();
     }
 }
 
@@ -181,7 +181,7 @@ template <Backend B, class To>
 void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
     const auto to_span = detail::placed_span(to);
     using ToSpan = std::remove_const_t<decltype(to_span)>;
-    constexpr bool on_device = detail::place_of<ToSpan> == detail::Place::device;
+    constexpr bool on_device = detail::memory_kind_of<ToSpan> == detail::MemoryKind::device;
     constexpr bool writable = !std::is_const_v<typename ToSpan::element_type>;
     static_assert(on_device, "sluice::fill_bytes: fills device memory only, in a buffer or a span; of a "
                              "RaggedBatch give its values() or block()");
@@ -190,7 +190,7 @@ void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
     static_assert(writable, "sluice::fill_bytes: the destination's elements are const");
     if constexpr (on_device && writable) {
         if (to_span.size() > 0)
-            B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.native());
+            B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.get());
     }
 }
 
@@ -199,7 +199,7 @@ void fill(BasicStreamRef<B> stream, To&& to, const detail::ElementOf<To>& value)
     const auto to_span = detail::placed_span(to);
     using ToSpan = std::remove_const_t<decltype(to_span)>;
     using Element = detail::ElementOf<To>;
-    constexpr bool on_device = detail::place_of<ToSpan> == detail::Place::device;
+    constexpr bool on_device = detail::memory_kind_of<ToSpan> == detail::MemoryKind::device;
     constexpr bool writable = !std::is_const_v<typename ToSpan::element_type>;
     constexpr bool plain = std::is_trivially_copyable_v<Element>;
     constexpr bool fits = sizeof(Element) == 1 || sizeof(Element) == 2 || sizeof(Element) == 4;
@@ -224,7 +224,7 @@ void fill(BasicStreamRef<B> stream, To&& to, const detail::ElementOf<To>& value)
                            std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>
             pattern = 0;
         std::memcpy(&pattern, &value, sizeof(pattern));
-        B::fill_elements(to_span.data(), pattern, sizeof(Element), to_span.size(), stream.native());
+        B::fill_elements(to_span.data(), pattern, sizeof(Element), to_span.size(), stream.get());
     }
 }
 

@@ -82,7 +82,7 @@ struct ReplayedResults {
     ~ReplayedResults() {
         try {
             if (!reached)
-                arrived.synchronize();
+                arrived.sync();
         } catch (...) {
             // The copies will not come; whoever waits for their stream is told so.
         }
@@ -180,14 +180,14 @@ private:
     }
     static bool has_arrived(Entry& entry) {
         if (entry.replayed == nullptr)
-            return entry.slot->arrived.done();
-        return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.done());
+            return entry.slot->arrived.is_done();
+        return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.is_done());
     }
     static void await(Entry& entry) {
         if (entry.replayed == nullptr) {
-            entry.slot->arrived.synchronize();
+            entry.slot->arrived.sync();
         } else if (!entry.replayed->reached) {
-            entry.replayed->arrived.synchronize();
+            entry.replayed->arrived.sync();
             entry.replayed->reached = true;
         }
     }
@@ -239,7 +239,7 @@ public:
         } catch (...) {
             // No event will tell of the copies' end, and their memory must not go before it.
             try {
-                stream.synchronize();
+                stream.sync();
             } catch (...) {
             }
             throw;
@@ -283,7 +283,7 @@ void ReadbackState<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> 
     } catch (...) {
         // No event will tell of the copy's end, and the slot's memory must not go before it.
         try {
-            stream.synchronize();
+            stream.sync();
         } catch (...) {
         }
         throw;

@@ -2,7 +2,7 @@
 /// Functions of the driver's that the CUDA runtime does not have.
 #pragma once
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 

@@ -2,7 +2,7 @@
 /// The Cuda backend's fills with elements of several bytes.
 #pragma once
 
-#include <sluice/backend/cuda/driver_function.hpp>
+#include <sluice/backend/detail/cuda/driver_function.hpp>
 
 #if SLUICE_HAS_CUDA
 

@@ -2,7 +2,7 @@
 /// The Cuda backend's semaphores.
 #pragma once
 
-#include <sluice/backend/cuda/driver_function.hpp>
+#include <sluice/backend/detail/cuda/driver_function.hpp>
 
 #if SLUICE_HAS_CUDA
 

@@ -11,6 +11,6 @@ void run(const sluice::HostStream& stream) {
 #else
     const sluice::HostStreamRef ref = stream;
 #endif
-    ref.synchronize();
+    ref.sync();
     (void)stream;
 }
