@@ -3,7 +3,7 @@
 #include <augment/apply.cuh>
 
 #include "augment.hpp"
-#include "augment_twins.cuh"
+#include "augment_baselines.cuh"
 
 namespace {
 

@@ -89,7 +89,7 @@ public:
         apply(stream_.ref(), chain_, batch_.images(), batch_.parameters(),
               augment::Images<Out, B>(results_.span(), shape_));
     }
-    void synchronize() { stream_.synchronize(); }
+    void sync() { stream_.sync(); }
     sluice::BasicStreamRef<B> stream() { return stream_.ref(); }
     const ImageBatch<B>& batch() const { return batch_; }
     const sluice::DeviceBuffer<Out, B>& results() const { return results_; }

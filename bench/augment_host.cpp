@@ -10,7 +10,7 @@ void bench::add_host_benchmarks() {
         add_timed(
             "host/batch:" + std::to_string(images) + "/" + name, {.steps = 1, .bursts = 5, .repetitions = 3},
             Host::counts(), [chain] { return AugmentSubject<Host, float, Chain>(images, chain); },
-            [] { return NoTwin{}; });
+            [] { return NoBaseline{}; });
     };
     for_each_operator(add);
     add("published", augment::published_chain());

@@ -66,7 +66,7 @@ template <class Work>
 void measure(benchmark::State& state, int calls, double operations, double bytes, const Work& work) {
     const sluice::CudaStream stream;
     work(stream.ref());
-    stream.synchronize();
+    stream.sync();
     bench::time_calls(state, stream, calls, calls, [&] { work(stream.ref()); });
     const auto rate = [&](double amount) {
         return benchmark::Counter(amount * static_cast<double>(state.iterations()),

@@ -118,11 +118,11 @@ void measure(benchmark::State& state, const Product& product, nn::Algorithms alg
             operands[i].enqueue(on, gemm, vector, factors, scratch);
     };
     work(stream.ref(), 1); // chooses the algorithm
-    stream.synchronize();
-    const sluice::BasicExecutable<Cuda> executable(
+    stream.sync();
+    const sluice::BasicGraphExec<Cuda> executable(
         sluice::capture(stream, [&](StreamRef on) { work(on, copies); }));
     executable.launch(stream.ref());
-    stream.synchronize();
+    stream.sync();
     constexpr int calls = 4;
     bench::time_calls(state, stream, calls, static_cast<double>(copies * calls),
                       [&] { executable.launch(stream.ref()); });

@@ -7,7 +7,7 @@
 #include <nn/losses/boxes/detail/few_boxes.cuh>
 #include <nn/losses/boxes/detail/kernels.cuh>
 
-#include "support/cuda_twins.cuh"
+#include "support/cuda_baselines.cuh"
 
 namespace {
 
@@ -17,9 +17,9 @@ using sluice::Cuda;
 
 /// A graph of one kernel, made node by node and launched on a stream of its own.
 template <class P>
-class KernelTwin {
+class KernelBaseline {
 public:
-    explicit KernelTwin(bool backward) {
+    explicit KernelBaseline(bool backward) {
         const auto predictions = data_.predictions();
         nn::detail::RowArguments<P, std::uint8_t, P> arguments{.predictions = predictions.data(),
                                                                .rows = bench::giou_rows,
@@ -63,15 +63,15 @@ public:
         CHECK(cudaGraphUpload(executable_, stream_));
         CHECK(cudaStreamSynchronize(stream_));
     }
-    KernelTwin(const KernelTwin&) = delete;
-    KernelTwin& operator=(const KernelTwin&) = delete;
-    ~KernelTwin() {
+    KernelBaseline(const KernelBaseline&) = delete;
+    KernelBaseline& operator=(const KernelBaseline&) = delete;
+    ~KernelBaseline() {
         cudaGraphExecDestroy(executable_);
         cudaStreamDestroy(stream_);
     }
 
     void step() { CHECK(cudaGraphLaunch(executable_, stream_)); }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     template <bool backward>
@@ -86,7 +86,7 @@ private:
 };
 
 template <class P>
-auto twin = [](bool backward) { return KernelTwin<P>{backward}; };
+auto baseline = [](bool backward) { return KernelBaseline<P>{backward}; };
 
 bench::Effort effort_for(Variant variant, bool as_graph) {
     constexpr int bursts = 20;
@@ -104,7 +104,7 @@ void add_variant(const std::string& prefix, Variant variant) {
             bench::add_giou<P, Cuda, Formula>(
                 prefix + "/" + name_of(variant) + (backward ? "/both" : "/forward") +
                     (as_graph ? "/graph" : "/eager"),
-                {variant, backward, as_graph}, effort_for(variant, as_graph), twin<P>);
+                {variant, backward, as_graph}, effort_for(variant, as_graph), baseline<P>);
         }
     }
 }
@@ -123,7 +123,7 @@ void bench::add_cuda_benchmarks() {
         for (const Variant variant : {Variant::fused, Variant::conditional, Variant::ragged}) {
             add_giou<float, Cuda, nn::ArticleGiou>(
                 "cuda/work:" + std::to_string(work) + "/" + name_of(variant), {variant, false, true, work},
-                {.steps = work > 16 ? 10 : 100, .bursts = 10, .repetitions = 5}, twin<float>);
+                {.steps = work > 16 ? 10 : 100, .bursts = 10, .repetitions = 5}, baseline<float>);
         }
     }
 }

@@ -6,8 +6,8 @@
 ///   alone, `both` the mean and its gradient; one by one (`eager`) or as a replayed graph (`graph`). `ragged` is there
 ///   with torchvision's formula too. Beside each: the ragged kernel for the same PART, launched by hand as a graph of one
 ///   node. The ratio says how many times as long as that a variant takes.
-/// - `cuda/work:N/VARIANT`: the mean, with a formula N times as heavy, as a graph; the same twin.
-/// - `host/…`: the same on the processor, without a twin.
+/// - `cuda/work:N/VARIANT`: the mean, with a formula N times as heavy, as a graph; the same baseline.
+/// - `host/…`: the same on the processor, without a baseline.
 #pragma once
 
 #include <array>
@@ -147,7 +147,7 @@ public:
     explicit GiouSubject(const Plan& plan) : plan_(plan) {
         step(); // by itself
         step(); // captured
-        synchronize();
+        sync();
         if (plan_.as_graph && graph_.counters().replays == 0)
             throw sluice::Error("there is nothing to measure, since the loss was not replayed as a graph");
     }
@@ -161,7 +161,7 @@ public:
             work(stream_.ref());
         }
     }
-    void synchronize() { stream_.synchronize(); }
+    void sync() { stream_.sync(); }
 
 private:
     Plan plan_;
@@ -170,13 +170,13 @@ private:
     sluice::GraphCapture<sluice::NoKey, B> graph_;
 };
 
-/// Registers a loss; `make_twin(backward)` makes what stands beside it.
-template <class P, class B, class Formula, class MakeTwin>
+/// Registers a loss; `make_baseline(backward)` makes what stands beside it.
+template <class P, class B, class Formula, class MakeBaseline>
 void add_giou(const std::string& name, const typename GiouSubject<P, B, Formula>::Plan& plan,
-              const Effort& effort, MakeTwin make_twin) {
+              const Effort& effort, MakeBaseline make_baseline) {
     add_timed(
         name, effort, B::counts(), [plan] { return GiouSubject<P, B, Formula>{plan}; },
-        [plan, make_twin] { return make_twin(plan.backward); });
+        [plan, make_baseline] { return make_baseline(plan.backward); });
 }
 
 } // namespace bench

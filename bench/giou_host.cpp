@@ -4,13 +4,13 @@
 
 void bench::add_host_benchmarks() {
     using sluice::Host;
-    const auto no_twin = [](bool) { return NoTwin{}; };
+    const auto no_baseline = [](bool) { return NoBaseline{}; };
     for (const Variant variant :
          {Variant::concatenated, Variant::padded, Variant::fused, Variant::conditional, Variant::ragged}) {
         for (const bool backward : {false, true}) {
             add_giou<float, Host, nn::ArticleGiou>(
                 std::string("host/float32/") + name_of(variant) + (backward ? "/both" : "/forward"),
-                {variant, backward, false}, {.steps = 1, .bursts = 5, .repetitions = 3}, no_twin);
+                {variant, backward, false}, {.steps = 1, .bursts = 5, .repetitions = 3}, no_baseline);
         }
     }
 }

@@ -1,14 +1,14 @@
 /// \file
 /// Graphs on CUDA through sluice, beside the same written by hand on the runtime API. See graph_overhead.hpp.
 ///
-/// The twins are what a careful author writes: every result is compared with `cudaSuccess`, graphs are made and
+/// The baselines are what a careful author writes: every result is compared with `cudaSuccess`, graphs are made and
 /// uploaded once. They capture without a guard, know one key only, do not look after the current device, and
 /// notice no wrong order of calls.
 #include "graph_overhead.hpp"
 
 #include <cuda_runtime.h>
 
-#include "support/cuda_twins.cuh"
+#include "support/cuda_baselines.cuh"
 #include "support/two_stages_by_hand.cuh"
 
 namespace {
@@ -38,24 +38,24 @@ struct LaunchCount {
 };
 
 /// An executable that is launched on a stream of its own.
-class GraphTwin {
+class GraphBaseline {
 public:
     /// Takes the graph over.
-    explicit GraphTwin(cudaGraph_t graph) {
+    explicit GraphBaseline(cudaGraph_t graph) {
         CHECK(cudaGraphInstantiate(&executable_, graph, 0));
         CHECK(cudaGraphDestroy(graph));
         CHECK(cudaGraphUpload(executable_, stream_));
         CHECK(cudaStreamSynchronize(stream_));
     }
-    GraphTwin(const GraphTwin&) = delete;
-    GraphTwin& operator=(const GraphTwin&) = delete;
-    ~GraphTwin() {
+    GraphBaseline(const GraphBaseline&) = delete;
+    GraphBaseline& operator=(const GraphBaseline&) = delete;
+    ~GraphBaseline() {
         cudaGraphExecDestroy(executable_);
         cudaStreamDestroy(stream_);
     }
 
     void step() { CHECK(cudaGraphLaunch(executable_, stream_)); }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     cudaStream_t stream_ = make_stream();
@@ -85,9 +85,9 @@ cudaGraph_t chain_graph(int length) {
 
 /// Two stages and two slots: a step is one graph, in which the first stage fills one slot while the last stage reads
 /// the other, which the step before has filled.
-class TwoGraphsTwin {
+class TwoGraphsBaseline {
 public:
-    TwoGraphsTwin() {
+    TwoGraphsBaseline() {
         for (cudaGraphExec_t& executable : executables_) {
             const cudaGraph_t graph = forked_graph();
             CHECK(cudaGraphInstantiate(&executable, graph, 0));
@@ -96,9 +96,9 @@ public:
         }
         CHECK(cudaStreamSynchronize(stream_));
     }
-    TwoGraphsTwin(const TwoGraphsTwin&) = delete;
-    TwoGraphsTwin& operator=(const TwoGraphsTwin&) = delete;
-    ~TwoGraphsTwin() {
+    TwoGraphsBaseline(const TwoGraphsBaseline&) = delete;
+    TwoGraphsBaseline& operator=(const TwoGraphsBaseline&) = delete;
+    ~TwoGraphsBaseline() {
         for (const cudaGraphExec_t executable : executables_)
             cudaGraphExecDestroy(executable);
         cudaStreamDestroy(stream_);
@@ -108,7 +108,7 @@ public:
         CHECK(cudaGraphLaunch(executables_[step_ % 2], stream_));
         ++step_;
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     static cudaGraph_t forked_graph() {
@@ -155,14 +155,14 @@ struct Counter {
 };
 
 /// Asks the device after every `unroll` kernels whether to go on.
-class ReadbackTwin {
+class ReadbackBaseline {
 public:
-    ReadbackTwin(unsigned limit, int unroll) : limit_(limit), unroll_(unroll) {
+    ReadbackBaseline(unsigned limit, int unroll) : limit_(limit), unroll_(unroll) {
         CHECK(cudaHostAlloc(&seen_, sizeof(unsigned), cudaHostAllocDefault));
     }
-    ReadbackTwin(const ReadbackTwin&) = delete;
-    ReadbackTwin& operator=(const ReadbackTwin&) = delete;
-    ~ReadbackTwin() {
+    ReadbackBaseline(const ReadbackBaseline&) = delete;
+    ReadbackBaseline& operator=(const ReadbackBaseline&) = delete;
+    ~ReadbackBaseline() {
         cudaFreeHost(seen_);
         cudaStreamDestroy(stream_);
     }
@@ -178,7 +178,7 @@ public:
             CHECK(cudaStreamSynchronize(stream_));
         } while (*seen_ != 0);
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     unsigned limit_;
@@ -230,15 +230,15 @@ cudaGraph_t while_graph(const Counter& counter, unsigned limit, int unroll) {
     return graph;
 }
 
-class WhileTwin {
+class WhileBaseline {
 public:
-    WhileTwin(unsigned limit, int unroll) : graph_(while_graph(counter_, limit, unroll)) {}
+    WhileBaseline(unsigned limit, int unroll) : graph_(while_graph(counter_, limit, unroll)) {}
     void step() { graph_.step(); }
-    void synchronize() { graph_.synchronize(); }
+    void sync() { graph_.sync(); }
 
 private:
     Counter counter_;
-    GraphTwin graph_;
+    GraphBaseline graph_;
 };
 
 #endif
@@ -253,14 +253,15 @@ void bench::add_cuda_benchmarks() {
 
     for (const int length : {100, 1000})
         add_chain<Cuda, LaunchKernel>("cuda", length,
-                                      [](int links) { return GraphTwin{chain_graph(links)}; });
+                                      [](int links) { return GraphBaseline{chain_graph(links)}; });
     add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/graphed/beside_launches", Schedule::graphed,
-                                      [] { return OverlappedTwin{}; });
+                                      [] { return OverlappedBaseline{}; });
     add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/graphed/beside_graphs", Schedule::graphed,
-                                      [] { return TwoGraphsTwin{}; });
+                                      [] { return TwoGraphsBaseline{}; });
     const EmptyStage empty;
     add_two_stage<Cuda, LaunchKernel>(
-        "cuda/two_stage/graphed:16/beside_launches", Schedule::graphed, [] { return OverlappedTwin{}; }, 16);
+        "cuda/two_stage/graphed:16/beside_launches", Schedule::graphed, [] { return OverlappedBaseline{}; },
+        16);
     add_two_stage<Cuda, LaunchKernel>(
         "cuda/two_stage/graphed:16/beside_graphs", Schedule::graphed,
         [empty] {
@@ -276,10 +277,10 @@ void bench::add_cuda_benchmarks() {
     }
     for (const int unroll : {1, 4}) {
         add_while<Cuda, LaunchCount>("cuda", "/beside_readback", 1000, unroll, [](unsigned limit, int each) {
-            return ReadbackTwin{limit, each};
+            return ReadbackBaseline{limit, each};
         });
         add_while<Cuda, LaunchCount>("cuda", "/beside_graph", 1000, unroll, [](unsigned limit, int each) {
-            return WhileTwin{limit, each};
+            return WhileBaseline{limit, each};
         });
     }
 #endif

@@ -36,14 +36,14 @@ public:
     explicit ReplaySubject(Make&& make) : work_(make()) {
         step(); // by itself
         step(); // captured
-        synchronize();
+        sync();
         if (graph_.counters().replays == 0)
             throw sluice::Error("there is nothing to measure, since the work was not replayed as a graph");
     }
     void step() {
         graph_.run(stream_.ref(), [this](StreamRef stream) { work_(stream); });
     }
-    void synchronize() { stream_.synchronize(); }
+    void sync() { stream_.sync(); }
 
 private:
     Work work_;
@@ -72,7 +72,7 @@ public:
     WhileWork(unsigned limit, int unroll) : limit_(limit), unroll_(unroll), counted_(1) {
         const sluice::BasicStream<B> stream;
         sluice::fill_bytes(stream, counted_, 0);
-        stream.synchronize();
+        stream.sync();
     }
     void operator()(StreamRef stream) {
         while_nonzero(
@@ -88,9 +88,9 @@ private:
     sluice::BasicCondition<B> again_;
 };
 
-/// The chains beside what `make_twin(length)` returns.
-template <class B, class Launch, class MakeTwin>
-void add_chain(const std::string& prefix, int length, MakeTwin make_twin) {
+/// The chains beside what `make_baseline(length)` returns.
+template <class B, class Launch, class MakeBaseline>
+void add_chain(const std::string& prefix, int length, MakeBaseline make_baseline) {
     for (const Until until : {Until::enqueued, Until::done}) {
         // Few enough that the device takes them all ahead of time.
         const Burst burst{.stages = 1, .steps = 20, .until = until};
@@ -98,25 +98,25 @@ void add_chain(const std::string& prefix, int length, MakeTwin make_twin) {
                                  (until == Until::enqueued ? "/host" : "/total");
         add(name, burst, [=](benchmark::State& state) {
             using Work = ChainWork<B, Launch>;
-            auto twin = make_twin(length);
+            auto baseline = make_baseline(length);
             ReplaySubject<B, Work> subject{[length] { return Work{length}; }};
-            measure(state, subject, twin, B::counts(), burst);
+            measure(state, subject, baseline, B::counts(), burst);
         });
     }
 }
 
-/// The loop beside what `make_twin(limit, unroll)` returns.
-template <class B, class Count, class MakeTwin>
+/// The loop beside what `make_baseline(limit, unroll)` returns.
+template <class B, class Count, class MakeBaseline>
 void add_while(const std::string& prefix, const std::string& suffix, unsigned limit, int unroll,
-               MakeTwin make_twin) {
+               MakeBaseline make_baseline) {
     const Burst burst{.stages = 1, .steps = 2, .until = Until::done};
     const std::string name =
         prefix + "/while:" + std::to_string(limit) + "/unroll:" + std::to_string(unroll) + suffix;
     add(name, burst, [=](benchmark::State& state) {
         using Work = WhileWork<B, Count>;
-        auto twin = make_twin(limit, unroll);
+        auto baseline = make_baseline(limit, unroll);
         ReplaySubject<B, Work> subject{[=] { return Work{limit, unroll}; }};
-        measure(state, subject, twin, B::counts(), burst);
+        measure(state, subject, baseline, B::counts(), burst);
     });
 }
 

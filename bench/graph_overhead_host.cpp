@@ -1,5 +1,5 @@
 /// \file
-/// Graphs on the Host backend. There is no twin: its graphs are sluice's own. The times show an order of magnitude,
+/// Graphs on the Host backend. There is no baseline: its graphs are sluice's own. The times show an order of magnitude,
 /// the counts are exact.
 #include "graph_overhead.hpp"
 
@@ -29,10 +29,10 @@ struct CountTask {
 void bench::add_host_benchmarks() {
     using sluice::Host;
     using sluice::Schedule;
-    const auto no_twin = [](auto...) { return NoTwin{}; };
-    add_chain<Host, EnqueueTask>("host", 10, no_twin);
-    add_two_stage<Host, EnqueueTask>("host/two_stage/graphed", Schedule::graphed, no_twin);
-    add_two_stage<Host, EnqueueTask>("host/two_stage/graphed:16", Schedule::graphed, no_twin, 16);
+    const auto no_baseline = [](auto...) { return NoBaseline{}; };
+    add_chain<Host, EnqueueTask>("host", 10, no_baseline);
+    add_two_stage<Host, EnqueueTask>("host/two_stage/graphed", Schedule::graphed, no_baseline);
+    add_two_stage<Host, EnqueueTask>("host/two_stage/graphed:16", Schedule::graphed, no_baseline, 16);
     for (const int unroll : {1, 4})
-        add_while<Host, CountTask>("host", "", 100, unroll, no_twin);
+        add_while<Host, CountTask>("host", "", 100, unroll, no_baseline);
 }

@@ -2,7 +2,7 @@
 /// Host time of one step of a pipeline on CUDA, with one empty kernel a stage, beside the same step written
 /// by hand on the runtime API. See support/main.cpp for how to run it.
 ///
-/// The twins are what a careful author writes: non-blocking streams, two events a slot without timing, every
+/// The baselines are what a careful author writes: non-blocking streams, two events a slot without timing, every
 /// result compared with `cudaSuccess`, and `cudaGetLastError` after each launch, since `<<<…>>>` returns
 /// none. They do not join a caller's stream, name ranges for a profiler, look after the current device, or
 /// notice a wrong order of calls; what sluice pays for that is what is measured.
@@ -13,26 +13,26 @@
 #include <cstdio>
 #include <vector>
 
-#include "support/cuda_twins.cuh"
+#include "support/cuda_baselines.cuh"
 
 namespace {
 
 using bench::empty_kernel;
 using bench::make_event;
 using bench::make_stream;
-using bench::OverlappedTwin;
+using bench::OverlappedBaseline;
 
 struct LaunchKernel {
     static void enqueue(cudaStream_t stream) { empty_kernel<<<1, 1, 0, stream>>>(); }
 };
 
 /// Two stages on one stream, which needs no event.
-class SerialTwin {
+class SerialBaseline {
 public:
-    SerialTwin() = default;
-    SerialTwin(const SerialTwin&) = delete;
-    SerialTwin& operator=(const SerialTwin&) = delete;
-    ~SerialTwin() { cudaStreamDestroy(stream_); }
+    SerialBaseline() = default;
+    SerialBaseline(const SerialBaseline&) = delete;
+    SerialBaseline& operator=(const SerialBaseline&) = delete;
+    ~SerialBaseline() { cudaStreamDestroy(stream_); }
 
     void step() {
         empty_kernel<<<1, 1, 0, stream_>>>();
@@ -40,16 +40,16 @@ public:
         empty_kernel<<<1, 1, 0, stream_>>>();
         CHECK(cudaGetLastError());
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     cudaStream_t stream_ = make_stream();
 };
 
 /// Any number of stages, a stream each, and any number of slots between neighbours.
-class ChainTwin {
+class ChainBaseline {
 public:
-    ChainTwin(int stages, int slots)
+    ChainBaseline(int stages, int slots)
         : streams_(static_cast<std::size_t>(stages)), joints_(streams_.size() - 1) {
         for (cudaStream_t& stream : streams_)
             stream = make_stream();
@@ -59,9 +59,9 @@ public:
             for (Slot& slot : joint)
                 slot = {make_event(), make_event()};
     }
-    ChainTwin(const ChainTwin&) = delete;
-    ChainTwin& operator=(const ChainTwin&) = delete;
-    ~ChainTwin() {
+    ChainBaseline(const ChainBaseline&) = delete;
+    ChainBaseline& operator=(const ChainBaseline&) = delete;
+    ~ChainBaseline() {
         for (const std::vector<Slot>& joint : joints_) {
             for (const Slot& slot : joint) {
                 cudaEventDestroy(slot.ready);
@@ -91,7 +91,7 @@ public:
         }
         ++step_;
     }
-    void synchronize() {
+    void sync() {
         for (const cudaStream_t stream : streams_)
             CHECK(cudaStreamSynchronize(stream));
     }
@@ -115,7 +115,8 @@ void bench::add_cuda_benchmarks() {
         return;
 
     add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/overlapped", Schedule::overlapped,
-                                      [] { return OverlappedTwin{}; });
-    add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/serial", Schedule::serial, [] { return SerialTwin{}; });
-    add_curve<Cuda, LaunchKernel>("cuda", [](int stages, int slots) { return ChainTwin{stages, slots}; });
+                                      [] { return OverlappedBaseline{}; });
+    add_two_stage<Cuda, LaunchKernel>("cuda/two_stage/serial", Schedule::serial,
+                                      [] { return SerialBaseline{}; });
+    add_curve<Cuda, LaunchKernel>("cuda", [](int stages, int slots) { return ChainBaseline{stages, slots}; });
 }

@@ -3,7 +3,7 @@
 /// support/main.cpp for how to run it.
 ///
 /// - `BACKEND/two_stage/SCHEDULE`: two stages, two slots, through TwoStreamPipeline. On CUDA, the aim is at
-///   most 1.05 times the hand-written twin under `overlapped`.
+///   most 1.05 times the hand-written baseline under `overlapped`.
 /// - `BACKEND/stages:N/slots:M`: the curve, through Pipeline, overlapped.
 #pragma once
 
@@ -77,7 +77,7 @@ public:
     template <class Make>
     explicit PipelineSubject(Make make) : pipeline_(make()) {}
     void step() { pipeline_.submit(batch_); }
-    void synchronize() { pipeline_.finish(); }
+    void sync() { pipeline_.finish(); }
 
 private:
     int batch_ = 0;
@@ -86,33 +86,33 @@ private:
 template <class Make>
 PipelineSubject(Make) -> PipelineSubject<std::invoke_result_t<Make>>;
 
-/// Two stages under `schedule`, beside what `make_twin()` returns.
-template <class B, class Launch, class MakeTwin>
-void add_two_stage(const std::string& name, sluice::Schedule schedule, MakeTwin make_twin,
+/// Two stages under `schedule`, beside what `make_baseline()` returns.
+template <class B, class Launch, class MakeBaseline>
+void add_two_stage(const std::string& name, sluice::Schedule schedule, MakeBaseline make_baseline,
                    int steps_per_graph = 1) {
     const sluice::PipelineOptions options{.schedule = schedule, .steps_per_graph = steps_per_graph};
     const Burst burst = two_stage_burst(steps_per_graph);
     add(name, burst, [=](benchmark::State& state) {
-        auto twin = make_twin();
+        auto baseline = make_baseline();
         PipelineSubject subject{[&] { return make_two_stream_pipeline<B, Launch>(options); }};
-        measure(state, subject, twin, B::counts(), burst);
+        measure(state, subject, baseline, B::counts(), burst);
     });
 }
 
-/// The curve: 2 to 8 overlapped stages with 2 to 4 slots, each beside what `make_twin(stages, slots)`
+/// The curve: 2 to 8 overlapped stages with 2 to 4 slots, each beside what `make_baseline(stages, slots)`
 /// returns.
-template <class B, class Launch, class MakeTwin>
-void add_curve(const std::string& prefix, MakeTwin make_twin) {
+template <class B, class Launch, class MakeBaseline>
+void add_curve(const std::string& prefix, MakeBaseline make_baseline) {
     const auto add_chains = [&]<std::size_t Middle>(std::integral_constant<std::size_t, Middle>) {
         constexpr int stages = static_cast<int>(Middle) + 2;
         for (const int slots : {2, 3, 4}) {
             const std::string name =
                 prefix + "/stages:" + std::to_string(stages) + "/slots:" + std::to_string(slots);
-            add(name, {.stages = stages}, [slots, make_twin](benchmark::State& state) {
-                auto twin = make_twin(stages, slots);
+            add(name, {.stages = stages}, [slots, make_baseline](benchmark::State& state) {
+                auto baseline = make_baseline(stages, slots);
                 PipelineSubject subject{
                     [slots] { return make_chain<B, Launch>(slots, std::make_index_sequence<Middle>{}); }};
-                measure(state, subject, twin, B::counts(), {.stages = stages});
+                measure(state, subject, baseline, B::counts(), {.stages = stages});
             });
         }
     };

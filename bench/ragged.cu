@@ -17,8 +17,8 @@
 
 #include <sluice/ragged/rows.cuh>
 
-#include "ragged_twins.cuh"
-#include "support/cuda_twins.cuh"
+#include "ragged_baselines.cuh"
+#include "support/cuda_baselines.cuh"
 
 namespace {
 
@@ -45,7 +45,7 @@ class RowsSubject {
 public:
     RowsSubject(Rows& rows, Enqueue enqueue) : rows_(&rows), enqueue_(std::move(enqueue)) {}
     void step() { enqueue_(*rows_); }
-    void synchronize() { rows_->stream.synchronize(); }
+    void sync() { rows_->stream.sync(); }
 
 private:
     Rows* rows_;
@@ -69,13 +69,13 @@ auto subject(const Case& on, Enqueue enqueue) {
 template <class Enqueue, class Cub>
 void add_beside_cub(const Case& on, const char* operation, Enqueue enqueue, Cub cub) {
     add_timed(std::string("cuda/") + on.name + "/" + operation + "/beside_cub", on.effort, Cuda::counts(),
-              subject(on, enqueue), [=] { return CubTwin<Cub>(on.rows(), cub); });
+              subject(on, enqueue), [=] { return CubBaseline<Cub>(on.rows(), cub); });
 }
 template <class Enqueue, class Bytes>
 void add_beside_copy(const Case& on, const char* operation, Enqueue enqueue, Bytes bytes) {
     add_timed(std::string("cuda/") + on.name + "/" + operation + "/beside_copy",
               Effort{8, 5, on.effort.repetitions}, Cuda::counts(), subject(on, enqueue),
-              [=] { return CopyTwin(on.rows(), bytes(on.rows())); });
+              [=] { return CopyBaseline(on.rows(), bytes(on.rows())); });
 }
 
 constexpr std::size_t offset_bytes = sizeof(std::int64_t);
@@ -87,7 +87,7 @@ void add_sums(const Case& on) {
     add_beside_cub(on, "sum", enqueue, [](void* temporary, std::size_t& bytes, Rows& rows) {
         return cub::DeviceSegmentedReduce::Sum(temporary, bytes, rows.in(), rows.of_rows.data(),
                                                cub_count(rows.count), rows.offsets(), rows.offsets() + 1,
-                                               rows.stream.native());
+                                               rows.stream.get());
     });
     add_beside_copy(on, "sum", enqueue, [](Rows& rows) {
         return rows.values() * sizeof(float) + rows.rows() * (offset_bytes + sizeof(float));
@@ -104,7 +104,7 @@ void add_scans(const Case& on) {
     add_beside_cub(on, "exclusive_sum", sums, [](void* temporary, std::size_t& bytes, Rows& rows) {
         return cub::DeviceScan::ExclusiveSumByKey(
             temporary, bytes, rows.row_ids.data(), rows.in(), rows.of_values.data(),
-            static_cast<CubScanCount>(rows.values()), ::cuda::std::equal_to<>{}, rows.stream.native());
+            static_cast<CubScanCount>(rows.values()), ::cuda::std::equal_to<>{}, rows.stream.get());
     });
     add_beside_copy(on, "exclusive_sum", sums, moved);
     add_beside_copy(
@@ -116,9 +116,9 @@ void add_sort(const Case& on) {
     add_beside_cub(
         on, "sort", [](Rows& rows) { ragged::sort(rows.stream, rows.of_values, rows.batch, rows.workspace); },
         [](void* temporary, std::size_t& bytes, Rows& rows) {
-            return cub::DeviceSegmentedSort::SortKeys(
-                temporary, bytes, rows.in(), rows.of_values.data(), cub_count(rows.values()),
-                cub_count(rows.count), rows.offsets(), rows.offsets() + 1, rows.stream.native());
+            return cub::DeviceSegmentedSort::SortKeys(temporary, bytes, rows.in(), rows.of_values.data(),
+                                                      cub_count(rows.values()), cub_count(rows.count),
+                                                      rows.offsets(), rows.offsets() + 1, rows.stream.get());
         });
 }
 
@@ -138,7 +138,7 @@ void add_other_reductions(const Case& on) {
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             return cub::DeviceSegmentedReduce::Max(temporary, bytes, rows.in(), rows.of_rows.data(),
                                                    cub_count(rows.count), rows.offsets(), rows.offsets() + 1,
-                                                   rows.stream.native());
+                                                   rows.stream.get());
         });
     add_beside_cub(
         on, "argmax",
@@ -146,8 +146,7 @@ void add_other_reductions(const Case& on) {
         [](void* temporary, std::size_t& bytes, Rows& rows) {
             auto* const out = reinterpret_cast<cub::KeyValuePair<int, float>*>(rows.places.data());
             return cub::DeviceSegmentedReduce::ArgMax(temporary, bytes, rows.in(), out, cub_count(rows.count),
-                                                      rows.offsets(), rows.offsets() + 1,
-                                                      rows.stream.native());
+                                                      rows.offsets(), rows.offsets() + 1, rows.stream.get());
         });
     // CUB leaves the last step, the logarithm, to another kernel, which is not counted.
     add_beside_cub(
@@ -158,7 +157,7 @@ void add_other_reductions(const Case& on) {
             auto* const out = reinterpret_cast<ExponentialSum*>(rows.places.data());
             return cub::DeviceSegmentedReduce::Reduce(
                 temporary, bytes, in, out, cub_count(rows.count), rows.offsets(), rows.offsets() + 1,
-                MergeExponentialSums{}, ExponentialSum{-INFINITY, 0.0f}, rows.stream.native());
+                MergeExponentialSums{}, ExponentialSum{-INFINITY, 0.0f}, rows.stream.get());
         });
 }
 
@@ -179,7 +178,7 @@ void add_functions(const Case& on) {
             return cudaSuccess;
         }
         return cub::DeviceTransform::Transform(rows.in(), rows.of_values.data(), cub_count(rows.values()),
-                                               Scale{}, rows.stream.native());
+                                               Scale{}, rows.stream.get());
     });
 #endif
     add_beside_copy(on, "apply", apply, moved);
@@ -210,7 +209,7 @@ void bench::add_cuda_benchmarks() {
 
     const auto packed = [] { return PackSubject<Cuda>{}; };
     add_timed("cuda/pack:1024/beside_copies", {4, 10, 7}, Cuda::counts(), packed,
-              [] { return CopiesTwin{}; });
+              [] { return CopiesBaseline{}; });
     add_timed("cuda/pack:1024/beside_padded", {20, 10, 7}, Cuda::counts(), packed,
-              [] { return PaddedTwin{}; });
+              [] { return PaddedBaseline{}; });
 }

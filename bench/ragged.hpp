@@ -37,16 +37,16 @@ struct Effort {
     std::size_t bytes = 0; ///< that a step must move, for the JSON file; 0: none are counted
 };
 
-/// Registers `subject` beside `twin`, each a callable that makes one, or a reference to one.
-template <class MakeSubject, class MakeTwin>
+/// Registers `subject` beside `baseline`, each a callable that makes one, or a reference to one.
+template <class MakeSubject, class MakeBaseline>
 void add_timed(const std::string& name, const Effort& effort, const sluice::ObjectCounts& counts,
-               MakeSubject make_subject, MakeTwin make_twin) {
+               MakeSubject make_subject, MakeBaseline make_baseline) {
     const Burst burst{.stages = 1, .steps = effort.steps, .until = Until::done};
     benchmark::RegisterBenchmark(name.c_str(),
                                  [=, &counts](benchmark::State& state) {
-                                     auto twin = make_twin();
+                                     auto baseline = make_baseline();
                                      auto subject = make_subject();
-                                     measure(state, subject, twin, counts, burst);
+                                     measure(state, subject, baseline, counts, burst);
                                      if (effort.bytes != 0)
                                          state.counters["bytes"] = static_cast<double>(effort.bytes);
                                  })
@@ -90,7 +90,7 @@ public:
         packer.copy_to(stream_, batches_[step_ % 2]);
         ++step_;
     }
-    void synchronize() { stream_.synchronize(); }
+    void sync() { stream_.sync(); }
 
 private:
     using Packer = sluice::RaggedPacker<Box, B>;

@@ -1,5 +1,5 @@
 /// \file
-/// Ragged batches on the Host backend. There is no twin. The times show an order of magnitude, the counts are exact.
+/// Ragged batches on the Host backend. There is no baseline. The times show an order of magnitude, the counts are exact.
 #include <sluice/ragged/rows.hpp>
 
 #include "ragged.hpp"
@@ -21,10 +21,10 @@ public:
             packer.add_row(row);
         }
         packer.copy_to(stream_, batch_);
-        stream_.synchronize();
+        stream_.sync();
     }
     void step() { sluice::ragged::sum(stream_, sums_, batch_); }
-    void synchronize() { stream_.synchronize(); }
+    void sync() { stream_.sync(); }
 
 private:
     static constexpr sluice::RaggedCapacity room{8192, 16 * 8192};
@@ -37,9 +37,9 @@ private:
 } // namespace
 
 void bench::add_host_benchmarks() {
-    const auto no_twin = [] { return NoTwin{}; };
+    const auto no_baseline = [] { return NoBaseline{}; };
     add_timed(
-        "host/rows:8192/sum", {10, 10, 5}, Host::counts(), [] { return SumSubject{}; }, no_twin);
+        "host/rows:8192/sum", {10, 10, 5}, Host::counts(), [] { return SumSubject{}; }, no_baseline);
     add_timed(
-        "host/pack:1024", {10, 10, 5}, Host::counts(), [] { return PackSubject<Host>{}; }, no_twin);
+        "host/pack:1024", {10, 10, 5}, Host::counts(), [] { return PackSubject<Host>{}; }, no_baseline);
 }

@@ -14,6 +14,8 @@
 #
 # Several .cpp files are compiled as one, which takes less than half the time: most of it goes into headers and
 # inline functions that all of them use. So what a test file defines is in a namespace of its own, folder_file.
+# With SLUICE_QUICK_KERNELS a program's .cu files are compiled as one too, in the order given. (CMake does so by itself
+# from 3.31 on.) Where a GPU may run them, each is compiled alone, several at a time.
 
 set(SLUICE_SKIP_CODE 77)
 set(SLUICE_TEST_FILES_AT_ONCE 8 CACHE STRING "How many files of a test program are compiled as one")
@@ -59,6 +61,9 @@ function(sluice_add_test name)
         list(FILTER sources EXCLUDE REGEX "\\.cu$")
     endif()
     string(REPLACE "." "_" target "test_${name}")
+    if(SLUICE_QUICK_KERNELS)
+        sluice_join_kernels(${target} sources ${sources})
+    endif()
     add_executable(${target} ${sources})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(
@@ -81,6 +86,25 @@ function(sluice_add_test name)
                                                                                        "test cases: +0 ")
     if(arg_LABELS STREQUAL "gpu")
         set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE ${SLUICE_SKIP_CODE} RESOURCE_LOCK gpu)
+    endif()
+endfunction()
+
+# Sets `out` to the files with one in the place of all .cu files, where there are several.
+function(sluice_join_kernels target out)
+    set(others ${ARGN})
+    list(FILTER others EXCLUDE REGEX "\\.cu$")
+    set(kernels ${ARGN})
+    list(FILTER kernels INCLUDE REGEX "\\.cu$")
+    list(LENGTH kernels count)
+    if(count GREATER 1)
+        set(joint "${CMAKE_CURRENT_BINARY_DIR}/${target}.cu")
+        set(text "// Written by cmake/SluiceTests.cmake.\n")
+        foreach(file IN LISTS kernels)
+            cmake_path(ABSOLUTE_PATH file)
+            string(APPEND text "#include \"${file}\"\n")
+        endforeach()
+        file(CONFIGURE OUTPUT "${joint}" CONTENT "${text}" @ONLY)
+        set(${out} ${others} "${joint}" PARENT_SCOPE)
     endif()
 endfunction()
 

@@ -27,7 +27,11 @@ has_compiler() {
     echo '#include <version>' | "${CXX:-c++}" -std=c++20 -E -x c++ - -o /dev/null 2>/dev/null
 }
 has_header() { echo "#include <$1>" | "${CXX:-c++}" -std=c++20 -E -x c++ - -o /dev/null 2>/dev/null; }
-has_openblas() { has_header cblas.h || has_header openblas/cblas.h; }
+# The reference BLAS has a cblas.h too, without OpenBLAS behind it.
+has_openblas() {
+    { has_header cblas.h || has_header openblas/cblas.h; } &&
+        echo 'int main() {}' | "${CXX:-c++}" -x c++ - -o /dev/null -lopenblas 2>/dev/null
+}
 
 # Fills `missing` with the packages for what is not there.
 find_missing() {

@@ -101,7 +101,7 @@ public:
         if (one_by_one_)
             pipeline_.finish();
     }
-    void synchronize() { pipeline_.finish(); }
+    void sync() { pipeline_.finish(); }
 
 private:
     Pipeline pipeline_;
@@ -126,7 +126,7 @@ public:
         CHECK(cudaGetLastError());
         CHECK(cudaStreamSynchronize(stream_));
     }
-    void synchronize() {}
+    void sync() {}
 
 private:
     const Work& work_;
@@ -146,7 +146,7 @@ public:
     ~ManyByHand() {
         stopping_ = true;
         worker_.join();
-        synchronize();
+        sync();
         cudaStreamDestroy(first_);
         cudaStreamDestroy(last_);
     }
@@ -159,7 +159,7 @@ public:
         CHECK(cudaEventRecord(ready_[slot], first_));
         launched_.store(++submitted_, std::memory_order_release);
     }
-    void synchronize() {
+    void sync() {
         while (worked_.load(std::memory_order_acquire) < submitted_)
             std::this_thread::yield();
         CHECK(cudaStreamSynchronize(last_));
@@ -217,7 +217,7 @@ public:
             work_.last(stream_, in_.data());
         CHECK(cudaGetLastError());
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     const Work& work_;

@@ -34,7 +34,7 @@ struct FourStages {
         for (const cudaStream_t stream : streams)
             cudaStreamDestroy(stream);
     }
-    void synchronize() {
+    void sync() {
         for (const cudaStream_t stream : streams)
             CHECK(cudaStreamSynchronize(stream));
     }

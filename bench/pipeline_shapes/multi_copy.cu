@@ -77,7 +77,7 @@ public:
         CHECK(cudaMemcpyAsync(results_[lane_], out_[lane_], bytes, cudaMemcpyDeviceToHost, stream));
         lane_ = (lane_ + 1) % lanes;
     }
-    void synchronize() {
+    void sync() {
         for (const cudaStream_t stream : streams_)
             CHECK(cudaStreamSynchronize(stream));
     }
@@ -137,7 +137,7 @@ public:
     FramesSubject(const std::vector<PinnedBuffer<int>>& frames, Make make)
         : frames_(frames), pipeline_(make()) {}
     void step() { pipeline_.submit(frames_[step_++ % lanes]); }
-    void synchronize() { pipeline_.finish(); }
+    void sync() { pipeline_.finish(); }
 
 private:
     const std::vector<PinnedBuffer<int>>& frames_;

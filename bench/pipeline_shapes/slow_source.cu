@@ -60,7 +60,7 @@ public:
     SourceSubject(MakeSource make_source, MakePipeline make_pipeline)
         : source_(make_source()), pipeline_(make_pipeline()) {}
     void step() { pipeline_.submit(source_.next()); }
-    void synchronize() { pipeline_.finish(); }
+    void sync() { pipeline_.finish(); }
 
 private:
     Source source_;
@@ -84,7 +84,7 @@ public:
     ~SourceByHand() {
         stopping_ = true;
         worker_.join();
-        stages_.synchronize();
+        stages_.sync();
         cudaFree(device_);
         cudaFreeHost(pinned_);
     }
@@ -96,7 +96,7 @@ public:
         ++taken_;
         submitted_.store(taken_, std::memory_order_release);
     }
-    void synchronize() { stages_.synchronize(); }
+    void sync() { stages_.sync(); }
 
 private:
     struct Copy {

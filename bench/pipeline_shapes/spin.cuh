@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "support/cuda_twins.cuh"
+#include "support/cuda_baselines.cuh"
 
 namespace bench {
 
@@ -150,7 +150,7 @@ public:
         held_ = 0;
         CHECK(cudaGraphLaunch(executable_, stream_));
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     static constexpr int steps = 16;

@@ -1,10 +1,11 @@
 /// \file
-/// Two stages that each keep a whole GPU busy for half a millisecond: on two GPUs, and both on one. The second stage
-/// copies what it reads from the first one's GPU into memory of its own.
+/// Two stages that each keep a whole GPU busy for half a millisecond: on two GPUs, and both on one. A stage between them
+/// copies what the second one reads from the first one's GPU to its own.
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -103,84 +104,90 @@ void let_them_see_each_other() {
 struct Features {
     DeviceBuffer<float> values{count()};
 };
-struct Own {
+struct Moved {
     DeviceBuffer<float> values{count()};
 };
 
 auto make_pipeline(int rounds, int second_device) {
-    return sluice::Pipeline{sluice::Stages{sluice::Stage{"first",
-                                                         [rounds](StreamRef s, const int&, Features& out) {
-                                                             work(s, out.values.data(), rounds);
-                                                         },
-                                                         sluice::StageOptions<>{.device = 0}},
-                                           sluice::Stage{"second",
-                                                         [rounds](StreamRef s, const Features& in, Own& out) {
-                                                             sluice::copy(s, out.values, in.values);
-                                                             work(s, out.values.data(), rounds);
-                                                         },
-                                                         sluice::StageOptions<>{.device = second_device}}},
-                            sluice::Slots{[](int) { return Features{}; }, [](int) { return Own{}; }},
-                            sluice::PipelineOptions{}};
+    const sluice::StageOptions<> there{.device = second_device};
+    return sluice::Pipeline{
+        sluice::Stages{
+            sluice::Stage{"first", [rounds](StreamRef s, const int&,
+                                            Features& out) { work(s, out.values.data(), rounds); }},
+            sluice::Stage{
+                "move",
+                [](StreamRef s, const Features& in, Moved& out) { sluice::copy(s, out.values, in.values); },
+                there},
+            sluice::Stage{"second", [rounds](StreamRef s, Moved& in) { work(s, in.values.data(), rounds); },
+                          there}},
+        sluice::Slots{[](int) { return Features{}; }, [](int) { return Moved{}; }},
+        sluice::PipelineOptions{}};
 }
 
 /// Device 0, and device 1.
 class TwoByHand {
 public:
     explicit TwoByHand(int rounds) : rounds_(rounds) {
-        CHECK(cudaMalloc(&features_[0], bytes_));
-        CHECK(cudaMalloc(&features_[1], bytes_));
-        for (cudaEvent_t& event : ready_)
-            event = bench::make_event();
+        for (float*& features : features_)
+            CHECK(cudaMalloc(&features, bytes_));
         first_ = bench::make_stream();
         CHECK(cudaSetDevice(1));
-        CHECK(cudaMalloc(&own_, bytes_));
-        for (cudaEvent_t& event : free_)
-            event = bench::make_event();
+        for (float*& moved : moved_)
+            CHECK(cudaMalloc(&moved, bytes_));
+        there_ = std::make_unique<EventsThere>();
+        move_ = bench::make_stream();
         second_ = bench::make_stream();
         CHECK(cudaSetDevice(0));
     }
     TwoByHand(const TwoByHand&) = delete;
     TwoByHand& operator=(const TwoByHand&) = delete;
     ~TwoByHand() {
-        cudaFree(features_[0]);
-        cudaFree(features_[1]);
-        cudaFree(own_);
         for (int slot = 0; slot < 2; ++slot) {
-            cudaEventDestroy(ready_[slot]);
-            cudaEventDestroy(free_[slot]);
+            cudaFree(features_[slot]);
+            cudaFree(moved_[slot]);
         }
         cudaStreamDestroy(first_);
+        cudaStreamDestroy(move_);
         cudaStreamDestroy(second_);
     }
     void step() {
-        CHECK(cudaStreamWaitEvent(first_, free_[slot_]));
+        CHECK(cudaStreamWaitEvent(first_, there_->moved[slot_]));
         work(first_, features_[slot_], rounds_);
         CHECK(cudaGetLastError());
         CHECK(cudaEventRecord(ready_[slot_], first_));
         CHECK(cudaSetDevice(1));
-        CHECK(cudaStreamWaitEvent(second_, ready_[slot_]));
-        CHECK(cudaMemcpyAsync(own_, features_[slot_], bytes_, cudaMemcpyDeviceToDevice, second_));
-        CHECK(cudaEventRecord(free_[slot_], second_));
-        work(second_, own_, rounds_);
+        CHECK(cudaStreamWaitEvent(move_, ready_[slot_]));
+        CHECK(cudaStreamWaitEvent(move_, there_->free[slot_]));
+        CHECK(cudaMemcpyAsync(moved_[slot_], features_[slot_], bytes_, cudaMemcpyDeviceToDevice, move_));
+        CHECK(cudaEventRecord(there_->moved[slot_], move_));
+        CHECK(cudaStreamWaitEvent(second_, there_->moved[slot_]));
+        work(second_, moved_[slot_], rounds_);
         CHECK(cudaGetLastError());
+        CHECK(cudaEventRecord(there_->free[slot_], second_));
         CHECK(cudaSetDevice(0));
         slot_ ^= 1;
     }
-    void synchronize() {
+    void sync() {
         CHECK(cudaStreamSynchronize(first_));
         CHECK(cudaStreamSynchronize(second_));
     }
 
 private:
+    // Of device 1.
+    struct EventsThere {
+        bench::Events moved{2};
+        bench::Events free{2};
+    };
     std::size_t bytes_ = count() * sizeof(float);
     int rounds_;
     int slot_ = 0;
     float* features_[2] = {};
-    float* own_ = nullptr;
+    float* moved_[2] = {};
     cudaStream_t first_ = nullptr;
+    cudaStream_t move_ = nullptr;
     cudaStream_t second_ = nullptr;
-    cudaEvent_t ready_[2] = {};
-    cudaEvent_t free_[2] = {};
+    bench::Events ready_{2};
+    std::unique_ptr<EventsThere> there_;
 };
 
 } // namespace
@@ -197,7 +204,7 @@ void bench::add_two_gpus() {
         TwoByHand by_hand(work_rounds);
         PipelineSubject one{[=] { return make_pipeline(work_rounds, 0); }};
         PipelineSubject two{[=] { return make_pipeline(work_rounds, 1); }};
-        const Burst burst{.stages = 2, .steps = 48, .until = Until::done};
+        const Burst burst{.stages = 3, .steps = 48, .until = Until::done};
         Rounds rounds;
         rounds.add("by_hand on two", by_hand, burst);
         rounds.add("on one", one, burst, Counted::yes);

@@ -74,7 +74,7 @@ struct WithLists {
     WithLists(const Times& times, Make make)
         : first(times.first), last(times.last), subject(make(first.stage(), last.stage())) {}
     void step() { subject.step(); }
-    void synchronize() { subject.synchronize(); }
+    void sync() { subject.sync(); }
 
     SpinList first;
     SpinList last;

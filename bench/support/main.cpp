@@ -9,7 +9,7 @@
 /// Beside each benchmark: CUDA objects (streams, events, graphs and executables), device and pinned buffers, and heap
 /// blocks that all the measured steps made together. Each must be 0; otherwise the exit status is 1.
 ///
-/// The repetitions of all benchmarks are shuffled, and within each repetition sluice and its twin take turns
+/// The repetitions of all benchmarks are shuffled, and within each repetition sluice and its baseline take turns
 /// (paired.hpp), so that the ratios hold although times drift.
 #include <benchmark/benchmark.h>
 

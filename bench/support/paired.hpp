@@ -1,6 +1,6 @@
 /// \file
 /// Measures the time of one step, usually until the host has enqueued it, of sluice and of its hand-written
-/// twin, in alternating bursts.
+/// baseline, in alternating bursts.
 ///
 /// A device takes about 1,000 launches ahead of time and then makes the host wait, so a long loop would
 /// measure the device. A burst stays well below that, and between two bursts there is an untimed
@@ -24,15 +24,15 @@
 
 namespace bench {
 
-/// What is measured: `step()` enqueues one step and does not wait, `synchronize()` waits for all steps.
+/// What is measured: `step()` enqueues one step and does not wait, `sync()` waits for all steps.
 template <class T>
 concept Subject = requires(T& subject) {
     subject.step();
-    subject.synchronize();
+    subject.sync();
 };
 
-/// Stands in where there is no twin.
-struct NoTwin {};
+/// Stands in where there is no baseline.
+struct NoBaseline {};
 
 /// Launches in a burst, whatever the number of stages.
 inline constexpr int launches_per_burst = 200;
@@ -73,27 +73,27 @@ double run_burst(S& subject, const Burst& burst) {
     for (int step = 0; step < burst.steps; ++step)
         subject.step();
     auto end = std::chrono::steady_clock::now();
-    subject.synchronize();
+    subject.sync();
     if (burst.until == Until::done)
         end = std::chrono::steady_clock::now();
     return std::chrono::duration<double, std::nano>(end - start).count() / burst.steps;
 }
 
 /// One repetition. The benchmark's own time is the subject's a step; its counters are the medians of the
-/// bursts (`step_ns`, `twin_ns`, and `ratio`, of each pair), and what the subject's steps created in all
+/// bursts (`step_ns`, `baseline_ns`, and `ratio`, of each pair), and what the subject's steps created in all
 /// (`objects`, `buffers`, `heap`).
-template <Subject S, class Twin>
-void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::ObjectCounts& counts,
+template <Subject S, class Baseline>
+void measure(benchmark::State& state, S& subject, Baseline& baseline, const sluice::ObjectCounts& counts,
              const Burst& burst) {
-    constexpr bool paired = Subject<Twin>;
+    constexpr bool paired = Subject<Baseline>;
 
     // The first burst takes the subject through its first lap and wakes the machine up.
     run_burst(subject, burst);
     if constexpr (paired)
-        run_burst(twin, burst);
+        run_burst(baseline, burst);
 
     std::vector<double> step_ns;
-    std::vector<double> twin_ns;
+    std::vector<double> baseline_ns;
     std::vector<double> ratios;
     Created created{};
     std::uint64_t heap = 0;
@@ -109,16 +109,16 @@ void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::Obje
         state.SetIterationTime(taken * burst.steps * 1e-9);
     };
 
-    bool twin_first = false;
+    bool baseline_first = false;
     while (state.KeepRunningBatch(burst.steps)) {
         if constexpr (paired) {
-            if (twin_first)
-                twin_ns.push_back(run_burst(twin, burst));
+            if (baseline_first)
+                baseline_ns.push_back(run_burst(baseline, burst));
             run_subject();
-            if (!twin_first)
-                twin_ns.push_back(run_burst(twin, burst));
-            ratios.push_back(step_ns.back() / twin_ns.back());
-            twin_first = !twin_first;
+            if (!baseline_first)
+                baseline_ns.push_back(run_burst(baseline, burst));
+            ratios.push_back(step_ns.back() / baseline_ns.back());
+            baseline_first = !baseline_first;
         } else {
             run_subject();
         }
@@ -127,7 +127,7 @@ void measure(benchmark::State& state, S& subject, Twin& twin, const sluice::Obje
     state.counters["stages"] = burst.stages;
     state.counters["step_ns"] = spread_of(step_ns).median;
     if constexpr (paired) {
-        state.counters["twin_ns"] = spread_of(twin_ns).median;
+        state.counters["baseline_ns"] = spread_of(baseline_ns).median;
         state.counters["ratio"] = spread_of(ratios).median;
     }
     state.counters["objects"] = static_cast<double>(created.objects);

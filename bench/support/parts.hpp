@@ -1,5 +1,5 @@
 /// \file
-/// What the programs that time the parts of a network share. They have no twins; parts_main.cpp is their `main`.
+/// What the programs that time the parts of a network share. They have no baselines; parts_main.cpp is their `main`.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -25,7 +25,7 @@ void time_calls(benchmark::State& state, const sluice::CudaStream& stream, int c
         const auto begin = std::chrono::steady_clock::now();
         for (int call = 0; call < calls; ++call)
             work();
-        stream.synchronize();
+        stream.sync();
         const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
         state.SetIterationTime(time.count() / measured);
     }

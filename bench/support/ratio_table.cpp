@@ -49,21 +49,21 @@ void RatioTable::Finalize() {
     const auto name_width = static_cast<int>(width);
 
     std::printf(
-        "Host time of one step in ns: median [min, max] of the repetitions. ratio: sluice / twin of\n"
+        "Host time of one step in ns: median [min, max] of the repetitions. ratio: sluice / baseline of\n"
         "the medians; paired ratio: of bursts side by side. The last three: in all measured steps.\n");
-    std::printf("%-*s  %-24s %-24s %9s  %6s  %-20s %7s %7s %5s\n", name_width, "", "twin", "sluice",
+    std::printf("%-*s  %-24s %-24s %9s  %6s  %-20s %7s %7s %5s\n", name_width, "", "baseline", "sluice",
                 "per stage", "ratio", "paired ratio", "objects", "buffers", "heap");
     for (auto& [index, line] : lines_) {
         auto& values = line.values;
         const Spread step = spread_of(values["step_ns"]);
-        std::string twin = "-";
+        std::string baseline = "-";
         std::string ratio = "-";
         std::string paired = "-";
-        if (!values["twin_ns"].empty()) {
-            const Spread twin_step = spread_of(values["twin_ns"]);
+        if (!values["baseline_ns"].empty()) {
+            const Spread baseline_step = spread_of(values["baseline_ns"]);
             const Spread pairs = spread_of(values["ratio"]);
-            twin = nanoseconds(twin_step);
-            ratio = text("%.3f", step.median / twin_step.median);
+            baseline = nanoseconds(baseline_step);
+            ratio = text("%.3f", step.median / baseline_step.median);
             paired = text("%.3f [%.3f, %.3f]", pairs.median, pairs.min, pairs.max);
         }
         const auto total = [&](const char* name) {
@@ -74,8 +74,9 @@ void RatioTable::Finalize() {
         const double heap = total("heap");
         steady_ = steady_ && objects + buffers + heap == 0;
         std::printf("%-*s  %-24s %-24s %9.0f  %6s  %-20s %7.0f %7.0f %5.0f\n", name_width, line.name.c_str(),
-                    twin.c_str(), nanoseconds(step).c_str(), step.median / spread_of(values["stages"]).median,
-                    ratio.c_str(), paired.c_str(), objects, buffers, heap);
+                    baseline.c_str(), nanoseconds(step).c_str(),
+                    step.median / spread_of(values["stages"]).median, ratio.c_str(), paired.c_str(), objects,
+                    buffers, heap);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cuda_twins.cuh"
+#include "cuda_baselines.cuh"
 
 namespace bench {
 
@@ -61,7 +61,7 @@ public:
         CHECK(cudaEventRecord(free_[slot_], consumer_));
         slot_ = slot_ + 1 == slots_ ? 0 : slot_ + 1;
     }
-    void synchronize() {
+    void sync() {
         CHECK(cudaStreamSynchronize(producer_));
         CHECK(cudaStreamSynchronize(consumer_));
     }
@@ -124,7 +124,7 @@ public:
         held_ = 0;
         CHECK(cudaGraphLaunch(executable_, stream_));
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     int steps_;

@@ -49,7 +49,7 @@ void for_each_image(sluice::CudaStreamRef stream, const C& chain, ImageShape sha
         return;
     const dim3 grid(static_cast<unsigned>(images),
                     static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks));
-    annotations_kernel<<<grid, annotation_threads, 0, stream.native()>>>(chain, shape, parameters, work);
+    annotations_kernel<<<grid, annotation_threads, 0, stream.get()>>>(chain, shape, parameters, work);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

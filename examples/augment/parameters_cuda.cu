@@ -22,7 +22,7 @@ void write_parameters(sluice::BasicStreamRef<B> stream, const ParameterSource<B>
         return;
     constexpr int threads = 128;
     const auto blocks = static_cast<unsigned>(nn::ceil_div(count, threads));
-    parameters_kernel<<<blocks, threads, 0, stream.native()>>>(source, table.data(), count);
+    parameters_kernel<<<blocks, threads, 0, stream.get()>>>(source, table.data(), count);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

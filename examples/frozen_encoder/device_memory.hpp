@@ -11,7 +11,7 @@
 #if SLUICE_HAS_CUDA
 #include <cuda_runtime_api.h>
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 #endif
 
 namespace frozen_encoder {

@@ -16,11 +16,11 @@ double seconds_of(const Amount& amount, Work work) {
     const sluice::BasicStream<B> stream;
     for (std::size_t step = 0; step < amount.warmup; ++step)
         work(stream.ref());
-    stream.synchronize();
+    stream.sync();
     const auto start = Clock::now();
     for (std::size_t step = 0; step < amount.steps; ++step)
         work(stream.ref());
-    stream.synchronize();
+    stream.sync();
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 

@@ -122,7 +122,7 @@ private:
             copy(stream_.ref(), raw.samples, loaded.samples);
             copy(stream_.ref(), ready.labels, loaded.labels);
             augmentation.run(stream_.ref(), raw.images, raw.samples, ready.images);
-            stream_.synchronize();
+            stream_.sync();
         }
         return train_alone<B>(plan(), ready, classifier_, schedule);
     }

@@ -78,7 +78,7 @@ private:
         pipeline.finish();
         const sluice::BasicStream<B> stream;
         classifier_.set_learning_rate(stream, plan_.rate_at(step));
-        stream.synchronize();
+        stream.sync();
     }
 
     /// The slots of a step.

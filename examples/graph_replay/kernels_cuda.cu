@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(System::rows)
 
 template <>
 void iterate(sluice::CudaStreamRef stream, const System& system, sluice::ConditionSetter unsolved) {
-    iterate_kernel<<<1, System::rows, 0, stream.native()>>>(system, unsolved);
+    iterate_kernel<<<1, System::rows, 0, stream.get()>>>(system, unsolved);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -48,11 +48,11 @@ Measured measure(Part& part, const Plan& plan, const std::string& title, RunStep
 
     part.reset(stream.ref());
     run_steps(0, plan.warmup);
-    stream.synchronize();
+    stream.sync();
     const auto start = Clock::now();
     run_steps(plan.warmup, plan.warmup + plan.steps);
     const auto enqueued = Clock::now();
-    stream.synchronize();
+    stream.sync();
     const auto done = Clock::now();
 
     const auto steps = static_cast<double>(plan.steps);

@@ -111,18 +111,18 @@ Measured measure(const std::string& title, const Plan& plan, Spoil spoil, Work w
         OneByOne& found = measured.one_by_one.emplace();
         spoil(stream.ref());
         repeat(plan.warmup, [&] { work(stream.ref()); });
-        stream.synchronize();
+        stream.sync();
         auto start = Clock::now();
         repeat(plan.steps, [&] {
             work(stream.ref());
-            stream.synchronize();
+            stream.sync();
         });
         found.waiting = since(start);
         progress.update(done += total);
         start = Clock::now();
         repeat(plan.steps, [&] { work(stream.ref()); });
         found.host = since(start);
-        stream.synchronize();
+        stream.sync();
         found.back_to_back = since(start);
         progress.update(done += total);
         found.results = results(stream.ref());
@@ -135,10 +135,10 @@ Measured measure(const std::string& title, const Plan& plan, Spoil spoil, Work w
         repeat(plan.warmup < 2 ? 2 : plan.warmup, replay);
         graph.finish();
         spoil(stream.ref());
-        stream.synchronize();
+        stream.sync();
         const auto start = Clock::now();
         repeat(plan.steps, replay);
-        stream.synchronize();
+        stream.sync();
         found.back_to_back = since(start);
         progress.update(done += total);
         found.results = results(stream.ref());

@@ -60,7 +60,7 @@ int main() {
     const bool eager = check("eagerly");
 
     const sluice::Graph graph = sluice::capture(stream, solve); // in a graph the device loops by itself
-    const sluice::Executable executable{graph};
+    const sluice::GraphExec executable{graph};
     executable.launch(stream);
     const bool graphed = check("as a graph");
     return eager && graphed ? 0 : 1;

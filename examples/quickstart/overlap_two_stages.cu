@@ -43,7 +43,7 @@ bool run(sluice::Schedule schedule) {
         encode, train, [](int /*slot*/) { return Features{}; }, {.schedule = schedule}};
 
     sluice::fill_bytes(stream, sums, 0);
-    pipeline.join(stream); // what is submitted from here on comes after what is on `stream` now
+    pipeline.wait_for(stream); // what is submitted from here on comes after what is on `stream` now
     const auto start = std::chrono::steady_clock::now();
     Batch batches[2];
     sluice::BatchRead read[2];

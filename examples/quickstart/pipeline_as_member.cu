@@ -27,7 +27,7 @@ public:
               sluice::Slots{[](int /*slot*/) { return Features{}; }},
               {.schedule = schedule}} {
         sluice::fill_bytes(stream_, sum_, 0);
-        stream_.synchronize();
+        stream_.sync();
     }
     Trainer(const Trainer&) = delete; // nor may it move: its stages refer to it
     Trainer& operator=(const Trainer&) = delete;

@@ -50,7 +50,7 @@ int main() {
             sluice::copy(s, sums, device_sums);
         });
         packer.mark_in_use(stream); // the packer cannot see a replay
-        stream.synchronize();
+        stream.sync();
 
         for (std::size_t r = 0; r < rows; ++r) { // 0 + 1 + 2 + …
             const std::size_t length = r % 7;

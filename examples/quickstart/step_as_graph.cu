@@ -47,7 +47,7 @@ bool graphs_of_a_pipeline() {
     const sluice::Stream stream;
     sluice::DeviceBuffer<float> x{size}, average{1};
     sluice::fill_bytes(stream, x, 0);
-    stream.synchronize();
+    stream.sync();
 
     struct Copy {
         sluice::DeviceBuffer<float> value{1};

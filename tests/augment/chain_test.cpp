@@ -240,7 +240,7 @@ TEST_CASE("chain: a replay draws for the samples that are there then") {
     const sluice::BasicGraph<B> graph = sluice::capture(batch.stream, [&](sluice::BasicStreamRef<B> s) {
         apply(s, chain, batch.given(), source, batch.result());
     });
-    const sluice::BasicExecutable<B> replay(graph);
+    const sluice::BasicGraphExec<B> replay(graph);
     std::vector<float> before;
     for (const std::uint64_t first : {0u, 3u, 70000u}) {
         sluice::copy_and_wait(batch.stream.ref(), ids, std::vector<SampleId>{{first, 0, 0}});
@@ -261,12 +261,12 @@ TEST_CASE("chain: steady calls allocate nothing") {
     sluice::fill_bytes(batch.stream, ids, 0);
     const ParameterSource<B> source(all_ranges(shape, 20, 24), 5, ids.span());
     apply(batch.stream.ref(), chain, batch.given(), source, batch.result());
-    batch.stream.synchronize();
+    batch.stream.sync();
     const auto alive = sluice::test::alive_now<B>();
     const sluice::test::HeapCount heap;
     for (int i = 0; i < 3; ++i)
         apply(batch.stream.ref(), chain, batch.given(), source, batch.result());
-    batch.stream.synchronize();
+    batch.stream.sync();
     CHECK(heap.allocations() == 0);
     CHECK(sluice::test::alive_now<B>() == alive);
 }

@@ -119,7 +119,7 @@ TEST_CASE("refusals: batches") {
                            shape, table.span(), in.span().first(1200), 0, in.span().first(100));
                    }),
                    "expected as many whole maps of both"));
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace augment_refusals

@@ -39,7 +39,7 @@ TEST_CASE("the owners work over a backend of the user's") {
     Counting::copies = 0;
     copy(stream, device, pinned);
     event.record(stream);
-    event.synchronize();
+    event.sync();
     CHECK(Counting::copies == 1);
 
     int seen[4] = {};

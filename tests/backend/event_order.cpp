@@ -24,9 +24,9 @@ TEST_CASE_TEMPLATE("work behind a wait comes after the record", B, TestBackend) 
     run_on(reader, [&value, &read] { read = value; });
 
     give_it_time();
-    CHECK_FALSE(reader.done());
+    CHECK_FALSE(reader.is_done());
     latch.open();
-    reader.synchronize();
+    reader.sync();
     CHECK(read == 42);
 }
 
@@ -39,21 +39,21 @@ TEST_CASE_TEMPLATE("a wait covers what was enqueued before the record, and no mo
     written.record(writer);
     hold(writer, later);
     reader.wait(written);
-    CHECK(eventually([&] { return reader.done(); }));
-    CHECK_FALSE(writer.done());
+    CHECK(eventually([&] { return reader.is_done(); }));
+    CHECK_FALSE(writer.is_done());
     CHECK_FALSE(later.timed_out());
 }
 
 TEST_CASE_TEMPLATE("an event that was never recorded holds nobody up", B, TestBackend) {
     const BasicStream<B> stream;
     const BasicEvent<B> never;
-    CHECK(never.done());
-    never.synchronize();
+    CHECK(never.is_done());
+    never.sync();
 
     bool ran = false;
     stream.wait(never);
     run_on(stream, [&ran] { ran = true; });
-    stream.synchronize();
+    stream.sync();
     CHECK(ran);
 }
 
@@ -71,17 +71,17 @@ TEST_CASE_TEMPLATE("recorded again, who waits already waits for the earlier reco
     hold(writer, second);
     written.record(writer);
     late_reader.wait(written);
-    CHECK_FALSE(early_reader.done());
+    CHECK_FALSE(early_reader.is_done());
 
     first.open();
-    CHECK(eventually([&] { return early_reader.done(); }));
-    CHECK_FALSE(late_reader.done());
-    CHECK_FALSE(written.done()); // the event stands for the later record
+    CHECK(eventually([&] { return early_reader.is_done(); }));
+    CHECK_FALSE(late_reader.is_done());
+    CHECK_FALSE(written.is_done()); // the event stands for the later record
 
     second.open();
-    written.synchronize();
-    late_reader.synchronize();
-    CHECK(written.done());
+    written.sync();
+    late_reader.sync();
+    CHECK(written.is_done());
     CHECK_FALSE(first.timed_out());
     CHECK_FALSE(second.timed_out());
 }
@@ -98,12 +98,12 @@ TEST_CASE_TEMPLATE("a later record on another stream lets nobody go who waits fo
     event.record(slow);
     reader.wait(event);
     event.record(quick);
-    quick.synchronize();
+    quick.sync();
     give_it_time();
-    CHECK_FALSE(reader.done());
+    CHECK_FALSE(reader.is_done());
 
     latch.open();
-    reader.synchronize();
+    reader.sync();
     CHECK_FALSE(latch.timed_out());
 }
 
@@ -116,12 +116,12 @@ TEST_CASE_TEMPLATE("the caller can wait for an event, or ask", B, TestBackend) {
     hold(stream, latch);
     run_on(stream, [&ran] { ran = true; });
     event.record(stream);
-    CHECK_FALSE(event.done());
+    CHECK_FALSE(event.is_done());
 
     latch.open();
-    event.synchronize();
+    event.sync();
     CHECK(ran);
-    CHECK(event.done());
+    CHECK(event.is_done());
 }
 
 TEST_CASE_TEMPLATE("an event may be destroyed while others wait for it", B, TestBackend) {
@@ -139,10 +139,10 @@ TEST_CASE_TEMPLATE("an event may be destroyed while others wait for it", B, Test
         run_on(reader, [&value, &read] { read = value; });
     }
     give_it_time();
-    CHECK_FALSE(reader.done());
+    CHECK_FALSE(reader.is_done());
     latch.open();
-    reader.synchronize();
-    writer.synchronize();
+    reader.sync();
+    writer.sync();
     CHECK(read == 42);
 }
 
@@ -153,7 +153,7 @@ TEST_CASE_TEMPLATE("a stream may wait for its own event", B, TestBackend) {
     event.record(stream);
     stream.wait(event);
     run_on(stream, [&ran] { ran = true; });
-    CHECK(eventually([&] { return stream.done(); }));
+    CHECK(eventually([&] { return stream.is_done(); }));
     CHECK(ran);
 }
 

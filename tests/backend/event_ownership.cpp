@@ -21,7 +21,7 @@ TEST_CASE_TEMPLATE("an event lives as long as its owner", B, TestBackend) {
         const BasicEvent<B> second{std::move(first)};
         CHECK(alive_now<B>().events == before.events + 1);
         CHECK(B::counts().events.created == created + 1);
-        CHECK(second.done());
+        CHECK(second.is_done());
     }
     CHECK(alive_now<B>() == before);
 }
@@ -31,12 +31,12 @@ TEST_CASE_TEMPLATE("an event may be moved onto itself", B, TestBackend) {
     const Alive before = alive_now<B>();
     {
         BasicEvent<B> event;
-        const auto native = event.native();
+        const auto native = event.get();
         move_onto_itself(event);
-        CHECK(event.native() == native);
+        CHECK(event.get() == native);
         CHECK(alive_now<B>().events == before.events + 1);
         event.record(stream);
-        event.synchronize();
+        event.sync();
     }
     CHECK(alive_now<B>() == before);
 }
@@ -46,9 +46,9 @@ TEST_CASE_TEMPLATE("an event moved onto another destroys that one", B, TestBacke
     {
         BasicEvent<B> target;
         BasicEvent<B> moved;
-        const auto native = moved.native();
+        const auto native = moved.get();
         target = std::move(moved);
-        CHECK(target.native() == native);
+        CHECK(target.get() == native);
         CHECK(alive_now<B>().events == before.events + 1);
         moved = BasicEvent<B>{};
         CHECK(alive_now<B>().events == before.events + 2);
@@ -68,9 +68,9 @@ TEST_CASE_TEMPLATE("a released event is the caller's, and can be adopted", B, Te
         CHECK(alive_now<B>().events == before.events); // it is no longer sluice's
 
         auto adopted = BasicEvent<B>::from_native_handle(native);
-        CHECK(adopted.native() == native);
+        CHECK(adopted.get() == native);
         adopted.record(stream);
-        adopted.synchronize();
+        adopted.sync();
     }
     CHECK(alive_now<B>() == before);
 }
@@ -84,7 +84,7 @@ TEST_CASE_TEMPLATE("recording and waiting create nothing", B, TestBackend) {
         event.record(writer);
         reader.wait(event);
     }
-    reader.synchronize();
+    reader.sync();
     CHECK(B::counts().events.created == created);
 }
 

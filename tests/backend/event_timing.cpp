@@ -26,7 +26,7 @@ TEST_CASE_TEMPLATE("the time between two events is the time of the work between 
     start.record(stream);
     run_on(stream, [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
     stop.record(stream);
-    stop.synchronize();
+    stop.sync();
     const std::chrono::duration<float, std::milli> around = std::chrono::steady_clock::now() - began;
 
     const float between = elapsed_milliseconds(start, stop);
@@ -45,7 +45,7 @@ TEST_CASE_TEMPLATE("the latest record counts", B, TestBackend) {
     run_on(stream, [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
     twice.record(stream);
     stop.record(stream);
-    stop.synchronize();
+    stop.sync();
     CHECK(elapsed_milliseconds(once, stop) >= elapsed_milliseconds(twice, stop) + 19.0f);
 }
 
@@ -55,7 +55,7 @@ TEST_CASE_TEMPLATE("without timing there is no time", B, TestBackend) {
     BasicEvent<B> untimed;
     timed.record(stream);
     untimed.record(stream);
-    stream.synchronize();
+    stream.sync();
     for (const bool first : {true, false}) {
         const auto error = caught_error([&] {
             (void)(first ? elapsed_milliseconds(untimed, timed) : elapsed_milliseconds(timed, untimed));
@@ -89,7 +89,7 @@ TEST_CASE_TEMPLATE("an event that has not been reached has no time yet", B, Test
           std::string("elapsed_milliseconds: an event has not been reached yet; wait for both first"));
 #endif
     latch.open();
-    stop.synchronize();
+    stop.sync();
     CHECK(elapsed_milliseconds(start, stop) >= 0.0f);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE_TEMPLATE("an event that was never recorded has no time", B, TestBacken
     BasicEvent<B> recorded{with_timing};
     const BasicEvent<B> never{with_timing};
     recorded.record(stream);
-    recorded.synchronize();
+    recorded.sync();
     for (const bool first : {true, false}) {
         const auto error = caught_error([&] {
             (void)(first ? elapsed_milliseconds(never, recorded) : elapsed_milliseconds(recorded, never));

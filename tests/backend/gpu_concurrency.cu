@@ -4,6 +4,8 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/copy.hpp>
 
+namespace backend_gpu_concurrency {
+
 using namespace sluice;
 
 namespace {
@@ -33,22 +35,24 @@ TEST_CASE("two streams run at the same time") {
     const CudaStream left;
     const CudaStream right;
     fill_bytes(left, flags, 0);
-    left.synchronize();
+    left.sync();
     int* const flag = flags.data();
 
     // Loading a kernel may wait for the device: have that done before two of them must run together.
-    meet<<<1, 1, 0, left.native()>>>(flag, flag, flag + 2);
-    left.synchronize();
+    meet<<<1, 1, 0, left.get()>>>(flag, flag, flag + 2);
+    left.sync();
     fill_bytes(left, flags, 0);
-    left.synchronize();
+    left.sync();
 
-    meet<<<1, 1, 0, left.native()>>>(flag, flag + 1, flag + 2);
-    meet<<<1, 1, 0, right.native()>>>(flag + 1, flag, flag + 3);
+    meet<<<1, 1, 0, left.get()>>>(flag, flag + 1, flag + 2);
+    meet<<<1, 1, 0, right.get()>>>(flag + 1, flag, flag + 3);
     Cuda::check_launches();
-    left.synchronize();
-    right.synchronize();
+    left.sync();
+    right.sync();
     int met[2] = {-1, -1};
     copy_and_wait(left, met, flags.span().last(2));
     CHECK(met[0] == 1);
     CHECK(met[1] == 1);
 }
+
+} // namespace backend_gpu_concurrency

@@ -33,7 +33,7 @@ TEST_CASE("objects belong to the device that was current when they were made") {
     CHECK(error->name() == "cudaErrorInvalidResourceHandle");
     event.record(here);
     there.wait(event);
-    there.synchronize();
+    there.sync();
 }
 
 TEST_CASE("a stream's device is known on a machine with one device too") {

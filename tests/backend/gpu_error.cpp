@@ -47,8 +47,8 @@ TEST_CASE("a failed call leaves nothing behind that counts as alive") {
 TEST_CASE("asking for something unfinished is not an error") {
     const CudaStream stream;
     SLUICE_CUDA_CHECK(cudaLaunchHostFunc(
-        stream.native(), [](void*) {}, nullptr));
-    while (!stream.done()) {
+        stream.get(), [](void*) {}, nullptr));
+    while (!stream.is_done()) {
     }
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     Cuda::check_launches();

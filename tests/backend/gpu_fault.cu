@@ -24,14 +24,14 @@ TEST_CASE("a fault is reported by whoever waits, and every later call, and destr
         DeviceBuffer<int, Cuda> device(16);
         PinnedBuffer<int, Cuda> pinned(16);
 
-        fault<<<1, 1, 0, stream.native()>>>(nullptr);
+        fault<<<1, 1, 0, stream.get()>>>(nullptr);
         Cuda::check_launches(); // the launch itself was fine
-        const auto error = caught_error([&] { stream.synchronize(); });
+        const auto error = caught_error([&] { stream.sync(); });
         REQUIRE(error);
         CHECK(error->name() == "cudaErrorIllegalAddress");
         CHECK(contains(error->call(), "cudaStreamSynchronize("));
 
-        CHECK_FALSE(text_of([&] { (void)stream.done(); }).empty());
+        CHECK_FALSE(text_of([&] { (void)stream.is_done(); }).empty());
         CHECK_FALSE(text_of([&] { event.record(other); }).empty());
         CHECK_FALSE(text_of([&] { copy(other, device, pinned); }).empty());
         CHECK_FALSE(text_of([&] { const CudaStream third; }).empty());

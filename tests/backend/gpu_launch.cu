@@ -6,6 +6,8 @@
 
 #include "support/error_text.hpp"
 
+namespace backend_gpu_launch {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -17,7 +19,7 @@ TEST_CASE("a launch that was refused is found once") {
     const CudaStream stream;
     DeviceBuffer<int, Cuda> value(1);
     fill_bytes(stream, value, 0);
-    add_one<<<1, 4096, 0, stream.native()>>>(value.data()); // more threads than a block may have
+    add_one<<<1, 4096, 0, stream.get()>>>(value.data()); // more threads than a block may have
     const auto error = caught_error([] { Cuda::check_launches(); });
     REQUIRE(error);
     CHECK(contains(error->name(), "cudaErrorInvalid")); // …Configuration or …Value, by the driver
@@ -40,3 +42,5 @@ TEST_CASE("kernels and copies of one stream are in order") {
     copy_and_wait(stream, std::span(&seen, 1), value);
     CHECK(seen == 1000);
 }
+
+} // namespace backend_gpu_launch

@@ -31,7 +31,7 @@ TEST_CASE("a fork that is joined becomes edges") {
         stream.enqueue(note(1));
         forked.record(stream);
         side.wait(forked);
-        CHECK(Host::is_capturing(side.native()));
+        CHECK(Host::is_capturing(side.get()));
         side.enqueue(note(2));
         side.enqueue(note(3));
         stream.enqueue(note(4));
@@ -39,19 +39,19 @@ TEST_CASE("a fork that is joined becomes edges") {
         stream.wait(joined);
         stream.enqueue(note(5));
     });
-    CHECK_FALSE(Host::is_capturing(side.native()));
+    CHECK_FALSE(Host::is_capturing(side.get()));
     CHECK(Host::node_count(graph.get()) == 5);
     CHECK(Host::edge_count(graph.get()) == 5); // 1-2, 2-3, 1-4, 3-5, 4-5
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(turns == 5);
     CHECK(turn[1] == 1);
     CHECK(turn[2] < turn[3]);
     CHECK(turn[5] == 5);
 
     side.enqueue([&] { turns = 0; }); // runs at once again
-    side.synchronize();
+    side.sync();
     CHECK(turns == 0);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a fork that is not joined is refused") {
         side->enqueue([] {});
     };
     CHECK(contains(reason_of(stream, fork), "a fork that was not joined"));
-    CHECK_FALSE(Host::is_capturing(side->native()));
+    CHECK_FALSE(Host::is_capturing(side->get()));
     CHECK(contains(reason_of(stream,
                              [&] {
                                  fork();
@@ -140,12 +140,12 @@ TEST_CASE("a stream that is destroyed while it is being captured ends the captur
     HostEvent event;
     {
         const HostStream stream;
-        Host::begin_capture(stream.native(), CaptureMode::this_thread);
+        Host::begin_capture(stream.get(), CaptureMode::this_thread);
         event.record(stream);
         side.wait(event);
-        CHECK(Host::is_capturing(side.native()));
+        CHECK(Host::is_capturing(side.get()));
     }
-    CHECK_FALSE(Host::is_capturing(side.native()));
+    CHECK_FALSE(Host::is_capturing(side.get()));
     Host::free_device(Host::allocate_device(8)); // nothing forbids it any longer
 }
 
@@ -159,10 +159,10 @@ TEST_CASE("other threads may do as they like, unless the capture is everybody's"
         void* const memory = Host::allocate_device(8);
         void* const pinned = Host::allocate_pinned(8);
         other.enqueue([&ran] { ++ran; });
-        Host::fill_bytes(memory, 1, 8, other.native());
+        Host::fill_bytes(memory, 1, 8, other.get());
         event.record(other);
-        event.synchronize();
-        other.synchronize();
+        event.sync();
+        other.sync();
         CHECK(ran == 1);
         Host::free_pinned(pinned);
         Host::free_device(memory);
@@ -206,8 +206,8 @@ TEST_CASE("threads capture beside each other") {
                 const OwnedExecutable executable = instantiated(graph);
                 launch(executable, side);
                 launch(executable, stream);
-                side.synchronize();
-                stream.synchronize();
+                side.sync();
+                stream.sync();
                 wrong += number != 22;
             }
         });
@@ -223,7 +223,7 @@ TEST_CASE("work for a stream that is not being captured simply runs") {
     int ran = 0;
     const OwnedGraph graph = captured(stream, [&] {
         other.enqueue([&ran] { ++ran; });
-        other.synchronize();
+        other.sync();
         CHECK(ran == 1);
     });
     CHECK(Host::node_count(graph.get()) == 0);
@@ -237,9 +237,9 @@ TEST_CASE("the guard's ledger is told what was captured and what ran") {
     detail::capture_ledger() = {.depth = 1};
     const OwnedGraph graph = captured(stream, [&] {
         stream.enqueue([] {});
-        Host::copy(&number, &number, 0, CopyKind::host_to_device, stream.native());
-        Host::fill_bytes(&number, 0, sizeof(number), other.native());
-        other.synchronize();
+        Host::copy(&number, &number, 0, CopyKind::host_to_device, stream.get());
+        Host::fill_bytes(&number, 0, sizeof(number), other.get());
+        other.sync();
     });
     CHECK(detail::capture_ledger().issued == 2);
     CHECK(detail::capture_ledger().outside == 1);
@@ -253,18 +253,18 @@ TEST_CASE("stream-ordered memory within a capture lives with the graph") {
     void* kept = nullptr;
     {
         OwnedGraph graph = captured(stream, [&] {
-            void* const memory = Host::allocate_device(16, stream.native());
-            Host::fill_bytes(memory, 7, 16, stream.native());
-            Host::copy(&seen, memory, 1, CopyKind::device_to_host, stream.native());
-            Host::free_device(memory, stream.native());
-            kept = Host::allocate_device(4, stream.native()); // whose owner outlives the capture
+            void* const memory = Host::allocate_device(16, stream.get());
+            Host::fill_bytes(memory, 7, 16, stream.get());
+            Host::copy(&seen, memory, 1, CopyKind::device_to_host, stream.get());
+            Host::free_device(memory, stream.get());
+            kept = Host::allocate_device(4, stream.get()); // whose owner outlives the capture
         });
-        Host::free_device(kept, stream.native());
+        Host::free_device(kept, stream.get());
         CHECK(alive_now<Host>().device_allocations == before.device_allocations);
         const OwnedExecutable executable = instantiated(graph);
         graph.reset();
         launch(executable, stream);
-        stream.synchronize();
+        stream.sync();
         CHECK(seen == 7);
         CHECK(Host::is_device_memory(kept));
     }

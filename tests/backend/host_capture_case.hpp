@@ -15,14 +15,14 @@ namespace sluice::test {
 template <class F>
 std::string reason_of(const HostStream& stream, F&& work, CaptureMode mode = CaptureMode::this_thread) {
     const std::uint64_t graphs = Host::counts().graphs.alive;
-    Host::begin_capture(stream.native(), mode);
+    Host::begin_capture(stream.get(), mode);
     work();
-    const std::string text = text_of([&] { (void)Host::end_capture(stream.native()); });
-    CHECK_FALSE(Host::is_capturing(stream.native()));
+    const std::string text = text_of([&] { (void)Host::end_capture(stream.get()); });
+    CHECK_FALSE(Host::is_capturing(stream.get()));
     CHECK(Host::counts().graphs.alive == graphs);
     int ran = 0; // the stream is as good as before
     stream.enqueue([&ran] { ++ran; });
-    stream.synchronize();
+    stream.sync();
     CHECK(ran == 1);
     return text;
 }

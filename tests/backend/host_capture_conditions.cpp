@@ -23,13 +23,13 @@ OwnedGraph conditional(const HostStream& stream, unsigned& word, ConditionKind k
         constexpr int count = static_cast<int>(sizeof...(F));
         Host::require_conditions(kind, count);
         host::Graph* graphs[sizeof...(F)] = {};
-        const auto condition = Host::create_condition(Host::capturing_graph(stream.native()), &word);
-        Host::capture_condition(stream.native(), condition, kind, count, graphs);
+        const auto condition = Host::create_condition(Host::capturing_graph(stream.get()), &word);
+        Host::capture_condition(stream.get(), condition, kind, count, graphs);
         int next = 0;
         const auto capture_body = [&](auto& body) {
-            Host::begin_capture_into(side.native(), graphs[next++], CaptureMode::this_thread);
+            Host::begin_capture_into(side.get(), graphs[next++], CaptureMode::this_thread);
             side.enqueue(body);
-            Host::end_capture_into(side.native());
+            Host::end_capture_into(side.get());
         };
         (capture_body(bodies), ...);
     });
@@ -49,7 +49,7 @@ TEST_CASE("conditional nodes read their word when they are reached") {
             stream.enqueue([&word, value] { word = value; });
             launch(executable, stream);
         }
-        stream.synchronize();
+        stream.sync();
         return seen;
     };
     CHECK(run(conditional(stream, word, ConditionKind::if_nonzero, say('a')), {0, 1, 0, 7}) == "aa");
@@ -72,12 +72,11 @@ TEST_CASE("the nodes around a condition and inside it keep their order") {
     const OwnedGraph graph = captured(stream, [&] {
         const auto within = [](const HostStream& of, const HostStream& body, unsigned& word, auto&& work) {
             host::Graph* bodies[1] = {};
-            Host::capture_condition(of.native(),
-                                    Host::create_condition(Host::capturing_graph(of.native()), &word),
+            Host::capture_condition(of.get(), Host::create_condition(Host::capturing_graph(of.get()), &word),
                                     ConditionKind::while_nonzero, 1, bodies);
-            Host::begin_capture_into(body.native(), bodies[0], CaptureMode::this_thread);
+            Host::begin_capture_into(body.get(), bodies[0], CaptureMode::this_thread);
             work();
-            Host::end_capture_into(body.native());
+            Host::end_capture_into(body.get());
         };
         const HostStream deeper;
         stream.enqueue([&] { outer = 2; });
@@ -104,7 +103,7 @@ TEST_CASE("the nodes around a condition and inside it keep their order") {
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(seen == "(ii)(i)!(ii)(i)!");
 }
 
@@ -121,7 +120,7 @@ TEST_CASE("graphs with conditions are compared by their bodies too") {
     CHECK_FALSE(Host::update(executable.get(),
                              conditional(stream, word, ConditionKind::if_nonzero, put(3), put(4)).get()));
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(number == 2);
 }
 
@@ -133,32 +132,32 @@ TEST_CASE("a body's capture is judged by itself") {
     unsigned word = 1;
     const auto begin_body = [&] {
         host::Graph* body = nullptr;
-        Host::capture_condition(stream.native(),
-                                Host::create_condition(Host::capturing_graph(stream.native()), &word),
+        Host::capture_condition(stream.get(),
+                                Host::create_condition(Host::capturing_graph(stream.get()), &word),
                                 ConditionKind::if_nonzero, 1, &body);
-        Host::begin_capture_into(side.native(), body, CaptureMode::this_thread);
+        Host::begin_capture_into(side.get(), body, CaptureMode::this_thread);
     };
     const OwnedGraph graph = captured(stream, [&] {
         begin_body();
         event.record(side);
         third.wait(event);
         third.enqueue([] {});
-        CHECK(contains(text_of([&] { Host::end_capture_into(side.native()); }), "not joined"));
+        CHECK(contains(text_of([&] { Host::end_capture_into(side.get()); }), "not joined"));
         begin_body();
-        CHECK_THROWS_AS((void)Host::end_capture(side.native()), Error);
-        CHECK_FALSE(Host::is_capturing(side.native()));
+        CHECK_THROWS_AS((void)Host::end_capture(side.get()), Error);
+        CHECK_FALSE(Host::is_capturing(side.get()));
     });
     CHECK(Host::node_count(graph.get()) == 2);
     // A body's end is no end of the whole.
-    Host::begin_capture(stream.native(), CaptureMode::this_thread);
-    CHECK_THROWS_AS(Host::end_capture_into(stream.native()), Error);
-    CHECK_FALSE(Host::is_capturing(stream.native()));
+    Host::begin_capture(stream.get(), CaptureMode::this_thread);
+    CHECK_THROWS_AS(Host::end_capture_into(stream.get()), Error);
+    CHECK_FALSE(Host::is_capturing(stream.get()));
     // What disturbs a body disturbs what it is part of.
     CHECK(contains(reason_of(stream,
                              [&] {
                                  begin_body();
                                  CHECK_THROWS_AS((void)Host::allocate_device(8), Error);
-                                 CHECK_THROWS_AS(Host::end_capture_into(side.native()), Error);
+                                 CHECK_THROWS_AS(Host::end_capture_into(side.get()), Error);
                              }),
                    "allocate_device"));
 }
@@ -169,7 +168,7 @@ TEST_CASE("a condition without a value or with bodies that it cannot have is ref
     host::Graph* bodies[3] = {};
     const auto add = [&](unsigned* value, ConditionKind kind, int count) {
         return [&, value, kind, count] {
-            Host::capture_condition(stream.native(), Host::create_condition(nullptr, value), kind, count,
+            Host::capture_condition(stream.get(), Host::create_condition(nullptr, value), kind, count,
                                     bodies);
         };
     };

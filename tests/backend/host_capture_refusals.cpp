@@ -22,7 +22,7 @@ TEST_CASE("a capture that failed keeps nothing, though an event of it lives") {
     CHECK_FALSE(reason_of(stream, [&] {
                     stream.enqueue([held] { ++*held; });
                     event.record(stream);
-                    CHECK_THROWS_AS(stream.synchronize(), Error);
+                    CHECK_THROWS_AS(stream.sync(), Error);
                 }).empty());
     CHECK(held.use_count() == 1);
 }
@@ -31,17 +31,17 @@ TEST_CASE("waiting for a stream or event that is being captured is refused") {
     const HostStream stream;
     HostEvent event;
     check_invalidates(
-        stream, [&] { stream.synchronize(); }, "synchronize");
+        stream, [&] { stream.sync(); }, "synchronize");
     check_invalidates(
-        stream, [&] { (void)stream.done(); }, "stream_done");
+        stream, [&] { (void)stream.is_done(); }, "stream_done");
     const auto recorded = [&](auto&& call) {
         return [&, call] {
             event.record(stream);
             call();
         };
     };
-    check_invalidates(stream, recorded([&] { event.synchronize(); }), "waiting for an event");
-    check_invalidates(stream, recorded([&] { (void)event.done(); }), "whether an event is done");
+    check_invalidates(stream, recorded([&] { event.sync(); }), "waiting for an event");
+    check_invalidates(stream, recorded([&] { (void)event.is_done(); }), "whether an event is done");
 }
 
 TEST_CASE("an event that was captured is of no use outside, until it is recorded again") {
@@ -49,17 +49,17 @@ TEST_CASE("an event that was captured is of no use outside, until it is recorded
     HostEvent event{EventOptions{.timing = true}};
     HostEvent plain{EventOptions{.timing = true}};
     plain.record(stream);
-    stream.synchronize();
+    stream.sync();
     const OwnedGraph graph = captured(stream, [&] { event.record(stream); });
-    CHECK_THROWS_AS(event.synchronize(), Error);
-    CHECK_THROWS_AS((void)event.done(), Error);
+    CHECK_THROWS_AS(event.sync(), Error);
+    CHECK_THROWS_AS((void)event.is_done(), Error);
     CHECK(contains(text_of([&] { stream.wait(event); }), "capture that is over"));
     CHECK(contains(text_of([&] { (void)elapsed_milliseconds(event, plain); }), "was captured"));
     const std::string text = reason_of(stream, [&] { CHECK_THROWS_AS(stream.wait(event), Error); });
     CHECK(contains(text, "another capture"));
     event.record(stream);
-    event.synchronize();
-    CHECK(event.done());
+    event.sync();
+    CHECK(event.is_done());
     stream.wait(event);
     CHECK(elapsed_milliseconds(plain, event) >= 0);
 }
@@ -80,13 +80,13 @@ TEST_CASE("two captures do not meet") {
     const HostStream first;
     const HostStream second;
     HostEvent event;
-    Host::begin_capture(first.native(), CaptureMode::this_thread);
+    Host::begin_capture(first.get(), CaptureMode::this_thread);
     const std::string text = reason_of(second, [&] {
         event.record(first);
         CHECK_THROWS_AS(second.wait(event), Error);
     });
     CHECK(contains(text, "another capture"));
-    CHECK(contains(text_of([&] { (void)Host::end_capture(first.native()); }), "another capture"));
+    CHECK(contains(text_of([&] { (void)Host::end_capture(first.get()); }), "another capture"));
 }
 
 TEST_CASE("allocating and freeing disturb a capture of the same thread") {
@@ -103,8 +103,8 @@ TEST_CASE("allocating and freeing disturb a capture of the same thread") {
             reason_of(stream, [&] { pinned ? Host::free_pinned(memory) : Host::free_device(memory); }),
             "freed"));
     }
-    void* const ordered = Host::allocate_device(8, stream.native());
-    CHECK(contains(reason_of(stream, [&] { Host::free_device(ordered, stream.native()); }), "freed"));
+    void* const ordered = Host::allocate_device(8, stream.get());
+    CHECK(contains(reason_of(stream, [&] { Host::free_device(ordered, stream.get()); }), "freed"));
     CHECK(alive_now<Host>() == before); // freed it was
 
     void* memory = nullptr;
@@ -119,18 +119,18 @@ TEST_CASE("a launch cannot be captured") {
     check_invalidates(
         stream, [&] { launch(executable, stream); }, "launch");
     check_invalidates(
-        stream, [&] { Host::upload(executable.get(), stream.native()); }, "upload");
+        stream, [&] { Host::upload(executable.get(), stream.get()); }, "upload");
 }
 
 TEST_CASE("captures begin and end in pairs, on one stream and one thread") {
     const HostStream stream;
     const HostStream side;
     HostEvent event;
-    CHECK(contains(text_of([&] { (void)Host::end_capture(stream.native()); }), "not being captured"));
-    CHECK_THROWS_AS((void)Host::capturing_graph(stream.native()), Error);
+    CHECK(contains(text_of([&] { (void)Host::end_capture(stream.get()); }), "not being captured"));
+    CHECK_THROWS_AS((void)Host::capturing_graph(stream.get()), Error);
 
     const OwnedGraph twice = captured(stream, [&] {
-        CHECK_THROWS_AS(Host::begin_capture(stream.native(), CaptureMode::this_thread), Error);
+        CHECK_THROWS_AS(Host::begin_capture(stream.get(), CaptureMode::this_thread), Error);
         stream.enqueue([] {}); // that did the capture no harm
     });
     CHECK(Host::node_count(twice.get()) == 1);
@@ -138,13 +138,13 @@ TEST_CASE("captures begin and end in pairs, on one stream and one thread") {
                              [&] {
                                  event.record(stream);
                                  side.wait(event);
-                                 CHECK_THROWS_AS((void)Host::end_capture(side.native()), Error);
+                                 CHECK_THROWS_AS((void)Host::end_capture(side.get()), Error);
                              }),
                    "the stream joined the capture"));
     CHECK(contains(reason_of(stream,
                              [&] {
                                  std::thread([&] {
-                                     CHECK_THROWS_AS((void)Host::end_capture(stream.native()), Error);
+                                     CHECK_THROWS_AS((void)Host::end_capture(stream.get()), Error);
                                  }).join();
                              }),
                    "the thread that began"));

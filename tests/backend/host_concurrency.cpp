@@ -26,8 +26,8 @@ TEST_CASE("two streams run at the same time") {
         mine.open();
         other.pass();
     });
-    left.synchronize();
-    right.synchronize();
+    left.sync();
+    right.sync();
     CHECK_FALSE(left_begun.timed_out());
     CHECK_FALSE(right_begun.timed_out());
 }
@@ -41,9 +41,9 @@ TEST_CASE("a stream that is held up does not hold up others") {
     for (std::size_t i = 0; i < others.size(); ++i)
         others[i].enqueue([&ran, i] { ran[i] = 1; });
     for (const HostStream& other : others)
-        other.synchronize();
+        other.sync();
     CHECK(ran == std::array<int, 4>{1, 1, 1, 1});
-    CHECK_FALSE(held.done());
+    CHECK_FALSE(held.is_done());
     CHECK_FALSE(latch.timed_out());
 }
 

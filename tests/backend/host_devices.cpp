@@ -78,12 +78,12 @@ TEST_CASE("events are recorded on streams of their own device, and waited for on
         text_of([&] { event.record(here); }) ==
         "record: the event belongs to host device 1 and the stream to host device 0; both must belong to the "
         "same");
-    CHECK(event.done()); // nothing was recorded
+    CHECK(event.is_done()); // nothing was recorded
 
     event.record(there);
     here.wait(event);
-    here.synchronize();
-    CHECK(event.done());
+    here.sync();
+    CHECK(event.is_done());
 }
 
 } // namespace backend_host_devices

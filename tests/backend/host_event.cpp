@@ -23,18 +23,18 @@ TEST_CASE("recorded on several streams, an event stands for the latest record al
     reader.wait(event);
     event.record(second);
     event.record(third);
-    second.synchronize();
-    event.synchronize(); // the later two records are reached before the first
-    CHECK(event.done());
-    CHECK_FALSE(reader.done()); // who waits for the first still does
+    second.sync();
+    event.sync(); // the later two records are reached before the first
+    CHECK(event.is_done());
+    CHECK_FALSE(reader.is_done()); // who waits for the first still does
 
     latch.open();
-    CHECK(eventually([&] { return reader.done(); }));
-    CHECK(event.done());
+    CHECK(eventually([&] { return reader.is_done(); }));
+    CHECK(event.is_done());
 
     event.record(second); // and it goes on as before
-    event.synchronize();
-    CHECK(event.done());
+    event.sync();
+    CHECK(event.is_done());
 }
 
 TEST_CASE("records that are reached in any order add up") {
@@ -44,8 +44,8 @@ TEST_CASE("records that are reached in any order add up") {
     for (int round = 0; round < 200; ++round) {
         for (const HostStream& each : stream)
             event.record(each);
-        event.synchronize();
-        REQUIRE(event.done());
+        event.sync();
+        REQUIRE(event.is_done());
     }
 }
 
@@ -62,8 +62,8 @@ TEST_CASE("a wait is for the record made by then, however late the stream gets t
     hold(writer, writing);
     event.record(writer);
     reading.open();
-    CHECK(eventually([&] { return reader.done(); }));
-    CHECK_FALSE(event.done());
+    CHECK(eventually([&] { return reader.is_done(); }));
+    CHECK_FALSE(event.is_done());
     CHECK_FALSE(writing.timed_out());
 }
 
@@ -78,9 +78,9 @@ TEST_CASE("an event's memory lives as long as the tasks that refer to it") {
         event.record(writer);
         reader.wait(event);
     }
-    CHECK_FALSE(reader.done());
+    CHECK_FALSE(reader.is_done());
     latch.open();
-    reader.synchronize();
+    reader.sync();
     CHECK_FALSE(latch.timed_out());
 }
 

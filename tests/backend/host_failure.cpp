@@ -24,7 +24,7 @@ TEST_CASE("synchronizing reports what a task threw, with the original inside") {
     fail(stream, "the tape ran out");
     std::string nested;
     try {
-        stream.synchronize();
+        stream.sync();
         FAIL("synchronize did not throw");
     } catch (const Error& error) {
         CHECK(error.what() == std::string("work on a host stream failed: the tape ran out"));
@@ -42,7 +42,7 @@ TEST_CASE("an exception of any type is carried") {
     stream.enqueue([] { throw 42; });
     int nested = 0;
     try {
-        stream.synchronize();
+        stream.sync();
     } catch (const Error& error) {
         CHECK(contains(error.what(), "an exception of an unknown type"));
         try {
@@ -60,14 +60,14 @@ TEST_CASE("after a failure, work is skipped until the failure is cleared") {
     stream.enqueue([&ran] { ran += 1; });
     fail(stream, "first");
     stream.enqueue([&ran] { ran += 10; });
-    CHECK_THROWS_AS(stream.synchronize(), Error);
+    CHECK_THROWS_AS(stream.sync(), Error);
     stream.enqueue([&ran] { ran += 100; });
-    CHECK_THROWS_AS(stream.synchronize(), Error); // it stays failed
+    CHECK_THROWS_AS(stream.sync(), Error); // it stays failed
     CHECK(ran == 1);
 
-    Host::clear_failure(stream.native());
+    Host::clear_failure(stream.get());
     stream.enqueue([&ran] { ran += 1000; });
-    stream.synchronize();
+    stream.sync();
     CHECK(ran == 1001);
 }
 
@@ -78,8 +78,8 @@ TEST_CASE("the first failure is the one reported") {
     fail(stream, "the cause");
     fail(stream, "a consequence");
     latch.open();
-    CHECK(contains(text_of([&] { stream.synchronize(); }), "the cause"));
-    CHECK(contains(text_of([&] { stream.synchronize(); }), "the cause"));
+    CHECK(contains(text_of([&] { stream.sync(); }), "the cause"));
+    CHECK(contains(text_of([&] { stream.sync(); }), "the cause"));
 }
 
 TEST_CASE("asking whether a failed stream is done reports the failure") {
@@ -88,7 +88,7 @@ TEST_CASE("asking whether a failed stream is done reports the failure") {
     std::string text;
     CHECK(eventually([&] {
         bool done = false;
-        text = text_of([&] { done = stream.done(); });
+        text = text_of([&] { done = stream.is_done(); });
         CHECK_FALSE(done); // it never says that all is well
         return !text.empty();
     }));
@@ -102,7 +102,7 @@ TEST_CASE("asking never passes a failure over in the moment that it happens") {
         bool said_done = false;
         bool reported = false;
         while (!said_done && !reported)
-            reported = !text_of([&] { said_done = stream.done(); }).empty();
+            reported = !text_of([&] { said_done = stream.is_done(); }).empty();
         REQUIRE_FALSE(said_done);
     }
 }
@@ -110,15 +110,15 @@ TEST_CASE("asking never passes a failure over in the moment that it happens") {
 TEST_CASE("throw_if_failed asks without waiting") {
     const HostStream stream;
     const ScopedLatch latch;
-    Host::throw_if_failed(stream.native());
+    Host::throw_if_failed(stream.get());
     hold(stream, latch);
     fail(stream, "broken");
-    Host::throw_if_failed(stream.native()); // not known yet
+    Host::throw_if_failed(stream.get()); // not known yet
     latch.open();
-    CHECK_THROWS_AS(stream.synchronize(), Error);
-    CHECK(contains(text_of([&] { Host::throw_if_failed(stream.native()); }), "broken"));
-    Host::clear_failure(stream.native());
-    Host::throw_if_failed(stream.native());
+    CHECK_THROWS_AS(stream.sync(), Error);
+    CHECK(contains(text_of([&] { Host::throw_if_failed(stream.get()); }), "broken"));
+    Host::clear_failure(stream.get());
+    Host::throw_if_failed(stream.get());
 }
 
 TEST_CASE("an event on a failed stream is reached, and reports the failure") {
@@ -126,13 +126,13 @@ TEST_CASE("an event on a failed stream is reached, and reports the failure") {
     HostEvent event;
     fail(stream, "broken");
     event.record(stream);
-    CHECK(contains(text_of([&] { event.synchronize(); }), "broken"));
-    CHECK(contains(text_of([&] { (void)event.done(); }), "broken"));
+    CHECK(contains(text_of([&] { event.sync(); }), "broken"));
+    CHECK(contains(text_of([&] { (void)event.is_done(); }), "broken"));
 
-    Host::clear_failure(stream.native());
+    Host::clear_failure(stream.get());
     event.record(stream);
-    event.synchronize();
-    CHECK(event.done());
+    event.sync();
+    CHECK(event.is_done());
 }
 
 TEST_CASE("a stream that waits for what a failed stream recorded fails with it, and so on") {
@@ -154,18 +154,18 @@ TEST_CASE("a stream that waits for what a failed stream recorded fails with it, 
     third.enqueue([&ran] { ran = true; });
     apart.wait(before); // recorded before the fault
     for (const HostStream* stream : {&third, &second, &first})
-        CHECK(text_of([&] { stream->synchronize(); }) == "work on a host stream failed: the cause");
+        CHECK(text_of([&] { stream->sync(); }) == "work on a host stream failed: the cause");
     CHECK_FALSE(ran);
-    apart.synchronize();
+    apart.sync();
 
     for (const HostStream* stream : {&third, &second, &first})
-        Host::clear_failure(stream->native());
+        Host::clear_failure(stream->get());
     forth.record(first);
     second.wait(forth);
     second.enqueue([&ran] { ran = true; });
     further.record(second);
     third.wait(further);
-    third.synchronize();
+    third.sync();
     CHECK(ran);
 }
 
@@ -180,8 +180,8 @@ TEST_CASE("the first cause is kept") {
     fail(second, "the cause");
     second.wait(event);
     latch.open();
-    CHECK(contains(text_of([&] { second.synchronize(); }), "the cause"));
-    CHECK(contains(text_of([&] { first.synchronize(); }), "another cause"));
+    CHECK(contains(text_of([&] { second.sync(); }), "the cause"));
+    CHECK(contains(text_of([&] { first.sync(); }), "another cause"));
 }
 
 TEST_CASE("a wait is for its own record's failure, whatever is recorded after") {
@@ -197,10 +197,10 @@ TEST_CASE("a wait is for its own record's failure, whatever is recorded after") 
     late.wait(event);
     event.record(good);
     later.wait(event);
-    later.synchronize(); // its record is the good one
-    event.synchronize();
+    later.sync(); // its record is the good one
+    event.sync();
     latch.open();
-    CHECK(contains(text_of([&] { late.synchronize(); }), "broken"));
+    CHECK(contains(text_of([&] { late.sync(); }), "broken"));
 
     for (int i = 0; i < 100; ++i) { // nothing adds up
         event.record(failing);
@@ -208,7 +208,7 @@ TEST_CASE("a wait is for its own record's failure, whatever is recorded after") 
         event.record(good);
         later.wait(event);
     }
-    CHECK(contains(text_of([&] { later.synchronize(); }), "broken"));
+    CHECK(contains(text_of([&] { later.sync(); }), "broken"));
 }
 
 TEST_CASE("a failed stream runs nothing of a launch that waits for another one") {
@@ -216,19 +216,19 @@ TEST_CASE("a failed stream runs nothing of a launch that waits for another one")
     const HostStream other;
     HostEvent event;
     int ran = 0;
-    Host::begin_capture(stream.native(), CaptureMode::this_thread);
+    Host::begin_capture(stream.get(), CaptureMode::this_thread);
     stream.enqueue([&ran] { ++ran; });
-    host::Graph* const graph = Host::end_capture(stream.native());
-    host::Executable* const executable = Host::instantiate(graph);
+    host::Graph* const graph = Host::end_capture(stream.get());
+    host::GraphExec* const executable = Host::instantiate(graph);
     fail(other, "broken");
     event.record(other);
     stream.wait(event);
-    Host::launch(executable, stream.native());
-    CHECK(contains(text_of([&] { stream.synchronize(); }), "broken"));
+    Host::launch(executable, stream.get());
+    CHECK(contains(text_of([&] { stream.sync(); }), "broken"));
     CHECK(ran == 0);
-    Host::clear_failure(stream.native());
-    Host::launch(executable, stream.native());
-    stream.synchronize();
+    Host::clear_failure(stream.get());
+    Host::launch(executable, stream.get());
+    stream.sync();
     CHECK(ran == 1);
     Host::destroy_executable(executable);
     Host::destroy_graph(graph);
@@ -245,10 +245,10 @@ TEST_CASE("a failed stream still waits for others' events") {
     event.record(other);
     stream.wait(event);
     behind.record(stream);
-    CHECK(eventually([&] { return !text_of([&] { (void)stream.done(); }).empty(); }));
-    CHECK_FALSE(behind.native()->done()); // order is kept although work is skipped
+    CHECK(eventually([&] { return !text_of([&] { (void)stream.is_done(); }).empty(); }));
+    CHECK_FALSE(behind.get()->is_done()); // order is kept although work is skipped
     latch.open();
-    CHECK(contains(text_of([&] { behind.synchronize(); }), "broken"));
+    CHECK(contains(text_of([&] { behind.sync(); }), "broken"));
 }
 
 TEST_CASE("a failed stream can be destroyed") {

@@ -39,16 +39,16 @@ TEST_CASE("copies and fills are captured with their memory") {
     std::array<unsigned char, 4> from{1, 2, 3, 4};
     std::array<unsigned char, 4> to{};
     const OwnedGraph graph = captured(stream, [&] {
-        Host::fill_bytes(to.data(), 7, 4, stream.native());
-        Host::copy(to.data(), from.data(), 2, CopyKind::host_to_device, stream.native());
+        Host::fill_bytes(to.data(), 7, 4, stream.get());
+        Host::copy(to.data(), from.data(), 2, CopyKind::host_to_device, stream.get());
     });
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(to == std::array<unsigned char, 4>{1, 2, 7, 7});
     from[0] = 9;
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(to[0] == 9);
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("graphs are built by hand") {
 
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(to == 5);
     CHECK(bytes == 0x01010101);
     CHECK(calls == 1);
@@ -110,7 +110,7 @@ TEST_CASE("graphs are built by hand") {
         Host::set_task(executable.get(), task, host::Task{[&seen] { seen.push_back('T'); }});
         launch(executable, stream);
         latch.open();
-        stream.synchronize();
+        stream.sync();
         CHECK(to == 6);
         CHECK(bytes == 0x01010102);
         CHECK(calls == 2); // the launch before was not touched
@@ -151,7 +151,7 @@ TEST_CASE("a child graph is copied in, and can be replaced by one of its shape")
     launch(executable, stream);
     Host::set_child(executable.get(), node, child_of(10).get());
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(number == 11);
 
     const OwnedGraph larger = child_of(100);
@@ -184,7 +184,7 @@ TEST_CASE("a signature tells graphs apart by their nodes, their order and their 
     int b = 0;
     const auto signature = [&](int* to, int value, bool twice) {
         const OwnedGraph graph = captured(stream, [&] {
-            Host::fill_bytes(to, value, sizeof(int), stream.native());
+            Host::fill_bytes(to, value, sizeof(int), stream.get());
             stream.enqueue([] {});
             if (twice)
                 stream.enqueue([] {});
@@ -202,9 +202,8 @@ TEST_CASE("device memory that a graph names is known, and known to be gone") {
     const HostStream stream;
     auto* const memory = static_cast<char*>(Host::allocate_device(64));
     int local = 0;
-    const OwnedGraph graph = captured(stream, [&] {
-        Host::copy(&local, memory + 4, sizeof(int), CopyKind::device_to_host, stream.native());
-    });
+    const OwnedGraph graph = captured(
+        stream, [&] { Host::copy(&local, memory + 4, sizeof(int), CopyKind::device_to_host, stream.get()); });
     const std::vector<const void*> pointers = Host::device_pointers(graph.get());
     CHECK(pointers == std::vector<const void*>{memory + 4});
     CHECK(Host::is_device_memory(memory + 63));

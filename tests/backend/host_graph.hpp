@@ -12,17 +12,17 @@ struct DestroyGraph {
     void operator()(host::Graph* graph) const noexcept { Host::destroy_graph(graph); }
 };
 struct DestroyExecutable {
-    void operator()(host::Executable* executable) const noexcept { Host::destroy_executable(executable); }
+    void operator()(host::GraphExec* executable) const noexcept { Host::destroy_executable(executable); }
 };
 using OwnedGraph = std::unique_ptr<host::Graph, DestroyGraph>;
-using OwnedExecutable = std::unique_ptr<host::Executable, DestroyExecutable>;
+using OwnedExecutable = std::unique_ptr<host::GraphExec, DestroyExecutable>;
 
 /// What `work()` gives to `stream`.
 template <class F>
 OwnedGraph captured(const HostStream& stream, F&& work, CaptureMode mode = CaptureMode::this_thread) {
-    Host::begin_capture(stream.native(), mode);
+    Host::begin_capture(stream.get(), mode);
     work();
-    return OwnedGraph(Host::end_capture(stream.native()));
+    return OwnedGraph(Host::end_capture(stream.get()));
 }
 
 inline OwnedExecutable instantiated(const OwnedGraph& graph) {
@@ -30,7 +30,7 @@ inline OwnedExecutable instantiated(const OwnedGraph& graph) {
 }
 
 inline void launch(const OwnedExecutable& executable, const HostStream& stream) {
-    Host::launch(executable.get(), stream.native());
+    Host::launch(executable.get(), stream.get());
 }
 
 } // namespace sluice::test

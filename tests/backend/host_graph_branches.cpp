@@ -64,7 +64,7 @@ TEST_CASE("two branches run at the same time, between what comes before and afte
     const OwnedExecutable executable = instantiated(graph);
     for (int i = 0; i < 3; ++i)
         launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(meeting.took_place());
     CHECK(seen == std::vector<int>{1, 2, 1, 2, 1, 2});
 }
@@ -84,7 +84,7 @@ TEST_CASE("captured forks run at the same time, also those that begin the graph"
         stream.wait(joined);
     }));
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(meeting.took_place());
 }
 
@@ -99,15 +99,15 @@ TEST_CASE("branches within children and bodies run at the same time") {
     Host::add_child(graph.get(), nullptr, 0, child.get());
     const OwnedExecutable with_child = instantiated(graph);
     launch(with_child, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(in_child.took_place());
 
     unsigned rounds = 3;
     int met = 0;
     const OwnedExecutable with_body = instantiated(captured(stream, [&] {
         host::Graph* body = nullptr;
-        const auto condition = Host::create_condition(Host::capturing_graph(stream.native()), &rounds);
-        Host::capture_condition(stream.native(), condition, ConditionKind::while_nonzero, 1, &body);
+        const auto condition = Host::create_condition(Host::capturing_graph(stream.get()), &rounds);
+        Host::capture_condition(stream.get(), condition, ConditionKind::while_nonzero, 1, &body);
         const auto task = [&](auto callable, const std::vector<host::Node*>& after = {}) {
             return Host::add_task(body, after.data(), after.size(), host::Task{callable});
         };
@@ -121,7 +121,7 @@ TEST_CASE("branches within children and bodies run at the same time") {
             {left, right});
     }));
     launch(with_body, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(in_body.took_place());
     CHECK(met == 3);
 }
@@ -136,7 +136,7 @@ TEST_CASE("a graph without branches runs on its stream's own thread") {
             stream.enqueue([&] { elsewhere += std::this_thread::get_id() == thread ? 0 : 1; });
     }));
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(elsewhere == 0);
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("each node runs once, after all that it depends on, in graphs of any s
         const OwnedExecutable executable = instantiated(graph);
         for (int i = 0; i < 10; ++i)
             launch(executable, stream);
-        stream.synchronize();
+        stream.sync();
         CHECK(early == 0);
         CHECK(runs == std::vector<int>(count, 10));
     }
@@ -200,8 +200,8 @@ TEST_CASE("launches of a graph with branches follow each other, on any stream") 
         launch(executable, first);
         launch(executable, second);
     }
-    first.synchronize();
-    second.synchronize();
+    first.sync();
+    second.sync();
     CHECK(together == 0);
     CHECK(ends == 600);
 }
@@ -225,12 +225,12 @@ TEST_CASE("what a node throws keeps what depends on it from running, and nothing
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
     launch(executable, stream); // a failed stream runs nothing of it
-    CHECK(text_of([&] { stream.synchronize(); }) == "work on a host stream failed: the lamp went out");
+    CHECK(text_of([&] { stream.sync(); }) == "work on a host stream failed: the lamp went out");
     CHECK(ran == std::array<int, 5>{1, 0, 0, 1, 0});
     fails = false;
-    Host::clear_failure(stream.native());
+    Host::clear_failure(stream.get());
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(ran == std::array<int, 5>{2, 1, 1, 2, 1});
 }
 
@@ -242,8 +242,8 @@ TEST_CASE("where several branches throw, one of their exceptions is reported") {
     const OwnedExecutable executable = instantiated(graph);
     for (int i = 0; i < 50; ++i) {
         launch(executable, stream);
-        CHECK(contains(text_of([&] { stream.synchronize(); }), "all went out"));
-        Host::clear_failure(stream.native());
+        CHECK(contains(text_of([&] { stream.sync(); }), "all went out"));
+        Host::clear_failure(stream.get());
     }
 }
 
@@ -252,10 +252,10 @@ TEST_CASE("a node that waits for the stream that it is launched on is told so, o
     std::array<std::string, 2> texts;
     const OwnedGraph graph(Host::create_graph());
     for (std::string& text : texts)
-        add(graph, [&] { text = text_of([&] { stream.synchronize(); }); });
+        add(graph, [&] { text = text_of([&] { stream.sync(); }); });
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     for (const std::string& text : texts)
         CHECK(contains(text, "a task cannot wait for the stream that runs it"));
 }
@@ -276,7 +276,7 @@ TEST_CASE("replaying branches allocates nothing and makes no threads") {
     const auto replay = [&] {
         for (int i = 0; i < 200; ++i)
             launch(executable, stream);
-        stream.synchronize();
+        stream.sync();
     };
     replay();
     const HeapCount heap;
@@ -295,7 +295,7 @@ TEST_CASE("a changed node keeps its place among the branches") {
     const OwnedExecutable executable = instantiated(graph);
     Host::set_task(executable.get(), left, host::Task{meeting.at_left()});
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(meeting.took_place());
 }
 

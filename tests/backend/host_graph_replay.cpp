@@ -24,21 +24,21 @@ TEST_CASE("captured work does not run, and then runs as often as it is launched"
     const HostStream stream;
     int number = 1;
     const OwnedGraph graph = captured(stream, [&] {
-        CHECK(Host::is_capturing(stream.native()));
+        CHECK(Host::is_capturing(stream.get()));
         stream.enqueue([&number] { number *= 3; });
         stream.enqueue([&number] { number += 1; });
     });
-    CHECK_FALSE(Host::is_capturing(stream.native()));
-    stream.synchronize();
+    CHECK_FALSE(Host::is_capturing(stream.get()));
+    stream.sync();
     CHECK(number == 1);
     CHECK(Host::node_count(graph.get()) == 2);
     CHECK(Host::edge_count(graph.get()) == 1);
 
     const OwnedExecutable executable = instantiated(graph);
-    Host::upload(executable.get(), stream.native());
+    Host::upload(executable.get(), stream.get());
     for (int i = 0; i < 5; ++i)
         launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(number == 364); // 1, 4, 13, 40, 121, 364
     std::vector<int> seen;
     seen.reserve(1000);
@@ -47,7 +47,7 @@ TEST_CASE("captured work does not run, and then runs as often as it is launched"
         launch(executable, stream);
         stream.enqueue([&] { seen.push_back(number); });
     }
-    stream.synchronize();
+    stream.sync();
     REQUIRE(seen.size() == 1000);
     for (int i = 0; i < 1000; ++i)
         CHECK(seen[static_cast<std::size_t>(i)] == 3 * i + 1);
@@ -69,7 +69,7 @@ TEST_CASE("an executable outlives its graph, and a launch in flight its executab
     }
     CHECK(held.use_count() > 1);
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK(*held == 2);
     CHECK(eventually([&] { return held.use_count() == 1; })); // and nothing is kept for ever
     CHECK(alive_now<Host>() == before);
@@ -82,7 +82,7 @@ TEST_CASE("replaying allocates nothing") {
     double sum = 0;
     const OwnedGraph graph = captured(stream, [&] {
         for (int i = 0; i < 20; ++i) {
-            Host::copy(to.data(), from.data(), sizeof(to), CopyKind::host_to_device, stream.native());
+            Host::copy(to.data(), from.data(), sizeof(to), CopyKind::host_to_device, stream.get());
             stream.enqueue([&sum, big = from] { sum += big[3] + 1; });
         }
     });
@@ -90,7 +90,7 @@ TEST_CASE("replaying allocates nothing") {
     const auto replay = [&] {
         for (int i = 0; i < 100; ++i)
             launch(executable, stream);
-        stream.synchronize();
+        stream.sync();
     };
     replay();
     const HeapCount heap;
@@ -119,17 +119,17 @@ TEST_CASE("launches of one executable run in their order and never beside each o
     bool passed = false;
     second.enqueue([&] { passed = seen.size() == 2; });
     give_it_time();
-    CHECK_FALSE(second.done()); // it was launched after the one that is held up
+    CHECK_FALSE(second.is_done()); // it was launched after the one that is held up
     latch.open();
-    second.synchronize();
+    second.sync();
     CHECK(passed);
 
     for (int i = 0; i < 500; ++i) {
         launch(executable, first);
         launch(executable, second);
     }
-    first.synchronize();
-    second.synchronize();
+    first.sync();
+    second.sync();
     CHECK(alone);
     REQUIRE(seen.size() == 1002);
     CHECK(seen.back() == 1001);
@@ -146,7 +146,7 @@ TEST_CASE("several threads may launch one executable") {
             threads.emplace_back([&] {
                 for (int i = 0; i < 2000; ++i) // more than a queue holds
                     launch(executable, stream);
-                stream.synchronize();
+                stream.sync();
             });
         }
         for (std::thread& thread : threads)
@@ -172,16 +172,16 @@ TEST_CASE("a node that throws fails the stream as a task would, and the rest of 
     const OwnedExecutable executable = instantiated(graph);
     launch(executable, stream);
     launch(executable, stream); // skipped
-    CHECK(text_of([&] { stream.synchronize(); }) == "work on a host stream failed: the lamp went out");
+    CHECK(text_of([&] { stream.sync(); }) == "work on a host stream failed: the lamp went out");
     CHECK(before == 1);
     CHECK(behind == 0);
 
     fails = false;
     launch(executable, other); // neither the executable nor other streams are failed
-    other.synchronize();
-    Host::clear_failure(stream.native());
+    other.sync();
+    Host::clear_failure(stream.get());
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(behind == 2);
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("a graph of the same shape takes the place of the old one, for later l
     CHECK(Host::update(executable.get(), make(20).get()));
     launch(executable, stream);
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK(seen == std::vector<int>{10, 11, 20, 21});
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("a graph of another shape is refused, and nothing changes") {
     });
     const OwnedGraph kinds = captured(stream, [&] {
         one();
-        Host::fill_bytes(&number, 2, sizeof(number), stream.native());
+        Host::fill_bytes(&number, 2, sizeof(number), stream.get());
     });
     const OwnedGraph edges = captured(stream, [&] {
         event.record(stream);
@@ -237,7 +237,7 @@ TEST_CASE("a graph of another shape is refused, and nothing changes") {
     for (const OwnedGraph* graph : {&more, &kinds, &edges})
         CHECK_FALSE(Host::update(executable.get(), graph->get()));
     launch(executable, stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(number == 1);
 }
 

@@ -43,8 +43,8 @@ TEST_CASE("work of an inline stream runs at once, on the caller's thread and in 
         CHECK(device.data()[1] == 5);
         fill_bytes(ref, device, 0);
         CHECK(device.data()[1] == 0);
-        CHECK(stream.done());
-        stream.synchronize();
+        CHECK(stream.is_done());
+        stream.sync();
     }
     CHECK(alive_now<Host>() == before);
 }
@@ -59,7 +59,7 @@ TEST_CASE("what a task enqueues on its own stream runs right after it") {
         });
         stream.enqueue([&] { seen.push_back(3); });
         seen.push_back(1);
-        CHECK_FALSE(stream.done());
+        CHECK_FALSE(stream.is_done());
     });
     CHECK(seen == std::vector<int>{1, 2, 3, 4});
 
@@ -91,12 +91,12 @@ TEST_CASE("events and semaphores order an inline stream with others, and the cal
     CHECK(number == 7);
     opener.join();
     back.record(stream);
-    CHECK(back.done());
+    CHECK(back.is_done());
     other.wait(back);
     semaphore.signal(stream, 1);
     CHECK(semaphore.value() == 1);
     semaphore.wait(stream, 1);
-    other.synchronize();
+    other.sync();
 }
 
 TEST_CASE("a task that throws fails an inline stream, and the caller is not interrupted") {
@@ -105,9 +105,9 @@ TEST_CASE("a task that throws fails an inline stream, and the caller is not inte
     stream.enqueue([] { throw std::runtime_error("the tape ran out"); });
     stream.enqueue([&ran] { ++ran; });
     CHECK(ran == 0);
-    CHECK(contains(text_of([&] { stream.synchronize(); }), "the tape ran out"));
-    CHECK(contains(text_of([&] { Host::throw_if_failed(stream.native()); }), "the tape ran out"));
-    Host::clear_failure(stream.native());
+    CHECK(contains(text_of([&] { stream.sync(); }), "the tape ran out"));
+    CHECK(contains(text_of([&] { Host::throw_if_failed(stream.get()); }), "the tape ran out"));
+    Host::clear_failure(stream.get());
     stream.enqueue([&ran] { ++ran; });
     CHECK(ran == 1);
 }
@@ -139,7 +139,7 @@ TEST_CASE("several threads may use one inline stream, and its tasks never run be
         for (std::thread& thread : threads)
             thread.join();
     }
-    stream.synchronize();
+    stream.sync();
     CHECK(count == 8000);
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("an inline stream takes no heap memory in the steady state") {
             event.record(stream);
             other.wait(event);
         }
-        other.synchronize();
+        other.sync();
     };
     use();
     const HeapCount heap;

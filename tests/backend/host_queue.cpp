@@ -34,7 +34,7 @@ TEST_CASE("a full queue makes whoever enqueues wait as long as tasks end, and lo
         });
         REQUIRE(i + 1 - ended <= static_cast<int>(host::Queue::capacity) + 1);
     }
-    stream.synchronize();
+    stream.sync();
     REQUIRE(seen.size() == static_cast<std::size_t>(tasks));
     for (int i = 0; i < tasks; ++i)
         REQUIRE(seen[static_cast<std::size_t>(i)] == i);
@@ -51,14 +51,14 @@ TEST_CASE("a thread that enqueues more than a queue holds before it lets the que
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
     CHECK_FALSE(latch.timed_out());
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK(count == 5000);
 
     const HeapCount heap; // it keeps the room
     latch.open();
     for (int i = 0; i < 5000; ++i)
         stream.enqueue([&count] { ++count; });
-    stream.synchronize();
+    stream.sync();
     CHECK(heap.allocations() == 0);
     CHECK(count == 10000);
 }
@@ -77,9 +77,9 @@ TEST_CASE("a task that enqueues never waits for room, on its own stream or on an
         }
         latch.open();
     });
-    stream.synchronize(); // the task that enqueues,
-    stream.synchronize(); // and what it enqueued
-    other.synchronize();
+    stream.sync(); // the task that enqueues,
+    stream.sync(); // and what it enqueued
+    other.sync();
     CHECK_FALSE(latch.timed_out());
     CHECK(here == 5000);
     CHECK(there == 5000);
@@ -92,30 +92,30 @@ TEST_CASE("a task that waits for its own stream is told so, and the stream goes 
     std::string waiting;
     bool done = true;
     stream.enqueue([&] {
-        synchronizing = text_of([&] { stream.synchronize(); });
+        synchronizing = text_of([&] { stream.sync(); });
         event.record(stream);
-        waiting = text_of([&] { event.synchronize(); });
-        done = stream.done();
+        waiting = text_of([&] { event.sync(); });
+        done = stream.is_done();
     });
-    stream.synchronize();
+    stream.sync();
     CHECK(contains(synchronizing, "a task cannot wait for the stream that runs it"));
     CHECK(contains(waiting, "a task cannot wait for an event that is recorded behind it"));
     CHECK_FALSE(done);
-    event.synchronize();
+    event.sync();
 
     // Not caught, it fails the stream as any exception does.
-    stream.enqueue([&stream] { stream.synchronize(); });
-    CHECK(contains(text_of([&] { stream.synchronize(); }), "a task cannot wait for the stream"));
+    stream.enqueue([&stream] { stream.sync(); });
+    CHECK(contains(text_of([&] { stream.sync(); }), "a task cannot wait for the stream"));
 
     // An inline stream within a task does not hide the stream around it.
     const HostStream outer;
     outer.enqueue([&] {
         const HostStream inner = HostStream::make_inline();
-        inner.enqueue([&] { waiting = text_of([&] { outer.synchronize(); }); });
-        inner.enqueue([&] { synchronizing = text_of([&] { inner.synchronize(); }); });
-        inner.synchronize();
+        inner.enqueue([&] { waiting = text_of([&] { outer.sync(); }); });
+        inner.enqueue([&] { synchronizing = text_of([&] { inner.sync(); }); });
+        inner.sync();
     });
-    outer.synchronize();
+    outer.sync();
     CHECK(contains(waiting, "a task cannot wait"));
     CHECK(contains(synchronizing, "a task cannot wait"));
 }
@@ -132,7 +132,7 @@ TEST_CASE("a task may be the last that holds its own stream") {
         ref.enqueue([&ran, ref, owned = stream]() mutable {
             ref.enqueue([&ran] { ++ran; });
             if (owned.use_count() > 1) {
-                CHECK_FALSE(owned->done());
+                CHECK_FALSE(owned->is_done());
                 ref.enqueue([&ran, last = std::move(owned)]() mutable {
                     last.reset();
                     ++ran;
@@ -152,7 +152,7 @@ TEST_CASE("the ring of tasks is used over and over") {
     int count = 0;
     for (int i = 0; i < 5000; ++i)
         stream.enqueue([&count] { ++count; });
-    stream.synchronize();
+    stream.sync();
     CHECK(count == 5000);
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("several threads may enqueue, and each one's order is kept") {
         for (std::thread& thread : threads)
             thread.join();
     }
-    stream.synchronize();
+    stream.sync();
     for (const std::vector<int>& mine : seen) {
         REQUIRE(mine.size() == 1000);
         for (int i = 0; i < 1000; ++i)
@@ -197,14 +197,14 @@ TEST_CASE("synchronizing waits for what is enqueued by then") {
     const ScopedLatch later;
     int ran = 0;
     stream.enqueue([&ran] { ran = 1; });
-    stream.synchronize();
+    stream.sync();
     CHECK(ran == 1);
 
     // A task may enqueue further work on other streams.
     std::atomic<bool> reached{false};
     stream.enqueue([&] { other.enqueue([&reached] { reached = true; }); });
-    stream.synchronize();
-    other.synchronize();
+    stream.sync();
+    other.sync();
     CHECK(reached);
 }
 

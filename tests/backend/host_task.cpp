@@ -44,7 +44,7 @@ void run_probe(bool fits_inline) {
     stream.enqueue(probe);
     CHECK((heap.allocations() == 0) == fits_inline);
     stream.enqueue(std::move(probe));
-    stream.synchronize();
+    stream.sync();
     CHECK(runs == 2);
     probe.life.reset();
     CHECK(life.use_count() == 1); // a task is destroyed when it has run, not when its place is used again
@@ -76,7 +76,7 @@ TEST_CASE("a task may be move-only") {
     const HostStream stream;
     int seen = 0;
     stream.enqueue([&seen, owned = std::make_unique<int>(7)] { seen = *owned; });
-    stream.synchronize();
+    stream.sync();
     CHECK(seen == 7);
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("a task may change what it holds") {
     const HostStream stream;
     int seen = 0;
     stream.enqueue([&seen, count = 41]() mutable { seen = ++count; });
-    stream.synchronize();
+    stream.sync();
     CHECK(seen == 42);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a task that needs more alignment gets it") {
     const HostStream stream;
     std::uintptr_t address = 1;
     stream.enqueue(Aligned{&address});
-    stream.synchronize();
+    stream.sync();
     CHECK(address % 64 == 0);
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a task whose move may throw is not moved about") {
     int runs = 0;
     ThrowsWhenMoved task{&runs};
     stream.enqueue(task);
-    stream.synchronize();
+    stream.sync();
     CHECK(runs == 1);
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("a function is a task") {
     static int calls = 0;
     calls = 0;
     stream.enqueue(+[] { ++calls; });
-    stream.synchronize();
+    stream.sync();
     CHECK(calls == 1);
 }
 

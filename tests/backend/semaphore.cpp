@@ -76,13 +76,13 @@ TEST_CASE("a stream raises a semaphore after its earlier work, whose writes a th
     for (std::uint32_t i = 1; i <= 200; ++i) {
         in[0] = i;
         const Word expected = next_word(memory[0], i);
-        ops::step(stream.native(), out.data(), in.data(), memory.data(), 1);
+        ops::step(stream.get(), out.data(), in.data(), memory.data(), 1);
         semaphore.signal(stream, i);
         REQUIRE(semaphore.wait_for(i, patience));
         REQUIRE(out[0] == expected);
     }
     CHECK(semaphore.value() == 200);
-    stream.synchronize();
+    stream.sync();
 }
 
 TEST_CASE("a stream waits for the host, and others do not") {
@@ -95,16 +95,16 @@ TEST_CASE("a stream waits for the host, and others do not") {
     semaphore.wait(stream, 2);
     passed.signal(stream, 1);
     passed.signal(other, 0);
-    other.synchronize();
+    other.sync();
     give_it_time();
     CHECK(passed.value() == 0);
     semaphore.signal(1);
     give_it_time();
     CHECK(passed.value() == 0);
-    CHECK_FALSE(stream.done());
+    CHECK_FALSE(stream.is_done());
     semaphore.signal(7); // above is as good
     CHECK(passed.wait_for(1, patience));
-    stream.synchronize();
+    stream.sync();
 }
 
 TEST_CASE("two streams and the host keep their order over a pair of semaphores") {
@@ -120,10 +120,10 @@ TEST_CASE("two streams and the host keep their order over a pair of semaphores")
     Word memories[2] = {0, 0};
     for (std::uint32_t i = 1; i <= 100; ++i) {
         back.wait(first, i - 1);
-        ops::step(first.native(), word.data(), word.data(), memory.data(), 1);
+        ops::step(first.get(), word.data(), word.data(), memory.data(), 1);
         forth.signal(first, i);
         forth.wait(second, i);
-        ops::step(second.native(), word.data(), word.data(), memory.data() + 1, 1);
+        ops::step(second.get(), word.data(), word.data(), memory.data() + 1, 1);
         back.signal(second, i);
         for (Word& each : memories) {
             const Word in = expected;
@@ -133,8 +133,8 @@ TEST_CASE("two streams and the host keep their order over a pair of semaphores")
     }
     REQUIRE(back.wait_for(100, patience));
     CHECK(word[0] == expected);
-    first.synchronize();
-    second.synchronize();
+    first.sync();
+    second.sync();
 }
 
 TEST_CASE("values are compared round the end of 32 bits") {
@@ -145,10 +145,10 @@ TEST_CASE("values are compared round the end of 32 bits") {
     CHECK(semaphore.value() == 0xfffffff0u);
     CHECK_FALSE(semaphore.reached(3));
     semaphore.wait(stream, 0xfffffff0u);
-    stream.synchronize();
+    stream.sync();
     semaphore.signal(stream, 3);
     semaphore.wait(stream, 0xfffffff1u);
-    stream.synchronize();
+    stream.sync();
     CHECK(semaphore.wait_for(0xfffffff5u, 0ns));
     CHECK(semaphore.value() == 3);
 }
@@ -173,7 +173,7 @@ TEST_CASE("signals and waits take no heap memory") {
             semaphore.wait(stream, value);
         }
         (void)semaphore.wait_for(value, patience);
-        stream.synchronize();
+        stream.sync();
     };
     exchange();
     const HeapCount heap;
@@ -193,32 +193,32 @@ TEST_CASE("a failed stream still signals, and who waits for that value fails wit
     semaphore.wait(waiting, 2);
     bool ran = false;
     waiting.enqueue([&ran] { ran = true; });
-    CHECK(contains(text_of([&] { waiting.synchronize(); }), "the tape ran out"));
+    CHECK(contains(text_of([&] { waiting.sync(); }), "the tape ran out"));
     CHECK_FALSE(ran);
     semaphore.wait(earlier, 1);
-    earlier.synchronize();
+    earlier.sync();
 
-    Host::clear_failure(failed.native());
-    Host::clear_failure(waiting.native());
+    Host::clear_failure(failed.get());
+    Host::clear_failure(waiting.get());
     semaphore.signal(failed, 3);
     semaphore.wait(waiting, 3);
-    waiting.synchronize();
+    waiting.sync();
     CHECK(contains(text_of([&] {
                        semaphore.wait(waiting, 2);
-                       waiting.synchronize();
+                       waiting.sync();
                    }),
                    "the tape ran out"));
     semaphore.reset();
-    Host::clear_failure(waiting.native());
+    Host::clear_failure(waiting.get());
     semaphore.wait(waiting, 0);
-    waiting.synchronize();
+    waiting.sync();
 }
 
 TEST_CASE("a captured stream takes neither signals nor waits") {
     const HostStream stream;
     HostSemaphore semaphore;
     for (const bool waits : {false, true}) {
-        Host::begin_capture(stream.native(), CaptureMode::this_thread);
+        Host::begin_capture(stream.get(), CaptureMode::this_thread);
         const std::string text = text_of([&] {
             if (waits)
                 semaphore.wait(stream, 0);
@@ -226,7 +226,7 @@ TEST_CASE("a captured stream takes neither signals nor waits") {
                 semaphore.signal(stream, 1);
         });
         CHECK(contains(text, "being captured"));
-        CHECK_THROWS_AS((void)Host::end_capture(stream.native()), Error);
+        CHECK_THROWS_AS((void)Host::end_capture(stream.get()), Error);
     }
 }
 #endif

@@ -36,8 +36,8 @@ TEST_CASE_TEMPLATE("recording and waiting allocate nothing", B, TestBackend) {
             back.record(second);
             first.wait(back);
         }
-        first.synchronize();
-        second.synchronize();
+        first.sync();
+        second.sync();
     };
     exchange();
     const HeapCount heap;
@@ -53,7 +53,7 @@ TEST_CASE("enqueueing small tasks allocates nothing") {
     const auto enqueue = [&] {
         for (int i = 0; i < 2000; ++i) // more than the queue holds: then this thread waits for it
             stream.enqueue([&sum, numbers, i] { sum += numbers[static_cast<std::size_t>(i) % 16] + 1; });
-        stream.synchronize();
+        stream.sync();
     };
     enqueue();
     const HeapCount heap;

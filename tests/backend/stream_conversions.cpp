@@ -73,20 +73,20 @@ TEST_CASE("a CUDA stream reference is the handle that it was made from") {
     int somewhere = 0; // no stream, but nothing here calls CUDA
     const auto native = reinterpret_cast<cudaStream_t>(&somewhere);
     const CudaStreamRef ref = native;
-    CHECK(ref.native() == native);
+    CHECK(ref.get() == native);
     CHECK(through_native(ref) == native);
 
     // The default streams have handles too; a variable may hold them, a literal may not.
     const cudaStream_t legacy = nullptr;
-    CHECK(CudaStreamRef{legacy}.native() == nullptr);
-    CHECK(CudaStreamRef{cudaStreamPerThread}.native() == cudaStreamPerThread);
+    CHECK(CudaStreamRef{legacy}.get() == nullptr);
+    CHECK(CudaStreamRef{cudaStreamPerThread}.get() == cudaStreamPerThread);
 }
 #endif
 
 TEST_CASE("a Host stream reference is the handle that it was made from") {
     const HostStream stream;
     host::Queue* const native = stream.ref();
-    CHECK(native == stream.native());
+    CHECK(native == stream.get());
     CHECK(HostStreamRef{native} == stream.ref());
 }
 

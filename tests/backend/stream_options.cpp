@@ -34,11 +34,11 @@ TEST_CASE("a priority beyond what the device offers is clamped") {
 TEST_CASE("a stream is non-blocking unless it is asked to be") {
     unsigned flags = 0;
     const CudaStream stream;
-    SLUICE_CUDA_CHECK(cudaStreamGetFlags(stream.native(), &flags));
+    SLUICE_CUDA_CHECK(cudaStreamGetFlags(stream.get(), &flags));
     CHECK(flags == cudaStreamNonBlocking);
 
     const CudaStream blocking{StreamOptions{.blocking = true}};
-    SLUICE_CUDA_CHECK(cudaStreamGetFlags(blocking.native(), &flags));
+    SLUICE_CUDA_CHECK(cudaStreamGetFlags(blocking.get(), &flags));
     CHECK(flags == cudaStreamDefault);
 }
 
@@ -46,8 +46,8 @@ TEST_CASE("a stream is non-blocking unless it is asked to be") {
 
 TEST_CASE("the Host backend keeps the options as they were given") {
     CHECK(HostStream{StreamOptions{.priority = -7}}.priority() == -7);
-    CHECK(HostStream{StreamOptions{.blocking = true}}.native()->options().blocking);
-    CHECK_FALSE(HostStream{}.native()->options().blocking);
+    CHECK(HostStream{StreamOptions{.blocking = true}}.get()->options().blocking);
+    CHECK_FALSE(HostStream{}.get()->options().blocking);
 }
 
 #endif

@@ -17,7 +17,7 @@ TEST_CASE_TEMPLATE("a stream runs its work in order", B, TestBackend) {
     std::vector<int> seen;
     for (int i = 0; i < 100; ++i)
         run_on(stream, [&seen, i] { seen.push_back(i); });
-    stream.synchronize();
+    stream.sync();
 
     std::vector<int> expected(100);
     std::iota(expected.begin(), expected.end(), 0);
@@ -28,17 +28,17 @@ TEST_CASE_TEMPLATE("enqueueing does not wait, synchronizing does", B, TestBacken
     const BasicStream<B> stream;
     const ScopedLatch latch;
     bool ran = false;
-    CHECK(stream.done());
+    CHECK(stream.is_done());
 
     hold(stream, latch);
     run_on(stream, [&ran] { ran = true; });
-    CHECK_FALSE(stream.done());
+    CHECK_FALSE(stream.is_done());
     CHECK_FALSE(latch.timed_out()); // which says that it was not opened by waiting
 
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK(ran);
-    CHECK(stream.done());
+    CHECK(stream.is_done());
 }
 
 TEST_CASE_TEMPLATE("an owner and references to it are one stream", B, TestBackend) {
@@ -47,7 +47,7 @@ TEST_CASE_TEMPLATE("an owner and references to it are one stream", B, TestBacken
     const BasicStreamRef<B> copy = ref;
     CHECK(ref == stream.ref());
     CHECK(copy == ref);
-    CHECK(ref.native() == stream.native());
+    CHECK(ref.get() == stream.get());
     CHECK(ref.device() == stream.device());
 
     const BasicStream<B> other;
@@ -55,11 +55,11 @@ TEST_CASE_TEMPLATE("an owner and references to it are one stream", B, TestBacken
 
     const ScopedLatch latch;
     hold(stream, latch);
-    CHECK_FALSE(copy.done());
-    CHECK(other.done());
+    CHECK_FALSE(copy.is_done());
+    CHECK(other.is_done());
     latch.open();
-    copy.synchronize();
-    CHECK(stream.done());
+    copy.sync();
+    CHECK(stream.is_done());
 }
 
 } // namespace backend_stream_order

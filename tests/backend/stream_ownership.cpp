@@ -29,11 +29,11 @@ TEST_CASE_TEMPLATE("a moved stream is the same stream", B, TestBackend) {
     const Alive before = alive_now<B>();
     {
         BasicStream<B> first;
-        const auto native = first.native();
+        const auto native = first.get();
         const BasicStream<B> second{std::move(first)};
-        CHECK(second.native() == native);
+        CHECK(second.get() == native);
         CHECK(alive_now<B>().streams == before.streams + 1);
-        second.synchronize();
+        second.sync();
     }
     CHECK(alive_now<B>() == before);
 }
@@ -42,14 +42,14 @@ TEST_CASE_TEMPLATE("a stream may be moved onto itself", B, TestBackend) {
     const Alive before = alive_now<B>();
     {
         BasicStream<B> stream;
-        const auto native = stream.native();
+        const auto native = stream.get();
         move_onto_itself(stream);
-        CHECK(stream.native() == native);
+        CHECK(stream.get() == native);
         CHECK(alive_now<B>().streams == before.streams + 1);
 
         bool ran = false;
         run_on(stream, [&ran] { ran = true; });
-        stream.synchronize();
+        stream.sync();
         CHECK(ran);
     }
     CHECK(alive_now<B>() == before);
@@ -60,14 +60,14 @@ TEST_CASE_TEMPLATE("a stream moved onto another destroys that one", B, TestBacke
     {
         BasicStream<B> target;
         BasicStream<B> moved;
-        const auto native = moved.native();
+        const auto native = moved.get();
         target = std::move(moved);
-        CHECK(target.native() == native);
+        CHECK(target.get() == native);
         CHECK(alive_now<B>().streams == before.streams + 1);
 
         moved = BasicStream<B>{}; // a moved-from stream may be assigned to
-        moved.synchronize();
-        target.synchronize();
+        moved.sync();
+        target.sync();
         CHECK(alive_now<B>().streams == before.streams + 2);
     }
     CHECK(alive_now<B>() == before);
@@ -82,7 +82,7 @@ TEST_CASE_TEMPLATE("streams move within containers", B, TestBackend) {
         streams.erase(streams.begin() + 1);
         CHECK(alive_now<B>().streams == before.streams + 4);
         for (const auto& stream : streams)
-            stream.synchronize();
+            stream.sync();
     }
     CHECK(alive_now<B>() == before);
 }
@@ -94,15 +94,15 @@ TEST_CASE_TEMPLATE("a released stream is the caller's, and can be adopted", B, T
         {
             BasicStream<B> stream;
             native = stream.release();
-            CHECK(stream.native() == typename B::NativeStream{});
+            CHECK(stream.get() == typename B::NativeStream{});
         }
         CHECK(alive_now<B>().streams == before.streams); // it is no longer sluice's
 
         const auto adopted = BasicStream<B>::from_native_handle(native);
-        CHECK(adopted.native() == native);
+        CHECK(adopted.get() == native);
         bool ran = false;
         run_on(adopted, [&ran] { ran = true; });
-        adopted.synchronize();
+        adopted.sync();
         CHECK(ran);
     }
     CHECK(alive_now<B>() == before);
@@ -113,10 +113,10 @@ TEST_CASE_TEMPLATE("a reference destroys nothing", B, TestBackend) {
     const Alive before = alive_now<B>();
     {
         const BasicStreamRef<B> ref = stream;
-        CHECK(ref.done());
+        CHECK(ref.is_done());
     }
     CHECK(alive_now<B>() == before);
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace backend_stream_ownership

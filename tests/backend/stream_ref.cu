@@ -9,6 +9,8 @@
 
 #include <sluice/backend/stream.hpp>
 
+namespace backend_stream_ref {
+
 using namespace sluice;
 
 static_assert(std::is_convertible_v<CudaStreamRef, cuda::stream_ref>);
@@ -20,7 +22,7 @@ static_assert(!std::is_convertible_v<HostStreamRef, cuda::stream_ref>);
 
 namespace {
 cudaStream_t taken_as_cccl(cuda::stream_ref stream) { return stream.get(); }
-cudaStream_t taken_as_sluice(CudaStreamRef stream) { return stream.native(); }
+cudaStream_t taken_as_sluice(CudaStreamRef stream) { return stream.get(); }
 } // namespace
 
 TEST_CASE("cuda::stream_ref goes in and out") {
@@ -39,5 +41,7 @@ TEST_CASE("cuda::stream_ref goes in and out") {
     CHECK(forth.get() == native);
     CHECK(cuda::stream_ref{ours}.get() == native);
 }
+
+} // namespace backend_stream_ref
 
 #endif

@@ -58,7 +58,7 @@ TEST_CASE("copies and fills run in the order of their edges") {
     for (int i = 0; i < 3; ++i) {
         std::fill(out.begin(), out.end(), -1);
         executable.launch(stream);
-        stream.synchronize();
+        stream.sync();
         CHECK(values_of(out) == std::vector<int>{0, 0, 3, 4});
     }
 }
@@ -77,20 +77,20 @@ TEST_CASE("copies and fills take other places and values after instantiation") {
     auto executable = builder.instantiate();
     executable.upload(stream);
     executable.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(values_of(out) == std::vector<int>{0, 2, 3, 4});
 
     executable.set(uploaded, numbers, other_in);
     executable.set(filled, numbers.span().subspan(2, 1), 0xff);
     executable.set(downloaded, other_out, numbers);
     executable.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(values_of(out) == std::vector<int>{0, 2, 3, 4});
     CHECK(values_of(other_out) == std::vector<int>{5, 6, -1, 8});
 
     auto unchanged = builder.instantiate(); // what is set is the executable's own
     unchanged.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(values_of(out) == std::vector<int>{0, 2, 3, 4});
 }
 
@@ -99,13 +99,13 @@ TEST_CASE("host nodes keep their tasks, and change them between launches") {
     const auto count = std::make_shared<std::atomic<int>>(0);
     int calls = 0;
     {
-        std::unique_ptr<BasicBuiltExecutable<B>> executable;
+        std::unique_ptr<BasicBuiltGraphExec<B>> executable;
         std::unique_ptr<HostNode<B>> node;
         {
             Builder builder;
             node = std::make_unique<HostNode<B>>(builder.host([count] { *count += 1; }));
             builder.host([](void* data) { ++*static_cast<int*>(data); }, &calls, {*node});
-            executable = std::make_unique<BasicBuiltExecutable<B>>(builder.instantiate());
+            executable = std::make_unique<BasicBuiltGraphExec<B>>(builder.instantiate());
         }
         CHECK(count.use_count() == 2);
         executable->launch(stream);
@@ -114,7 +114,7 @@ TEST_CASE("host nodes keep their tasks, and change them between launches") {
         for (int i = 0; i < 20; ++i) {
             executable->set(*node, [count] { *count += 1000; });
             executable->launch(stream);
-            stream.synchronize();
+            stream.sync();
         }
         CHECK(count.use_count() <= 3); // what was replaced goes once no launch can call it
         executable->set(
@@ -122,7 +122,7 @@ TEST_CASE("host nodes keep their tasks, and change them between launches") {
         executable->launch(stream);
         // And goes away with launches in flight.
     }
-    stream.synchronize();
+    stream.sync();
     CHECK(*count == 120101);
     CHECK(calls == 23);
     CHECK(count.use_count() == 1);
@@ -143,7 +143,7 @@ TEST_CASE("a replaced task that a held launch calls is still there") {
         executable.set(node, [kept = std::make_shared<int>(100), sum] { *sum += *kept; });
         executable.launch(stream);
     }
-    stream.synchronize();
+    stream.sync();
     CHECK(*sum == 111);
 }
 
@@ -164,18 +164,18 @@ TEST_CASE("a child graph runs as one node, and can be another one later") {
     CHECK(builder.graph().edges() == 1);
     auto executable = builder.instantiate();
     executable.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(values_of(out) == std::vector<int>{-1, -1, 0, 0});
 
     executable.set(child, filling(0));
     executable.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(values_of(out) == std::vector<int>{0, 0, 0, 0});
 
     const BasicGraph<B> shorter = capture(stream, [&](Ref s) { fill_bytes(s, numbers, 0); });
     CHECK_FALSE(text_of([&] { executable.set(child, shorter); }).empty());
     executable.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(values_of(out) == std::vector<int>{0, 0, 0, 0});
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("empty nodes join, and edges can be added later") {
     auto executable = builder.instantiate();
     executable.launch(stream);
     executable.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(order == std::vector<int>{1, 2, 3, 4, 1, 2, 3, 4});
 }
 
@@ -266,13 +266,13 @@ TEST_CASE("tasks are the Host backend's kernels, and fail their stream by throwi
     executable.launch(stream);
     executable.set(doubled, [&] { value *= 10; });
     executable.launch(stream);
-    stream.synchronize();
+    stream.sync();
     CHECK(value == 53);
     executable.set(doubled, [] { throw Error("no number"); });
     executable.launch(stream);
-    CHECK(contains(text_of([&] { stream.synchronize(); }), "no number"));
+    CHECK(contains(text_of([&] { stream.sync(); }), "no number"));
     CHECK(value == 53);
-    Host::clear_failure(stream.native());
+    Host::clear_failure(stream.get());
 }
 #endif
 

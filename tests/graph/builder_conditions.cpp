@@ -181,7 +181,7 @@ TEST_CASE("built graphs: an executable outlives its builder, with the tasks and 
     TestCondition condition;
     const BasicStream<B> stream;
     Numbers x(1);
-    std::unique_ptr<BasicBuiltExecutable<B>> executable;
+    std::unique_ptr<BasicBuiltGraphExec<B>> executable;
     {
         Builder first;
         Builder builder(std::move(first));
@@ -190,7 +190,7 @@ TEST_CASE("built graphs: an executable outlives its builder, with the tasks and 
             const auto added = ops::multiply_add(body, x.data(), 1, 1);
             ops::decide_below(body, body.setter(condition), x.data(), 5, {added});
         });
-        executable = std::make_unique<BasicBuiltExecutable<B>>(builder.instantiate());
+        executable = std::make_unique<BasicBuiltGraphExec<B>>(builder.instantiate());
     }
     fill_bytes(stream, x, 0);
     executable->launch(stream);
@@ -280,20 +280,20 @@ TEST_CASE("built graphs: tasks of a body are kept by the executable") {
     const BasicStream<B> stream;
     const auto count = std::make_shared<int>(0);
     {
-        std::unique_ptr<BasicBuiltExecutable<B>> executable;
+        std::unique_ptr<BasicBuiltGraphExec<B>> executable;
         {
             Builder builder;
             builder.while_nonzero(condition, [&](Builder& body) {
                 const auto setter = body.setter(condition);
                 body.host([count, setter] { setter.set(++*count % 3 != 0); });
             });
-            executable = std::make_unique<BasicBuiltExecutable<B>>(builder.instantiate());
+            executable = std::make_unique<BasicBuiltGraphExec<B>>(builder.instantiate());
         }
         CHECK(count.use_count() > 1);
         executable->launch(stream);
         executable->launch(stream);
     }
-    stream.synchronize();
+    stream.sync();
     CHECK(*count == 6);
     CHECK(count.use_count() == 1);
 }

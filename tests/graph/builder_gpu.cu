@@ -7,6 +7,8 @@
 
 #include "support/error_text.hpp"
 
+namespace graph_builder_gpu {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -109,7 +111,7 @@ TEST_CASE("kernel nodes mix with copies and fills, and a change while a launch i
         executable.set(downloaded, outs[static_cast<std::size_t>(i)], to);
         executable.launch(stream);
     }
-    stream.synchronize();
+    stream.sync();
     for (int i = 0; i < 10; ++i) {
         const auto& seen = outs[static_cast<std::size_t>(i)];
         CHECK(std::vector<int>(seen.begin(), seen.end()) == std::vector<int>{i, 2 * i, 3 * i, 4 * i});
@@ -132,3 +134,5 @@ TEST_CASE("a kernel node that the device refuses throws where it is added, and i
                 }).empty());
     Cuda::check_launches();
 }
+
+} // namespace graph_builder_gpu

@@ -29,9 +29,9 @@ struct Steps {
         copy_and_wait(stream, in, values);
         fill_bytes(stream, memory, 0);
         fill_bytes(stream, out, 0xee);
-        stream.synchronize();
+        stream.sync();
     }
-    void enqueue(Ref to) { ops::step(to.native(), out.data(), in.data(), memory.data(), words); }
+    void enqueue(Ref to) { ops::step(to.get(), out.data(), in.data(), memory.data(), words); }
     auto work() {
         return [this](Ref to) { enqueue(to); };
     }

@@ -55,7 +55,7 @@ std::vector<std::vector<unsigned>> captured(const std::vector<std::vector<unsign
     const BasicStream<B> stream;
     Numbers numbers(inputs.front().size());
     const BasicGraph<B> graph = capture(stream, [&](Ref s) { work(s, numbers); });
-    const BasicExecutable<B> executable(graph);
+    const BasicGraphExec<B> executable(graph);
     std::vector<std::vector<unsigned>> results;
     for (const auto& input : inputs) {
         put(stream, numbers, input);
@@ -290,7 +290,7 @@ TEST_CASE("branches refuse what makes no sense, at once and captured alike") {
     const BasicStream<B> stream;
     Numbers x(1);
     fill_bytes(stream, x, 1);
-    stream.synchronize();
+    stream.sync();
     const auto nothing = [](Ref) {};
     const auto refused = [&](const char* part, auto work) {
         CAPTURE(part);
@@ -317,14 +317,14 @@ TEST_CASE("branches refuse what makes no sense, at once and captured alike") {
             [&](Ref s) { while_nonzero(s, condition, nothing, {.unroll = 0}); });
 
     // A value from outside of a capture is of no use in it.
-    ops::decide(stream.native(), condition.setter(stream), x.data());
+    ops::decide(stream.get(), condition.setter(stream), x.data());
     CHECK(contains(text_of([&] { (void)capture(stream, [&](Ref s) { if_nonzero(s, condition, nothing); }); }),
                    "has no value here"));
 
     TestCondition other(std::move(condition));
     refused("moved from", [&](Ref s) { (void)condition.setter(s); });
     refused("moved from", [&](Ref s) { while_nonzero(s, condition, nothing); });
-    ops::decide(stream.native(), other.setter(stream), x.data());
+    ops::decide(stream.get(), other.setter(stream), x.data());
     bool ran = false;
     if_nonzero(stream, other, [&](Ref) { ran = true; });
     CHECK(ran);

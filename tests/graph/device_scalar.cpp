@@ -74,7 +74,7 @@ TEST_CASE("set does not wait while a slot is left, and keeps values that are on 
             scalar.set(stream, i + 10); // would never return if it waited
             copy(stream, seen.span().subspan(static_cast<std::size_t>(i), 1), scalar.span());
         }
-        CHECK_FALSE(stream.done());
+        CHECK_FALSE(stream.is_done());
     }
     CHECK(values_of(stream, seen) == std::vector<int>{10, 11, 12, 13});
 }
@@ -90,7 +90,7 @@ TEST_CASE("a scalar that goes while a value is on its way waits for it") {
         CHECK(first.value_and_wait(stream) == -i);
         first.set(stream, 5);
     }
-    stream.synchronize();
+    stream.sync();
 }
 
 TEST_CASE("setting makes nothing and allocates nothing") {
@@ -101,7 +101,7 @@ TEST_CASE("setting makes nothing and allocates nothing") {
     const auto device = B::counts().device_allocations.created.load();
     for (int i = 0; i < 50; ++i)
         scalar.set(stream, i);
-    stream.synchronize();
+    stream.sync();
     CHECK(B::counts().events.created == events);
     CHECK(B::counts().pinned_allocations.created == pinned);
     CHECK(B::counts().device_allocations.created == device);
@@ -112,7 +112,7 @@ TEST_CASE("a captured reader sees what is set before each launch") {
     Scalar scalar(1);
     DeviceBuffer<int, B> seen(1);
     const BasicGraph<B> graph = capture(stream, [&](Ref s) { copy(s, seen, std::as_const(scalar).span()); });
-    const BasicExecutable<B> executable(graph);
+    const BasicGraphExec<B> executable(graph);
     for (int i = 0; i < 20; ++i) {
         scalar.set(stream, 3 * i);
         executable.launch(stream);
@@ -128,8 +128,8 @@ TEST_CASE("a scalar works again once its stream's fault is cleared") {
         stream.enqueue([] { throw std::runtime_error("the tape ran out"); });
         for (int i = 0; i < 2 * slots; ++i)
             scalar.set(stream, i);
-        CHECK(contains(text_of([&] { stream.synchronize(); }), "the tape ran out"));
-        B::clear_failure(stream.native());
+        CHECK(contains(text_of([&] { stream.sync(); }), "the tape ran out"));
+        B::clear_failure(stream.get());
         for (int i = 0; i < 2 * slots; ++i) {
             scalar.set(stream, 100 + i);
             CHECK(scalar.value_and_wait(stream) == 100 + i);
@@ -146,7 +146,7 @@ TEST_CASE("a task that sets a scalar does not write a slot that is on its way") 
         scalar.set(stream, 2);
         text = text_of([&] { scalar.set(stream, 3); });
     });
-    stream.synchronize();
+    stream.sync();
     CHECK(contains(text, "a task cannot wait"));
     CHECK(scalar.value_and_wait(stream) == 2);
 }

@@ -64,7 +64,7 @@ public:
 
     void operator()(CudaStreamRef stream, int* value, int amount) const {
         void* arguments[] = {&value, &amount};
-        REQUIRE(launch_(kernel_, 1, 1, 1, 1, 1, 1, 0, stream.native(), arguments, nullptr) == CUDA_SUCCESS);
+        REQUIRE(launch_(kernel_, 1, 1, 1, 1, 1, 1, 0, stream.get(), arguments, nullptr) == CUDA_SUCCESS);
     }
 
 private:

@@ -72,7 +72,7 @@ TEST_CASE("GraphCapture: keys have graphs of their own, and the least recently u
     CHECK(graphs.size() == 2);
     CHECK(graphs.graph("b") == nullptr);
     REQUIRE(graphs.graph("a") != nullptr);
-    CHECK(graphs.executable("a")->native() != nullptr);
+    CHECK(graphs.executable("a")->get() != nullptr);
     CHECK(steps.values() == Steps::expected(10));
 }
 
@@ -110,9 +110,7 @@ TEST_CASE("GraphCapture: recapture takes what has changed") {
     graphs.run(steps.stream, steps.work());
     graphs.run(steps.stream, steps.work());
     Word* memory = other.data();
-    const auto moved = [&](Ref to) {
-        ops::step(to.native(), steps.out.data(), steps.in.data(), memory, words);
-    };
+    const auto moved = [&](Ref to) { ops::step(to.get(), steps.out.data(), steps.in.data(), memory, words); };
     graphs.recapture(steps.stream, NoKey{}, moved);
     graphs.run(steps.stream, moved);
     CHECK(steps.values() == Steps::expected(2));
@@ -135,14 +133,14 @@ TEST_CASE("GraphCapture: forks within the work become edges, and the graph can b
         steps.enqueue(to);
         forked.record(to);
         side.wait(forked);
-        ops::step(side.native(), steps.in.data(), steps.in.data(), left.data(), words);
+        ops::step(side.get(), steps.in.data(), steps.in.data(), left.data(), words);
         joined.record(side);
         to.wait(joined);
-        ops::step(to.native(), right.data(), steps.in.data(), right.data(), words);
+        ops::step(to.get(), right.data(), steps.in.data(), right.data(), words);
     };
     for (int run = 0; run < 4; ++run)
         graphs.run(steps.stream, forking);
-    steps.stream.synchronize();
+    steps.stream.sync();
     REQUIRE(graphs.graph({}) != nullptr);
     CHECK(graphs.graph({})->nodes() == 3);
     CHECK(graphs.graph({})->edges() == 3);
@@ -159,7 +157,7 @@ TEST_CASE("GraphCapture: a replay creates and allocates nothing") {
     GraphCapture<int, B> graphs;
     for (int run = 0; run < 8; ++run)
         graphs.run(steps.stream, run % 2, steps.work());
-    steps.stream.synchronize();
+    steps.stream.sync();
     const HeapCount heap;
     const ObjectCounts& counts = B::counts();
     const auto made = [&] {
@@ -170,7 +168,7 @@ TEST_CASE("GraphCapture: a replay creates and allocates nothing") {
     for (int run = 0; run < 200; ++run)
         graphs.run(steps.stream, run % 2, steps.work());
     const std::uint64_t allocations = heap.allocations();
-    steps.stream.synchronize();
+    steps.stream.sync();
     CHECK(made() == before);
     if (std::is_same_v<B, Host>)
         CHECK(allocations == 0);

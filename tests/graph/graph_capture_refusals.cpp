@@ -43,7 +43,7 @@ TEST_CASE("GraphCapture: work that waits runs eagerly, and the reason is told on
     for (int run = 0; run < 5; ++run) {
         const Replay replay = graphs.run(steps.stream, [&](Ref to) {
             steps.enqueue(to);
-            to.synchronize();
+            to.sync();
         });
         CHECK_FALSE(replay.replayed());
     }
@@ -129,7 +129,7 @@ TEST_CASE("GraphCapture: what a forbidden call makes the work throw is a refusal
     const auto work = [&](Ref to) {
         steps.enqueue(to);
         try {
-            to.synchronize();
+            to.sync();
         } catch (const Error&) {
             throw std::runtime_error("the library's own words");
         }
@@ -182,7 +182,7 @@ TEST_CASE("GraphCapture: another thread's work on the caller's stream is none of
     DeviceBuffer<Word, B> other(words);
     PinnedBuffer<Word, B> seen(words);
     fill_bytes(steps.stream, other, 0);
-    steps.stream.synchronize();
+    steps.stream.sync();
     int captures = 0;
     std::string trouble;
     const auto work = [&](Ref to) {
@@ -194,7 +194,7 @@ TEST_CASE("GraphCapture: another thread's work on the caller's stream is none of
             trouble += text_of([&] {
                 fill_bytes(steps.stream, other, static_cast<unsigned char>(captures));
                 copy(steps.stream, seen, other);
-                steps.stream.synchronize(); // it runs at once
+                steps.stream.sync(); // it runs at once
             });
         }).join();
         CHECK((seen[0] & 0xffU) == static_cast<Word>(captures));
@@ -219,16 +219,16 @@ TEST_CASE("GraphCapture: an unjoined fork and an empty capture are refused") {
     BasicEvent<B> forked;
     DeviceBuffer<Word, B> other(words);
     fill_bytes(side, other, 0);
-    side.synchronize();
+    side.sync();
     GraphCapture<int, B> graphs{listening()};
     for (int run = 0; run < 3; ++run) {
         graphs.run(steps.stream, 0, [&](Ref to) {
             steps.enqueue(to);
             forked.record(to);
             side.wait(forked);
-            ops::step(side.native(), other.data(), steps.in.data(), other.data(), words);
+            ops::step(side.get(), other.data(), steps.in.data(), other.data(), words);
         });
-        side.synchronize(); // nobody has joined it
+        side.sync(); // nobody has joined it
     }
     CHECK(told_times == 1);
     CHECK(steps.values() == Steps::expected(3));
@@ -262,7 +262,7 @@ TEST_CASE("GraphCapture: operations on another stream than the captured one are 
             copy(other, target, steps.in);
         });
     }
-    other.synchronize();
+    other.sync();
     CHECK(steps.values() == Steps::expected(3));
     CHECK(contains(told, "not being captured"));
 }
@@ -280,7 +280,7 @@ TEST_CASE("GraphCapture: other threads' calls do not disturb a capture") {
                 PinnedBuffer<Word, B> pinned(1000);
                 fill_bytes(stream, buffer, 1);
                 copy(stream, pinned, buffer);
-                stream.synchronize();
+                stream.sync();
                 started = true;
             }
         });

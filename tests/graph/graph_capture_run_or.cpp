@@ -35,7 +35,7 @@ public:
     }
     void after_replay(Ref stream) override {
         notes_ += '>', notes_ += name_;
-        launched_on = stream.native();
+        launched_on = stream.get();
     }
     bool throws = false;
     B::NativeStream launched_on{};
@@ -67,7 +67,7 @@ TEST_CASE("GraphCapture: run_or enqueues in the caller's way wherever it does no
                 steps.stream, 0,
                 [&](Ref to) {
                     CHECK(capturing());
-                    CHECK(to.native() != steps.stream.native());
+                    CHECK(to.get() != steps.stream.get());
                     ++captured;
                     steps.enqueue(to);
                 },
@@ -102,7 +102,7 @@ TEST_CASE("GraphCapture: run_or after refusals, of both kinds, and what eager th
     for (int run = 0; run < 3; ++run) {
         CHECK_FALSE(graphs
                         .run_or(
-                            steps.stream, 0, [](Ref to) { to.synchronize(); }, enqueue)
+                            steps.stream, 0, [](Ref to) { to.sync(); }, enqueue)
                         .replayed());
         CHECK_FALSE(graphs
                         .run_or(
@@ -152,7 +152,7 @@ TEST_CASE("GraphCapture: hooks are told of every launch, and go with their graph
     graphs.run(steps.stream, 0, work); // captures
     CHECK(notes == "<a<b>a>b");
     REQUIRE_FALSE(left.expired());
-    CHECK(left.lock()->launched_on == steps.stream.native());
+    CHECK(left.lock()->launched_on == steps.stream.get());
     CHECK(detail::replay_hooks<B>() == nullptr);
     notes.clear();
     graphs.run(steps.stream, 0, work);
@@ -175,7 +175,7 @@ TEST_CASE("GraphCapture: hooks are told of every launch, and go with their graph
     notes.clear();
     graphs.clear();
     CHECK(notes == "~a~b");
-    steps.stream.synchronize();
+    steps.stream.sync();
 }
 
 TEST_CASE("GraphCapture: the hooks of a capture that came to nothing are dropped") {
@@ -184,7 +184,7 @@ TEST_CASE("GraphCapture: the hooks of a capture that came to nothing are dropped
     GraphCapture<int, B> graphs{{.warmup = 0, .on_refusal = nullptr}};
     graphs.run(steps.stream, 0, [&](Ref to) {
         (void)leave_hook(notes, 'a');
-        to.synchronize();
+        to.sync();
     });
     CHECK(notes == "~a");
     CHECK_THROWS(graphs.run(steps.stream, 1, [&](Ref) {
@@ -235,13 +235,13 @@ TEST_CASE("GraphCapture: a replay with hooks allocates nothing, and checking lea
     GraphCapture<NoKey, B> graphs;
     for (int run = 0; run < 4; ++run)
         graphs.run(steps.stream, work);
-    steps.stream.synchronize();
+    steps.stream.sync();
     notes.clear();
     const HeapCount heap;
     for (int run = 0; run < 100; ++run)
         graphs.run(steps.stream, work);
     const std::uint64_t allocations = heap.allocations();
-    steps.stream.synchronize();
+    steps.stream.sync();
     if (std::is_same_v<B, Host>)
         CHECK(allocations == 0);
     CHECK(notes.size() == 400);
@@ -251,7 +251,7 @@ TEST_CASE("GraphCapture: a replay with hooks allocates nothing, and checking lea
     checked.run(steps.stream, work);
     checked.run(steps.stream, work);
     CHECK(notes == "<a>a~a<a>a");
-    steps.stream.synchronize();
+    steps.stream.sync();
 }
 
 } // namespace graph_graph_capture_run_or

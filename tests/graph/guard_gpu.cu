@@ -30,7 +30,7 @@ struct Fixture {
     }
     void clear() {
         fill_bytes(stream, number, 0);
-        stream.synchronize();
+        stream.sync();
     }
     int value() {
         std::vector<int> values(2);
@@ -121,8 +121,8 @@ TEST_CASE_FIXTURE(Fixture, "guard: a wait, an allocation and a query whose failu
         const CudaEvent event;
         CHECK(contains(refusal_of([&](CudaStreamRef s) {
                            add<<<1, 1, 0, s>>>(number.data(), 1);
-                           (void)cudaEventRecord(event.native(), s);
-                           (void)cudaEventQuery(event.native());
+                           (void)cudaEventRecord(event.get(), s);
+                           (void)cudaEventQuery(event.get());
                        }),
                        "capture"));
     }
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(Fixture, "guard: an error that was there before is the caller'
     GraphCapture<NoKey, Cuda> graphs{options};
     const auto work = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); };
     const auto thrown = [&](auto&& call) {
-        add<<<1, 4096, 0, stream.native()>>>(number.data(), 1); // more threads than there can be
+        add<<<1, 4096, 0, stream.get()>>>(number.data(), 1); // more threads than there can be
         return text_of(call);
     };
     const auto run = [&] { graphs.run(stream, work); };
@@ -228,7 +228,7 @@ TEST_CASE_FIXTURE(Fixture,
                   [&](CudaStreamRef s) {
                       forked.record(s);
                       side.wait(forked);
-                      add<<<1, 1, 0, side.native()>>>(number.data() + 1, 1);
+                      add<<<1, 1, 0, side.get()>>>(number.data() + 1, 1);
                       joined.record(side);
                       add<<<1, 1, 0, s>>>(number.data(), 1);
                       s.wait(joined);
@@ -258,7 +258,7 @@ TEST_CASE_FIXTURE(Fixture,
         CHECK(contains(refusal_of(
                            [&](CudaStreamRef s) {
                                add<<<1, 1, 0, s>>>(number.data(), 1);
-                               s.synchronize();
+                               s.sync();
                            },
                            options),
                        "cudaErrorStreamCapture"));
@@ -283,7 +283,7 @@ TEST_CASE_FIXTURE(Fixture, "guard: a query of a captured event that the work doe
     CHECK(contains(refusal_of([&](CudaStreamRef s) {
                        add<<<1, 1, 0, s>>>(number.data(), 1);
                        event.record(s);
-                       (void)event.done();
+                       (void)event.is_done();
                    }),
                    "capture"));
     CHECK(value() == 5);
@@ -299,17 +299,17 @@ TEST_CASE_FIXTURE(Fixture, "guard: no query clears the error that an earlier lau
         once(s);
         fill_bytes(s, number.span().last(1), 0);
     });
-    CudaExecutable executable(graph);
+    CudaGraphExec executable(graph);
     Gate<Cuda> gate;
     CudaEvent event;
     gate.hold(stream);
     event.record(stream);
 
-    add<<<1, 4096, 0, stream.native()>>>(number.data(), 1); // more threads than there can be
+    add<<<1, 4096, 0, stream.get()>>>(number.data(), 1); // more threads than there can be
     const cudaError_t left = cudaPeekAtLastError();
     CHECK(left != cudaSuccess); // which one, depends on the toolkit
-    CHECK_FALSE(event.done());
-    CHECK_FALSE(stream.done());
+    CHECK_FALSE(event.is_done());
+    CHECK_FALSE(stream.is_done());
     CHECK(cudaPeekAtLastError() == left);
     int on_the_host = 0;
     CHECK_FALSE(Cuda::is_device_memory(&on_the_host));
@@ -319,15 +319,15 @@ TEST_CASE_FIXTURE(Fixture, "guard: no query clears the error that an earlier lau
     CHECK(Cuda::device_count() > 0);
     CHECK(cudaPeekAtLastError() == left);
     gate.open();
-    stream.synchronize();
-    CHECK(event.done());
-    CHECK(stream.done());
+    stream.sync();
+    CHECK(event.is_done());
+    CHECK(stream.is_done());
     CHECK(contains(text_of([] { Cuda::check_launches(); }), cudaGetErrorName(left)));
 
     // What sluice expects to fail leaves nothing behind.
     CHECK_FALSE(executable.update(longer));
-    (void)Cuda::signature(longer.native());
-    (void)Cuda::device_pointers(longer.native());
+    (void)Cuda::signature(longer.get());
+    (void)Cuda::device_pointers(longer.get());
     CHECK(cudaGetLastError() == cudaSuccess);
 }
 
@@ -370,7 +370,7 @@ TEST_CASE_FIXTURE(Fixture, "guard: memory that has been freed since is found whe
     const auto work = [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(memory, 1); };
     for (int run = 0; run < 3; ++run)
         graphs.run(stream, work);
-    stream.synchronize();
+    stream.sync();
     other = DeviceBuffer<int, Cuda>();
     CHECK(contains(text_of([&] { graphs.run(stream, work); }), "has been freed"));
     CHECK(value() == 0);
@@ -393,7 +393,7 @@ TEST_CASE_FIXTURE(Fixture, "guard: kernels keep the priority of the stream that 
     const CudaGraph graph = capture(urgent, [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
     cudaGraphNode_t node = nullptr;
     std::size_t count = 1;
-    REQUIRE(cudaGraphGetNodes(graph.native(), &node, &count) == cudaSuccess);
+    REQUIRE(cudaGraphGetNodes(graph.get(), &node, &count) == cudaSuccess);
     cudaKernelNodeAttrValue value{};
     REQUIRE(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributePriority, &value) == cudaSuccess);
     CHECK(value.priority == range.greatest);

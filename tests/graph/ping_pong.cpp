@@ -62,7 +62,7 @@ TEST_CASE("a swap holds for the work that is enqueued after it") {
     CHECK(x.front_and_wait(stream).data() == x.first().data());
     copy_and_wait(stream, x.first(), start());
     for (int step = 1; step <= 5; ++step) {
-        ops::relax(stream.native(), x.view());
+        ops::relax(stream.get(), x.view());
         x.swap(stream);
         const DeviceSpan<unsigned, B> front = x.front_and_wait(stream);
         CHECK(front.data() == (step % 2 == 0 ? x.first() : x.second()).data());
@@ -80,7 +80,7 @@ TEST_CASE("a captured iteration may be replayed any number of times") {
     GraphCapture<NoKey, B> graphs;
     for (int step = 1; step <= 9; ++step) {
         graphs.run(stream, [&](Ref s) {
-            ops::relax(s.native(), x.view());
+            ops::relax(s.get(), x.view());
             x.swap(s);
         });
         if (step % 4 == 1)
@@ -101,10 +101,10 @@ TEST_CASE("iterations loop on the device, swapping by copies or in a kernel") {
         const auto work = [&](Ref s) {
             x.reset(s);
             while_nonzero(s, again, [&](Ref body) {
-                ops::relax(body.native(), x.view());
+                ops::relax(body.get(), x.view());
                 if (!in_kernel)
                     x.swap(body);
-                ops::count_down(body.native(), again.setter(body), steps.data(), x.view(), in_kernel);
+                ops::count_down(body.get(), again.setter(body), steps.data(), x.view(), in_kernel);
             });
         };
         const auto check = [&](unsigned iterations, auto&& run) {
@@ -115,7 +115,7 @@ TEST_CASE("iterations loop on the device, swapping by copies or in a kernel") {
             CHECK(read(stream, x.front_and_wait(stream)) == relaxed(start(), static_cast<int>(iterations)));
         };
         check(2, [&] { work(stream); }); // loads the kernels, too
-        const BasicExecutable<B> executable(capture(stream, work));
+        const BasicGraphExec<B> executable(capture(stream, work));
         for (const unsigned iterations : {1u, 4u, 7u}) {
             check(iterations, [&] { work(stream); });
             check(iterations, [&] { executable.launch(stream); });
@@ -131,7 +131,7 @@ TEST_CASE("a ping-pong pair of the caller's buffers, moved about") {
     const PingPongView<unsigned> view = x.view();
     Pair moved(std::move(x));
     x = std::move(moved);
-    ops::relax(stream.native(), view);
+    ops::relax(stream.get(), view);
     x.swap(stream);
     CHECK(x.front_and_wait(stream).data() == two.data());
     CHECK(read(stream, two) == relaxed(start(), 1));

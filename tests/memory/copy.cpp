@@ -42,7 +42,7 @@ void check_round_trip(std::size_t count, std::uint32_t seed) {
     copy(stream, first, up);
     copy(stream, second, first);
     copy(stream, down, second);
-    stream.synchronize();
+    stream.sync();
     CHECK(same_bytes(down, values));
     CHECK(same_bytes(up, values)); // the source is as it was
 }
@@ -65,8 +65,8 @@ TEST_CASE_TEMPLATE("nothing is copied from and to nothing", B, TestBackend) {
     copy(stream, pinned, device);
     copy_and_wait(stream, device, std::vector<int>{});
     fill_bytes(stream, device, 1);
-    stream.synchronize();
-    CHECK(stream.done());
+    stream.sync();
+    CHECK(stream.is_done());
 }
 
 TEST_CASE_TEMPLATE("spans copy a part, and leave the rest", B, TestBackend) {
@@ -80,14 +80,14 @@ TEST_CASE_TEMPLATE("spans copy a part, and leave the rest", B, TestBackend) {
 
     copy(stream, device.span().subspan(4, 8), pinned.span().first(8));
     copy(stream, back, device);
-    stream.synchronize();
+    stream.sync();
     for (std::size_t i = 0; i < 16; ++i)
         CHECK(back[i] == (i < 4 || i >= 12 ? 0x11111111u : values[i - 4]));
 }
 
-TEST_CASE_TEMPLATE("sources may be constant, and streams lent", B, TestBackend) {
+TEST_CASE_TEMPLATE("sources may be constant, and streams external", B, TestBackend) {
     const BasicStream<B> stream;
-    const BasicStreamRef<B> lent = stream;
+    const BasicStreamRef<B> external = stream;
     PinnedBuffer<int, B> up(3);
     PinnedBuffer<int, B> down(3);
     DeviceBuffer<int, B> device(3);
@@ -96,16 +96,16 @@ TEST_CASE_TEMPLATE("sources may be constant, and streams lent", B, TestBackend) 
     const PinnedBuffer<int, B>& constant_pinned = up;
     const DeviceBuffer<int, B>& constant_device = device;
 
-    copy(lent, device, constant_pinned);
-    copy(lent, down, constant_device);
-    lent.synchronize();
+    copy(external, device, constant_pinned);
+    copy(external, down, constant_device);
+    external.sync();
     CHECK(down[2] == 8);
 
     const DeviceSpan<const int, B> view = constant_device;
     const PinnedSpan<int, B> to = down; // the elements are not constant, though the span is
-    fill_bytes(lent, device, 0);
-    copy(lent, to, view);
-    lent.synchronize();
+    fill_bytes(external, device, 0);
+    copy(external, to, view);
+    external.sync();
     CHECK(down[2] == 0);
 }
 
@@ -121,10 +121,10 @@ TEST_CASE_TEMPLATE("a copy is made when the stream gets there", B, TestBackend) 
     run_on(stream, [&up] { up[0] = 2; });
     copy(stream, device, up);
     copy(stream, down, device);
-    CHECK_FALSE(stream.done()); // nobody waited
+    CHECK_FALSE(stream.is_done()); // nobody waited
     CHECK(down[0] == 0);
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK(down[0] == 2);
 }
 
@@ -145,7 +145,7 @@ TEST_CASE_TEMPLATE("lengths that differ are refused, and nothing is copied", B, 
     CHECK_FALSE(text_of([&] { copy(stream, device, pinned.span().first(0)); }).empty());
 
     copy(stream, back, device);
-    stream.synchronize();
+    stream.sync();
     CHECK(back[0] == 0);
 }
 

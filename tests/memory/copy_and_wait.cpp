@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("the source may go as soon as the copy returns", B, TestBacke
         copy_and_wait(stream, device, gone);
         gone.assign(1000, 0);
     }
-    CHECK(stream.done());
+    CHECK(stream.is_done());
     std::vector<int> seen(1000);
     copy_and_wait(stream, seen, device);
     CHECK(seen == std::vector<int>(1000, 77));

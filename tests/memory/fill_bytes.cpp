@@ -32,14 +32,14 @@ TEST_CASE_TEMPLATE("a fill is made when the stream gets there", B, TestBackend) 
     PinnedBuffer<int, B> seen(1);
     DeviceBuffer<int, B> device(1);
     fill_bytes(stream.ref(), device, 1);
-    stream.synchronize();
+    stream.sync();
     const ScopedLatch latch;
     hold(stream, latch);
     fill_bytes(stream.ref(), device, 2);
     copy(stream, seen, device);
-    CHECK_FALSE(stream.done());
+    CHECK_FALSE(stream.is_done());
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK(seen[0] == 0x02020202);
 }
 

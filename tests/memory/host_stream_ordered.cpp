@@ -44,20 +44,20 @@ TEST_CASE("a buffer is freed on the stream that it was allocated on, wherever it
         Buffer a(10, first);
         Buffer b(10, second);
         a = std::move(b);
-        CHECK(Noting::freed_on == Freed{first.native()});
+        CHECK(Noting::freed_on == Freed{first.get()});
         Buffer c{std::move(a)};
         Buffer plain(10);
         c = std::move(plain);
-        CHECK(Noting::freed_on == Freed{first.native(), second.native()});
+        CHECK(Noting::freed_on == Freed{first.get(), second.get()});
     }
-    CHECK(Noting::freed_on == Freed{first.native(), second.native(), nullptr});
+    CHECK(Noting::freed_on == Freed{first.get(), second.get(), nullptr});
 
     Noting::freed_on.clear();
     {
         Buffer plain(10);
         plain = Buffer(10, second);
     }
-    CHECK(Noting::freed_on == Freed{nullptr, second.native()});
+    CHECK(Noting::freed_on == Freed{nullptr, second.get()});
 }
 
 TEST_CASE("memory is not freed while its stream holds work that may use it, and nobody waits for that") {
@@ -72,7 +72,7 @@ TEST_CASE("memory is not freed while its stream holds work that may use it, and 
     CHECK(alive_now<Host>() == before);
     CHECK(Host::is_device_memory(memory));
     latch.open();
-    stream.synchronize();
+    stream.sync();
     CHECK_FALSE(Host::is_device_memory(memory));
 }
 
@@ -100,8 +100,8 @@ TEST_CASE("a task may be the last that holds memory of its stream, or of a strea
         event.record(stream);
         waiting.wait(event);
         latch.open();
-        waiting.synchronize();
-        stream.synchronize();
+        waiting.sync();
+        stream.sync();
         CHECK(still_there);
         CHECK_FALSE(Host::is_device_memory(memory));
     }

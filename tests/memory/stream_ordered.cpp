@@ -32,7 +32,7 @@ TEST_CASE_TEMPLATE("work of its stream may use a buffer at once", B, TestBackend
         copy(stream, down, device);
     }
     CHECK(alive_now<B>() == before);
-    stream.synchronize();
+    stream.sync();
     CHECK(same_bytes(down, values));
 }
 
@@ -50,7 +50,7 @@ TEST_CASE_TEMPLATE("a buffer that is destroyed is freed after the work that uses
         // The next one is likely to get the same memory.
         DeviceBuffer<unsigned char, B> next(1 << 16, stream);
         fill_bytes(stream, next, 0xEE);
-        stream.synchronize();
+        stream.sync();
         REQUIRE(down[0] == value);
         REQUIRE(down[(1 << 16) - 1] == value);
     }

@@ -82,7 +82,7 @@ TEST_CASE(
         run(replayed, loss); // what a shape needs is made when it comes first
     const sluice::BasicGraph<B> graph =
         sluice::capture(stream.ref(), [&](sluice::BasicStreamRef<B> on) { run_on(on, replayed, loss); });
-    const sluice::BasicExecutable<B> executable(graph);
+    const sluice::BasicGraphExec<B> executable(graph);
     for (int i = 0; i < 3; ++i)
         executable.launch(stream);
     const auto of_graph = host(stream, loss);
@@ -123,7 +123,7 @@ TEST_CASE("decoder: a step that waits for the next one is the same step, for bat
             few.predict(stream, features, predictions);
         if (s == 2)
             (void)few.weights(stream);
-        stream.synchronize();
+        stream.sync();
     }
     CHECK(relative_error(host(stream, losses[0]), host(stream, losses[1])) <= 1e-4);
     const auto weights = few.weights(stream);

@@ -212,7 +212,7 @@ TEST_CASE("detector: what does not fit is refused in one sentence") {
     detector.forward(stream, images.span().first(96), boxes.span().first(12));
     CHECK(error_of([&] { detector.backward_and_update(stream, boxes); }) ==
           "detector: elements of the predictions' gradient: 24 were given, expected 12");
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace nn_detector

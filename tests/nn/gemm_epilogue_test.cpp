@@ -60,10 +60,10 @@ TEST_CASE("gemm epilogue: the same bits again, from another object, and replayed
                     device.all(stream, gemm);
                 } else {
                     // Its first look at these lengths is inside the capture.
-                    const sluice::BasicExecutable<B> executable(
+                    const sluice::BasicGraphExec<B> executable(
                         sluice::capture(stream, [&](StreamRef on) { device.all(on, gemm); }));
                     executable.launch(stream);
-                    stream.synchronize();
+                    stream.sync();
                 }
                 const std::vector<std::vector<float>> results = device.results(stream);
                 if (run == 0)
@@ -81,7 +81,7 @@ TEST_CASE("gemm epilogue: lengths that are first seen in a capture of autotuned 
     nn::Gemm<B> gemm(nn::Precision::tf32, nn::Algorithms::autotune);
     const Stream stream;
     LayerOnDevice captured(stream, c);
-    const sluice::BasicExecutable<B> executable(
+    const sluice::BasicGraphExec<B> executable(
         sluice::capture(stream, [&](StreamRef on) { captured.all(on, gemm); }));
     executable.launch(stream);
     nn::Gemm<B> others(nn::Precision::tf32, nn::Algorithms::autotune);

@@ -31,10 +31,10 @@ TEST_CASE("gemm updates: several together, the same bits again, and replayed fro
             if (run < 2) {
                 gemm.update(stream, steps, factors);
             } else {
-                const sluice::BasicExecutable<B> executable(
+                const sluice::BasicGraphExec<B> executable(
                     sluice::capture(stream, [&](StreamRef on) { gemm.update(on, steps, factors); }));
                 executable.launch(stream);
-                stream.synchronize();
+                stream.sync();
             }
             std::vector<std::vector<std::vector<float>>> results;
             for (const LayerOnDevice& device : devices)

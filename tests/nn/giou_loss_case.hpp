@@ -114,7 +114,7 @@ struct BoxCase {
         sluice::RaggedPacker<nn::Box<U>, B> packer(room);
         packer.pack(targets);
         packer.copy_to(stream, batch);
-        stream.synchronize();
+        stream.sync();
         return batch;
     }
     /// Padding is NaN where it can be, so that a kernel that adds it in shows.

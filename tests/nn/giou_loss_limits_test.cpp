@@ -261,7 +261,7 @@ TEST_CASE("giou loss: what does not fit is refused in one sentence") {
     CHECK(error_of([&] {
               nn::giou_mean_ragged(stream.ref(), article, targets.view(), fewer.view(), wanted, scratch);
           }) == "giou_mean: boxes that there is room for in the targets: 11 were given, expected 12");
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace nn_giou_loss_limits

@@ -89,7 +89,7 @@ auto backward_of(nn::Layer<B>& layer) {
         layer.input_gradient(stream, gemm, out_gradient, in_gradient);
         const Buffer<float> on_device = device(factors);
         layer.update(stream, gemm, in, out_gradient, on_device, scratch);
-        stream.synchronize(); // before the factors go
+        stream.sync(); // before the factors go
     };
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("layer: 3x3 convolution") {
                 sluice::DeviceSpan<double, B> scratch) {
                 const Buffer<float> on_device = device(factors);
                 layer.backward(stream, gemm, out_gradient, in_gradient, on_device, scratch);
-                stream.synchronize(); // before the factors go
+                stream.sync(); // before the factors go
             });
     }
 }

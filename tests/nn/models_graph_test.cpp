@@ -130,14 +130,14 @@ TEST_CASE("models in graphs: a fork is joined when something throws in the middl
         const std::string error =
             error_of([&] { sluice::capture(stream, [&](StreamRef on) { work(on, true); }); });
         CHECK(error == "in the middle");
-        CHECK_FALSE(B::is_capturing(side.native()));
-        const sluice::BasicExecutable<B> executable(
+        CHECK_FALSE(B::is_capturing(side.get()));
+        const sluice::BasicGraphExec<B> executable(
             sluice::capture(stream, [&](StreamRef on) { work(on, false); }));
         executable.launch(stream);
         CHECK(last_byte() == 128);
     }
     SUBCASE("that was never begun, in a capture") {
-        const sluice::BasicExecutable<B> executable(sluice::capture(stream, [&](StreamRef on) {
+        const sluice::BasicGraphExec<B> executable(sluice::capture(stream, [&](StreamRef on) {
             const nn::Fork<B> fork(on, side.ref(), joined);
             sluice::fill_bytes(on, bytes, 7);
         }));

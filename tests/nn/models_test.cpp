@@ -250,21 +250,21 @@ TEST_CASE("models: encoder and decoder on two streams at once give the bits of o
             device(random.bytes(images * setup.decoder.height * setup.decoder.width, setup.decoder.classes)));
         features.push_back(poisoned<float>(first, images * encoder.features_size()));
     }
-    first.synchronize();
+    first.sync();
     std::vector<std::vector<float>> results;
     for (const bool overlapped : {false, true}) {
         nn::Decoder<B> decoder(setup.decoder);
         const Stream second;
         std::vector<sluice::BasicEvent<B>> ready(steps);
         Buffer<float> losses = poisoned<float>(first, steps);
-        first.synchronize();
+        first.sync();
         for (std::size_t s = 0; s < steps; ++s) {
             encoder.forward(first, batches[s], features[s]);
             ready[s].record(first);
             second.wait(ready[s]);
             decoder.step(overlapped ? second : first, features[s], labels[s], losses.span().subspan(s, 1));
         }
-        first.synchronize();
+        first.sync();
         results.push_back(host(second, losses));
         for (const nn::NamedTensor& tensor : decoder.weights(second))
             results.back().insert(results.back().end(), tensor.values.begin(), tensor.values.end());

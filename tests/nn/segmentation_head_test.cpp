@@ -48,7 +48,7 @@ TEST_CASE("segmentation head: the same bits in every run, and in a graph") {
     // Sums are written, never added to: a replay finds what the step before left.
     sluice::BasicGraph<B> graph =
         sluice::capture(stream.ref(), [&](sluice::BasicStreamRef<B> on) { two.step(on, data); });
-    const sluice::BasicExecutable<B> executable(graph);
+    const sluice::BasicGraphExec<B> executable(graph);
     for (int i = 0; i < 3; ++i)
         executable.launch(stream);
     CHECK(host(stream, one.gradient) == host(stream, two.gradient));

@@ -14,13 +14,13 @@ template <class Step>
 void check_steady(const Stream& stream, const Step& step) {
     for (int warmup = 0; warmup < 2; ++warmup)
         step();
-    stream.synchronize();
+    stream.sync();
     const std::uint64_t allocations = B::counts().device_allocations.created;
     const std::uint64_t objects = B::counts().streams.created + B::counts().events.created;
     const sluice::test::HeapCount heap;
     for (int round = 0; round < 3; ++round)
         step();
-    stream.synchronize();
+    stream.sync();
     const std::uint64_t heap_allocations = heap.allocations();
     CHECK(B::counts().device_allocations.created == allocations);
     CHECK(B::counts().streams.created + B::counts().events.created == objects);

@@ -195,10 +195,10 @@ TEST_CASE("stem: a captured step gives the bits of one that is launched, without
         encoder.backward(on, gradient, rate);
     };
     step(captured, stream); // what a shape needs is made when it comes first
-    stream.synchronize();
+    stream.sync();
     const auto graph =
         sluice::capture(stream.ref(), [&](sluice::BasicStreamRef<B> on) { step(captured, on); });
-    const sluice::BasicExecutable<B> executable(graph);
+    const sluice::BasicGraphExec<B> executable(graph);
     for (int i = 0; i < 3; ++i)
         executable.launch(stream);
     check_steady(stream, [&] { step(launched, stream); }); // 5 steps

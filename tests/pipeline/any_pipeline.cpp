@@ -101,7 +101,7 @@ TEST_CASE("AnyPipeline: moved, it goes on; options and streams are the pipeline'
     moved.submit(1);
     moved.finish();
     CHECK(moved.options().slots == 3);
-    CHECK(moved.stream(0).native() != typename B::NativeStream{});
+    CHECK(moved.stream(0).get() != typename B::NativeStream{});
     CHECK_THROWS_AS((void)moved.stream(1), Error);
     CHECK_FALSE(moved.failed());
 }

@@ -42,7 +42,7 @@ void submit_all(P& pipeline, const Inputs<B>& inputs) {
 
 template <class P>
 void await_known_fault(P& pipeline, std::size_t stage) {
-    while (pipeline.stream(stage).native()->failure() == nullptr)
+    while (pipeline.stream(stage).get()->failure() == nullptr)
         std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
@@ -127,13 +127,13 @@ TEST_CASE("Contract 5: finish waits for a fault and reports it; reset makes the 
     });
 }
 
-TEST_CASE("Contract 5: with attribute_faults a fault is reported with its stage and batch") {
+TEST_CASE("Contract 5: with launch_blocking a fault is reported with its stage and batch") {
     const Inputs<B> inputs(batches, words);
     Chain<B> chain(stages, words, batches);
     for_each_place([&](Schedule schedule, std::size_t stage) {
         chain.clear();
         arrange_fault(chain, stage, 3);
-        auto pipeline = chain.pipeline<stages>({.schedule = schedule, .attribute_faults = true});
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule, .launch_blocking = true});
         const Caught error([&] { submit_all(pipeline, inputs); });
         REQUIRE(error);
         CHECK(error->stage() == Chain<B>::names[stage]);

@@ -135,9 +135,9 @@ TEST_CASE("BatchRead: with lanes, a batch has been read when its own lane says s
     const auto only = [&](BasicStreamRef<B> stream, PinnedSpan<const Word, B> in) {
         static std::size_t number = 0;
         const std::size_t batch = number++;
-        ops::spin(stream.native(), batch % 2 == 0 ? 3000 : 10);
-        ops::step(stream.native(), history.data() + batch % 64 * words, in.data(),
-                  memories.data() + batch % 2, 1);
+        ops::spin(stream.get(), batch % 2 == 0 ? 3000 : 10);
+        ops::step(stream.get(), history.data() + batch % 64 * words, in.data(), memories.data() + batch % 2,
+                  1);
     };
     Pipeline pipeline{Stages{Stage{"only", only, StageOptions<B>{.graphed = false, .lanes = 2}}}, Slots{},
                       PipelineOptions{.slots = 3}};

@@ -1,4 +1,4 @@
-// Stages in the forms of stream that CUDA programs use, and streams that are lent as such. Compiled by nvcc,
+// Stages in the forms of stream that CUDA programs use, and streams that are external as such. Compiled by nvcc,
 // since a plain C++ compiler may not find CCCL.
 #include "support/cccl_stream_ref.hpp"
 
@@ -24,7 +24,7 @@ Cells make_cells(int) { return Cells(words); }
 template <class First, class Last>
 bool sums_are_right(First first, Last last, Cells& sums, const CudaStream& stream) {
     fill_bytes(stream, sums, 0);
-    stream.synchronize();
+    stream.sync();
     TwoStreamPipeline pipeline{Stage{"first", first}, Stage{"last", last}, make_cells};
     for (Word batch = 0; batch < 3; ++batch)
         pipeline.submit(10 * batch);
@@ -65,15 +65,15 @@ TEST_CASE("Callables: stages that take a cudaStream_t, a StreamRef or a cuda::st
 #endif
 }
 
-TEST_CASE("Lent streams: CUDA's default streams, and one that belongs to CCCL") {
+TEST_CASE("External streams: CUDA's default streams, and one that belongs to CCCL") {
     constexpr std::size_t batches = 5;
     const Inputs<Cuda> inputs(batches, words);
     const CudaStream own;
-    std::vector<CudaStreamRef> lent{cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread};
+    std::vector<CudaStreamRef> external{cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread};
 #if SLUICE_TEST_HAS_CCCL_STREAM_REF
-    lent.push_back(cuda::stream_ref(own.native()));
+    external.push_back(cuda::stream_ref(own.get()));
 #endif
-    for (const CudaStreamRef mine : lent) {
+    for (const CudaStreamRef mine : external) {
         for (std::size_t stage = 0; stage < 3; ++stage) {
             Chain<Cuda> chain(3, words, batches);
             std::array<StageOptions<Cuda>, 3> options;

@@ -31,22 +31,22 @@ struct CapturableStages {
     void clear() {
         BasicStream<B> stream;
         fill_bytes(stream, all, 0);
-        stream.synchronize();
+        stream.sync();
     }
     auto first() {
         return [this](Ref stream, PinnedSpan<const Word, B> in, Cells& to) {
             copy(stream, staging, in);
-            ops::step(stream.native(), to.data(), staging.data(), all.data(), words);
+            ops::step(stream.get(), to.data(), staging.data(), all.data(), words);
         };
     }
     auto middle() {
         return [this](Ref stream, Cells& in, Cells& to) {
-            ops::step(stream.native(), to.data(), in.data(), all.data() + words, words);
+            ops::step(stream.get(), to.data(), in.data(), all.data() + words, words);
         };
     }
     auto last(std::size_t index) {
         return [this, index](Ref stream, Cells& in) {
-            ops::step(stream.native(), out.data(), in.data(), all.data() + index * words, words);
+            ops::step(stream.get(), out.data(), in.data(), all.data() + index * words, words);
         };
     }
     auto make_cells() const {

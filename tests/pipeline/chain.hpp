@@ -102,22 +102,22 @@ public:
     void clear() {
         fill_bytes(stream_, memory_, 0);
         fill_bytes(stream_, history_, 0);
-        stream_.synchronize();
+        stream_.sync();
         batch_.assign(batch_.size(), 0);
     }
 
     template <int S>
-    auto pipeline(PipelineOptions options = {}, std::array<StageOptions<B>, std::size_t{S}> lent = {}) {
+    auto pipeline(PipelineOptions options = {}, std::array<StageOptions<B>, std::size_t{S}> external = {}) {
         constexpr std::size_t count = S;
         if constexpr (count == 1) {
-            return Pipeline{Stages{Stage{"first", Only{this}, lent[0]}}, Slots{}, options};
+            return Pipeline{Stages{Stage{"first", Only{this}, external[0]}}, Slots{}, options};
         } else {
             return [&]<std::size_t... Middles, std::size_t... Rings>(std::index_sequence<Middles...>,
                                                                      std::index_sequence<Rings...>) {
                 return Pipeline{
-                    Stages{Stage{names[0], First{this}, lent[0]},
-                           Stage{names[Middles + 1], Middle{this, Middles + 1}, lent[Middles + 1]}...,
-                           Stage{names[count - 1], Last{this, count - 1}, lent[count - 1]}},
+                    Stages{Stage{names[0], First{this}, external[0]},
+                           Stage{names[Middles + 1], Middle{this, Middles + 1}, external[Middles + 1]}...,
+                           Stage{names[count - 1], Last{this, count - 1}, external[count - 1]}},
                     Slots{MakeCells<Rings>{words_}...}, options};
             }
             (std::make_index_sequence<count - 2>{}, std::make_index_sequence<count - 1>{});
@@ -195,7 +195,7 @@ private:
         if (before)
             before(stage, stream, batch);
         const auto [out, in] = out_and_in(batch);
-        ops::step(stream.native(), out, in, memory(stage).data(), words_);
+        ops::step(stream.get(), out, in, memory(stage).data(), words_);
         if (after)
             after(stage, stream, batch);
     }

@@ -70,12 +70,12 @@ private:
             return Stage{names[I], [this](In in) { on_cpu(I, next_of_history(I), in.data()); }};
         else if constexpr (I < 2)
             return Stage{names[I], [this](Ref stream, In in, Slot<I>& out) {
-                             ops::step(stream.native(), out.data(), in.data(), memory(I), words);
+                             ops::step(stream.get(), out.data(), in.data(), memory(I), words);
                          }};
         else // it counts its batches on the host
             return Stage{names[I],
                          [this](Ref stream, In in) {
-                             ops::step(stream.native(), next_of_history(I), in.data(), memory(I), words);
+                             ops::step(stream.get(), next_of_history(I), in.data(), memory(I), words);
                              ++batch_[I];
                          },
                          StageOptions<B>{.graphed = false}};

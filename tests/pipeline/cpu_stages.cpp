@@ -33,7 +33,7 @@ struct Cells {
 };
 const auto make_cells = [](int) { return Cells{PinnedBuffer<Word, B>(words), PinnedBuffer<Word, B>(words)}; };
 const auto pass_on = [](BasicStreamRef<B> stream, PinnedSpan<const Word, B> in, Cells& out) {
-    ops::step(stream.native(), out.words.data(), in.data(), out.memory.data(), words);
+    ops::step(stream.get(), out.words.data(), in.data(), out.memory.data(), words);
 };
 
 template <class Check>

@@ -41,8 +41,8 @@ struct DagNode<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(typename D::Ref stream, Ins... ins, typename D::template Output<I>& out) const {
         Word* const memory = dag->begin(stream, I, out.memory);
-        (ops::step(stream.native(), out.words.data(), D::words_of(ins), memory, dag->words), ...);
-        ops::step(stream.native(), out.words.data(), out.words.data(), memory, dag->words);
+        (ops::step(stream.get(), out.words.data(), D::words_of(ins), memory, dag->words), ...);
+        ops::step(stream.get(), out.words.data(), out.words.data(), memory, dag->words);
     }
 };
 /// One that makes nothing.
@@ -52,7 +52,7 @@ template <class D, std::size_t I, class... Ins>
 struct DagSink<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(typename D::Ref stream, Ins... ins) const {
-        (ops::step(stream.native(), dag->scratch(I), D::words_of(ins), dag->memory(I), dag->words), ...);
+        (ops::step(stream.get(), dag->scratch(I), D::words_of(ins), dag->memory(I), dag->words), ...);
     }
 };
 /// CPU stages.

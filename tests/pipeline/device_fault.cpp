@@ -1,5 +1,5 @@
 // Contract 5: a fault of the device. It is lost to the process from then on, so this is a program of its own,
-// once as it is and once, with SLUICE_TEST_ATTRIBUTE_FAULTS, with faults attributed to stages.
+// once as it is and once, with SLUICE_TEST_LAUNCH_BLOCKING, with faults attributed to stages.
 #include <string>
 
 #include "pipeline/chain.hpp"
@@ -15,10 +15,10 @@ namespace {
 using B = Cuda;
 constexpr std::size_t words = 32;
 constexpr std::size_t batches = 5;
-#if defined(SLUICE_TEST_ATTRIBUTE_FAULTS)
-constexpr bool attribute_faults = true;
+#if defined(SLUICE_TEST_LAUNCH_BLOCKING)
+constexpr bool launch_blocking = true;
 #else
-constexpr bool attribute_faults = false;
+constexpr bool launch_blocking = false;
 #endif
 
 } // namespace
@@ -43,7 +43,7 @@ TEST_CASE("Contract 5: an illegal address is reported, reset says that the devic
                 ops::write_illegal_address(stream);
             }
         };
-        auto pipeline = chain.pipeline<3>({.attribute_faults = attribute_faults});
+        auto pipeline = chain.pipeline<3>({.launch_blocking = launch_blocking});
         const Caught error([&] {
             for (std::size_t batch = 0; batch < batches; ++batch)
                 pipeline.submit(*source.next());
@@ -52,8 +52,8 @@ TEST_CASE("Contract 5: an illegal address is reported, reset says that the devic
         REQUIRE(error);
         CHECK(error->name() == "cudaErrorIllegalAddress");
         CHECK(contains(error->call(), "cudaStreamSynchronize"));
-        CHECK(error->stage() == (attribute_faults ? "second" : ""));
-        CHECK(error->batch() == (attribute_faults ? std::optional(batches - 1) : std::nullopt));
+        CHECK(error->stage() == (launch_blocking ? "second" : ""));
+        CHECK(error->batch() == (launch_blocking ? std::optional(batches - 1) : std::nullopt));
         CHECK(pipeline.failed());
         CHECK(contains_all(text_of([&] { pipeline.submit(*source.next()); }),
                            {"submit: the pipeline has failed before", "cudaErrorIllegalAddress"}));

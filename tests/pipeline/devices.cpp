@@ -56,7 +56,7 @@ TEST_CASE("Contract 10: a pipeline is driven with any device current, and leaves
                 call();
                 CHECK(B::current_device() == away);
             };
-            drive([&] { pipeline.join(mine); });
+            drive([&] { pipeline.wait_for(mine); });
             for (std::size_t batch = 0; batch < batches; ++batch)
                 drive([&] { pipeline.submit(inputs[batch]); });
             drive([&] { pipeline.flush(); });
@@ -134,7 +134,7 @@ TEST_CASE("Contract 10: a source's workers work on its device, and so does the c
     }
 }
 
-TEST_CASE("Contract 10: a lent stream of another device is refused in a sentence") {
+TEST_CASE("Contract 10: an external stream of another device is refused in a sentence") {
     if (!two_devices())
         return;
     std::optional<On> elsewhere(std::in_place, 1);
@@ -145,17 +145,18 @@ TEST_CASE("Contract 10: a lent stream of another device is refused in a sentence
         for (std::size_t stage = 0; stage < 3; ++stage) {
             std::array<StageOptions<B>, 3> options;
             options[stage].stream = theirs;
-            CHECK(text_of([&] { auto pipeline = chain.pipeline<3>({.schedule = schedule}, options); }) ==
-                  std::string("stage '") + Chain<B>::names[stage] +
-                      "': the lent stream belongs to device 1, the pipeline to device 0; both must be the "
-                      "same device's");
+            CHECK(
+                text_of([&] { auto pipeline = chain.pipeline<3>({.schedule = schedule}, options); }) ==
+                std::string("stage '") + Chain<B>::names[stage] +
+                    "': the external stream belongs to device 1, the pipeline to device 0; both must be the "
+                    "same device's");
         }
         const Inputs<B> inputs(batches, words);
         chain.clear();
         auto pipeline = chain.pipeline<3>({.schedule = schedule});
-        CHECK(
-            text_of([&] { pipeline.join(theirs); }) ==
-            "join: the stream belongs to device 1, the pipeline to device 0; both must be the same device's");
+        CHECK(text_of([&] { pipeline.wait_for(theirs); }) ==
+              "wait_for: the stream belongs to device 1, the pipeline to device 0; both must be the same "
+              "device's");
         for (std::size_t batch = 0; batch < batches; ++batch)
             pipeline.submit(inputs[batch]);
         CHECK(contains(text_of([&] { pipeline.flush(theirs); }), "flush: the stream belongs to device 1"));
@@ -182,7 +183,7 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
         };
         const auto work = [&](Ref stream, int device) {
             CHECK(stream.device() == (schedule == Schedule::graphed ? stream.device() : device));
-            ops::spin(stream.native(), 0);
+            ops::spin(stream.get(), 0);
             expect(device);
         };
         const auto left = [&](Ref stream, int, Left& out) { work(stream, out.device); };
@@ -203,6 +204,37 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
         Pipeline pipeline{Stages{Stage{"only", [](Ref, int) {}, StageOptions<B>{.device = device}}}, Slots{}};
     };
     CHECK(contains(text_of([&] { make(B::device_count()); }), "stage 'only': there is no device"));
+}
+
+TEST_CASE("Contract 10: results are read back from any device, under every schedule") {
+    if (!two_devices())
+        return;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const bool each_stage : {false, true}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(each_stage);
+            std::vector<Word> results;
+            Readback<Word, B> readback{
+                1, [&](std::size_t, std::span<const Word> values) { results.push_back(values[0]); }};
+            const auto make = [](int) { return DeviceBuffer<Word, B>(1); };
+            Pipeline pipeline{
+                Stages{Stage{"first", [](Ref stream, PinnedSpan<const Word, B> in,
+                                         DeviceBuffer<Word, B>& out) { copy(stream, out, in); }},
+                       Stage{"second",
+                             [&](Ref stream, const DeviceBuffer<Word, B>& in) { readback.push(stream, in); },
+                             StageOptions<B>{.device = 1}}},
+                Slots{make}, PipelineOptions{.schedule = schedule, .graph_each_stage = each_stage}};
+            const Inputs<B> inputs(2, words);
+            std::vector<Word> expected;
+            for (std::size_t batch = 0; batch < 40; ++batch) {
+                pipeline.submit(PinnedSpan<const Word, B>(inputs[batch % 2].data(), 1));
+                expected.push_back(inputs[batch % 2].data()[0]);
+            }
+            pipeline.finish();
+            readback.finish();
+            CHECK(results == expected);
+        }
+    }
 }
 
 TEST_CASE("Contract 10: stages of several devices give the bits of a plain loop, under every schedule") {

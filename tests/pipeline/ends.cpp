@@ -100,14 +100,14 @@ TEST_CASE("Contract 4: finish waits for every stage of every batch") {
         Chain<B> chain(S, words, 4);
         chain.before = [](std::size_t stage, BasicStreamRef<B> stream, std::size_t batch) {
             if (batch == 3 && stage + 1 == S)
-                ops::spin(stream.native(), 5000);
+                ops::spin(stream.get(), 5000);
         };
         auto pipeline = chain.template pipeline<S>(options);
         for (std::size_t batch = 0; batch < 4; ++batch)
             pipeline.submit(inputs[batch]);
         pipeline.finish();
         for (std::size_t stage = 0; stage < S; ++stage)
-            CHECK(pipeline.stream(stage).done());
+            CHECK(pipeline.stream(stage).is_done());
         CHECK(chain.results(4) == chain_results(S, words, batches_from(0, 4)));
     });
 }

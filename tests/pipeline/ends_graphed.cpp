@@ -163,7 +163,7 @@ TEST_CASE(
             const auto last = [&](BasicStreamRef<B> stream, const Slot& in) {
                 if (calls++ == throws_at)
                     throw std::out_of_range("no weights");
-                ops::step(stream.native(), out.data(), in.words.data(), memory.data(), words);
+                ops::step(stream.get(), out.data(), in.words.data(), memory.data(), words);
             };
             Pipeline pipeline{Stages{Stage{"first", first}, Stage{"last", last}},
                               Slots{[](int) { return Slot{DeviceBuffer<Word, B>(words)}; }},

@@ -147,7 +147,7 @@ TEST_CASE("graphed: batches of a source are told apart by their slot") {
 }
 
 TEST_CASE(
-    "graphed: work on a caller's stream comes before the first step and after the last, lent or joined") {
+    "graphed: work on a caller's stream comes before the first step and after the last, external or joined") {
     const Inputs<B> inputs(distinct, words);
     constexpr std::size_t count = 20;
     const auto expected = [](unsigned char before) {
@@ -158,28 +158,28 @@ TEST_CASE(
         return memories;
     };
     std::uint64_t seed = 400;
-    for (const int lent_to : {-1, 0, 1}) {
+    for (const int external_to : {-1, 0, 1}) {
         for (const int slots : {1, 2, 3}) {
-            CAPTURE(lent_to);
+            CAPTURE(external_to);
             CAPTURE(slots);
             Delay::set({.seed = ++seed, .one_in = 3, .microseconds = 200});
             const BasicStream<B> mine;
             Memories memories;
             Cells between(3 * words);
             std::array<StageOptions<B>, 2> options;
-            if (lent_to >= 0)
-                options[static_cast<std::size_t>(lent_to)].stream = mine;
+            if (external_to >= 0)
+                options[static_cast<std::size_t>(external_to)].stream = mine;
             TwoStreamPipeline pipeline{Stage{"first", memories.first(), options[0]},
                                        Stage{"last", memories.last(1), options[1]}, make_cells,
                                        graphed(slots)};
             for (const unsigned char before : std::array<unsigned char, 2>{9, 77}) {
-                ops::spin(mine.native(), 2000);
+                ops::spin(mine.get(), 2000);
                 fill_bytes(mine, memories.all, before);
-                if (lent_to < 0)
-                    pipeline.join(mine);
+                if (external_to < 0)
+                    pipeline.wait_for(mine);
                 for (std::size_t batch = 0; batch < count; ++batch)
                     pipeline.submit(inputs[batch % distinct]);
-                lent_to < 0 ? pipeline.flush(mine) : pipeline.flush();
+                external_to < 0 ? pipeline.flush(mine) : pipeline.flush();
                 copy(mine, between, memories.all);
                 std::vector<Word> left(between.size());
                 copy_and_wait(mine, left, between);
@@ -197,7 +197,7 @@ TEST_CASE("graphed: a stage that waits cannot be captured, and costs nothing but
     Memories memories;
     const auto waiting = [&](Ref stream, Cells& in) {
         memories.last(1)(stream, in);
-        stream.synchronize();
+        stream.sync();
     };
     static int told;
     told = 0;
@@ -275,7 +275,7 @@ TEST_CASE("graphed: a graph for each stage, and nothing is held back") {
             pipeline.submit(inputs[batch % distinct]);
         // All of it is on the stages' streams, without a flush.
         for (std::size_t stage = 0; stage < 3; ++stage)
-            pipeline.stream(stage).synchronize();
+            pipeline.stream(stage).sync();
         CHECK(memories.values() == expected_memories(3, repeating(60)));
         CHECK(pipeline.graph_counters().replays > 3 * 30);
         CHECK(pipeline.graph_counters().refusals == 0);

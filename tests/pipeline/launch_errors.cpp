@@ -31,7 +31,7 @@ TEST_CASE("Contract 5: an error from outside is not blamed on a stage, and chang
         Chain<B> chain(3, words, batches);
         auto pipeline = chain.pipeline<3>({.schedule = schedule});
         for (std::size_t batch = 0; batch < batches; ++batch) {
-            ops::launch_refused(pipeline.stream(0).native());
+            ops::launch_refused(pipeline.stream(0).get());
             const Caught error([&] { pipeline.submit(inputs[batch]); });
             REQUIRE(error);
             CHECK(error->name().starts_with("cudaErrorInvalid")); // …Configuration or …Value, by the driver

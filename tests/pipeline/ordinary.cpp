@@ -38,7 +38,7 @@ public:
     // One after the other: a batch of another size has other work.
     void add(Ref stream, const Word* values, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i)
-            ops::step(stream.native(), scratch_.data() + i, values + i, memory_.data(), 1);
+            ops::step(stream.get(), scratch_.data() + i, values + i, memory_.data(), 1);
     }
     Word value() const { return memory_[0]; }
 

@@ -73,7 +73,7 @@ void check_randomly(std::uint64_t seed, int times) {
             dag.graphed[stage] = random.below(12) != 0;
         }
         PipelineOptions options = dag_options(schedule, pick(1, 2, 3, 4), pick(0, 1, 4, 5, 16));
-        options.attribute_faults = random.below(12) == 0;
+        options.launch_blocking = random.below(12) == 0;
         options.slots = slots_for(dag, options);
         Delay::set({.seed = seed * 1000 + static_cast<std::uint64_t>(time),
                     .one_in = pick(0u, 3u, 10u),

@@ -34,10 +34,10 @@ public:
     }
     Pusher(const Pusher&) = delete;
     Pusher& operator=(const Pusher&) = delete;
-    ~Pusher() { stream_.synchronize(); }
+    ~Pusher() { stream_.sync(); }
 
     void operator()(Readback<Word, Any>& readback, Word value) {
-        ops::add_racing(stream_.native(), values_.data(), zeros_.data(), value, words);
+        ops::add_racing(stream_.get(), values_.data(), zeros_.data(), value, words);
         readback.push(stream_, values_);
         fill_bytes(stream_, values_, 0xFF);
     }
@@ -199,7 +199,7 @@ TEST_CASE("Readback: reset drops what is on its way, and counts from 0 again") {
     Notes notes;
     Pusher<B> push(stream);
     Readback<Word, B> readback(words, notes.handler(), 8);
-    ops::spin(stream.native(), 5000);
+    ops::spin(stream.get(), 5000);
     for (Word value = 90; value < 95; ++value)
         push(readback, value);
     readback.reset();
@@ -253,14 +253,14 @@ TEST_CASE("Readback: its end waits for copies under way") {
     using Clock = std::chrono::steady_clock;
     const BasicStream<B> stream;
     Pusher<B> push(stream);
-    stream.synchronize();
+    stream.sync();
     Clock::time_point start;
     {
         Readback<Word, B> readback(
             words, [](auto, auto) { FAIL("nobody asked for results"); }, 4);
         start = Clock::now();
         for (Word value = 0; value < 3; ++value) {
-            ops::spin(stream.native(), 2000);
+            ops::spin(stream.get(), 2000);
             push(readback, value);
         }
     }
@@ -281,7 +281,7 @@ TEST_CASE("Contract 5: any one call of a readback fails: an Error, and no copy o
                 Notes notes;
                 Readback<Word, F> readback(words, notes.handler(), 2);
                 for (Word value = 0; value < 5; ++value) {
-                    ops::spin(stream.native(), 500);
+                    ops::spin(stream.get(), 500);
                     push(readback, value);
                 }
                 readback.finish();
@@ -316,7 +316,7 @@ TEST_CASE("Readback: a handler that pushes leaves the values that it was given a
                     CHECK(contains(text_of([&] { self->finish(); }),
                                    "finish was called from within the handler"));
                 }
-                stream.synchronize();
+                stream.sync();
                 CHECK(std::vector<Word>(values.begin(), values.end()) == before);
                 seen.push_back(values[0]);
             },
@@ -457,7 +457,7 @@ public:
 
 private:
     detail::ReplayHooks<Any> hooks_;
-    std::optional<BasicExecutable<Any>> executable_;
+    std::optional<BasicGraphExec<Any>> executable_;
 };
 
 // A number on the device that each replay raises, and pushes.
@@ -472,17 +472,17 @@ public:
     Counter& operator=(const Counter&) = delete;
     ~Counter() {
         try {
-            stream_.synchronize();
+            stream_.sync();
         } catch (...) {
         }
     }
     void set(Word value) {
         fill_bytes(stream_, one_, 0);
-        ops::add_racing(stream_.native(), value_.data(), one_.data(), value, words);
+        ops::add_racing(stream_.get(), value_.data(), one_.data(), value, words);
     }
     // value += 1, without the host's knowing what it was.
     void raise_and_push(BasicStreamRef<Any> stream, Readback<Word, Any>& readback) {
-        ops::add_racing(stream.native(), value_.data(), value_.data(), 1, words);
+        ops::add_racing(stream.get(), value_.data(), value_.data(), 1, words);
         readback.push(stream, value_);
     }
 
@@ -557,7 +557,7 @@ TEST_CASE("Readback: a graph that is evicted with results under way loses none, 
             const auto work = [&](BasicStreamRef<B> s) { counter.raise_and_push(s, readback); };
             {
                 Replayable<B> evicted(stream, work);
-                ops::spin(stream.native(), 3000);
+                ops::spin(stream.get(), 3000);
                 evicted.launch(stream);
             }
             Replayable<B> next(stream, work);
@@ -572,7 +572,7 @@ TEST_CASE("Readback: a graph that is evicted with results under way loses none, 
             }
             CHECK(notes.values.size() == 202);
             late.emplace(stream, work);
-            ops::spin(stream.native(), 3000);
+            ops::spin(stream.get(), 3000);
             late->launch(stream);
         }
         late->launch(stream);
@@ -636,7 +636,7 @@ TEST_CASE("Readback: a captured push whose length the device knows") {
     for (const std::int64_t size : {5, 0, 8}) {
         from[0] = size;
         graph.launch(stream);
-        stream.synchronize(); // before `from` changes
+        stream.sync(); // before `from` changes
     }
     readback.finish();
     CHECK(sizes == std::vector<std::size_t>{5, 0, 8});
@@ -680,7 +680,7 @@ TEST_CASE("Contract 5: after a fault of the work that was read back, reset makes
     push(readback, 1);
     CHECK(contains(text_of([&] { readback.finish(); }), "bad pixel"));
     CHECK(notes.values == numbers(1));
-    B::clear_failure(stream.native());
+    B::clear_failure(stream.get());
     readback.reset();
     notes.values.clear();
     for (Word value = 0; value < 5; ++value)

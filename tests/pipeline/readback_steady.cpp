@@ -43,7 +43,7 @@ TEST_CASE("Contract 2: replays that push create and allocate nothing") {
     detail::Refusal refusal;
     const auto graph = detail::try_capture<B>(stream.ref(), push_twice, CaptureOptions{}, &hooks, refusal);
     REQUIRE(graph);
-    const BasicExecutable<B> executable(*graph);
+    const BasicGraphExec<B> executable(*graph);
     const auto lap = [&] {
         for (const auto& hook : hooks)
             hook->before_replay();
@@ -77,10 +77,10 @@ TEST_CASE("Contract 2: nor do batches that two streams read") {
         const auto hold = batch.hold();
         hold.release(one);
         hold.release(other);
-        hold.done();
+        hold.give_up();
     }
-    one.synchronize();
-    other.synchronize();
+    one.sync();
+    other.sync();
     CHECK(made() == before);
 }
 

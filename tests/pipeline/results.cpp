@@ -174,7 +174,7 @@ TEST_CASE("run: a stage that throws fails the loop, and reset makes it run again
         const auto only = [&](BasicStreamRef<B> stream, PinnedSpan<const Word, B> in, Result& out) {
             if (throws && calls++ == 5)
                 throw std::runtime_error("no");
-            ops::step(stream.native(), out.words.data(), in.data(), out.words.data(), words);
+            ops::step(stream.get(), out.words.data(), in.data(), out.words.data(), words);
         };
         Pipeline pipeline{Stages{Stage{"only", only, StageOptions<B>{.graphed = false}}},
                           Slots{[](int) { return Result{PinnedBuffer<Word, B>(words)}; }},

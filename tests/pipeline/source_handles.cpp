@@ -137,7 +137,7 @@ TEST_CASE("Source: a slot that the caller and another thread hold needs both") {
         CHECK(theirs.slots() == 1);
         batch.reset();
         CHECK(contains(text_of([&] { (void)source.next(); }), "the caller holds all 1"));
-        mine.done();
+        mine.is_done();
         std::thread other([&] {
             give_it_time();
             theirs.done_on_host();
@@ -159,7 +159,7 @@ TEST_CASE("Source: slots that only another thread holds come back without the ca
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 theirs.done_on_host();
             });
-            mine.done();
+            mine.is_done();
         }
         for (std::thread& other : others)
             other.join();
@@ -196,7 +196,7 @@ TEST_CASE("Source: says how many batches are ready, and how many slots there are
     CHECK(hold.ready_behind() == 1);
     latch.open();
     CHECK(eventually([&] { return source.filled() == 3; }));
-    hold.done();
+    hold.give_up();
 }
 
 TEST_CASE("Contract 1: a slot is not filled before it is done with, and all that was recorded") {
@@ -216,7 +216,7 @@ TEST_CASE("Contract 1: a slot is not filled before it is done with, and all that
         hold.release(one);
         give_it_time();
         CHECK(fills.load() == 1); // not even waited for: more releases may come
-        hold.done();
+        hold.give_up();
         give_it_time();
         CHECK(fills.load() == 1);
         gate.open();
@@ -235,7 +235,7 @@ TEST_CASE("Contract 1: streams that read a batch do not wait for each other") {
         gate.hold(held);
         batch.release(held);
         batch.release(free);
-        CHECK(eventually([&] { return free.done(); }));
+        CHECK(eventually([&] { return free.is_done(); }));
     }
     gate.open();
 }
@@ -247,7 +247,7 @@ TEST_CASE("Contract 1: *batch that is submitted holds the slot as batch does") {
         Chain<B> chain(2, words, batches);
         chain.before = [](std::size_t stage, BasicStreamRef<B> stream, std::size_t) {
             if (stage == 0)
-                ops::spin(stream.native(), 500);
+                ops::spin(stream.get(), 500);
         };
         auto pipeline = chain.pipeline<2>({.schedule = schedule});
         for (const auto& batch : source)
@@ -273,7 +273,7 @@ TEST_CASE("Source: handles and holds may outlive their source") {
         batch->release(stream);
         hold.release(stream);
         batch.reset();
-        hold.done();
+        hold.give_up();
         std::vector<Word> seen(words);
         copy_and_wait(stream, seen, to);
         for (std::size_t i = 0; i < words; ++i)
@@ -450,13 +450,13 @@ TEST_CASE("Source: next says that a late batch's slot is still being read, or he
     auto batch = source.next();
     const auto mine = batch.hold();
     const auto theirs = mine.hold_elsewhere();
-    mine.done();
+    mine.is_done();
     batch.reset();
     CHECK(contains(text_of([&] { (void)source.next(); }),
                    "batch 1 was not ready within 50 ms: no worker had a slot"));
     gate.hold(stream);
     theirs.release(stream);
-    theirs.done();
+    theirs.is_done();
     CHECK(contains(text_of([&] { (void)source.next(); }),
                    "its worker was waiting for the work that reads its slot"));
     gate.open();

@@ -44,7 +44,7 @@ void fill_batch(std::size_t index, Batch& out) {
 void make_copies_late(Chain<B>& chain, unsigned microseconds) {
     chain.before = [=](std::size_t stage, Ref stream, std::size_t) {
         if (stage == 0)
-            ops::spin(stream.native(), microseconds);
+            ops::spin(stream.get(), microseconds);
     };
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("Contract 1: work outside a pipeline holds a slot with release") {
         DeviceBuffer<Word, B> all(batches * words);
         std::size_t end = 0;
         for (auto& batch : source) {
-            ops::spin(stream.native(), 500);
+            ops::spin(stream.get(), 500);
             copy(stream, all.span().subspan(words * end++, words), batch->buffer);
             batch.release(stream);
         }

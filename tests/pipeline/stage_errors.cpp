@@ -27,7 +27,7 @@ template <class Throw>
 void arrange_throw(Chain<B>& chain, std::size_t stage, std::size_t batch, bool with_work, Throw&& throw_it) {
     auto hook = [=](std::size_t at_stage, BasicStreamRef<B> stream, std::size_t at_batch) {
         if (at_stage == stage && at_batch == batch) {
-            ops::spin(stream.native(), 2000);
+            ops::spin(stream.get(), 2000);
             throw_it();
         }
     };
@@ -44,7 +44,7 @@ void submit_all(P& pipeline, const Inputs<B>& inputs) {
 template <class P>
 bool all_streams_done(P& pipeline) {
     for (std::size_t stage = 0; stage < P::stage_count; ++stage) {
-        if (!pipeline.stream(stage).done())
+        if (!pipeline.stream(stage).is_done())
             return false;
     }
     return true;
@@ -158,7 +158,7 @@ TEST_CASE("Contract 5: a failed pipeline refuses every call and says why") {
         CHECK(refuses("submit", [&] { pipeline.submit(inputs[3]); }));
         CHECK(refuses("flush", [&] { pipeline.flush(); }));
         CHECK(refuses("flush", [&] { pipeline.flush(stream); }));
-        CHECK(refuses("join", [&] { pipeline.join(stream); }));
+        CHECK(refuses("join", [&] { pipeline.wait_for(stream); }));
         CHECK(refuses("finish", [&] { pipeline.finish(); }));
         CHECK(pipeline.failed());
         CHECK(chain.calls(0) == 3);

@@ -43,7 +43,7 @@ TEST_CASE("Contract 2: counting finds an allocation, a stream, an event, a graph
     DeviceBuffer<Word, B> device(1);
     const PinnedBuffer<Word, B> pinned(1);
     const auto graph = capture(stream, [&](Ref s) { fill_bytes(s, device, 0); });
-    const BasicExecutable<B> executable(graph);
+    const BasicGraphExec<B> executable(graph);
     auto* number = new volatile int(1);
     delete number;
     const Made after = Made::so_far();
@@ -78,7 +78,7 @@ TEST_CASE("Contract 2: after the first lap a step creates and allocates nothing"
     });
 }
 
-TEST_CASE("Contract 2: nor does a step with lent streams, a source and a readback") {
+TEST_CASE("Contract 2: nor does a step with external streams, a source and a readback") {
     const BasicStream<B> mine;
     for (const int workers : {0, 1, 2}) {
         for_each_pipeline([&]<int S>(const PipelineOptions& options) {
@@ -100,16 +100,16 @@ TEST_CASE("Contract 2: nor does a step with lent streams, a source and a readbac
                 if (stage + 1 == S)
                     readback.push(stream, chain.memory(stage));
             };
-            std::array<StageOptions<B>, std::size_t{S}> lent;
-            lent[0].stream = mine;
-            auto pipeline = chain.template pipeline<S>(options, lent);
+            std::array<StageOptions<B>, std::size_t{S}> external;
+            external[0].stream = mine;
+            auto pipeline = chain.template pipeline<S>(options, external);
             for (std::size_t batch = 0; batch < warm_up; ++batch)
                 pipeline.submit(*source.next());
             const Made before = Made::so_far();
             for (auto& batch : source)
                 pipeline.submit(batch);
             pipeline.flush();
-            pipeline.join(mine);
+            pipeline.wait_for(mine);
             pipeline.finish();
             readback.finish();
             const Made after = Made::so_far();
@@ -190,7 +190,7 @@ TEST_CASE("Contract 2: neither submit nor flush waits for the work of any stage"
             for (std::size_t batch = 0; batch < batches; ++batch)
                 pipeline.submit(inputs[batch]);
             pipeline.flush();
-            REQUIRE_FALSE(pipeline.stream(held).done()); // the gate has held all the while
+            REQUIRE_FALSE(pipeline.stream(held).is_done()); // the gate has held all the while
             gate.open();
             pipeline.finish();
             CHECK(chain.results(batches) == chain_results(S, words, batches_from(0, batches)));

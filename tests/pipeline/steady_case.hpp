@@ -29,11 +29,11 @@ bool runtime_allocates() {
             for (int step = 0; step < 200; ++step) {
                 if (step == 100)
                     count = HeapCount();
-                ops::spin(stream.native(), 0);
-                B::record(event.native(), stream.native());
-                B::wait(stream.native(), event.native());
+                ops::spin(stream.get(), 0);
+                B::record(event.get(), stream.get());
+                B::wait(stream.get(), event.get());
             }
-            stream.synchronize();
+            stream.sync();
             if (count.allocations() == 0)
                 return false;
             MESSAGE("heap allocations are not looked at: the runtime makes some itself");

@@ -22,7 +22,7 @@ constexpr std::size_t words = 32;
 template <class P>
 std::vector<std::string> refusals(P& pipeline, const Inputs<B>& inputs, BasicStreamRef<B> stream) {
     return {text_of([&] { pipeline.submit(inputs[0]); }), text_of([&] { pipeline.flush(); }),
-            text_of([&] { pipeline.flush(stream); }),     text_of([&] { pipeline.join(stream); }),
+            text_of([&] { pipeline.flush(stream); }),     text_of([&] { pipeline.wait_for(stream); }),
             text_of([&] { pipeline.finish(); }),          text_of([&] { pipeline.reset(); })};
 }
 

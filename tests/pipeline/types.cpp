@@ -36,7 +36,7 @@ struct Memories {
             all[i] = 0;
     }
     void step(Ref stream, std::size_t stage, Word* out, const Word* in) {
-        ops::step(stream.native(), out, in, all.data() + stage * words, words);
+        ops::step(stream.get(), out, in, all.data() + stage * words, words);
     }
     std::vector<Word> values() const { return {all.data(), all.data() + all.size()}; }
     PinnedBuffer<Word, B> all, scratch;
@@ -223,10 +223,10 @@ TEST_CASE("types: branches with no way between them run at the same time, and a 
         const std::size_t held = hold_left ? 1 : 2, free = hold_left ? 2 : 1;
         // The branch that is not held comes to its end, and the next batch into the root.
         pipeline.submit(inputs[1]);
-        CHECK(eventually([&] { return pipeline.stream(0).done(); }));
-        CHECK(eventually([&] { return pipeline.stream(free).done(); }));
-        CHECK_FALSE(pipeline.stream(held).done());
-        CHECK_FALSE(pipeline.stream(3).done());
+        CHECK(eventually([&] { return pipeline.stream(0).is_done(); }));
+        CHECK(eventually([&] { return pipeline.stream(free).is_done(); }));
+        CHECK_FALSE(pipeline.stream(held).is_done());
+        CHECK_FALSE(pipeline.stream(3).is_done());
         gate.open();
         pipeline.finish();
     }

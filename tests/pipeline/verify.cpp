@@ -34,15 +34,15 @@ std::vector<Word> run_with_shared_memory(Schedule schedule) {
     DeviceBuffer<Word, B> noted(words * batches);
     fill_bytes(stream, shared, 0);
     fill_bytes(stream, noted, 0);
-    stream.synchronize();
+    stream.sync();
 
     std::size_t batch = 0;
     Stage count{"count", [&](Ref on, int, Nothing&) {
-                    ops::add_racing(on.native(), shared.data(), shared.data(), 1, words);
+                    ops::add_racing(on.get(), shared.data(), shared.data(), 1, words);
                 }};
     Stage note{"note", [&](Ref on, Nothing&) {
-                   ops::spin(on.native(), 3000);
-                   ops::add_racing(on.native(), noted.data() + words * batch++, shared.data(), 0, words);
+                   ops::spin(on.get(), 3000);
+                   ops::add_racing(on.get(), noted.data() + words * batch++, shared.data(), 0, words);
                }};
     TwoStreamPipeline pipeline{
         count, note, [](int) { return Nothing{}; }, {.schedule = schedule, .slots = 4}};

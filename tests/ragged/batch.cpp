@@ -94,7 +94,7 @@ TEST_CASE("RaggedBatch: kernels walk rows and find the row of a value") {
         fill_bytes(stream, rows_of, 0xee);
         packer.pack(rows);
         packer.copy_to(stream, batch);
-        ops::sums_and_rows(stream.native(), batch.view(), sums.data(), rows_of.data());
+        ops::sums_and_rows(stream.get(), batch.view(), sums.data(), rows_of.data());
         std::vector<Number> got_sums(40);
         std::vector<std::int64_t> got_rows(300);
         copy_and_wait(stream, got_sums, sums);
@@ -120,7 +120,7 @@ TEST_CASE("RaggedBatch: work on the device makes rows, or refuses with what it n
     const auto make = [&](const std::vector<std::int64_t>& lengths) {
         DeviceBuffer<std::int64_t, B> memory(lengths.size(), stream);
         copy_and_wait(stream, memory, lengths);
-        ops::make_rows(stream.native(), batch.target(), memory.data(),
+        ops::make_rows(stream.get(), batch.target(), memory.data(),
                        static_cast<std::int64_t>(lengths.size()));
     };
     make({2, 0, 8});
@@ -165,9 +165,9 @@ TEST_CASE("RaggedBatch: offsets and counts that cannot be are told apart") {
 TEST_CASE("RaggedBatch: asked while the stream is being captured") {
     const BasicStream<B> stream;
     const RaggedBatch<float, B> batch({4, 10}, stream);
-    B::begin_capture(stream.native(), CaptureMode::this_thread);
+    B::begin_capture(stream.get(), CaptureMode::this_thread);
     const std::string text = text_of([&] { (void)batch.counts_and_wait(stream); });
-    B::destroy_graph(B::end_capture(stream.native()));
+    B::destroy_graph(B::end_capture(stream.get()));
     CHECK(contains(text, "RaggedBatch::counts_and_wait"));
     CHECK(contains(text, "being captured"));
 }

@@ -106,7 +106,7 @@ TEST_CASE("RaggedBuckets: growing batches move to the next graph and come back w
         graphs.run(stream, bucket, [&](Ref to) {
             fill_bytes(to, at.sums, 0xee);
             packer.copy_to(to, at.batch);
-            ops::sums_and_rows(to.native(), at.batch.view(), at.sums.data(), at.rows_of.data());
+            ops::sums_and_rows(to.get(), at.batch.view(), at.sums.data(), at.rows_of.data());
         });
         packer.mark_in_use(stream);
         CHECK(to_lists_and_wait(stream, at.batch) == rows);

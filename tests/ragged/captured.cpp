@@ -45,7 +45,7 @@ struct Slot {
         fill_bytes(to, sums, 0xee);
         fill_bytes(to, rows_of, 0xee);
         packer.copy_to(to, batch);
-        ops::sums_and_rows(to.native(), batch.view(), sums.data(), rows_of.data());
+        ops::sums_and_rows(to.get(), batch.view(), sums.data(), rows_of.data());
         copy(to, sums_back, sums);
         copy(to, rows_back, rows_of);
     }
@@ -126,7 +126,7 @@ TEST_CASE("ragged batches in a graph: one capture a slot, replayed over random b
     }
     for (auto& slot : slots)
         settle(*slot);
-    stream.synchronize();
+    stream.sync();
     CHECK(wrong == 0);
     CHECK(graphs.counters().captures == 2);
     CHECK(graphs.counters().instantiations == 2);
@@ -149,7 +149,7 @@ TEST_CASE("ragged batches in a graph: the captured copy is one node, as long as 
         const BasicGraph<B> graph = capture(stream, [&](Ref to) { packer.copy_to(to, batch); });
         CHECK(graph.nodes() == 1);
         CHECK_FALSE(packer.in_use()); // nothing has run
-        BasicExecutable<B> executable(graph);
+        BasicGraphExec<B> executable(graph);
         // Captured with one value, replayed with all the room taken.
         Lists<Number> rows(96);
         rows[95].assign(600, 7);
@@ -176,7 +176,7 @@ TEST_CASE("ragged batches in a graph: columns are copied whole as well") {
         packer.copy_to(to, batch);
         labels.copy_to(to, column);
     });
-    BasicExecutable<B> executable(graph);
+    BasicGraphExec<B> executable(graph);
     for (std::uint64_t sample = 0; sample < 40; ++sample) {
         const Lists<Number> rows = random_rows(capacity, sample);
         Lists<float> boxes;
@@ -201,10 +201,10 @@ TEST_CASE("ragged batches in a graph: rows made on the device, and refused there
     DeviceBuffer<std::int64_t, B> rows_of(20, stream);
     const BasicGraph<B> graph = capture(stream, [&](Ref to) {
         fill_bytes(to, sums, 0xee);
-        ops::make_rows(to.native(), made.target(), lengths.data(), 4);
-        ops::sums_and_rows(to.native(), made.view(), sums.data(), rows_of.data());
+        ops::make_rows(to.get(), made.target(), lengths.data(), 4);
+        ops::sums_and_rows(to.get(), made.view(), sums.data(), rows_of.data());
     });
-    BasicExecutable<B> executable(graph);
+    BasicGraphExec<B> executable(graph);
     const auto replay = [&](const std::vector<std::int64_t>& next) {
         copy_and_wait(stream, lengths, next);
         executable.launch(stream);

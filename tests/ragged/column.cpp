@@ -49,7 +49,7 @@ TEST_CASE("RaggedColumn: values of its own over the rows of a batch") {
         fill_bytes(stream, sums, 0xee);
         labels.copy_to(stream, column);
         const RaggedColumn<Number, B>& seen = column;
-        ops::sums_and_rows(stream.native(), seen.view_over(batch), sums.data(), rows_of.data());
+        ops::sums_and_rows(stream.get(), seen.view_over(batch), sums.data(), rows_of.data());
         CHECK(to_lists_and_wait(stream, batch, column) == rows);
         CHECK(to_lists_and_wait(stream, batch) == boxes);
         std::vector<Number> got(20);

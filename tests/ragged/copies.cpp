@@ -81,7 +81,7 @@ TEST_CASE("RaggedPacker: one copy for counts, offsets and values, and no wait") 
     for (std::uint64_t sample = 0; sample < 20; ++sample) {
         const Lists<std::uint32_t> rows = random_rows(capacity, sample);
         RaggedPacker<std::uint32_t, Counted>& packer = packers[sample % 2];
-        stream.synchronize(); // so that the packer, too, need not wait
+        stream.sync(); // so that the packer, too, need not wait
         packer.pack(rows);
         const int copies = Tally::copies;
         const int waits = Tally::waits;
@@ -120,7 +120,7 @@ TEST_CASE("RaggedPacker: packing and copying again creates and allocates nothing
                 packer.add_row(row);
             packer.copy_to(stream, batch);
         }
-        stream.synchronize();
+        stream.sync();
     };
     lap();
     const std::uint64_t before = created();
@@ -213,9 +213,9 @@ TEST_CASE("RaggedPacker: a copy that cannot be enqueued, or followed, leaves the
 TEST_CASE("RaggedPacker: marked while the stream is being captured") {
     const BasicStream<B> stream;
     const RaggedPacker<std::uint32_t, B> packer(capacity);
-    B::begin_capture(stream.native(), CaptureMode::this_thread);
+    B::begin_capture(stream.get(), CaptureMode::this_thread);
     const std::string text = text_of([&] { packer.mark_in_use(stream); });
-    B::destroy_graph(B::end_capture(stream.native()));
+    B::destroy_graph(B::end_capture(stream.get()));
     CHECK(contains(text, "RaggedPacker::mark_in_use"));
     CHECK(contains(text, "after each launch"));
 }

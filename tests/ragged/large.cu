@@ -5,8 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
+
+namespace ragged_large {
 
 using namespace sluice;
 
@@ -81,10 +83,10 @@ TEST_CASE("more than 2^31 values: rows made, walked and found on the device") {
     DeviceBuffer<unsigned long long, Cuda> wrong(1, stream);
     fill_bytes(stream, batch.values(), 0xee); // of more than 2^32 bytes
     fill_bytes(stream, wrong, 0);
-    write_rows<<<4096, 256, 0, stream.native()>>>(batch.target(), rows, size);
+    write_rows<<<4096, 256, 0, stream.get()>>>(batch.target(), rows, size);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     const RaggedBatch<std::uint8_t, Cuda>& seen = batch;
-    look_at_rows<<<4096, 256, 0, stream.native()>>>(seen.view(), wrong.data());
+    look_at_rows<<<4096, 256, 0, stream.get()>>>(seen.view(), wrong.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
     std::vector<unsigned long long> count(1, 1);
     copy_and_wait(stream, count, wrong);
@@ -100,3 +102,5 @@ TEST_CASE("more than 2^31 values: rows made, walked and found on the device") {
         expected[i] = value_at(size - 1000 + static_cast<std::int64_t>(i));
     CHECK(ends == expected);
 }
+
+} // namespace ragged_large

@@ -1,7 +1,7 @@
 // The kernels behind ragged_ops.hpp.
 #include "ragged/ragged_ops.hpp"
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 namespace sluice::test::ops {
 

@@ -146,7 +146,7 @@ void drive(std::uint64_t samples, const Arguments&... arguments) {
 
     INFO("replayed");
     const BasicGraph<B> graph = capture(stream, [&](Ref capturing) { tested.enqueue(capturing); });
-    const BasicExecutable<B> executable(graph);
+    const BasicGraphExec<B> executable(graph);
     for (std::uint64_t sample = samples; sample < 2 * samples; ++sample)
         run(sample, [&] { executable.launch(stream); });
 }

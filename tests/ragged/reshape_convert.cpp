@@ -206,7 +206,7 @@ TEST_CASE("reshape: rows with a mask refuse a workspace with too little room") {
                        ragged::from_padded_mask(stream, out, padded.memory, 1 << 21, mask.memory, workspace);
                    }),
                    "too small"));
-    stream.synchronize();
+    stream.sync();
 }
 
 TEST_CASE("reshape: conversions refuse what makes no sense") {
@@ -244,7 +244,7 @@ TEST_CASE("reshape: conversions refuse what makes no sense") {
     CHECK(contains(
         text([&] { ragged::from_padded_mask(stream, batch, values.memory, 6, bytes.memory, workspace); }),
         "room for 4"));
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace ragged_reshape_convert

@@ -176,7 +176,7 @@ TEST_CASE("reshape: parts listed in place") {
                        ragged::concatenate_within(stream, out, {a.view(), out.view()}, workspace);
                    }),
                    "are the same batch"));
-    stream.synchronize();
+    stream.sync();
 }
 
 TEST_CASE("reshape: orders and buckets by length") {
@@ -211,7 +211,7 @@ TEST_CASE("reshape: orders refuse what makes no sense") {
                                                 std::vector<std::int64_t>{5, 5}, workspace);
                    }),
                    "bound 5 comes after 5"));
-    stream.synchronize();
+    stream.sync();
 }
 
 TEST_CASE("reshape: a workspace orders as many rows as it is for") {
@@ -244,7 +244,7 @@ TEST_CASE("reshape: orders refuse a workspace with too little room") {
                                                 workspace);
                    }),
                    "too small"));
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace ragged_reshape_join

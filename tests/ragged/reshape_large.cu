@@ -1,6 +1,8 @@
 // Rows of more values than 32 bits count.
 #include "ragged/reshape_case.hpp"
 
+namespace ragged_reshape_large {
+
 using namespace sluice;
 using namespace sluice::test;
 using namespace sluice::test::reshape_case;
@@ -67,3 +69,5 @@ TEST_CASE("reshape: more than 2^31 values") {
     ragged::concatenate_within(stream, out, {in.view(), in.view()}, workspace);
     CHECK(out.counts_and_wait(stream).refused == 2 * room.values);
 }
+
+} // namespace ragged_reshape_large

@@ -199,7 +199,7 @@ TEST_CASE("reshape: a stream may be owned, referred to, or the backend's own han
     expect(stream, "owned", out, {{1}, {4}});
     ragged::prefix(stream.ref(), out, in.view(), 2, workspace);
     expect(stream, "referred to", out, {{1, 2}, {4}});
-    ragged::prefix(stream.native(), out, in.view(), 0, workspace);
+    ragged::prefix(stream.get(), out, in.view(), 0, workspace);
     expect(stream, "native", out, {{}, {}});
 }
 
@@ -289,7 +289,7 @@ TEST_CASE("reshape: selections refuse what makes no sense") {
     CHECK(contains(text([&] { ragged::mask(stream, in, view, bytes.memory, workspace); }),
                    "are the same batch"));
     CHECK(contains(text([&] { ragged::remove_empty(stream, in, view, workspace); }), "are the same batch"));
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace ragged_reshape_select

@@ -146,7 +146,7 @@ void drive(std::uint64_t samples) {
     const BasicStream<B> stream;
     Case tested(stream);
     const BasicGraph<B> graph = capture(stream, [&](Ref capturing) { tested.enqueue(capturing); });
-    const BasicExecutable<B> executable(graph);
+    const BasicGraphExec<B> executable(graph);
     for (const bool replayed : {false, true}) {
         CAPTURE(replayed);
         for (std::uint64_t sample = 0; sample < samples; ++sample) {

@@ -8,6 +8,8 @@
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/reductions.cuh>
 
+namespace ragged_rows_large {
+
 using namespace sluice;
 
 namespace {
@@ -77,9 +79,9 @@ TEST_CASE("sums of more than 2^31 values") {
     DeviceBuffer<unsigned long long, Cuda> expected(static_cast<std::size_t>(rows), stream);
     fill_bytes(stream, sums, 0xee);
     fill_bytes(stream, expected, 0);
-    write_rows<<<4096, 256, 0, stream.native()>>>(batch.target());
+    write_rows<<<4096, 256, 0, stream.get()>>>(batch.target());
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    add_up<<<1024, 256, 0, stream.native()>>>(batch.values().data(), expected.data());
+    add_up<<<1024, 256, 0, stream.get()>>>(batch.values().data(), expected.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
     ragged::sum(stream, sums, batch);
     batch.require_valid_and_wait(stream);
@@ -100,3 +102,5 @@ TEST_CASE("sums of more than 2^31 values") {
     CHECK(got[static_cast<std::size_t>(short_rows)] == 0);
     CHECK(got[static_cast<std::size_t>(rows - 1)] > 0);
 }
+
+} // namespace ragged_rows_large

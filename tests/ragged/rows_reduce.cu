@@ -2,4 +2,3 @@
 #include "support/cccl_stream_ref.hpp"
 
 #include "ragged/rows_reduce.cpp"
-#include "ragged/rows_reduce_edges.cpp"

@@ -65,9 +65,9 @@ TEST_CASE("a stream is taken in whatever form it is at hand") {
     };
     check(stream);
     check(stream.ref());
-    check(stream.native());
+    check(stream.get());
 #if defined(SLUICE_TEST_HAS_CCCL_STREAM_REF) && SLUICE_TEST_HAS_CCCL_STREAM_REF
-    check(cuda::stream_ref{stream.native()});
+    check(cuda::stream_ref{stream.get()});
 #endif
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("a workspace with too little room is refused") {
     CHECK(contains(text_of([&] { ragged::sum(stream, out, many, &workspace); }), "too small"));
     CHECK(contains(text_of([&] { ragged::logsumexp(stream, out, many, &workspace); }), "too small"));
     ragged::sum(stream, out, few, &workspace);
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace ragged_rows_reduce_edges

@@ -146,7 +146,7 @@ TEST_CASE("a workspace with too little room is refused") {
     CHECK(contains(text_of([&] { ragged::softmax(stream, many, many, &workspace); }), "too small"));
     CHECK(contains(text_of([&] { ragged::exclusive_sum(stream, many, many, &workspace); }), "too small"));
     ragged::softmax(stream, few, few, &workspace);
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace ragged_rows_scan

@@ -59,7 +59,7 @@ TEST_CASE("a kernel draws what the host draws") {
     const CudaStream stream;
     DeviceBuffer<Drawn, Cuda> device(expected.size());
     fill_bytes(stream, device, 0xFF);
-    draw_all<<<(samples + 127) / 128, 128, 0, stream.native()>>>(device.data());
+    draw_all<<<(samples + 127) / 128, 128, 0, stream.get()>>>(device.data());
     Cuda::check_launches();
     std::vector<Drawn> seen(expected.size());
     copy_and_wait(stream, seen, device);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <sluice/backend/capture_ledger.hpp>
+#include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/random/philox.hpp>
 
 #include "support/hooked_backend.hpp"

@@ -23,11 +23,11 @@ public:
         flag_[0] = 0;
         // A kernel is loaded at its first launch, which may wait for kernels that run: not for this one.
         const BasicStream<B> stream;
-        ops::load_kernels(stream.native());
+        ops::load_kernels(stream.get());
     }
 
     /// Later work of `stream` waits until the gate is open.
-    void hold(BasicStreamRef<B> stream) { ops::hold(stream.native(), flag_.data()); }
+    void hold(BasicStreamRef<B> stream) { ops::hold(stream.get(), flag_.data()); }
     void open() { std::atomic_ref<Word>(flag_[0]).store(1); }
 
 private:
@@ -45,18 +45,18 @@ bool streams_overlap() {
         word[0] = 0;
         const BasicStream<B> held, other;
         const auto start = Clock::now();
-        ops::spin(held.native(), 50000);
+        ops::spin(held.get(), 50000);
         if (Clock::now() - start >= std::chrono::milliseconds(50))
             return false; // the launch has waited
         gate.hold(held);
-        ops::add_racing(other.native(), word.data(), word.data(), 1, 1);
+        ops::add_racing(other.get(), word.data(), word.data(), 1, 1);
         const auto limit = Clock::now() + std::chrono::seconds(2);
-        while (!other.done() && Clock::now() < limit)
+        while (!other.is_done() && Clock::now() < limit)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        const bool passed = other.done();
+        const bool passed = other.is_done();
         gate.open();
-        held.synchronize();
-        other.synchronize();
+        held.sync();
+        other.sync();
         return passed;
     }();
     if (!overlap)

@@ -158,7 +158,7 @@ struct Hooked {
     static void clear_failure(NativeStream stream) noexcept { B::clear_failure(stream); }
 
     using NativeGraph = typename B::NativeGraph;
-    using NativeExecutable = typename B::NativeExecutable;
+    using NativeGraphExec = typename B::NativeGraphExec;
     using NativeNode = typename B::NativeNode;
     using NativeCondition = typename B::NativeCondition;
     using DefaultStreamWatch = typename B::DefaultStreamWatch;
@@ -190,22 +190,20 @@ struct Hooked {
     static auto signature(NativeGraph graph) { return B::signature(graph); }
     static auto device_pointers(NativeGraph graph) { return B::device_pointers(graph); }
     static bool is_device_memory(const void* pointer) { return B::is_device_memory(pointer); }
-    static NativeExecutable instantiate(NativeGraph graph) {
+    static NativeGraphExec instantiate(NativeGraph graph) {
         before("instantiate");
         return B::instantiate(graph);
     }
-    static void destroy_executable(NativeExecutable executable) noexcept {
-        B::destroy_executable(executable);
-    }
-    static bool update(NativeExecutable executable, NativeGraph graph) {
+    static void destroy_executable(NativeGraphExec executable) noexcept { B::destroy_executable(executable); }
+    static bool update(NativeGraphExec executable, NativeGraph graph) {
         before("update");
         return B::update(executable, graph);
     }
-    static void upload(NativeExecutable executable, NativeStream stream) {
+    static void upload(NativeGraphExec executable, NativeStream stream) {
         before("upload");
         B::upload(executable, stream);
     }
-    static void launch(NativeExecutable executable, NativeStream stream) {
+    static void launch(NativeGraphExec executable, NativeStream stream) {
         before("launch", stream);
         B::launch(executable, stream);
     }

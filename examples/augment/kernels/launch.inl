@@ -125,7 +125,7 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
                                                cudaFuncAttributeMaxDynamicSharedMemorySize, most_bytes));
     }
     const dim3 threads(static_cast<unsigned>(arguments.columns), static_cast<unsigned>(groups));
-    kernel<<<grid, threads, static_cast<std::size_t>(bytes), stream.native()>>>(arguments);
+    kernel<<<grid, threads, static_cast<std::size_t>(bytes), stream.get()>>>(arguments);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -53,7 +53,7 @@ bool launch_downscale([[maybe_unused]] sluice::CudaStreamRef stream,
         // Two rounds of the first step, where that is possible.
         const int units = arguments.strip * arguments.pitch / 4;
         const int threads = std::clamp(nn::ceil_div(units, 64) * 32, 256, most_downscale_threads);
-        downscale_kernel<Channels><<<grid, static_cast<unsigned>(threads), 0, stream.native()>>>(arguments);
+        downscale_kernel<Channels><<<grid, static_cast<unsigned>(threads), 0, stream.get()>>>(arguments);
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return true;
     }
@@ -72,7 +72,7 @@ bool launch_rotated_window(sluice::CudaStreamRef stream, TileArguments<C, std::u
     const dim3 grid(static_cast<unsigned>(nn::ceil_div(arguments.out_shape.width, rotated_size)),
                     static_cast<unsigned>(nn::ceil_div(arguments.out_shape.height, rotated_size)),
                     static_cast<unsigned>(images));
-    rotated_window_kernel<<<grid, rotated_threads, 0, stream.native()>>>(arguments);
+    rotated_window_kernel<<<grid, rotated_threads, 0, stream.get()>>>(arguments);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     return true;
 }

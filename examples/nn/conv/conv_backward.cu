@@ -60,7 +60,7 @@ void launch_dgrad(CudaStreamRef stream, const DeviceSpan<const Bfloat16, Cuda>& 
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::conv_dgrad_kernel<Inputs>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
     detail::conv_dgrad_kernel<Inputs><<<checked_blocks("conv_dgrad", images * tiled.tiles),
-                                        detail::conv_threads, Tile::bytes, stream.native()>>>(
+                                        detail::conv_threads, Tile::bytes, stream.get()>>>(
         bits_of(pooled_gradient.data()), routes.data(), tiled, flipped.data(), bits_of(gradient.data()));
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
@@ -76,7 +76,7 @@ void launch_wgrad(CudaStreamRef stream, const DeviceSpan<const Bfloat16, Cuda>& 
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::bytes));
     const std::size_t blocks = gradient_parts(Inputs, outputs) / Tile::sharers * (outputs / 64);
     detail::conv_wgrad_kernel<Inputs>
-        <<<checked_blocks("conv_wgrad", blocks), Tile::threads, Tile::bytes, stream.native()>>>(
+        <<<checked_blocks("conv_wgrad", blocks), Tile::threads, Tile::bytes, stream.get()>>>(
             bits_of(maps.data()), tiled, images * tiled.tiles, bits_of(pooled_gradient.data()), routes.data(),
             weight_parts, bias_parts);
     SLUICE_CUDA_CHECK(cudaGetLastError());
@@ -129,7 +129,7 @@ void conv_dgrad(CudaStreamRef stream, DeviceSpan<const Bfloat16, Cuda> pooled_gr
         constexpr std::size_t warps_per_block = detail::conv_threads / 32;
         const std::size_t warps = images * tiled.tiles;
         detail::conv_dgrad_narrow_kernel<<<checked_blocks("conv_dgrad", ceil_div(warps, warps_per_block)),
-                                           detail::conv_threads, 0, stream.native()>>>(
+                                           detail::conv_threads, 0, stream.get()>>>(
             bits_of(pooled_gradient.data()), routes.data(), tiled, flipped.data(), bits_of(gradient.data()),
             warps);
         SLUICE_CUDA_CHECK(cudaGetLastError());
@@ -158,9 +158,9 @@ void conv_wgrad(CudaStreamRef stream, DeviceSpan<const Bfloat16, Cuda> maps, con
         const ConvShape tiled = conv_shape(shape, outputs, Tile::height, Tile::width);
         const std::size_t blocks = gradient_parts(4, outputs) * (outputs / 16);
         detail::conv_wgrad_narrow_kernel<<<checked_blocks("conv_wgrad", blocks), Tile::threads, 0,
-                                           stream.native()>>>(
-            bits_of(maps.data()), tiled, images * tiled.tiles, bits_of(pooled_gradient.data()), routes.data(),
-            weight_parts.data(), bias_parts.data());
+                                           stream.get()>>>(bits_of(maps.data()), tiled, images * tiled.tiles,
+                                                           bits_of(pooled_gradient.data()), routes.data(),
+                                                           weight_parts.data(), bias_parts.data());
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return;
     }
@@ -188,7 +188,7 @@ void conv_wgrad(CudaStreamRef stream, DeviceSpan<const std::uint8_t, Cuda> image
     const bool aligned = shape.width % 8 == 0 && reinterpret_cast<std::uintptr_t>(images.data()) % 8 == 0;
     const std::size_t windows = count * (shape.height / 2) * ((shape.width / 2 + 3) / 4);
     const dim3 grid(static_cast<unsigned>(gradient_parts(1, outputs)), static_cast<unsigned>(outputs / 4));
-    detail::conv_wgrad_bytes_kernel<<<grid, detail::conv_threads, 0, stream.native()>>>(
+    detail::conv_wgrad_bytes_kernel<<<grid, detail::conv_threads, 0, stream.get()>>>(
         images.data(), conv_shape(shape, outputs, 1, 1), scale, weights.data(), bias.data(),
         bits_of(pooled_gradient.data()), weight_parts.data(), bias_parts.data(), aligned, windows);
     SLUICE_CUDA_CHECK(cudaGetLastError());

@@ -42,8 +42,8 @@ void launch_fprop_narrow(sluice::CudaStreamRef stream, const Convolved& what) {
         conv_shape(what.shape, what.outputs, detail::narrow_tile_y, detail::narrow_tile_x);
     detail::conv_fprop_narrow_kernel<Routes>
         <<<checked_blocks("conv_fprop", what.images * tiled.tiles * (what.outputs / 16)),
-           detail::conv_threads, 0, stream.native()>>>(bits_of(what.maps), tiled, what.packed, what.bias,
-                                                       bits_of(what.pooled), what.routes);
+           detail::conv_threads, 0, stream.get()>>>(bits_of(what.maps), tiled, what.packed, what.bias,
+                                                    bits_of(what.pooled), what.routes);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -60,7 +60,7 @@ void launch_fprop(sluice::CudaStreamRef stream, const Convolved& what) {
     const int groups = Inputs == 64 && tiles >= many_blocks ? static_cast<int>(what.outputs / 64) : 1;
     const std::size_t blocks = groups == 1 ? tiles * (what.outputs / 64) : tiles;
     detail::conv_fprop_kernel<Inputs, Routes>
-        <<<checked_blocks("conv_fprop", blocks), detail::conv_threads, Tile::bytes, stream.native()>>>(
+        <<<checked_blocks("conv_fprop", blocks), detail::conv_threads, Tile::bytes, stream.get()>>>(
             bits_of(what.maps), tiled, groups, what.packed, what.bias, bits_of(what.pooled), what.routes);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
@@ -113,7 +113,7 @@ void conv_fprop(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint
     const std::size_t threads = count * (shape.height / 2) * ((shape.width / 2 + 3) / 4);
     const dim3 grid(checked_blocks("conv_fprop", ceil_div(threads, detail::conv_threads)),
                     static_cast<unsigned>(outputs / 4));
-    detail::conv_fprop_bytes_kernel<<<grid, detail::conv_threads, 0, stream.native()>>>(
+    detail::conv_fprop_bytes_kernel<<<grid, detail::conv_threads, 0, stream.get()>>>(
         images.data(), conv_shape(shape, outputs, 1, 1), scale, weights.data(), bias.data(),
         bits_of(pooled.data()), aligned, threads);
     SLUICE_CUDA_CHECK(cudaGetLastError());

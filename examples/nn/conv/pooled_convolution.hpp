@@ -314,7 +314,7 @@ void PooledConvolution<T, B>::load(sluice::BasicStreamRef<B> stream, const std::
                                    std::span<const NamedTensor> tensors) {
     layer_.load(stream, name, tensors);
     pack(stream);
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace nn

@@ -15,7 +15,7 @@ template <sluice::Backend B, class Work>
 void on_own_stream(Work&& work) {
     const sluice::BasicStream<B> stream;
     std::forward<Work>(work)(stream.ref());
-    stream.synchronize();
+    stream.sync();
 }
 
 /// A copy of `values` in device memory, ready for every stream.

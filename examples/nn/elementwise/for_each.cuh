@@ -42,7 +42,7 @@ template <class Functor>
 void for_each(sluice::CudaStreamRef stream, std::size_t count, const Functor& functor) {
     if (count == 0)
         return;
-    index_kernel<<<blocks_for(count), threads_per_block, 0, stream.native()>>>(count, functor);
+    index_kernel<<<blocks_for(count), threads_per_block, 0, stream.get()>>>(count, functor);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -53,10 +53,10 @@ void for_each(sluice::CudaStreamRef stream, std::size_t rows, std::size_t column
         return;
     const unsigned blocks = blocks_for(count);
     if (count <= std::numeric_limits<std::uint32_t>::max()) {
-        element_kernel<<<blocks, threads_per_block, 0, stream.native()>>>(
+        element_kernel<<<blocks, threads_per_block, 0, stream.get()>>>(
             count, static_cast<std::uint32_t>(columns), functor);
     } else {
-        element_kernel<<<blocks, threads_per_block, 0, stream.native()>>>(count, columns, functor);
+        element_kernel<<<blocks, threads_per_block, 0, stream.get()>>>(count, columns, functor);
     }
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }

@@ -89,7 +89,7 @@ public:
         NN_CUBLAS_CHECK(cublasLtMatmul(
             handle_.get(), plan.lt.operation.get(), alpha, b.data(), plan.lt.b.get(), a.data(),
             plan.lt.a.get(), beta, out.data(), plan.lt.out.get(), out.data(), plan.lt.out.get(),
-            &plan.choice.algorithm, workspace_.data(), gemm_workspace_bytes, stream.native()));
+            &plan.choice.algorithm, workspace_.data(), gemm_workspace_bytes, stream.get()));
         if (!epilogue.bias.empty() && !plan.choice.fused)
             add_bias(stream, out, epilogue.bias, epilogue.relu);
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
@@ -133,13 +133,13 @@ private:
         const std::pair<int, GemmKey> name{device_, key};
         if (const auto found = shared.choices.find(name); found != shared.choices.end())
             return found->second;
-        const bool capturing = Cuda::is_capturing(stream.native());
+        const bool capturing = Cuda::is_capturing(stream.get());
         const std::vector<GemmChoice> choices = gemm_choices(handle_, key, capturing ? 1 : most_choices);
         GemmChoice choice = choices.front();
         if (choices.size() > 1) {
             const RelaxedCapture beside;
             // The workspace is this object's, and its stream may be at work in it.
-            stream.synchronize();
+            stream.sync();
             try_out([&](const auto& run) { choice = fastest(key, choices, run); });
         }
         shared.choices.emplace(name, choice);

@@ -208,7 +208,7 @@ void launch(sluice::CudaStreamRef stream, const SgdUpdatePlan& plan) {
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     const dim3 grid(static_cast<unsigned>(ceil_div(plan.columns, block_columns)),
                     static_cast<unsigned>(blocks_down(static_cast<std::size_t>(plan.inputs))));
-    gemm_sgd_update_kernel<Rows, Multiply><<<grid, threads, bytes, stream.native()>>>(plan);
+    gemm_sgd_update_kernel<Rows, Multiply><<<grid, threads, bytes, stream.get()>>>(plan);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

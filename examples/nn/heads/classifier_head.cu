@@ -217,10 +217,10 @@ void classifier_step(sluice::CudaStreamRef stream, Matrix<const float, sluice::C
                  classifier_scratch(features.rows(), classes));
     const auto images = static_cast<unsigned>(features.rows());
     const auto inputs = static_cast<unsigned>(features.columns());
-    logits_kernel<<<images * slices, logit_threads, 0, stream.native()>>>(
+    logits_kernel<<<images * slices, logit_threads, 0, stream.get()>>>(
         features.data(), inputs, weights.data(), bias.data(), static_cast<unsigned>(classes), scratch.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    step_kernel<<<ceil_div(inputs, step_rows), step_rows * step_groups, 0, stream.native()>>>(
+    step_kernel<<<ceil_div(inputs, step_rows), step_rows * step_groups, 0, stream.get()>>>(
         features.data(), inputs, images, scratch.data(), labels.data(), static_cast<unsigned>(classes),
         factors.data(), weights.data(), bias.data(), features_gradient.data(), loss.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());

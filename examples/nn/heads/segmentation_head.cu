@@ -87,7 +87,7 @@ void launch(sluice::CudaStreamRef stream, const HeadPlan& plan, std::size_t bloc
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(detail::segmentation_head_kernel<Sums>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     detail::segmentation_head_kernel<Sums>
-        <<<blocks_of(plan, blocks), dim3(detail::head_threads, 2), bytes, stream.native()>>>(plan);
+        <<<blocks_of(plan, blocks), dim3(detail::head_threads, 2), bytes, stream.get()>>>(plan);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -151,7 +151,7 @@ void segmentation_head_update(sluice::CudaStreamRef stream, const SegmentationHe
     require_size("segmentation_head_update: factors", factors.size(), 2);
     require_size("segmentation_head_update: elements of the loss", loss.size(), 1);
     detail::segmentation_head_update_kernel<<<(detail::head_sums + 31) / 32, detail::head_update_threads, 0,
-                                              stream.native()>>>(
+                                              stream.get()>>>(
         partial_sums.data(), blocks_of(plan, blocks), plan.classes, factors.data(), weights.up.data(),
         weights.up_bias.data(), weights.last.data(), weights.last_bias.data(), loss.data(),
         1.0 / static_cast<double>(pixels));

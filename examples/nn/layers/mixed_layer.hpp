@@ -136,7 +136,7 @@ void MixedLayer<T, B>::load(sluice::BasicStreamRef<B> stream, const std::string&
                             std::span<const NamedTensor> tensors) {
     layer_.load(stream, name, tensors);
     round(stream);
-    stream.synchronize();
+    stream.sync();
 }
 
 } // namespace nn

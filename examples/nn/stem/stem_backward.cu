@@ -290,13 +290,13 @@ void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixe
     const std::size_t tiles = rows / 16;
     const std::size_t blocks =
         std::min<std::size_t>(ceil_div(tiles, backward_warps), scratch.size() / StemGradients::size);
-    stem_backward_kernel<<<static_cast<unsigned>(blocks), backward_threads, 0, stream.native()>>>(
+    stem_backward_kernel<<<static_cast<unsigned>(blocks), backward_threads, 0, stream.get()>>>(
         StemImages<Pixel>(images.data(), raster_of_row, width), scale, layers[0].weights.data(),
         layers[0].bias.data(), layers[1].weights.data(), map.data(), gradient.data(),
         static_cast<unsigned>(tiles), scratch.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());
     constexpr int update_blocks = ceil_div(StemGradients::size, update_places);
-    stem_update_kernel<<<update_blocks, update_slices * update_places, 0, stream.native()>>>(
+    stem_update_kernel<<<update_blocks, update_slices * update_places, 0, stream.get()>>>(
         scratch.data(), static_cast<unsigned>(blocks), scale, factors.data(), layers[0].weights.data(),
         layers[0].bias.data(), layers[1].weights.data(), layers[1].bias.data());
     SLUICE_CUDA_CHECK(cudaGetLastError());

@@ -249,7 +249,7 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     const std::size_t blocks = std::min<std::size_t>(ceil_div(tiles, warps), 2 * multiprocessors());
     SLUICE_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            sizeof(ForwardMemory<Pixel>)));
-    kernel<<<static_cast<unsigned>(blocks), forward_threads, sizeof(ForwardMemory<Pixel>), stream.native()>>>(
+    kernel<<<static_cast<unsigned>(blocks), forward_threads, sizeof(ForwardMemory<Pixel>), stream.get()>>>(
         StemImages<Pixel>(images.data(), raster_of_row, width), weights, first.data(), second.data(),
         static_cast<unsigned>(rows));
     SLUICE_CUDA_CHECK(cudaGetLastError());

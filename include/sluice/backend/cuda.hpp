@@ -13,10 +13,10 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/cuda/error.hpp>
-#include <sluice/backend/cuda/graphs.hpp>
-#include <sluice/backend/cuda/host_functions.hpp>
-#include <sluice/backend/cuda/semaphore.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/graphs.hpp>
+#include <sluice/backend/detail/cuda/host_functions.hpp>
+#include <sluice/backend/detail/cuda/semaphore.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {

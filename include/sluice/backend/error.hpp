@@ -60,7 +60,7 @@ public:
     Error at_or_before(std::size_t batch) const {
         Error placed{
             "batch " + std::to_string(batch) +
-            " or earlier (PipelineOptions::attribute_faults tells which, and the stage): " + message_};
+            " or earlier (PipelineOptions::launch_blocking tells which, and the stage): " + message_};
         placed.call_ = call_;
         placed.name_ = name_;
         return placed;

@@ -40,12 +40,12 @@ public:
     void record(BasicStreamRef<B> stream);
 
     /// Waits on the calling thread until the latest record has been reached. Throws `Error`.
-    void synchronize() const { B::synchronize_event(native_); }
+    void sync() const { B::synchronize_event(native_); }
 
     /// Whether the latest record has been reached; true if there is none. Throws `Error`.
-    bool done() const { return B::event_done(native_); }
+    bool is_done() const { return B::event_done(native_); }
 
-    Native native() const noexcept { return native_; }
+    Native get() const noexcept { return native_; }
 
     /// Gives the native event up: the caller destroys it.
     Native release() noexcept {
@@ -73,7 +73,7 @@ private:
 /// reached. Throws `Error` otherwise.
 template <Backend B>
 float elapsed_milliseconds(const BasicEvent<B>& start, const BasicEvent<B>& stop) {
-    return B::elapsed_milliseconds(start.native(), stop.native());
+    return B::elapsed_milliseconds(start.get(), stop.get());
 }
 
 using Event = BasicEvent<DefaultBackend>;

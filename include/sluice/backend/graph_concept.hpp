@@ -29,7 +29,7 @@ namespace sluice {
 /// All but the destroying functions throw `Error`.
 template <class B>
 concept GraphBackend = Backend<B> && requires(typename B::NativeStream stream, typename B::NativeGraph graph,
-                                              typename B::NativeExecutable executable, const char* path) {
+                                              typename B::NativeGraphExec executable, const char* path) {
     {B::begin_capture(stream, CaptureMode::this_thread)};
     { B::end_capture(stream) } -> std::same_as<typename B::NativeGraph>;
     { B::is_capturing(stream) } -> std::same_as<bool>;
@@ -40,7 +40,7 @@ concept GraphBackend = Backend<B> && requires(typename B::NativeStream stream, t
     { B::node_count(graph) } -> std::same_as<std::size_t>;
     { B::edge_count(graph) } -> std::same_as<std::size_t>;
     {B::write_dot(graph, path)};
-    { B::instantiate(graph) } -> std::same_as<typename B::NativeExecutable>;
+    { B::instantiate(graph) } -> std::same_as<typename B::NativeGraphExec>;
     { B::destroy_executable(executable) }
     noexcept;
     { B::update(executable, graph) } -> std::same_as<bool>;

@@ -13,14 +13,14 @@
 #include <thread>
 #include <utility>
 
+#include <sluice/backend/detail/failure.hpp>
+#include <sluice/backend/detail/host/capture.hpp>
+#include <sluice/backend/detail/host/event.hpp>
+#include <sluice/backend/detail/host/graphs.hpp>
+#include <sluice/backend/detail/host/memory_map.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/host/semaphore.hpp>
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/failure.hpp>
-#include <sluice/backend/host/capture.hpp>
-#include <sluice/backend/host/event.hpp>
-#include <sluice/backend/host/graphs.hpp>
-#include <sluice/backend/host/memory_map.hpp>
-#include <sluice/backend/host/queue.hpp>
-#include <sluice/backend/host/semaphore.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
@@ -131,7 +131,7 @@ struct Host : HostGraphs {
         throw_if(event->failure());
     }
     static bool event_done(NativeEvent event) {
-        if (!event->done())
+        if (!event->is_done())
             return false;
         throw_if(event->failure());
         return true;
@@ -144,7 +144,7 @@ struct Host : HostGraphs {
             throw Error("elapsed_milliseconds: an event's latest record was captured, and has no time");
         if (!start->recorded() || !stop->recorded())
             throw Error("elapsed_milliseconds: an event has never been recorded");
-        if (!start->done() || !stop->done()) {
+        if (!start->is_done() || !stop->is_done()) {
             throw Error("elapsed_milliseconds: an event has not been reached yet; wait for both first");
         }
         return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;

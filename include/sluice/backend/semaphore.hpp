@@ -80,12 +80,12 @@ public:
     /// A fault of the stream: on a device the counter is never raised, on the Host backend it is, and streams that wait
     /// for the value fail with the same. A thread that waits asks the stream.
     void signal(BasicStreamRef<B> stream, std::uint32_t value) {
-        B::signal_semaphore(stream.native(), native_, value);
+        B::signal_semaphore(stream.get(), native_, value);
     }
 
     /// Makes what `stream` is handed later wait until the counter is at `value` or above. Throws `Error`.
     void wait(BasicStreamRef<B> stream, std::uint32_t value) const {
-        B::wait_semaphore(stream.native(), native_, value);
+        B::wait_semaphore(stream.get(), native_, value);
     }
 
     /// Raises the counter to `value` at once. A stream that waits for it sees what this thread wrote to pinned memory.
@@ -105,7 +105,7 @@ public:
     /// Sets the counter back to 0. Nobody may be waiting, and no stream hold a signal.
     void reset() { B::reset_semaphore(native_); }
 
-    Native native() const noexcept { return native_; }
+    Native get() const noexcept { return native_; }
 
 private:
     void destroy() noexcept {

@@ -42,7 +42,7 @@ public:
     template <detail::ForeignStreamRef<Native> T>
     BasicStreamRef(const T& stream) noexcept : native_(stream.get()) {}
 
-    Native native() const noexcept { return native_; }
+    Native get() const noexcept { return native_; }
     operator Native() const noexcept { return native_; }
 
     /// To a foreign reference to a stream, such as `cuda::stream_ref`.
@@ -51,14 +51,14 @@ public:
 
     /// Orders what is enqueued later here after `event`'s latest record. Throws `Error`. If the recording stream had
     /// failed before the record, this one fails with the same cause on the Host backend; a faulted device fails all.
-    void wait(const BasicEvent<B>& event) const { B::wait(native_, event.native()); }
+    void wait(const BasicEvent<B>& event) const { B::wait(native_, event.get()); }
 
     /// Waits on the calling thread for all that was enqueued here. Throws `Error`, also for a fault of that
     /// work, and in a task of this stream's own, which would wait for itself.
-    void synchronize() const { B::synchronize_stream(native_); }
+    void sync() const { B::synchronize_stream(native_); }
 
     /// Whether all that was enqueued here is done. Throws `Error`, also for a fault of that work.
-    bool done() const { return B::stream_done(native_); }
+    bool is_done() const { return B::stream_done(native_); }
 
     /// The device that the stream belongs to.
     int device() const { return B::device_of(native_); }
@@ -128,12 +128,12 @@ public:
     /// To a foreign reference to a stream, such as `cuda::stream_ref`.
     template <detail::ForeignStreamRef<Native> T>
     requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const { return T{native_}; }
-    Native native() const noexcept { return native_; }
+    Native get() const noexcept { return native_; }
 
     /// See BasicStreamRef.
     void wait(const BasicEvent<B>& event) const { ref().wait(event); }
-    void synchronize() const { ref().synchronize(); }
-    bool done() const { return ref().done(); }
+    void sync() const { ref().sync(); }
+    bool is_done() const { return ref().is_done(); }
     int device() const { return ref().device(); }
     int priority() const { return ref().priority(); }
     template <std::invocable<> F>
@@ -168,7 +168,7 @@ private:
 
 template <Backend B>
 void BasicEvent<B>::record(BasicStreamRef<B> stream) {
-    B::record(native_, stream.native());
+    B::record(native_, stream.get());
 }
 
 namespace detail {
@@ -176,8 +176,8 @@ namespace detail {
 /// Whether `stream` is being captured: what it is handed is recorded and does not run.
 template <Backend B>
 bool records(BasicStreamRef<B> stream) {
-    if constexpr (requires { B::is_capturing(stream.native()); }) {
-        return B::is_capturing(stream.native());
+    if constexpr (requires { B::is_capturing(stream.get()); }) {
+        return B::is_capturing(stream.get());
     } else {
         return false;
     }

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/capture_ledger.hpp>
+#include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
@@ -203,7 +203,7 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
     std::optional<PerThreadWatch<B>> watch;
     if (options.watch_per_thread_stream)
         watch.emplace();
-    reason = thrown_text([&] { B::begin_capture(stream.native(), options.mode); });
+    reason = thrown_text([&] { B::begin_capture(stream.get(), options.mode); });
     if (!reason.empty())
         return std::nullopt;
 
@@ -215,8 +215,8 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
     }
     // Both before the end of the capture, which has an error of its own for all that went wrong.
     bool intact = true;
-    if constexpr (requires { B::capturing_graph(stream.native()); })
-        intact = thrown_text([&] { (void)B::capturing_graph(stream.native()); }).empty();
+    if constexpr (requires { B::capturing_graph(stream.get()); })
+        intact = thrown_text([&] { (void)B::capturing_graph(stream.get()); }).empty();
     try {
         B::check_launches();
     } catch (const Error& error) {
@@ -226,10 +226,10 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
 
     std::optional<BasicGraph<B>> graph;
     const std::string ended =
-        thrown_text([&] { graph.emplace(GraphAccess::own<B>(B::end_capture(stream.native()))); });
+        thrown_text([&] { graph.emplace(GraphAccess::own<B>(B::end_capture(stream.get()))); });
     const bool per_thread_used = watch && watch->used();
     if (thrown != nullptr) {
-        if constexpr (!requires { B::capturing_graph(stream.native()); })
+        if constexpr (!requires { B::capturing_graph(stream.get()); })
             intact = intact && ended.empty();
         refusal = refusal_of(thrown, intact);
         return std::nullopt;
@@ -288,7 +288,7 @@ template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
                                                const CaptureOptions& options) {
     (void)detail::check_work<B, F>();
-    if (B::is_default_stream(stream.native()))
+    if (B::is_default_stream(stream.get()))
         throw Error("capture refused: the default stream cannot be captured; expected a stream of its own");
     detail::throw_if_left_behind<B>("capture");
     const DeviceGuard<B> device(stream.device());

@@ -112,16 +112,16 @@ private:
     friend struct detail::ControlFlow<B>;
 
     // Where a setter serves: outside of a capture, or in the graph that a capture fills.
-    struct Place {
+    struct GraphScope {
         bool captured = false;
         typename B::NativeGraph graph{};
         unsigned long long capture = 0;
-        bool operator==(const Place&) const = default;
+        bool operator==(const GraphScope&) const = default;
     };
     // Of which of the condition's own bodies a call comes out.
     enum class Within { none, branch, loop };
 
-    static Place place_of(BasicStreamRef<B> stream);
+    static GraphScope scope_of(BasicStreamRef<B> stream);
     void check(BasicStreamRef<B> stream, const char* caller) const;
     void check(int device, const char* what, const char* caller) const;
 
@@ -132,7 +132,7 @@ private:
     // For the bodies: the caller's stream is being captured already. Made when it is first needed.
     std::unique_ptr<BasicStream<B>> body_stream_;
     ConditionSetter setter_;
-    Place place_;
+    GraphScope scope_;
     bool pending_ = false; // a setter was given out, and nothing has used it
     Within within_ = Within::none;
 };

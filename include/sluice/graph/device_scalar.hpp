@@ -81,7 +81,7 @@ private:
         Slot& operator=(const Slot&) = delete;
         ~Slot() {
             try {
-                sent.synchronize();
+                sent.sync();
             } catch (...) {
                 // The stream has failed, and whoever waits for it is told so.
             }
@@ -111,18 +111,18 @@ DeviceScalar<T, B>::DeviceScalar(T initial, int slots) : value_(1) {
     const BasicStream<B> stream;
     slots_[0]->value[0] = initial;
     copy(stream, value_, slots_[0]->value);
-    stream.synchronize();
+    stream.sync();
 }
 
 template <class T, Backend B>
 void DeviceScalar<T, B>::wait_for(const Slot& slot) {
     try {
-        slot.sent.synchronize();
+        slot.sent.sync();
     } catch (...) {
         // Asked again, an event that has been reached throws its stream's fault, and one that has not says so.
         bool over = true;
         try {
-            over = slot.sent.done();
+            over = slot.sent.is_done();
         } catch (...) {
         }
         if (!over)
@@ -152,7 +152,7 @@ void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
     } catch (...) {
         // No event will tell of the copy's end, and the slot must not be written before it.
         try {
-            stream.synchronize();
+            stream.sync();
         } catch (...) {
         }
         throw;

@@ -50,7 +50,7 @@ public:
     /// Writes a picture of it to `path`, in Graphviz' DOT language. Throws `Error`.
     void write_dot(const std::string& path) const { B::write_dot(native_, path.c_str()); }
 
-    Native native() const noexcept { return native_; }
+    Native get() const noexcept { return native_; }
 
     /// Gives the native graph up: the caller destroys it.
     Native release() noexcept {
@@ -75,35 +75,35 @@ private:
 ///
 /// Belongs to the device that was current when it was made. Not synchronised.
 template <GraphBackend B>
-class BasicExecutable {
+class BasicGraphExec {
 public:
-    using Native = typename B::NativeExecutable;
+    using Native = typename B::NativeGraphExec;
 
     /// Throws `Error`.
-    explicit BasicExecutable(const BasicGraph<B>& graph) : native_(B::instantiate(graph.native())) {}
+    explicit BasicGraphExec(const BasicGraph<B>& graph) : native_(B::instantiate(graph.get())) {}
 
-    BasicExecutable(BasicExecutable&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
-    BasicExecutable& operator=(BasicExecutable&& other) noexcept {
+    BasicGraphExec(BasicGraphExec&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    BasicGraphExec& operator=(BasicGraphExec&& other) noexcept {
         if (this != &other) {
             destroy();
             native_ = std::exchange(other.native_, Native{});
         }
         return *this;
     }
-    ~BasicExecutable() { destroy(); }
+    ~BasicGraphExec() { destroy(); }
 
     /// Enqueues the graph's work on `stream`. A launch comes after earlier launches of the same executable, whatever
     /// their streams. Throws `Error`.
-    void launch(BasicStreamRef<B> stream) const { B::launch(native_, stream.native()); }
+    void launch(BasicStreamRef<B> stream) const { B::launch(native_, stream.get()); }
 
     /// Makes later launches do what `graph` says. False, and nothing changes, where it differs in more than
     /// parameters: make a new executable then. Throws `Error`.
-    bool update(const BasicGraph<B>& graph) { return B::update(native_, graph.native()); }
+    bool update(const BasicGraph<B>& graph) { return B::update(native_, graph.get()); }
 
     /// Hands it to the device ahead of the first launch, in the order of `stream`. Throws `Error`.
-    void upload(BasicStreamRef<B> stream) const { B::upload(native_, stream.native()); }
+    void upload(BasicStreamRef<B> stream) const { B::upload(native_, stream.get()); }
 
-    Native native() const noexcept { return native_; }
+    Native get() const noexcept { return native_; }
 
 private:
     void destroy() noexcept {
@@ -125,12 +125,12 @@ struct GraphAccess {
 } // namespace detail
 
 using Graph = BasicGraph<DefaultBackend>;
-using Executable = BasicExecutable<DefaultBackend>;
+using GraphExec = BasicGraphExec<DefaultBackend>;
 using HostGraph = BasicGraph<Host>;
-using HostExecutable = BasicExecutable<Host>;
+using HostGraphExec = BasicGraphExec<Host>;
 #if SLUICE_HAS_CUDA
 using CudaGraph = BasicGraph<Cuda>;
-using CudaExecutable = BasicExecutable<Cuda>;
+using CudaGraphExec = BasicGraphExec<Cuda>;
 #endif
 
 } // namespace sluice

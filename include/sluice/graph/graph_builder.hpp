@@ -22,7 +22,7 @@ namespace sluice {
 template <GraphBackend B>
 class BasicGraphBuilder;
 template <GraphBackend B>
-class BasicBuiltExecutable;
+class BasicBuiltGraphExec;
 
 /// Sizes along up to three axes; a plain number is the first.
 struct GridSize {
@@ -51,7 +51,7 @@ protected:
     std::size_t index_;
 
     friend class BasicGraphBuilder<B>;
-    friend class BasicBuiltExecutable<B>;
+    friend class BasicBuiltGraphExec<B>;
 };
 
 /// Does nothing: a place to meet.
@@ -100,7 +100,7 @@ class KernelNode : public BasicNode<B> {
     KernelDims dims_;
 
     friend class BasicGraphBuilder<B>;
-    friend class BasicBuiltExecutable<B>;
+    friend class BasicBuiltGraphExec<B>;
 };
 
 namespace detail {
@@ -232,7 +232,7 @@ public:
     void depends(const BasicNode<B>& node, const BasicNode<B>& on);
 
     /// Something that runs the nodes added so far. Throws `Error` when there are none.
-    BasicBuiltExecutable<B> instantiate() const;
+    BasicBuiltGraphExec<B> instantiate() const;
 
     /// The graph itself: to count its nodes, draw it, or make it a child.
     const BasicGraph<B>& graph() const noexcept { return *graph_; }
@@ -272,12 +272,12 @@ private:
 /// Destroying it waits for launches only where it owns tasks that these call. All functions throw `Error`, and
 /// `set` for a node that was not in the builder when this was made, or that the driver cannot change so.
 template <GraphBackend B>
-class BasicBuiltExecutable {
+class BasicBuiltGraphExec {
 public:
-    /// See BasicExecutable.
+    /// See BasicGraphExec.
     void launch(BasicStreamRef<B> stream);
     void upload(BasicStreamRef<B> stream) const { executable_.upload(stream); }
-    typename B::NativeExecutable native() const noexcept { return executable_.native(); }
+    typename B::NativeGraphExec get() const noexcept { return executable_.get(); }
 
     /// Copies between other places, of the same type of elements and the same way.
     template <class T, CopyKind kind, class To, class From>
@@ -312,7 +312,7 @@ private:
         Tasks& operator=(const Tasks&) = delete;
         ~Tasks() {
             try {
-                launched.synchronize();
+                launched.sync();
             } catch (...) {
                 // The stream has failed, and whoever waits for it is told so.
             }
@@ -322,25 +322,25 @@ private:
         BasicEvent<B> launched;
     };
 
-    BasicBuiltExecutable(std::shared_ptr<const BasicGraph<B>> graph, std::uint64_t builder, std::size_t count)
+    BasicBuiltGraphExec(std::shared_ptr<const BasicGraph<B>> graph, std::uint64_t builder, std::size_t count)
         : graph_(std::move(graph)), executable_(*graph_), builder_(builder), count_(count) {}
     void check(const BasicNode<B>& node) const;
     void set_task(const HostNode<B>& node, void (*function)(void*), void* data, std::shared_ptr<void> task);
 
     std::shared_ptr<const BasicGraph<B>> graph_; // nodes are named by those of the graph
-    BasicExecutable<B> executable_;
+    BasicGraphExec<B> executable_;
     std::unique_ptr<Tasks> tasks_; // none without tasks of its own
     std::uint64_t builder_;
     std::size_t count_;
 };
 
 using GraphBuilder = BasicGraphBuilder<DefaultBackend>;
-using BuiltExecutable = BasicBuiltExecutable<DefaultBackend>;
+using BuiltGraphExec = BasicBuiltGraphExec<DefaultBackend>;
 using HostGraphBuilder = BasicGraphBuilder<Host>;
-using HostBuiltExecutable = BasicBuiltExecutable<Host>;
+using HostBuiltGraphExec = BasicBuiltGraphExec<Host>;
 #if SLUICE_HAS_CUDA
 using CudaGraphBuilder = BasicGraphBuilder<Cuda>;
-using CudaBuiltExecutable = BasicBuiltExecutable<Cuda>;
+using CudaBuiltGraphExec = BasicBuiltGraphExec<Cuda>;
 #endif
 
 } // namespace sluice

@@ -220,7 +220,7 @@ public:
     /// on the Host backend no other stream knows of. Replays are the caller's stream's.
     void finish() const {
         if (own_)
-            own_->synchronize();
+            own_->sync();
     }
     /// The object's own stream, if there is one by now: CUDA's backend keeps the fault of a captured host function with it.
     std::optional<Ref> capture_stream() const noexcept {
@@ -229,7 +229,7 @@ public:
     /// Forgets such a fault.
     void clear_failure() noexcept {
         if (own_)
-            B::clear_failure(own_->native());
+            B::clear_failure(own_->get());
     }
 
     const GraphCounters& counters() const noexcept { return counters_; }
@@ -239,7 +239,7 @@ public:
     std::size_t size() const noexcept { return entries_.size(); }
     /// The key's graph and executable; null when it has none.
     const BasicGraph<B>* graph(const Key& key) const noexcept;
-    const BasicExecutable<B>* executable(const Key& key) const noexcept;
+    const BasicGraphExec<B>* executable(const Key& key) const noexcept;
     /// Whether keys come again, so that new ones are let into the cache.
     bool settled() const noexcept {
         return options_.give_up_after == 0 || unsettled_ < options_.give_up_after;
@@ -268,7 +268,7 @@ private:
         Entry* next = nullptr; // Whose turn it was after this one the last time.
         // In this order: an executable goes before the graph that it was made from.
         std::optional<BasicGraph<B>> graph;
-        std::optional<BasicExecutable<B>> executable;
+        std::optional<BasicGraphExec<B>> executable;
         std::vector<const void*> memory; // Device memory that the graph names; where checking is on.
         detail::ReplayHooks<B> hooks;    // What the graph's work wants to be told of each launch.
         std::string reason;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
-#include <sluice/memory/allocations.hpp>
+#include <sluice/memory/detail/allocations.hpp>
 #include <sluice/memory/span.hpp>
 
 namespace sluice {
@@ -74,7 +74,7 @@ public:
 
     /// Allocates in the order of `stream`. Throws `Error` when there is not enough memory.
     DeviceBuffer(std::size_t count, BasicStreamRef<B> stream)
-        : size_(count), stream_(stream.native()), ordered_(true) {
+        : size_(count), stream_(stream.get()), ordered_(true) {
         const std::size_t bytes = detail::checked_bytes<T>(count);
         if (count > 0)
             data_ = static_cast<T*>(B::allocate_device(bytes, stream_));

@@ -34,7 +34,7 @@ void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value);
 
 namespace detail {
 
-enum class Place { device, pinned, host };
+enum class MemoryKind { device, pinned, host };
 
 /// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host
 /// memory.
@@ -50,33 +50,33 @@ constexpr auto placed_span(R& range) {
 }
 
 template <class Span>
-struct PlaceOf {
-    static constexpr Place value = Place::host;
+struct MemoryKindOf {
+    static constexpr MemoryKind value = MemoryKind::host;
     using backend = void;
 };
 template <class T, class B>
-struct PlaceOf<DeviceSpan<T, B>> {
-    static constexpr Place value = Place::device;
+struct MemoryKindOf<DeviceSpan<T, B>> {
+    static constexpr MemoryKind value = MemoryKind::device;
     using backend = B;
 };
 template <class T, class B>
-struct PlaceOf<PinnedSpan<T, B>> {
-    static constexpr Place value = Place::pinned;
+struct MemoryKindOf<PinnedSpan<T, B>> {
+    static constexpr MemoryKind value = MemoryKind::pinned;
     using backend = B;
 };
 
 template <class Span>
-inline constexpr Place place_of = PlaceOf<Span>::value;
+inline constexpr MemoryKind memory_kind_of = MemoryKindOf<Span>::value;
 
 /// Whether memory of `Span` is the backend's own, or no backend's at all.
 template <class Span, class B>
 inline constexpr bool fits_backend =
-    std::is_same_v<typename PlaceOf<Span>::backend, B> || place_of<Span> == Place::host;
+    std::is_same_v<typename MemoryKindOf<Span>::backend, B> || memory_kind_of<Span> == MemoryKind::host;
 
-constexpr CopyKind kind_between(Place to, Place from) {
-    return from != Place::device
+constexpr CopyKind kind_between(MemoryKind to, MemoryKind from) {
+    return from != MemoryKind::device
                ? CopyKind::host_to_device
-               : (to == Place::device ? CopyKind::device_to_device : CopyKind::device_to_host);
+               : (to == MemoryKind::device ? CopyKind::device_to_device : CopyKind::device_to_host);
 }
 
 template <class B, class ToSpan, class FromSpan>
@@ -99,7 +99,7 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
         return;
     if constexpr (!std::is_const_v<ToElement>) { // refused above; a second error would only hide the first
         B::copy(to.data(), from.data(), from.size() * sizeof(ToElement),
-                kind_between(place_of<ToSpan>, place_of<FromSpan>), stream.native());
+                kind_between(memory_kind_of<ToSpan>, memory_kind_of<FromSpan>), stream.get());
     }
 }
 
@@ -109,14 +109,14 @@ template <Backend B, class To, class From>
 void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
     const auto to_span = detail::placed_span(to);
     const auto from_span = detail::placed_span(from);
-    constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
-    constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
-    static_assert(to_place != detail::Place::host && from_place != detail::Place::host,
+    constexpr detail::MemoryKind to_kind = detail::memory_kind_of<std::remove_const_t<decltype(to_span)>>;
+    constexpr detail::MemoryKind from_kind = detail::memory_kind_of<std::remove_const_t<decltype(from_span)>>;
+    static_assert(to_kind != detail::MemoryKind::host && from_kind != detail::MemoryKind::host,
                   "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, "
                   "a PinnedSpan of page-locked memory, or copy_and_wait");
-    static_assert(to_place == detail::Place::device || from_place == detail::Place::device,
+    static_assert(to_kind == detail::MemoryKind::device || from_kind == detail::MemoryKind::device,
                   "sluice::copy: one side must be device memory");
-    if constexpr (to_place != detail::Place::host && from_place != detail::Place::host) {
+    if constexpr (to_kind != detail::MemoryKind::host && from_kind != detail::MemoryKind::host) {
         detail::copy_spans(stream, to_span, from_span);
     }
 }
@@ -125,19 +125,19 @@ template <Backend B, class To, class From>
 void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from) {
     const auto to_span = detail::placed_span(to);
     const auto from_span = detail::placed_span(from);
-    constexpr detail::Place to_place = detail::place_of<std::remove_const_t<decltype(to_span)>>;
-    constexpr detail::Place from_place = detail::place_of<std::remove_const_t<decltype(from_span)>>;
-    static_assert(to_place == detail::Place::device || from_place == detail::Place::device,
+    constexpr detail::MemoryKind to_kind = detail::memory_kind_of<std::remove_const_t<decltype(to_span)>>;
+    constexpr detail::MemoryKind from_kind = detail::memory_kind_of<std::remove_const_t<decltype(from_span)>>;
+    static_assert(to_kind == detail::MemoryKind::device || from_kind == detail::MemoryKind::device,
                   "sluice::copy_and_wait: one side must be device memory");
     detail::copy_spans(stream, to_span, from_span);
-    stream.synchronize();
+    stream.sync();
 }
 
 template <Backend B, class To>
 void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
     const auto to_span = detail::placed_span(to);
     using ToSpan = std::remove_const_t<decltype(to_span)>;
-    static_assert(detail::place_of<ToSpan> == detail::Place::device,
+    static_assert(detail::memory_kind_of<ToSpan> == detail::MemoryKind::device,
                   "sluice::fill_bytes: fills device memory only");
     static_assert(detail::fits_backend<ToSpan, B>,
                   "sluice::fill_bytes: the memory belongs to another backend than the stream");
@@ -145,7 +145,7 @@ void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
                   "sluice::fill_bytes: the destination's elements are const");
     if (to_span.empty())
         return;
-    B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.native());
+    B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.get());
 }
 
 /// The same for streams that are owned.

@@ -63,7 +63,7 @@ public:
     template <class Held>
     requires std::same_as<Held, detail::HeldBatch<Batch, B>>
     void submit(Held& batch) { pipeline_->submit_held(batch); }
-    void join(BasicStreamRef<B> stream) { pipeline_->join(stream); }
+    void wait_for(BasicStreamRef<B> stream) { pipeline_->wait_for(stream); }
     void flush() { pipeline_->flush(); }
     void flush(BasicStreamRef<B> stream) { pipeline_->flush(stream); }
     void finish() { pipeline_->finish(); }
@@ -82,7 +82,7 @@ private:
         virtual void submit(const SourceBatch<Batch, B>& batch) = 0;
         /// Of a `HeldBatch`.
         virtual void submit_held(const Batch& batch) = 0;
-        virtual void join(BasicStreamRef<B> stream) = 0;
+        virtual void wait_for(BasicStreamRef<B> stream) = 0;
         virtual void flush() = 0;
         virtual void flush(BasicStreamRef<B> stream) = 0;
         virtual void finish() = 0;
@@ -105,7 +105,7 @@ private:
             if constexpr (detail::Holdable<Batch>)
                 held.submit(static_cast<const detail::HeldBatch<Batch, B>&>(batch));
         }
-        void join(BasicStreamRef<B> stream) override { held.join(stream); }
+        void wait_for(BasicStreamRef<B> stream) override { held.wait_for(stream); }
         void flush() override { held.flush(); }
         void flush(BasicStreamRef<B> stream) override { held.flush(stream); }
         void finish() override { held.finish(); }

@@ -55,7 +55,7 @@ struct PipelineOptions {
     int slots = 2;
     /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
     /// batch. For looking for a fault: nothing overlaps then.
-    bool attribute_faults = false;
+    bool launch_blocking = false;
     /// How steps are captured and kept under `Schedule::graphed`.
     GraphOptions graphs{.capacity = 256};
     /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
@@ -178,9 +178,9 @@ public:
     auto run(Source& source);
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
-    void join(BasicStreamRef<backend> stream);
+    void wait_for(BasicStreamRef<backend> stream);
 
-    /// Sees that all submitted batches are on their way, and orders later work on lent streams after them.
+    /// Sees that all submitted batches are on their way, and orders later work on external streams after them.
     /// Does not wait for the device. Throws `Error` for a known fault.
     void flush();
 
@@ -215,7 +215,7 @@ public:
 
     /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
     /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
-    /// replays, on the first stage's stream, lag behind by a batch a stage. Use `join` and `flush` there. Throws
+    /// replays, on the first stage's stream, lag behind by a batch a stage. Use `wait_for` and `flush` there. Throws
     /// `Error` where there is no such stage, or it has no stream.
     BasicStreamRef<backend> stream(std::size_t index) const;
 
@@ -260,7 +260,7 @@ private:
         HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
         ~HeldUntilEnd() {
             if (hold && !passed_on)
-                hold.done();
+                hold.give_up();
         }
         const Hold hold;
         bool passed_on = false;
@@ -287,7 +287,7 @@ private:
     void throw_known_fault();
     void enter();
     void leave();
-    void synchronize();
+    void sync();
     void drop_batches() noexcept;
     [[noreturn]] void fail();
     [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
@@ -297,7 +297,7 @@ private:
     detail::SerialExecutor<Core> serial_;
     std::optional<Graphed> graphed_;
     std::atomic<bool> in_use_{false};
-    bool inside_ = false; // Whether lent streams have been joined since the pipeline was last left.
+    bool inside_ = false; // Whether external streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;
     std::size_t run_ = 0; // Counts resets.
     std::string failure_;

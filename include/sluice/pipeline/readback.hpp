@@ -28,8 +28,7 @@ namespace sluice {
 /// launch's results have been handed over, it waits for them and hands them over first, with all that are older. In a
 /// plain `capture`, of whose replays nobody would tell, a push is refused.
 ///
-/// Driven by the thread that drives the pipeline and launches the graphs. Belongs to the device that was current when it
-/// was made; can be neither copied nor moved. Takes pinned memory for `slots` results, and about as much again for
+/// Driven by the thread that drives the pipeline and launches the graphs. Takes results of any device; can be neither copied nor moved. Takes pinned memory for `slots` results, and about as much again for
 /// graphs. Destroying it waits for copies under way, and drops what has not been handed over: call `finish` first. Graphs
 /// that it was captured into may outlive it; their replays hand nothing over then.
 ///

@@ -113,15 +113,14 @@ void fill_values(CudaStreamRef stream, const F& f, U* out, RaggedView<const T> r
     // Enough for any device, whose blocks start one after another; each goes on where counts and grid say.
     const std::int64_t blocks =
         std::min<std::int64_t>((rows.value_capacity() + tile - 1) / tile, std::int64_t{1} << 20);
-    fill_values_kernel<<<static_cast<unsigned>(blocks), block_threads, 0, stream.native()>>>(
+    fill_values_kernel<<<static_cast<unsigned>(blocks), block_threads, 0, stream.get()>>>(
         f, out, rows.counts_pointer());
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 template <class F, class U, class T>
 void fill_rows(CudaStreamRef stream, const F& f, U* out, RaggedView<const T> rows, std::int64_t width,
                std::int64_t* refused) {
-    fill_rows_kernel<<<blocks_for_rows(rows), block_threads, 0, stream.native()>>>(f, out, rows, width,
-                                                                                   refused);
+    fill_rows_kernel<<<blocks_for_rows(rows), block_threads, 0, stream.get()>>>(f, out, rows, width, refused);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -43,7 +43,7 @@ public:
         : RaggedBatch(capacity, RaggedLayout::of(capacity, sizeof(T))) {
         const BasicStream<B> stream;
         clear(stream);
-        stream.synchronize();
+        stream.sync();
     }
     /// Allocated, emptied and freed in the order of `stream`, as a `DeviceBuffer`. Throws `Error` likewise.
     RaggedBatch(RaggedCapacity capacity, BasicStreamRef<B> stream)

@@ -220,14 +220,14 @@ void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, R
         list = long_parts<Accumulator>(stream, scratch, values, part_values, most_parts(values, part_values));
     }
     const unsigned blocks = blocks_for_rows(rows);
-    reduce_rows_kernel<Op, T><<<blocks, block_threads, 0, stream.native()>>>(op, out, rows, list);
+    reduce_rows_kernel<Op, T><<<blocks, block_threads, 0, stream.get()>>>(op, out, rows, list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     if (list.count == nullptr)
         return;
     const unsigned more = blocks_for_parts(blocks, values);
-    reduce_parts_kernel<Op, T><<<more, block_threads, 0, stream.native()>>>(op, rows.values(), list);
+    reduce_parts_kernel<Op, T><<<more, block_threads, 0, stream.get()>>>(op, rows.values(), list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    merge_parts_kernel<Op><<<more, block_threads, 0, stream.native()>>>(op, out, list);
+    merge_parts_kernel<Op><<<more, block_threads, 0, stream.get()>>>(op, out, list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

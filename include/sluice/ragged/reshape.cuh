@@ -28,9 +28,9 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
+#include <sluice/ragged/detail/load_balancing_search.cuh>
 #include <sluice/ragged/detail/reshaping_keep.cuh>
 #include <sluice/ragged/detail/reshaping_scan.cuh>
-#include <sluice/ragged/detail/reshaping_walk.cuh>
 #include <sluice/ragged/reshape.hpp>
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -93,13 +93,13 @@ struct Engine<B> {
             return;
         constexpr std::int64_t most_blocks = 1 << 20;
         const std::int64_t blocks = smaller((count + walk_threads - 1) / walk_threads, most_blocks);
-        call_for_each<<<static_cast<unsigned>(blocks), walk_threads, 0, stream.native()>>>(count, call);
+        call_for_each<<<static_cast<unsigned>(blocks), walk_threads, 0, stream.get()>>>(count, call);
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
 
     template <class F>
     static void for_each_value(Ref stream, const NumberedRows& rows, const F& call) {
-        visit_values<<<walk_blocks(rows.value_capacity), walk_threads, 0, stream.native()>>>(rows, call);
+        visit_values<<<walk_blocks(rows.value_capacity), walk_threads, 0, stream.get()>>>(rows, call);
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
 
@@ -117,12 +117,12 @@ struct Engine<B> {
         const unsigned blocks = walk_blocks(out.value_capacity);
         if constexpr (may_be_wide<T>) {
             if (lies_at(out.values, sizeof(T)) && plan.aligned(sizeof(T))) {
-                fill_rows<true><<<blocks, walk_threads, 0, stream.native()>>>(out, plan);
+                fill_rows<true><<<blocks, walk_threads, 0, stream.get()>>>(out, plan);
                 SLUICE_CUDA_CHECK(cudaGetLastError());
                 return;
             }
         }
-        fill_rows<false><<<blocks, walk_threads, 0, stream.native()>>>(out, plan);
+        fill_rows<false><<<blocks, walk_threads, 0, stream.get()>>>(out, plan);
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
 
@@ -140,13 +140,12 @@ struct Engine<B> {
         const unsigned blocks = walk_blocks(value_capacity);
         if constexpr (may_be_wide<T>) {
             if (lies_at(out.values, sizeof(T)) && lies_at(values, sizeof(T))) {
-                fill_kept<true>
-                    <<<blocks, walk_threads, 0, stream.native()>>>(out, values, shape, keep, starts);
+                fill_kept<true><<<blocks, walk_threads, 0, stream.get()>>>(out, values, shape, keep, starts);
                 SLUICE_CUDA_CHECK(cudaGetLastError());
                 return;
             }
         }
-        fill_kept<false><<<blocks, walk_threads, 0, stream.native()>>>(out, values, shape, keep, starts);
+        fill_kept<false><<<blocks, walk_threads, 0, stream.get()>>>(out, values, shape, keep, starts);
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
 
@@ -159,11 +158,11 @@ struct Engine<B> {
             const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(keys.limit())));
             std::size_t bytes = 0;
             SLUICE_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, unsorted, sorted, rows, order,
-                                                              most, 0, bits, stream.native()));
+                                                              most, 0, bits, stream.get()));
             void* const memory = scratch.template take<std::byte>(bytes);
             for_each(stream, most, WriteKey<Keys>{keys, unsorted, rows});
             SLUICE_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(memory, bytes, unsorted, sorted, rows, order,
-                                                              most, 0, bits, stream.native()));
+                                                              most, 0, bits, stream.get()));
         }
         if (starts != nullptr)
             for_each(stream, keys.limit() + 1, FindStart{sorted, most, starts});

@@ -232,12 +232,12 @@ void merge_parts(CudaStreamRef stream, unsigned blocks, const SoftmaxOf<T>&,
                  const LongParts<ExponentialSum<T>>& list) {
     using Op = ExponentialSumOf<T>;
     ExponentialSum<T>* const none = nullptr;
-    merge_parts_kernel<Op><<<blocks, block_threads, 0, stream.native()>>>(Op{}, none, list);
+    merge_parts_kernel<Op><<<blocks, block_threads, 0, stream.get()>>>(Op{}, none, list);
 }
 template <class T, class U>
 void merge_parts(CudaStreamRef stream, unsigned blocks, const ExclusiveSumOf<T, U>&,
                  const LongParts<U>& list) {
-    add_parts_kernel<U><<<blocks, block_threads, 0, stream.native()>>>(list);
+    add_parts_kernel<U><<<blocks, block_threads, 0, stream.get()>>>(list);
 }
 
 template <class Op, class T>
@@ -254,17 +254,17 @@ void transform_rows(CudaStreamRef stream, const Op& op, typename Op::Stored* out
             long_parts<PartValue<Op>>(stream, scratch, values, part_values, most_parts(values, part_values));
     }
     const unsigned blocks = blocks_for_rows(rows);
-    transform_rows_kernel<Op, T><<<blocks, block_threads, 0, stream.native()>>>(out, rows, list);
+    transform_rows_kernel<Op, T><<<blocks, block_threads, 0, stream.get()>>>(out, rows, list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     if (list.count == nullptr)
         return;
     const unsigned more = blocks_for_parts(blocks, values);
     reduce_parts_kernel<Reduction, T>
-        <<<more, block_threads, 0, stream.native()>>>(Reduction{}, rows.values(), list);
+        <<<more, block_threads, 0, stream.get()>>>(Reduction{}, rows.values(), list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     merge_parts(stream, more, op, list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    transform_parts_kernel<Op, T><<<more, block_threads, 0, stream.native()>>>(out, rows.values(), list);
+    transform_parts_kernel<Op, T><<<more, block_threads, 0, stream.get()>>>(out, rows.values(), list);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

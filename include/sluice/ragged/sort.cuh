@@ -28,15 +28,15 @@ void launch_sort(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorks
             more.positions = scratch.template take<std::int64_t>(values);
     }
     const unsigned blocks = blocks_for_rows(sort.rows);
-    sort_tiles_kernel<Positions><<<blocks, block_threads, 0, stream.native()>>>(sort, more);
+    sort_tiles_kernel<Positions><<<blocks, block_threads, 0, stream.get()>>>(sort, more);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     if (values <= chunk)
         return;
     const auto long_blocks = static_cast<unsigned>(std::min<std::int64_t>(blocks, most_parts(values, chunk)));
-    sort_chunks_kernel<Positions><<<long_blocks, block_threads, 0, stream.native()>>>(sort, more);
+    sort_chunks_kernel<Positions><<<long_blocks, block_threads, 0, stream.get()>>>(sort, more);
     SLUICE_CUDA_CHECK(cudaGetLastError());
     for (int pass = 0; pass < merge_passes<T>(values); ++pass) {
-        merge_chunks_kernel<Positions><<<long_blocks, block_threads, 0, stream.native()>>>(sort, more, pass);
+        merge_chunks_kernel<Positions><<<long_blocks, block_threads, 0, stream.get()>>>(sort, more, pass);
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
 }

@@ -20,7 +20,7 @@ int main() {
         sent[i] = static_cast<float>(i);
     sluice::copy(stream, device, sent);
     sluice::copy(stream, received, device);
-    stream.synchronize();
+    stream.sync();
     const bool same = received[3] == 3.0f;
 #if EXPECT_CUDA
     if (kernel_compiled() != 1)

@@ -29,9 +29,7 @@ public:
     TimingEvent(TimingEvent&&) = delete;
     ~TimingEvent() { (void)cudaEventDestroy(native_); }
 
-    void record(sluice::CudaStreamRef stream) {
-        SLUICE_CUDA_CHECK(cudaEventRecord(native_, stream.native()));
-    }
+    void record(sluice::CudaStreamRef stream) { SLUICE_CUDA_CHECK(cudaEventRecord(native_, stream.get())); }
     float milliseconds_since(const TimingEvent& begin) const {
         float result = 0.0f;
         SLUICE_CUDA_CHECK(cudaEventElapsedTime(&result, begin.native_, native_));
@@ -66,7 +64,7 @@ float cold_milliseconds(sluice::CudaStreamRef stream,
         begin.record(stream);
         work(stream);
         end.record(stream);
-        stream.synchronize();
+        stream.sync();
         time = end.milliseconds_since(begin);
     }
     std::nth_element(times.begin(), times.begin() + 2, times.end());
@@ -90,7 +88,7 @@ GemmChoice fastest(const GemmKey& key, const std::vector<GemmChoice>& choices, c
                 best = &choice;
             }
         } catch (const sluice::Error&) {
-            stream.synchronize();
+            stream.sync();
         }
     }
     return *best;

@@ -27,7 +27,7 @@ void launch_early(sluice::CudaStreamRef stream, void (*kernel)(Arguments), const
     config.gridDim = grid;
     config.blockDim = dim3(block);
     config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream.native();
+    config.stream = stream.get();
     config.attrs = attributes;
     config.numAttrs = cluster > 1 ? 2 : 1;
     SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments));

@@ -20,7 +20,7 @@ unsigned tiles_for(std::int64_t count, std::int64_t per_tile) {
 template <bool skips, class Term, sluice::Backend B>
 void masked_mean(sluice::BasicStreamRef<B> stream, const Term& term, const MaskSums& sums) {
     masked_mean_kernel<skips>
-        <<<tiles_for(sums.boxes, values_at_once), loss_threads, 0, stream.native()>>>(term, sums);
+        <<<tiles_for(sums.boxes, values_at_once), loss_threads, 0, stream.get()>>>(term, sums);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -34,9 +34,9 @@ void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arg
         return launch_few_boxes<Formula>(stream, arguments);
     const unsigned tiles = tiles_for(arguments.rows, arguments.rows_per_tile);
     if (arguments.gradient != nullptr) {
-        rows_kernel<Formula, true><<<tiles, loss_threads, 0, stream.native()>>>(arguments);
+        rows_kernel<Formula, true><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
     } else {
-        rows_kernel<Formula, false><<<tiles, loss_threads, 0, stream.native()>>>(arguments);
+        rows_kernel<Formula, false><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
     }
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
@@ -45,14 +45,14 @@ template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_loop(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arguments) {
     for (std::int64_t row = 0; row < arguments.rows; ++row) {
         if (arguments.gradient != nullptr) {
-            one_row_kernel<Formula, true><<<1, loss_threads, 0, stream.native()>>>(arguments, row);
+            one_row_kernel<Formula, true><<<1, loss_threads, 0, stream.get()>>>(arguments, row);
         } else {
-            one_row_kernel<Formula, false><<<1, loss_threads, 0, stream.native()>>>(arguments, row);
+            one_row_kernel<Formula, false><<<1, loss_threads, 0, stream.get()>>>(arguments, row);
         }
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
     if (arguments.mean != nullptr) {
-        mean_of_rows_kernel<<<1, 32, 0, stream.native()>>>(arguments);
+        mean_of_rows_kernel<<<1, 32, 0, stream.get()>>>(arguments);
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
 }
@@ -61,9 +61,9 @@ template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_values(sluice::BasicStreamRef<B> stream, const ValueArguments<P, U, G>& arguments) {
     const unsigned tiles = tiles_for(arguments.predictions.value_capacity(), values_at_once);
     if (arguments.gradient != nullptr) {
-        values_kernel<Formula, true><<<tiles, loss_threads, 0, stream.native()>>>(arguments);
+        values_kernel<Formula, true><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
     } else {
-        values_kernel<Formula, false><<<tiles, loss_threads, 0, stream.native()>>>(arguments);
+        values_kernel<Formula, false><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
     }
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }

@@ -21,7 +21,7 @@ unsigned long long capture_number([[maybe_unused]] BasicStreamRef<B> stream) {
 #if SLUICE_HAS_CUDA
     if constexpr (std::is_same_v<typename B::NativeStream, cudaStream_t>) {
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-        SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream.native(), &status, &number));
+        SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream.get(), &status, &number));
     }
 #endif
     return number;
@@ -32,7 +32,7 @@ struct ControlFlow {
     using Condition = BasicCondition<B>;
     using Ref = BasicStreamRef<B>;
     using Within = typename Condition::Within;
-    using Place = typename Condition::Place;
+    using GraphScope = typename Condition::GraphScope;
 
     // Within one of the condition's bodies, also when that throws.
     struct Inside {
@@ -59,18 +59,18 @@ struct ControlFlow {
 
     // Whether a setter was given out for this use of `stream`; it is used up.
     static bool take(Condition& condition, Ref stream) {
-        return take(condition, Condition::place_of(stream));
+        return take(condition, Condition::scope_of(stream));
     }
-    static bool take(Condition& condition, const Place& place) {
-        const bool taken = condition.pending_ && condition.place_ == place;
+    static bool take(Condition& condition, const GraphScope& place) {
+        const bool taken = condition.pending_ && condition.scope_ == place;
         condition.pending_ = false;
         return taken;
     }
 
     static unsigned read_and_wait(Condition& condition, Ref stream) {
         B::copy(condition.seen_.data(), condition.word_.data(), sizeof(unsigned), CopyKind::device_to_host,
-                stream.native());
-        stream.synchronize();
+                stream.get());
+        stream.sync();
         return condition.seen_[0];
     }
 
@@ -81,20 +81,20 @@ struct ControlFlow {
             condition.body_stream_ = std::make_unique<BasicStream<B>>();
         }
         const Ref stream = *condition.body_stream_;
-        B::begin_capture_into(stream.native(), graph, CaptureMode::this_thread);
+        B::begin_capture_into(stream.get(), graph, CaptureMode::this_thread);
         try {
             const Deeper deeper;
             for (int time = 0; time < times; ++time)
                 body(stream);
         } catch (...) {
             try {
-                B::end_capture_into(stream.native());
+                B::end_capture_into(stream.get());
             } catch (...) {
                 // What the body threw says more.
             }
             throw;
         }
-        B::end_capture_into(stream.native());
+        B::end_capture_into(stream.get());
     }
 
     template <class... Bodies>
@@ -110,10 +110,10 @@ struct ControlFlow {
                         "capture if there is one, and enqueue work that calls set() with it");
         }
         const Inside inside(condition, Within::branch);
-        if (condition.place_.captured) {
+        if (condition.scope_.captured) {
             require_conditions(kind, count);
             typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
-            B::capture_condition(stream.native(), condition.setter_.handle, kind, count, graphs);
+            B::capture_condition(stream.get(), condition.setter_.handle, kind, count, graphs);
             int next = 0;
             (capture_body(condition, graphs[next++], bodies, 1), ...);
             return;
@@ -134,7 +134,7 @@ struct ControlFlow {
         const bool look_first = take(condition, stream);
         if (!look_first) {
             // For bodies that ask get().
-            B::fill_bytes(condition.word_.data(), 1, sizeof(unsigned), stream.native());
+            B::fill_bytes(condition.word_.data(), 1, sizeof(unsigned), stream.get());
             condition.setter_ = new_setter(condition, stream);
         }
         const Inside inside(condition, Within::loop);
@@ -142,13 +142,13 @@ struct ControlFlow {
             for (int time = 0; time < unroll; ++time)
                 body(stream);
         };
-        if (condition.place_.captured) {
+        if (condition.scope_.captured) {
             // A handle starts with 1 when the whole graph is launched, and an inner loop may begin more often than
             // that: there the first run stands before the loop.
             if (!look_first && body_depth() > 0)
                 run();
             typename B::NativeGraph graph{};
-            B::capture_condition(stream.native(), condition.setter_.handle, ConditionKind::while_nonzero, 1,
+            B::capture_condition(stream.get(), condition.setter_.handle, ConditionKind::while_nonzero, 1,
                                  &graph);
             capture_body(condition, graph, body, unroll);
             return;
@@ -160,20 +160,20 @@ struct ControlFlow {
     }
 
     static ConditionSetter new_setter(Condition& condition, Ref stream) {
-        return new_setter(condition, Condition::place_of(stream));
+        return new_setter(condition, Condition::scope_of(stream));
     }
-    static ConditionSetter new_setter(Condition& condition, const Place& place) {
-        condition.place_ = place;
+    static ConditionSetter new_setter(Condition& condition, const GraphScope& place) {
+        condition.scope_ = place;
         ConditionSetter setter{condition.word_.data(), 0};
-        if (condition.place_.captured) {
+        if (condition.scope_.captured) {
             require_conditions(ConditionKind::if_nonzero, 1);
-            setter.handle = B::create_condition(condition.place_.graph, setter.word);
+            setter.handle = B::create_condition(condition.scope_.graph, setter.word);
         }
         return setter;
     }
 
     // A setter for a branch at `place`: the one around it, one that nothing has used, or a new one.
-    static ConditionSetter setter(Condition& condition, const Place& place, const char* caller) {
+    static ConditionSetter setter(Condition& condition, const GraphScope& place, const char* caller) {
         if (condition.within_ == Within::loop)
             return condition.setter_;
         if (condition.within_ == Within::branch) {
@@ -181,7 +181,7 @@ struct ControlFlow {
                         ": the condition is in use by the branch around this; take another");
         }
         // Several pieces of work may decide for one branch.
-        if (!condition.pending_ || condition.place_ != place) {
+        if (!condition.pending_ || condition.scope_ != place) {
             condition.setter_ = new_setter(condition, place);
             condition.pending_ = true;
         }
@@ -189,13 +189,13 @@ struct ControlFlow {
     }
 
     // For graphs that are built by hand. Builders have numbers of their own, which no capture has.
-    static Place place_in(typename B::NativeGraph graph, unsigned long long builder) {
+    static GraphScope scope_in(typename B::NativeGraph graph, unsigned long long builder) {
         return {true, graph, ~builder};
     }
     static void check_built(const Condition& condition, const char* caller) {
         condition.check(B::current_device(), "is current", caller);
     }
-    static void begin_loop(Condition& condition, const Place& place) {
+    static void begin_loop(Condition& condition, const GraphScope& place) {
         condition.setter_ = new_setter(condition, place);
     }
     static unsigned* word_of(Condition& condition) { return condition.word_.data(); }
@@ -219,10 +219,10 @@ BasicCondition<B>::BasicCondition()
     : word_(1), seen_(1), device_(B::current_device()), several_devices_(B::device_count() > 1) {}
 
 template <GraphBackend B>
-typename BasicCondition<B>::Place BasicCondition<B>::place_of(BasicStreamRef<B> stream) {
-    if (!B::is_capturing(stream.native()))
+typename BasicCondition<B>::GraphScope BasicCondition<B>::scope_of(BasicStreamRef<B> stream) {
+    if (!B::is_capturing(stream.get()))
         return {};
-    return {true, B::capturing_graph(stream.native()), detail::capture_number<B>(stream)};
+    return {true, B::capturing_graph(stream.get()), detail::capture_number<B>(stream)};
 }
 
 template <GraphBackend B>
@@ -244,7 +244,7 @@ void BasicCondition<B>::check(int device, const char* what, const char* caller) 
 template <GraphBackend B>
 ConditionSetter BasicCondition<B>::setter(BasicStreamRef<B> stream) {
     check(stream, "BasicCondition::setter");
-    return detail::ControlFlow<B>::setter(*this, place_of(stream), "BasicCondition::setter");
+    return detail::ControlFlow<B>::setter(*this, scope_of(stream), "BasicCondition::setter");
 }
 
 template <GraphBackend B, class Then>

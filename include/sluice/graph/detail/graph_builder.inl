@@ -23,10 +23,10 @@ struct CopyTraits {
     using ToSpan = SpanFor<To>;
     using FromSpan = SpanFor<const From>;
     using Element = std::remove_const_t<typename ToSpan::element_type>;
-    static constexpr CopyKind kind = kind_between(place_of<ToSpan>, place_of<FromSpan>);
+    static constexpr CopyKind kind = kind_between(memory_kind_of<ToSpan>, memory_kind_of<FromSpan>);
     static constexpr bool asynchronous =
-        place_of<ToSpan> != Place::host && place_of<FromSpan> != Place::host &&
-        (place_of<ToSpan> == Place::device || place_of<FromSpan> == Place::device);
+        memory_kind_of<ToSpan> != MemoryKind::host && memory_kind_of<FromSpan> != MemoryKind::host &&
+        (memory_kind_of<ToSpan> == MemoryKind::device || memory_kind_of<FromSpan> == MemoryKind::device);
 };
 
 /// What a copy node's two sides must be.
@@ -59,7 +59,7 @@ template <class B, class To>
 auto fill_node_span(To&& to) {
     const auto span = placed_span(to);
     using Span = std::remove_const_t<decltype(span)>;
-    static_assert(place_of<Span> == Place::device && fits_backend<Span, B>,
+    static_assert(memory_kind_of<Span> == MemoryKind::device && fits_backend<Span, B>,
                   "sluice: a fill node fills device memory of the graph's backend");
     static_assert(!std::is_const_v<typename Span::element_type>,
                   "sluice: the elements that a fill node writes are const");
@@ -198,7 +198,7 @@ std::vector<typename B::NativeNode> BasicGraphBuilder<B>::natives(const Nodes& n
 template <GraphBackend B>
 EmptyNode<B> BasicGraphBuilder<B>::empty(const Nodes& after) {
     const auto before = natives(after);
-    return made<EmptyNode<B>>(B::add_empty(graph_->native(), before.data(), before.size()));
+    return made<EmptyNode<B>>(B::add_empty(graph_->get(), before.data(), before.size()));
 }
 
 template <GraphBackend B>
@@ -210,7 +210,7 @@ detail::CopyNodeFor<B, To, From> BasicGraphBuilder<B>::copy(To&& to, const From&
         const auto from_span = detail::placed_span(from);
         detail::check_copy_sizes(to_span, from_span);
         const auto before = natives(after);
-        node = B::add_copy(graph_->native(), before.data(), before.size(), to_span.data(), from_span.data(),
+        node = B::add_copy(graph_->get(), before.data(), before.size(), to_span.data(), from_span.data(),
                            to_span.bytes(), detail::CopyTraits<To, From>::kind);
     }
     return made<detail::CopyNodeFor<B, To, From>>(node);
@@ -222,7 +222,7 @@ FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes
     const auto span = detail::fill_node_span<B>(to);
     const auto before = natives(after);
     return made<FillNode<B>>(
-        B::add_fill(graph_->native(), before.data(), before.size(), span.data(), value, span.bytes()));
+        B::add_fill(graph_->get(), before.data(), before.size(), span.data(), value, span.bytes()));
 }
 
 template <GraphBackend B>
@@ -242,13 +242,13 @@ HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, cons
         throw Error(
             "graph builder: a body of a conditional node cannot call the host on CUDA; put the host node "
             "before or after the conditional one");
-    return made<HostNode<B>>(B::add_host(graph_->native(), before.data(), before.size(), function, data));
+    return made<HostNode<B>>(B::add_host(graph_->get(), before.data(), before.size(), function, data));
 }
 
 template <GraphBackend B>
 ChildNode<B> BasicGraphBuilder<B>::child(const BasicGraph<B>& graph, const Nodes& after) {
     const auto before = natives(after);
-    return made<ChildNode<B>>(B::add_child(graph_->native(), before.data(), before.size(), graph.native()));
+    return made<ChildNode<B>>(B::add_child(graph_->get(), before.data(), before.size(), graph.get()));
 }
 
 template <GraphBackend B>
@@ -263,7 +263,7 @@ BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...)
         const auto before = natives(after);
         const auto add = [&](const cudaKernelNodeParams& parameters) {
             SLUICE_CUDA_CHECK(
-                cudaGraphAddKernelNode(&node, graph_->native(), before.data(), before.size(), &parameters));
+                cudaGraphAddKernelNode(&node, graph_->get(), before.data(), before.size(), &parameters));
         };
         detail::with_kernel_parameters<Params...>(dims, function, add, static_cast<Params>(args)...);
     }
@@ -276,7 +276,7 @@ ConditionSetter BasicGraphBuilder<B>::setter(BasicCondition<B>& condition) {
     using Conditions = detail::ControlFlow<B>;
     check_usable();
     Conditions::check_built(condition, "graph builder");
-    return Conditions::setter(condition, Conditions::place_in(graph_->native(), id_), "graph builder");
+    return Conditions::setter(condition, Conditions::place_in(graph_->get(), id_), "graph builder");
 }
 
 template <GraphBackend B>
@@ -325,7 +325,7 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
     }
     constexpr int count = static_cast<int>(sizeof...(Bodies));
     B::require_conditions(kind, count);
-    const auto here = Conditions::place_in(graph_->native(), id_);
+    const auto here = Conditions::place_in(graph_->get(), id_);
     if (!Conditions::take(condition, here)) {
         if (kind != ConditionKind::while_nonzero || is_body_) {
             throw Error(place +
@@ -334,13 +334,13 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
         }
         // A launch begins with a value that is not 0, for `get` as for the node.
         Conditions::begin_loop(condition, here);
-        before.assign(1, B::add_fill(graph_->native(), before.data(), before.size(),
+        before.assign(1, B::add_fill(graph_->get(), before.data(), before.size(),
                                      Conditions::word_of(condition), 1, sizeof(unsigned)));
         ++count_;
     }
     typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
     const auto node = made<ConditionNode<B>>(detail::add_condition<B>(
-        graph_->native(), before, Conditions::setter_of(condition), kind, count, graphs));
+        graph_->get(), before, Conditions::setter_of(condition), kind, count, graphs));
     const typename Conditions::Inside inside(condition, kind == ConditionKind::while_nonzero
                                                             ? Conditions::Within::loop
                                                             : Conditions::Within::branch);
@@ -372,19 +372,19 @@ void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>&
         throw Error(
             "graph builder: a node can only depend on one that was added before it; add that one first");
     }
-    detail::add_dependency<B>(graph_->native(), on.native_, node.native_);
+    detail::add_dependency<B>(graph_->get(), on.native_, node.native_);
 }
 
 template <GraphBackend B>
-BasicBuiltExecutable<B> BasicGraphBuilder<B>::instantiate() const {
+BasicBuiltGraphExec<B> BasicGraphBuilder<B>::instantiate() const {
     check_usable();
     if (is_body_)
         throw Error("graph builder: a body runs with the graph around it; instantiate that one");
     if (count_ == 0)
         throw Error("graph builder: there is nothing to instantiate; add at least 1 node");
-    BasicBuiltExecutable<B> executable{graph_, id_, count_};
+    BasicBuiltGraphExec<B> executable{graph_, id_, count_};
     if (!tasks_.empty()) {
-        executable.tasks_ = std::make_unique<typename BasicBuiltExecutable<B>::Tasks>();
+        executable.tasks_ = std::make_unique<typename BasicBuiltGraphExec<B>::Tasks>();
         executable.tasks_->current = tasks_;
     }
     return executable;
@@ -393,7 +393,7 @@ BasicBuiltExecutable<B> BasicGraphBuilder<B>::instantiate() const {
 // The executable
 // --------------------------------------------------------------------------------------------------------------
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::check(const BasicNode<B>& node) const {
+void BasicBuiltGraphExec<B>::check(const BasicNode<B>& node) const {
     if (node.builder_ != builder_)
         throw Error("graph builder: the node belongs to another builder than the executable");
     if (node.index_ >= count_)
@@ -401,7 +401,7 @@ void BasicBuiltExecutable<B>::check(const BasicNode<B>& node) const {
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::launch(BasicStreamRef<B> stream) {
+void BasicBuiltGraphExec<B>::launch(BasicStreamRef<B> stream) {
     executable_.launch(stream);
     if (tasks_ != nullptr)
         tasks_->launched.record(stream);
@@ -409,7 +409,7 @@ void BasicBuiltExecutable<B>::launch(BasicStreamRef<B> stream) {
 
 template <GraphBackend B>
 template <class T, CopyKind kind, class To, class From>
-void BasicBuiltExecutable<B>::set(const CopyNode<B, T, kind>& node, To&& to, const From& from) {
+void BasicBuiltGraphExec<B>::set(const CopyNode<B, T, kind>& node, To&& to, const From& from) {
     if constexpr (detail::check_copy_node<B, To, From>()) {
         using Traits = detail::CopyTraits<To, From>;
         static_assert(std::is_same_v<typename Traits::Element, T> && Traits::kind == kind,
@@ -418,46 +418,46 @@ void BasicBuiltExecutable<B>::set(const CopyNode<B, T, kind>& node, To&& to, con
         const auto to_span = detail::placed_span(to);
         const auto from_span = detail::placed_span(from);
         detail::check_copy_sizes(to_span, from_span);
-        B::set_copy(executable_.native(), node.native_, to_span.data(), from_span.data(), to_span.bytes(),
+        B::set_copy(executable_.get(), node.native_, to_span.data(), from_span.data(), to_span.bytes(),
                     kind);
     }
 }
 
 template <GraphBackend B>
 template <class To>
-void BasicBuiltExecutable<B>::set(const FillNode<B>& node, To&& to, unsigned char value) {
+void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char value) {
     const auto span = detail::fill_node_span<B>(to);
     check(node);
-    B::set_fill(executable_.native(), node.native_, span.data(), value, span.bytes());
+    B::set_fill(executable_.get(), node.native_, span.data(), value, span.bytes());
 }
 
 template <GraphBackend B>
 template <std::invocable<> F>
-void BasicBuiltExecutable<B>::set(const HostNode<B>& node, F task) {
+void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
     auto kept = std::make_shared<F>(std::move(task));
     void* const data = kept.get();
     set_task(node, &detail::call_task<F>, data, std::move(kept));
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
+void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
     set_task(node, function, data, nullptr);
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
+void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
                                        std::shared_ptr<void> task) {
     check(node);
     if (tasks_ == nullptr && task != nullptr)
         tasks_ = std::make_unique<Tasks>();
     if (tasks_ != nullptr) {
-        if (tasks_->launched.done())
+        if (tasks_->launched.is_done())
             tasks_->replaced.clear();
         tasks_->replaced.reserve(tasks_->replaced.size() +
                                  1); // so that nothing throws once the node has changed
         tasks_->current.reserve(tasks_->current.size() + 1);
     }
-    B::set_host(executable_.native(), node.native_, function, data);
+    B::set_host(executable_.get(), node.native_, function, data);
     if (tasks_ == nullptr)
         return;
     for (auto& [index, kept] : tasks_->current) {
@@ -470,14 +470,14 @@ void BasicBuiltExecutable<B>::set_task(const HostNode<B>& node, void (*function)
 }
 
 template <GraphBackend B>
-void BasicBuiltExecutable<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
+void BasicBuiltGraphExec<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
     check(node);
-    B::set_child(executable_.native(), node.native_, graph.native());
+    B::set_child(executable_.get(), node.native_, graph.get());
 }
 
 template <GraphBackend B>
 template <class... Params, class... Args>
-void BasicBuiltExecutable<B>::set_launch([[maybe_unused]] const KernelNode<B, Params...>& node,
+void BasicBuiltGraphExec<B>::set_launch([[maybe_unused]] const KernelNode<B, Params...>& node,
                                          [[maybe_unused]] const KernelDims& dims,
                                          [[maybe_unused]] const Args&... args) {
 #if SLUICE_HAS_CUDA
@@ -485,7 +485,7 @@ void BasicBuiltExecutable<B>::set_launch([[maybe_unused]] const KernelNode<B, Pa
         check(node);
         const auto set = [&](const cudaKernelNodeParams& parameters) {
             SLUICE_CUDA_CHECK(
-                cudaGraphExecKernelNodeSetParams(executable_.native(), node.native_, &parameters));
+                cudaGraphExecKernelNodeSetParams(executable_.get(), node.native_, &parameters));
         };
         detail::with_kernel_parameters<Params...>(dims, node.function_, set, static_cast<Params>(args)...);
     }

@@ -34,7 +34,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
     }
 
     if (own_)
-        B::throw_if_failed(own_->native());
+        B::throw_if_failed(own_->get());
     if (found == nullptr && !settled()) {
         eagerly(false);
         return {};
@@ -58,7 +58,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
     Entry& entry = found != nullptr ? *found : admit(key);
     if (found == nullptr && is_warm())
         entry.warm = options_.warmup;
-    if (entry.warm < options_.warmup && !B::is_default_stream(stream.native())) {
+    if (entry.warm < options_.warmup && !B::is_default_stream(stream.get())) {
         const Replay replay = run_eagerly(entry, true);
         ++entry.warm; // Not where the work has thrown.
         return replay;
@@ -108,7 +108,7 @@ const BasicGraph<B>* GraphCapture<Key, B>::graph(const Key& key) const noexcept 
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-const BasicExecutable<B>* GraphCapture<Key, B>::executable(const Key& key) const noexcept {
+const BasicGraphExec<B>* GraphCapture<Key, B>::executable(const Key& key) const noexcept {
     const Entry* const entry = find(key);
     return entry != nullptr && entry->state == State::ready ? &*entry->executable : nullptr;
 }
@@ -181,7 +181,7 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
     entry.warm = options_.warmup;
     entry.graph.reset();
     entry.hooks.clear();
-    if (B::is_default_stream(stream.native())) {
+    if (B::is_default_stream(stream.get())) {
         refuse(entry, "capture refused: the default stream cannot be captured; expected a stream of its own");
         return;
     }
@@ -205,7 +205,7 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
             entry.executable->upload(stream);
         entry.graph = std::move(graph);
         if (options_.check)
-            entry.memory = B::device_pointers(entry.graph->native());
+            entry.memory = B::device_pointers(entry.graph->get());
         entry.hooks = std::move(hooks);
         entry.reason.clear();
         entry.state = State::ready;
@@ -237,7 +237,7 @@ void GraphCapture<Key, B>::check(Entry& entry, Ref stream, F& work) {
                     std::to_string(entry.graph->nodes()) + " operations to " + std::to_string(now->nodes()) +
                     "; give other work another key, or call recapture");
     }
-    if (B::signature(now->native()) != B::signature(entry.graph->native())) {
+    if (B::signature(now->get()) != B::signature(entry.graph->get())) {
         throw Error(
             "replay refused: the work under this key has changed since it was captured, in the shape or the "
             "arguments of an operation; give other work another key, or call recapture");
@@ -262,7 +262,7 @@ void GraphCapture<Key, B>::run_aside(Ref stream, F& work) {
         // What was enqueued until then still comes before the caller's later work; where events fail, by a
         // wait: nobody else knows of the side stream, and what its work uses may go.
         if (!detail::thrown_text(join).empty())
-            (void)detail::thrown_text([&] { side.synchronize(); });
+            (void)detail::thrown_text([&] { side.sync(); });
         throw;
     }
 }

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/memory/allocations.hpp>
 #include <sluice/memory/buffer.hpp>
+#include <sluice/memory/detail/allocations.hpp>
 #include <sluice/memory/span.hpp>
 
 namespace sluice::detail {
@@ -52,27 +52,29 @@ constexpr std::size_t initialiser_count() {
     else
         return initialiser_count<T, Count - 1>();
 }
-/// How many of them the member takes to which initialiser `Place` goes: an array takes one for each element.
-template <class T, std::size_t Total, std::size_t Place, std::size_t Tried>
+/// How many of them the member takes to which initialiser `Position` goes: an array takes one for each element.
+template <class T, std::size_t Total, std::size_t Position, std::size_t Tried>
 constexpr std::size_t initialisers_at() {
     if constexpr (Tried <= 1) {
         return 1;
-    } else if constexpr (takes_nested<T>(std::make_index_sequence<Place>{}, std::make_index_sequence<Tried>{},
-                                         std::make_index_sequence<Total - Place - Tried>{}) &&
-                         !takes_nested<T>(std::make_index_sequence<Place>{},
+    } else if constexpr (takes_nested<T>(std::make_index_sequence<Position>{},
+                                         std::make_index_sequence<Tried>{},
+                                         std::make_index_sequence<Total - Position - Tried>{}) &&
+                         !takes_nested<T>(std::make_index_sequence<Position>{},
                                           std::make_index_sequence<Tried>{},
-                                          std::make_index_sequence<Total - Place - Tried + 1>{})) {
+                                          std::make_index_sequence<Total - Position - Tried + 1>{})) {
         return Tried;
     } else {
-        return initialisers_at<T, Total, Place, Tried - 1>();
+        return initialisers_at<T, Total, Position, Tried - 1>();
     }
 }
-template <class T, std::size_t Total, std::size_t Place = 0>
+template <class T, std::size_t Total, std::size_t Position = 0>
 constexpr std::size_t members_from() {
-    if constexpr (Place >= Total)
+    if constexpr (Position >= Total)
         return 0;
     else
-        return 1 + members_from<T, Total, Place + initialisers_at<T, Total, Place, Total - Place>()>();
+        return 1 +
+               members_from<T, Total, Position + initialisers_at<T, Total, Position, Total - Position>()>();
 }
 /// The members of an aggregate; more than 16 initialisers give 17.
 template <class T>

@@ -64,7 +64,7 @@ public:
     void drain() const noexcept {
         for (const BasicStream<Host>& thread : threads_) {
             try {
-                thread.synchronize();
+                thread.sync();
             } catch (...) {
                 // What a stage throws is kept as the pipeline's fault.
             }
@@ -72,7 +72,7 @@ public:
     }
     void clear_failures() const noexcept {
         for (const BasicStream<Host>& stream : streams_)
-            Host::clear_failure(stream.native());
+            Host::clear_failure(stream.get());
     }
 
 private:

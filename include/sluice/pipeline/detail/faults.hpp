@@ -44,7 +44,7 @@ FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename
             if (!Core::Shape::needs_event(stage))
                 continue;
             try {
-                (void)core.order->event(stage, batch).done();
+                (void)core.order->event(stage, batch).is_done();
             } catch (...) {
                 return {static_cast<int>(stage), batch, batch == oldest && oldest > 0};
             }

@@ -75,7 +75,7 @@ public:
     void reset() noexcept {
         for (Pending& pending : pending_) {
             if (pending.hold)
-                pending.hold.done();
+                pending.hold.give_up();
             pending.hold = {};
         }
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
@@ -84,7 +84,7 @@ public:
         graphs_.clear_failure();
         for (const auto& lanes : capture_streams_) {
             for (const BasicStream<B>& lane : lanes)
-                B::clear_failure(lane.native());
+                B::clear_failure(lane.get());
         }
     }
 
@@ -410,7 +410,7 @@ private:
             });
             if (on_origin)
                 hold.release(origin_);
-            hold.done();
+            hold.give_up();
             hold = {};
             --holds_;
         }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sluice/memory/allocations.hpp>
+#include <sluice/memory/detail/allocations.hpp>
 #include <sluice/pipeline/detail/batch_key.hpp>
 
 namespace sluice::detail {

@@ -98,7 +98,7 @@ public:
         if constexpr (!Core::Shape::needs_event(Index))
             core.await_on_thread(Index, number);
         else
-            core.order->event(Index, number).synchronize();
+            core.order->event(Index, number).sync();
     }
 };
 

@@ -9,7 +9,7 @@ template <class... Ss, class... Makers>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<Makers...> makers,
                                                     PipelineOptions options)
     : options_(options),
-      core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.attribute_faults),
+      core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.launch_blocking),
       serial_(core_), waiter_(detail::BatchWaiter::make()) {
     (void)Shape::check();
     waiter_->pipeline = this;
@@ -131,10 +131,10 @@ const auto& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t 
 }
 
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::join(BasicStreamRef<backend> stream) {
-    const Call call(*this, "join");
-    require_sound("join");
-    core_.streams.require_own_device(stream, "join: the stream");
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::wait_for(BasicStreamRef<backend> stream) {
+    const Call call(*this, "wait_for");
+    require_sound("wait_for");
+    core_.streams.require_own_device(stream, "wait_for: the stream");
     core_.streams.join(stream);
 }
 
@@ -172,7 +172,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
     require_sound("finish");
     try {
         leave();
-        synchronize();
+        sync();
         throw_known_fault();
     } catch (...) {
         if (failure_.empty())
@@ -182,12 +182,12 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
 }
 
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::synchronize() {
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
     core_.drain_threads();
     std::exception_ptr first; // Whole, with what is nested in it.
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
         try {
-            stream.synchronize();
+            stream.sync();
         } catch (...) {
             if (first == nullptr)
                 first = std::current_exception();
@@ -207,7 +207,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     core_.forget_faults();
     try {
         core_.order->record_anew();
-        synchronize();
+        sync();
     } catch (const Error& error) {
         std::throw_with_nested(
             Error(std::string("reset: the device is lost, and only a new process helps: ") + error.what()));
@@ -255,7 +255,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
     }
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
         try {
-            backend::throw_if_failed(stream.native());
+            backend::throw_if_failed(stream.get());
         } catch (...) {
             const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
             fail_at(place.stage, place.batch, place.or_earlier);
@@ -266,7 +266,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
             return;
         graphed_->for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
             try {
-                backend::throw_if_failed(stream.native());
+                backend::throw_if_failed(stream.get());
             } catch (...) {
                 fail_at(static_cast<int>(stage), std::nullopt, false);
             }
@@ -278,7 +278,7 @@ template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::enter() {
     if (inside_)
         return;
-    core_.streams.join_lent();
+    core_.streams.wait_for_external();
     inside_ = true;
 }
 
@@ -291,7 +291,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::leave() {
         if (graphed_)
             graphed_->flush(core_);
     }
-    core_.streams.release_to_lent();
+    core_.streams.release_to_external();
     inside_ = false;
 }
 
@@ -311,7 +311,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
     try {
         throw;
     } catch (const Error& error) {
-        earlier = !options_.attribute_faults && detail::is_late(error);
+        earlier = !options_.launch_blocking && detail::is_late(error);
     } catch (...) {
     }
     // A fault of earlier work that a later call was told of: which work's, nobody knows.

@@ -19,6 +19,7 @@
 #include <sluice/graph/detail/replay_hooks.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
+#include <sluice/pipeline/detail/device_event.hpp>
 
 namespace sluice::detail {
 
@@ -82,7 +83,7 @@ struct ReplayedResults {
     ~ReplayedResults() {
         try {
             if (!reached)
-                arrived.synchronize();
+                arrived.sync();
         } catch (...) {
             // The copies will not come; whoever waits for their stream is told so.
         }
@@ -92,8 +93,8 @@ struct ReplayedResults {
 
     std::shared_ptr<Places> pool;
     std::vector<Result> results;
-    BasicEvent<B>
-        arrived; // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
+    // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
+    DeviceEvent<B> arrived;
     bool reached = true;
     std::size_t pending = 0; // Results of the last launch that have not been handed over.
 };
@@ -145,7 +146,7 @@ private:
         explicit Slot(typename Places::Place of)
             : place(of), arrived(EventOptions{.sleep_while_waiting = true}) {}
         typename Places::Place place;
-        BasicEvent<B> arrived;
+        DeviceEvent<B> arrived;
         bool busy = false; // From the push until the handler has returned.
     };
     // A result on its way: a slot's, or a graph's.
@@ -180,14 +181,14 @@ private:
     }
     static bool has_arrived(Entry& entry) {
         if (entry.replayed == nullptr)
-            return entry.slot->arrived.done();
-        return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.done());
+            return entry.slot->arrived.is_done();
+        return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.is_done());
     }
     static void await(Entry& entry) {
         if (entry.replayed == nullptr) {
-            entry.slot->arrived.synchronize();
+            entry.slot->arrived.sync();
         } else if (!entry.replayed->reached) {
-            entry.replayed->arrived.synchronize();
+            entry.replayed->arrived.sync();
             entry.replayed->reached = true;
         }
     }
@@ -239,7 +240,7 @@ public:
         } catch (...) {
             // No event will tell of the copies' end, and their memory must not go before it.
             try {
-                stream.synchronize();
+                stream.sync();
             } catch (...) {
             }
             throw;
@@ -283,7 +284,7 @@ void ReadbackState<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> 
     } catch (...) {
         // No event will tell of the copy's end, and the slot's memory must not go before it.
         try {
-            stream.synchronize();
+            stream.sync();
         } catch (...) {
         }
         throw;

@@ -31,9 +31,9 @@ bool has_been_reached(const BasicEvent<B>& event) noexcept {
     try {
         // The Host backend's own `done` throws the fault of the work before the record, which is over then.
         if constexpr (std::same_as<typename B::NativeEvent, host::Event*>) {
-            return event.native()->done();
+            return event.get()->is_done();
         } else {
-            return event.done();
+            return event.is_done();
         }
     } catch (...) {
         return false;
@@ -45,7 +45,7 @@ bool has_been_reached(const BasicEvent<B>& event) noexcept {
 template <Backend B>
 void await_over(const BasicEvent<B>& event) {
     try {
-        event.synchronize();
+        event.sync();
     } catch (...) {
         if (!has_been_reached(event))
             throw;
@@ -294,14 +294,14 @@ private:
     typename Slot::Read& begin_read(Slot& slot, BasicStreamRef<B> stream) {
         using Read = typename Slot::Read;
         const auto take = [&](Read& read) -> Read& {
-            read.stream = stream.native();
+            read.stream = stream.get();
             read.used = read.busy = true;
             return read;
         };
         {
             const std::lock_guard lock(mutex);
             for (const auto& read : slot.reads) {
-                if (!read->busy && read->stream == stream.native())
+                if (!read->busy && read->stream == stream.get())
                     return take(*read);
             }
         }
@@ -323,7 +323,7 @@ private:
     // Whether all that `stream` was handed is over for sure.
     static bool waited_for(BasicStreamRef<B> stream) noexcept {
         try {
-            stream.synchronize();
+            stream.sync();
             return true;
         } catch (...) {
             // The Host backend waits before it throws the fault of a stream's work.
@@ -347,7 +347,7 @@ private:
 };
 
 /// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
-/// it up with `done`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
+/// it up with `give_up`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
 /// when the source goes.
 template <Backend B>
 class SourceHold {
@@ -362,10 +362,10 @@ public:
     void release(BasicStreamRef<B> stream) const { slot_->ledger->release(*slot_, stream); }
 
     /// Gives the hold up: no `release` of it comes any more. Once for each hold; no copy may be used afterwards.
-    void done() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
+    void give_up() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
 
     /// The same, where the host has read the batch by now.
-    void done_on_host() const noexcept { done(); }
+    void give_up_on_host() const noexcept { give_up(); }
 
     /// A further hold, which a thread other than the caller's will give up by itself. `Source::next` waits for such ones,
     /// and throws when all slots are held by others, which it would wait for in vain.

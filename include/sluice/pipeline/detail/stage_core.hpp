@@ -111,7 +111,7 @@ public:
         } else {
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<Index>) {
-                    backend::enqueue(stream.native(), [this, number, held = Held<Index, Batch>(batch)] {
+                    backend::enqueue(stream.get(), [this, number, held = Held<Index, Batch>(batch)] {
                         try {
                             invoke<Index>(Nothing{}, order->slot_of(number), held.get());
                         } catch (...) {
@@ -131,7 +131,7 @@ public:
             }
             backend::check_launches();
             if (launch_blocking_)
-                stream.synchronize();
+                stream.sync();
         }
         current_stage_ = -1;
     }
@@ -179,7 +179,7 @@ public:
         // Before the semaphores that it waits for count from 0 again.
         if (spare_) {
             try {
-                spare_->synchronize();
+                spare_->sync();
             } catch (...) {
                 // What failed before is told by the streams of the stages.
             }
@@ -364,7 +364,7 @@ private:
                         const Range range(names_[Index]->c_str());
                         const BasicStreamRef<Host> stream = threads_[Index].stream_of(number);
                         invoke<Index>(stream, order->slot_of(number), held.get());
-                        Host::throw_if_failed(stream.native()); // what it enqueued there has run
+                        Host::throw_if_failed(stream.get()); // what it enqueued there has run
                     }
                 } catch (...) {
                     fault_.set(std::current_exception(), Index, number);
@@ -388,7 +388,7 @@ private:
                 return false;
             // A device that has failed signals nobody.
             if (!Shape::aside[wait.stage])
-                streams.for_each([](Ref stream) { (void)stream.done(); });
+                streams.for_each([](Ref stream) { (void)stream.is_done(); });
         }
         return true;
     }

@@ -17,7 +17,7 @@
 
 namespace sluice::detail {
 
-/// The streams of each stage, one or more, made here or lent. Under `Schedule::serial` the stages of one device share
+/// The streams of each stage, one or more, made here or external. Under `Schedule::serial` the stages of one device share
 /// one.
 template <Backend B>
 class StageStreams {
@@ -37,7 +37,7 @@ public:
         if (streams.device != device_)
             several_devices_ = true;
         if (options.stream)
-            lent_.push_back(*options.stream);
+            external_.push_back(*options.stream);
         if (schedule_ == Schedule::serial) {
             for (const Streams& earlier : of_stage_) {
                 if (&earlier != &streams && !earlier.lanes.empty() && earlier.device == streams.device) {
@@ -96,15 +96,15 @@ public:
     /// Whether the machine has no other.
     bool only_device() const noexcept { return one_device_; }
 
-    /// Orders the stages' later work after what is on the lent streams now.
-    void join_lent() {
-        for (const Ref lent : lent_)
-            join(lent);
+    /// Orders the stages' later work after what is on the external streams now.
+    void wait_for_external() {
+        for (const Ref external : external_)
+            join(external);
     }
-    /// Orders later work on the lent streams after what the stages have been handed.
-    void release_to_lent() {
-        for (const Ref lent : lent_)
-            release_to(lent);
+    /// Orders later work on the external streams after what the stages have been handed.
+    void release_to_external() {
+        for (const Ref external : external_)
+            release_to(external);
     }
     /// Orders the stages' later work after what is on `stream` now.
     void join(Ref stream) {
@@ -130,7 +130,7 @@ public:
         const DeviceGuard<B> device(device_of(stage));
         BasicEvent<B>& fence = *fence_of(device_of(stage));
         fence.record(of(stage, batch));
-        fence.synchronize();
+        fence.sync();
     }
 
     /// Calls `visit(stream)` for each stream that is used.
@@ -157,14 +157,14 @@ public:
     void drain() const noexcept {
         for (const Active& active : active_) {
             try {
-                active.stream.synchronize();
+                active.stream.sync();
             } catch (...) {
                 // Whoever drains already has an error to report, or is a destructor.
             }
         }
         for_each_side([](const BasicStream<B>& stream) {
             try {
-                stream.synchronize();
+                stream.sync();
             } catch (...) {
                 // As above.
             }
@@ -172,8 +172,8 @@ public:
     }
     void clear_failures() const noexcept {
         for (const Active& active : active_)
-            B::clear_failure(active.stream.native());
-        for_each_side([](const BasicStream<B>& stream) { B::clear_failure(stream.native()); });
+            B::clear_failure(active.stream.get());
+        for_each_side([](const BasicStream<B>& stream) { B::clear_failure(stream.get()); });
     }
 
     /// Throws `Error` for a stream of a device on which no stage runs. Allocates nothing for one of its own.
@@ -240,14 +240,14 @@ private:
         if (!options.stream)
             return device;
         if (options.lanes > 1) {
-            throw Error("stage '" + stage + "': a stage on a lent stream has 1 lane, and " +
+            throw Error("stage '" + stage + "': a stage on an external stream has 1 lane, and " +
                         std::to_string(options.lanes) + " were asked for");
         }
-        const int lent = options.stream->device();
-        if (lent != device) {
-            throw Error("stage '" + stage + "': the lent stream belongs to device " + std::to_string(lent) +
-                        ", the " + (options.device < 0 ? "pipeline" : "stage") + " to device " +
-                        std::to_string(device) + "; both must be the same device's");
+        const int external = options.stream->device();
+        if (external != device) {
+            throw Error("stage '" + stage + "': the external stream belongs to device " +
+                        std::to_string(external) + ", the " + (options.device < 0 ? "pipeline" : "stage") +
+                        " to device " + std::to_string(device) + "; both must be the same device's");
         }
         return device;
     }
@@ -268,7 +268,7 @@ private:
     std::vector<Streams> of_stage_;
     std::vector<BasicStream<B>> owned_;
     std::vector<Active> active_;
-    std::vector<Ref> lent_;
+    std::vector<Ref> external_;
     std::vector<Fence> fences_;
 };
 

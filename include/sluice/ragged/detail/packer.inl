@@ -287,7 +287,7 @@ std::vector<std::vector<U>> ragged_lists(BasicStreamRef<B> stream, const std::ve
     // Not a vector, which would have no data() for bool.
     PinnedBuffer<U, B> all(static_cast<std::size_t>(offsets.back()));
     copy(stream, all, values.first(all.size()));
-    stream.synchronize();
+    stream.sync();
     std::vector<std::vector<U>> lists;
     lists.reserve(offsets.size() - 1);
     for (std::size_t row = 0; row + 1 < offsets.size(); ++row)

@@ -41,29 +41,29 @@ public:
     void mark_in_use(BasicStreamRef<B> stream) {
         try {
             // One event stands for all readers.
-            if (in_use_ && !(reader_ == stream.native()))
+            if (in_use_ && !(reader_ == stream.get()))
                 stream.wait(read_);
             read_.record(stream);
         } catch (...) {
             // No event will tell of the end, and the memory must not change before it.
             try {
-                stream.synchronize();
+                stream.sync();
             } catch (...) {
             }
             throw;
         }
-        reader_ = stream.native();
+        reader_ = stream.get();
         in_use_ = true;
     }
 
-    bool in_use() const { return in_use_ && !read_.done(); }
+    bool in_use() const { return in_use_ && !read_.is_done(); }
 
     /// Returns when the memory may change. Throws `Error` for a fault of the work that reads it, once.
     void wait() {
         if (!in_use_) [[likely]]
             return;
         in_use_ = false;
-        read_.synchronize();
+        read_.sync();
     }
 
 private:

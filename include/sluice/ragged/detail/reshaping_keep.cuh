@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include <sluice/ragged/detail/load_balancing_search.cuh>
 #include <sluice/ragged/detail/reshaping.hpp>
-#include <sluice/ragged/detail/reshaping_walk.cuh>
 
 namespace sluice::ragged::reshaping {
 

@@ -148,18 +148,18 @@ void scan(BasicStreamRef<B> stream, std::int64_t* starts, std::int64_t most, con
     const RowItems<Lengths> rows{lengths, most};
     const std::int64_t places = most + 1;
     if (places <= one_block_places) {
-        scan_in_one_block<<<1, scan_threads, 0, stream.native()>>>(rows, starts, places, settle);
+        scan_in_one_block<<<1, scan_threads, 0, stream.get()>>>(rows, starts, places, settle);
         SLUICE_CUDA_CHECK(cudaGetLastError());
         return;
     }
     const auto [number, tiles, before_tile] = ScanMemory::take(scratch, places);
     const auto blocks = static_cast<unsigned>(number);
-    sum_tiles<<<blocks, tile_threads, 0, stream.native()>>>(rows, starts, places, tiles);
+    sum_tiles<<<blocks, tile_threads, 0, stream.get()>>>(rows, starts, places, tiles);
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    scan_in_one_block<<<1, scan_threads, 0, stream.native()>>>(TileItems{tiles, number}, before_tile, number,
-                                                               settle);
+    scan_in_one_block<<<1, scan_threads, 0, stream.get()>>>(TileItems{tiles, number}, before_tile, number,
+                                                            settle);
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    scan_tiles<<<blocks, tile_threads, 0, stream.native()>>>(starts, places, before_tile, settle);
+    scan_tiles<<<blocks, tile_threads, 0, stream.get()>>>(starts, places, before_tile, settle);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -27,8 +27,8 @@ concept RaggedInput = is_view<std::remove_cvref_t<R>> || requires(const R& batch
 /// A buffer or span of device memory of the backend `B`.
 template <class R, class B>
 concept DeviceMemory = std::is_same_v<typename std::remove_cvref_t<R>::backend, B> && requires(R& range) {
-    requires sluice::detail::place_of<std::remove_const_t<decltype(sluice::detail::placed_span(range))>>
-    == sluice::detail::Place::device;
+    requires sluice::detail::memory_kind_of<std::remove_const_t<decltype(sluice::detail::placed_span(range))>>
+    == sluice::detail::MemoryKind::device;
 };
 
 template <class T>

@@ -100,22 +100,22 @@ struct ExtremeOf {
 };
 
 template <class T>
-struct Place {
+struct IndexedValue {
     T value;
     std::int64_t position; ///< below 0: none yet
 };
 
 template <class T>
 struct ArgmaxOf {
-    using Accumulator = Place<T>;
+    using Accumulator = IndexedValue<T>;
     using Result = std::int64_t;
-    SLUICE_HOST_DEVICE Place<T> init() const { return {T{}, -1}; }
+    SLUICE_HOST_DEVICE IndexedValue<T> init() const { return {T{}, -1}; }
     // Values come in order, so that of equal ones the first stays.
-    SLUICE_HOST_DEVICE Place<T> take(Place<T> best, T value, std::int64_t position) const {
-        return best.position < 0 || beats<true>(value, best.value) ? Place<T>{value, position} : best;
+    SLUICE_HOST_DEVICE IndexedValue<T> take(IndexedValue<T> best, T value, std::int64_t position) const {
+        return best.position < 0 || beats<true>(value, best.value) ? IndexedValue<T>{value, position} : best;
     }
     // Of equal values the first, whichever comes in first.
-    SLUICE_HOST_DEVICE Place<T> merge(Place<T> a, Place<T> b) const {
+    SLUICE_HOST_DEVICE IndexedValue<T> merge(IndexedValue<T> a, IndexedValue<T> b) const {
         if (a.position < 0)
             return b;
         if (b.position < 0)
@@ -125,7 +125,7 @@ struct ArgmaxOf {
         const bool equal = !beats<true>(a.value, b.value);
         return equal && b.position < a.position ? b : a;
     }
-    SLUICE_HOST_DEVICE std::int64_t finish(Place<T> best, std::int64_t) const { return best.position; }
+    SLUICE_HOST_DEVICE std::int64_t finish(IndexedValue<T> best, std::int64_t) const { return best.position; }
 };
 
 /// The greatest value so far, and the sum of the exponentials of what values are above it.

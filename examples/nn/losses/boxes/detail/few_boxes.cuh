@@ -163,7 +163,7 @@ void launch_few_boxes(sluice::CudaStreamRef stream, const RowArguments<P, U, G>&
     cudaLaunchConfig_t grid{};
     grid.gridDim = dim3(few_blocks);
     grid.blockDim = dim3(few_threads);
-    grid.stream = stream.native();
+    grid.stream = stream.get();
     grid.attrs = &cluster;
     grid.numAttrs = 1;
     SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&grid, few_boxes_kernel<Formula, P, U, G>, arguments));

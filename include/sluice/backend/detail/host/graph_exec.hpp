@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/host/branches.hpp>
+#include <sluice/backend/detail/host/graph.hpp>
+#include <sluice/backend/detail/host/node.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/host/workers.hpp>
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/host/branches.hpp>
-#include <sluice/backend/host/graph.hpp>
-#include <sluice/backend/host/node.hpp>
-#include <sluice/backend/host/queue.hpp>
-#include <sluice/backend/host/task.hpp>
-#include <sluice/backend/host/workers.hpp>
 
 namespace sluice::host {
 
@@ -24,9 +24,9 @@ namespace sluice::host {
 /// queues. It may be destroyed and updated while launches are in flight: they keep what they were made with.
 ///
 /// Any thread may use it.
-class Executable {
+class GraphExec {
 public:
-    explicit Executable(const Graph& graph)
+    explicit GraphExec(const Graph& graph)
         : origin_(&graph), graph_(prepared(graph)), turns_(std::make_shared<Turns>()) {}
 
     /// Enqueues one run of all nodes: branches that do not depend on each other run at the same time, and the queue goes

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "augment.hpp"
-#include "support/cuda_twins.cuh"
+#include "support/cuda_baselines.cuh"
 
 namespace bench {
 
@@ -30,7 +30,7 @@ public:
     }
 
     void step() { CHECK(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDeviceToDevice, stream_)); }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     std::size_t bytes_;
@@ -113,7 +113,7 @@ static __global__ void blurred_by_hand(const float* in, const augment::SamplePar
     out[plane + static_cast<std::size_t>(y * size + x)] = (sum / total - mean) / deviation;
 }
 
-/// The published chain on as many images as its twin has, with the parameters that it draws.
+/// The published chain on as many images as its baseline has, with the parameters that it draws.
 class ChainByHand {
 public:
     /// Throws `sluice::Error` unless it gives what `augment::apply` gives, ties of the rotation aside.
@@ -122,9 +122,9 @@ public:
           turned_(expected_.results().size()), rows_(turned_.size()), results_(turned_.size()) {
         augment::write_parameters(expected_.stream(), expected_.batch().parameters(), parameters_.span());
         expected_.step();
-        expected_.synchronize();
+        expected_.sync();
         step();
-        synchronize();
+        sync();
         std::vector<float> own(results_.size());
         std::vector<float> wanted(results_.size());
         sluice::copy_and_wait(expected_.stream(), own, results_);
@@ -152,7 +152,7 @@ public:
             <<<planes, by_hand_size, 0, stream_>>>(rows_.data(), samples, 0.0f, 1.0f, results_.data());
         CHECK(cudaGetLastError());
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     AugmentSubject<sluice::Cuda, float, augment::PublishedChain> expected_;

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <utility>
 
-#include <sluice/backend/host/queue.hpp>
-#include <sluice/backend/host/task.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/host/task.hpp>
 
 namespace sluice::host {
 

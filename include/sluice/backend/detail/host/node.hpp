@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include <sluice/backend/host/task.hpp>
+#include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {

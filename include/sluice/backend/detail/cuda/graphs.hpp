@@ -2,16 +2,16 @@
 /// The Cuda backend's graphs.
 #pragma once
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 
 #include <cstddef>
 
-#include <sluice/backend/cuda/conditions.hpp>
-#include <sluice/backend/cuda/default_stream_watch.hpp>
-#include <sluice/backend/cuda/graph_contents.hpp>
-#include <sluice/backend/cuda/per_thread_stream_watch.hpp>
+#include <sluice/backend/detail/cuda/conditions.hpp>
+#include <sluice/backend/detail/cuda/default_stream_watch.hpp>
+#include <sluice/backend/detail/cuda/graph_contents.hpp>
+#include <sluice/backend/detail/cuda/per_thread_stream_watch.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
@@ -19,7 +19,7 @@ namespace sluice {
 /// The part of `Cuda` that deals with graphs. See the concept `GraphBackend` for what each function does.
 struct CudaGraphs : CudaGraphContents, CudaConditions {
     using NativeGraph = cudaGraph_t;
-    using NativeExecutable = cudaGraphExec_t;
+    using NativeGraphExec = cudaGraphExec_t;
     using NativeNode = cudaGraphNode_t;
     using DefaultStreamWatch = detail::DefaultStreamWatch;
     using PerThreadStreamWatch = detail::PerThreadStreamWatch;

@@ -2,7 +2,7 @@
 /// Whether somebody has used the legacy default stream, of whose work a capture on another stream sees nothing.
 #pragma once
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 

@@ -3,7 +3,7 @@
 /// nothing.
 #pragma once
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 

@@ -2,7 +2,7 @@
 /// Host functions in the order of CUDA streams.
 #pragma once
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 
@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/failure.hpp>
-#include <sluice/backend/host/task.hpp>
+#include <sluice/backend/detail/failure.hpp>
+#include <sluice/backend/detail/host/task.hpp>
 
 namespace sluice::detail {
 

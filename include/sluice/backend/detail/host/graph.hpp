@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/host/branches.hpp>
+#include <sluice/backend/detail/host/node.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/host/branches.hpp>
-#include <sluice/backend/host/node.hpp>
-#include <sluice/backend/host/queue.hpp>
-#include <sluice/backend/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {

@@ -1,5 +1,5 @@
 /// \file
-/// What the hand-written twins of the benchmarks share.
+/// What the hand-written baselines of the benchmarks share.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -58,12 +58,12 @@ inline cudaEvent_t make_event() {
 }
 
 /// Two stages, two streams, two slots, one launch at a time.
-class OverlappedTwin {
+class OverlappedBaseline {
 public:
-    OverlappedTwin() = default;
-    OverlappedTwin(const OverlappedTwin&) = delete;
-    OverlappedTwin& operator=(const OverlappedTwin&) = delete;
-    ~OverlappedTwin() {
+    OverlappedBaseline() = default;
+    OverlappedBaseline(const OverlappedBaseline&) = delete;
+    OverlappedBaseline& operator=(const OverlappedBaseline&) = delete;
+    ~OverlappedBaseline() {
         for (int slot = 0; slot < 2; ++slot) {
             cudaEventDestroy(ready_[slot]);
             cudaEventDestroy(free_[slot]);
@@ -86,7 +86,7 @@ public:
         CHECK(cudaEventRecord(free_[slot], consumer_));
         ++step_;
     }
-    void synchronize() {
+    void sync() {
         CHECK(cudaStreamSynchronize(producer_));
         CHECK(cudaStreamSynchronize(consumer_));
     }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/host/queue.hpp>
-#include <sluice/backend/host/workers.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/host/workers.hpp>
 
 namespace sluice::host {
 

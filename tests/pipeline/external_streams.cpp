@@ -1,4 +1,4 @@
-// A caller's own streams: lent to a stage, or joined and flushed to by hand.
+// A caller's own streams: external to a stage, or joined and flushed to by hand.
 #include <array>
 #include <optional>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "support/delayed_backend.hpp"
 #include "support/gate.hpp"
 
-namespace pipeline_lent_streams {
+namespace pipeline_external_streams {
 
 using namespace sluice;
 using namespace sluice::test;
@@ -25,7 +25,7 @@ constexpr Word repeated(unsigned char value) { return 0x01010101u * value; }
 
 // What the caller does on the stream: slowly, something that all stages depend on.
 void set_memory(Chain<B>& chain, Ref stream, unsigned char value) {
-    ops::spin(stream.native(), 3000);
+    ops::spin(stream.get(), 3000);
     fill_bytes(stream, chain.memory(), value);
 }
 
@@ -33,7 +33,7 @@ void set_memory(Chain<B>& chain, Ref stream, unsigned char value) {
 void make_end_slow(Chain<B>& chain) {
     chain.before = [](std::size_t stage, Ref stream, std::size_t batch) {
         if (stage + 1 == stages && batch + 1 == batches)
-            ops::spin(stream.native(), 3000);
+            ops::spin(stream.get(), 3000);
     };
 }
 
@@ -43,7 +43,7 @@ auto lend(Ref stream, std::size_t to_stage) {
     return options;
 }
 
-// Each schedule, and each stage that the stream may be lent to.
+// Each schedule, and each stage that the stream may be external to.
 template <class Check>
 void for_each_place(Check&& check) {
     Delay::set({.seed = 5, .one_in = 3, .microseconds = 300});
@@ -64,7 +64,7 @@ void submit_from(P& pipeline, const Inputs<B>& inputs, std::size_t first, std::s
 
 } // namespace
 
-TEST_CASE("Lent streams: work already there is done before the first batch, by all stages") {
+TEST_CASE("External streams: work already there is done before the first batch, by all stages") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;
     for_each_place([&](const PipelineOptions& options, std::size_t stage) {
@@ -77,7 +77,7 @@ TEST_CASE("Lent streams: work already there is done before the first batch, by a
     });
 }
 
-TEST_CASE("Lent streams: later work on it comes after flush, and after all stages") {
+TEST_CASE("External streams: later work on it comes after flush, and after all stages") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;
     for_each_place([&](const PipelineOptions& options, std::size_t stage) {
@@ -91,7 +91,7 @@ TEST_CASE("Lent streams: later work on it comes after flush, and after all stage
     });
 }
 
-TEST_CASE("Lent streams: work between a flush and the next submit comes between the batches") {
+TEST_CASE("External streams: work between a flush and the next submit comes between the batches") {
     const Inputs<B> inputs(2 * batches, words);
     const BasicStream<B> mine;
     for_each_place([&](const PipelineOptions& options, std::size_t stage) {
@@ -112,7 +112,7 @@ TEST_CASE("Lent streams: work between a flush and the next submit comes between 
     });
 }
 
-TEST_CASE("Lent streams: join orders batches after a stream, flush(stream) the stream after them") {
+TEST_CASE("External streams: join orders batches after a stream, flush(stream) the stream after them") {
     const Inputs<B> inputs(2 * batches, words);
     const BasicStream<B> mine, other;
     Delay::set({.seed = 6, .one_in = 3, .microseconds = 300});
@@ -121,7 +121,7 @@ TEST_CASE("Lent streams: join orders batches after a stream, flush(stream) the s
         make_end_slow(chain);
         auto pipeline = chain.pipeline<stages>({.schedule = schedule});
         set_memory(chain, mine, 21);
-        pipeline.join(mine);
+        pipeline.wait_for(mine);
         submit_from(pipeline, inputs, 0, batches);
         pipeline.flush(other);
         auto expected = chain_results(stages, words, batches_from(0, batches), repeated(21));
@@ -129,7 +129,7 @@ TEST_CASE("Lent streams: join orders batches after a stream, flush(stream) the s
 
         pipeline.flush(mine);
         set_memory(chain, mine, 50);
-        pipeline.join(mine);
+        pipeline.wait_for(mine);
         submit_from(pipeline, inputs, batches, batches);
         pipeline.flush(mine);
         expected.resize(batches * words);
@@ -139,7 +139,7 @@ TEST_CASE("Lent streams: join orders batches after a stream, flush(stream) the s
     }
 }
 
-TEST_CASE("Lent streams: flush does not wait on the host") {
+TEST_CASE("External streams: flush does not wait on the host") {
     if (!streams_overlap<B>())
         return;
     const Inputs<B> inputs(batches, words);
@@ -154,13 +154,13 @@ TEST_CASE("Lent streams: flush does not wait on the host") {
         auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
         submit_from(pipeline, inputs, 0, batches);
         pipeline.flush();
-        REQUIRE_FALSE(mine.done()); // the gate has held all the while
+        REQUIRE_FALSE(mine.is_done()); // the gate has held all the while
         gate.open();
         CHECK(chain.results(batches, mine) == chain_results(stages, words, batches_from(0, batches)));
     });
 }
 
-TEST_CASE("Lent streams: the stage runs on it, the other stages on streams of the pipeline's") {
+TEST_CASE("External streams: the stage runs on it, the other stages on streams of the pipeline's") {
     const BasicStream<B> mine;
     Chain<B> chain(stages, words, batches);
     for (std::size_t stage = 0; stage < stages; ++stage) {
@@ -172,10 +172,10 @@ TEST_CASE("Lent streams: the stage runs on it, the other stages on streams of th
         CHECK(serial.stream(1) == serial.stream(0));
         CHECK(serial.stream(2) == serial.stream(0));
     }
-    mine.synchronize(); // it is still the caller's
+    mine.sync(); // it is still the caller's
 }
 
-TEST_CASE("Lent streams: one stream may serve several stages") {
+TEST_CASE("External streams: one stream may serve several stages") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;
     Delay::set({.seed = 7});
@@ -193,7 +193,7 @@ TEST_CASE("Lent streams: one stream may serve several stages") {
     }
 }
 
-TEST_CASE("Lent streams: the pipeline's end waits for its work on them") {
+TEST_CASE("External streams: the pipeline's end waits for its work on them") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;
     for_each_place([&](const PipelineOptions& options, std::size_t stage) {
@@ -205,25 +205,25 @@ TEST_CASE("Lent streams: the pipeline's end waits for its work on them") {
             auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
             submit_from(pipeline, inputs, 0, batches);
         }
-        CHECK(mine.done());
+        CHECK(mine.is_done());
         CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches)));
     });
 }
 
-TEST_CASE("Lent streams: a failed stage leaves them drained too") {
+TEST_CASE("External streams: a failed stage leaves them drained too") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;
     for_each_place([&](const PipelineOptions& options, std::size_t stage) {
         Chain<B> chain(stages, words, batches);
         chain.after = [&](std::size_t at_stage, Ref stream, std::size_t batch) {
             if (at_stage == stage && batch == 1) {
-                ops::spin(stream.native(), 2000);
+                ops::spin(stream.get(), 2000);
                 throw std::runtime_error("no");
             }
         };
         auto pipeline = chain.pipeline<stages>(options, lend(mine, stage));
         CHECK_THROWS_AS(submit_from(pipeline, inputs, 0, batches), Error);
-        CHECK(pipeline.stream(stage).done());
+        CHECK(pipeline.stream(stage).is_done());
         pipeline.reset();
         chain.after = nullptr;
         chain.clear();
@@ -245,4 +245,4 @@ TEST_CASE("Streams that the pipeline makes have the priority that the stage asks
                        {"stage 2", "of a pipeline of 2 stages", "counted from 0"}));
 }
 
-} // namespace pipeline_lent_streams
+} // namespace pipeline_external_streams

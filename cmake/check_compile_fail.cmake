@@ -1,4 +1,4 @@
-# Run by the tests of sluice_add_misuse; see SluiceMisuse.cmake.
+# Run by the tests of sluice_add_compile_fail; see SluiceCompileFail.cmake.
 
 set(command "${COMPILER}" ${FLAGS} -fdiagnostics-color=never)
 foreach(directory IN LISTS DIRECTORIES)

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/host/graph.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/host/graph.hpp>
-#include <sluice/backend/host/queue.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {

@@ -2,15 +2,15 @@
 /// Conditional nodes of the Cuda backend's graphs.
 #pragma once
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 
 #include <cstddef>
 #include <string>
 
-#include <sluice/backend/capture_ledger.hpp>
-#include <sluice/backend/cuda/graph_contents.hpp>
+#include <sluice/backend/detail/capture_ledger.hpp>
+#include <sluice/backend/detail/cuda/graph_contents.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 

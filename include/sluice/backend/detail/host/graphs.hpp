@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/capture_ledger.hpp>
+#include <sluice/backend/detail/capture_ledger.hpp>
+#include <sluice/backend/detail/host/capture.hpp>
+#include <sluice/backend/detail/host/graph.hpp>
+#include <sluice/backend/detail/host/graph_exec.hpp>
+#include <sluice/backend/detail/host/memory_map.hpp>
+#include <sluice/backend/detail/host/node.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/host/capture.hpp>
-#include <sluice/backend/host/executable.hpp>
-#include <sluice/backend/host/graph.hpp>
-#include <sluice/backend/host/memory_map.hpp>
-#include <sluice/backend/host/node.hpp>
-#include <sluice/backend/host/queue.hpp>
-#include <sluice/backend/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
@@ -29,7 +29,7 @@ namespace sluice {
 /// their node is reached.
 struct HostGraphs {
     using NativeGraph = host::Graph*;
-    using NativeExecutable = host::Executable*;
+    using NativeGraphExec = host::GraphExec*;
     using NativeNode = host::Node*;
     using NativeCondition = unsigned long long;
 
@@ -88,19 +88,19 @@ struct HostGraphs {
 
     // Executables
     // --------------------------------------------------------------------------------------------------
-    static NativeExecutable instantiate(NativeGraph graph) {
-        auto* executable = new host::Executable(*graph);
+    static NativeGraphExec instantiate(NativeGraph graph) {
+        auto* executable = new host::GraphExec(*graph);
         counts().executables.add();
         return executable;
     }
-    static void destroy_executable(NativeExecutable executable) noexcept {
+    static void destroy_executable(NativeGraphExec executable) noexcept {
         delete executable;
         counts().executables.remove();
     }
-    static bool update(NativeExecutable executable, NativeGraph graph) { return executable->update(*graph); }
+    static bool update(NativeGraphExec executable, NativeGraph graph) { return executable->update(*graph); }
     /// Does nothing: there is nowhere to upload to.
-    static void upload(NativeExecutable, host::Queue* stream) { refuse_in_capture(stream, "upload"); }
-    static void launch(NativeExecutable executable, host::Queue* stream) {
+    static void upload(NativeGraphExec, host::Queue* stream) { refuse_in_capture(stream, "upload"); }
+    static void launch(NativeGraphExec executable, host::Queue* stream) {
         refuse_in_capture(stream, "launch");
         executable->launch(*stream);
     }
@@ -137,7 +137,7 @@ struct HostGraphs {
     static void add_dependency(NativeGraph graph, NativeNode earlier, NativeNode later) {
         graph->add_dependency(earlier, later);
     }
-    static void set_copy(NativeExecutable executable, NativeNode node, void* to, const void* from,
+    static void set_copy(NativeGraphExec executable, NativeNode node, void* to, const void* from,
                          std::size_t bytes, CopyKind) {
         executable->change(node, host::NodeKind::copy, [&](host::Node& changed) {
             changed.to = to;
@@ -145,7 +145,7 @@ struct HostGraphs {
             changed.bytes = bytes;
         });
     }
-    static void set_fill(NativeExecutable executable, NativeNode node, void* memory, int value,
+    static void set_fill(NativeGraphExec executable, NativeNode node, void* memory, int value,
                          std::size_t bytes) {
         executable->change(node, host::NodeKind::fill, [&](host::Node& changed) {
             changed.to = memory;
@@ -153,18 +153,18 @@ struct HostGraphs {
             changed.bytes = bytes;
         });
     }
-    static void set_host(NativeExecutable executable, NativeNode node, void (*function)(void*), void* data) {
+    static void set_host(NativeGraphExec executable, NativeNode node, void (*function)(void*), void* data) {
         executable->change(node, host::NodeKind::host, [&](host::Node& changed) {
             changed.function = some(function);
             changed.data = data;
         });
     }
-    static void set_task(NativeExecutable executable, NativeNode node, host::Task task) {
+    static void set_task(NativeGraphExec executable, NativeNode node, host::Task task) {
         executable->change(node, host::NodeKind::task, [&](host::Node& changed) {
             changed.task = std::make_shared<host::Task>(std::move(task));
         });
     }
-    static void set_child(NativeExecutable executable, NativeNode node, NativeGraph child) {
+    static void set_child(NativeGraphExec executable, NativeNode node, NativeGraph child) {
         executable->change(node, host::NodeKind::child, [&](host::Node& changed) {
             if (!changed.bodies.front()->same_shape(*child))
                 throw Error("set_child: the graph has other nodes or edges than the child that it replaces");

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/host/capture.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/host/capture.hpp>
-#include <sluice/backend/host/queue.hpp>
 
 namespace sluice::host {
 
@@ -69,9 +69,9 @@ public:
     bool recorded() const { return state_->latest_record() != 0; }
 
     /// Whether the latest record made so far has been reached.
-    bool done() const {
+    bool is_done() const {
         require_not_captured("asking whether an event is done");
-        return state_->done();
+        return state_->is_done();
     }
 
     /// Whether the latest record was captured.
@@ -115,7 +115,7 @@ private:
             const std::lock_guard lock(mutex_);
             return recorded_;
         }
-        bool done() const {
+        bool is_done() const {
             const std::lock_guard lock(mutex_);
             return has_reached(recorded_);
         }

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/error.hpp>
-#include <sluice/backend/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
@@ -196,7 +196,7 @@ private:
         Block* next = nullptr;
     };
     // The entry at `index`, or the first one of the next block if the block has none left.
-    struct Place {
+    struct Position {
         Block* block = nullptr;
         std::size_t index = 0;
     };
@@ -315,8 +315,8 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<std::unique_ptr<Block>> blocks_;
-    Place head_; // of the oldest task that is not finished
-    Place tail_; // of the next one to be enqueued
+    Position head_; // of the oldest task that is not finished
+    Position tail_; // of the next one to be enqueued
     std::size_t enqueued_ = 0;
     std::size_t finished_ = 0;
     std::size_t limit_ = capacity;

@@ -16,7 +16,7 @@
 #include <sluice/ragged/workspace.hpp>
 
 #include "ragged.hpp"
-#include "support/cuda_twins.cuh"
+#include "support/cuda_baselines.cuh"
 
 namespace bench {
 
@@ -54,8 +54,8 @@ struct Rows {
         CHECK(cudaMemcpy(target.offsets + 1, ends.data(), ends.size() * sizeof(std::int64_t),
                          cudaMemcpyHostToDevice));
         CHECK(cudaDeviceSynchronize()); // `stream` does not wait for the default stream
-        write_values<<<2048, 256, 0, stream.native()>>>(target.values, ends.back());
-        write_row_ids<<<2048, 256, 0, stream.native()>>>(row_ids.data(), std::as_const(batch).view());
+        write_values<<<2048, 256, 0, stream.get()>>>(target.values, ends.back());
+        write_row_ids<<<2048, 256, 0, stream.get()>>>(row_ids.data(), std::as_const(batch).view());
         CHECK(cudaGetLastError());
         sluice::fill_bytes(stream, of_rows, 0);
         batch.require_valid_and_wait(stream);
@@ -107,18 +107,18 @@ inline Rows& one_row() {
 
 /// A CUB call, with temporary memory that is allocated once.
 template <class Call>
-class CubTwin {
+class CubBaseline {
 public:
-    CubTwin(Rows& rows, Call call) : rows_(&rows), call_(call) {
+    CubBaseline(Rows& rows, Call call) : rows_(&rows), call_(call) {
         CHECK(call_(nullptr, bytes_, rows));
         CHECK(cudaMalloc(&temporary_, bytes_));
     }
-    CubTwin(const CubTwin&) = delete;
-    CubTwin& operator=(const CubTwin&) = delete;
-    ~CubTwin() { cudaFree(temporary_); }
+    CubBaseline(const CubBaseline&) = delete;
+    CubBaseline& operator=(const CubBaseline&) = delete;
+    ~CubBaseline() { cudaFree(temporary_); }
 
     void step() { CHECK(call_(temporary_, bytes_, *rows_)); }
-    void synchronize() { rows_->stream.synchronize(); }
+    void sync() { rows_->stream.sync(); }
 
 private:
     Rows* rows_;
@@ -128,27 +128,25 @@ private:
 };
 
 /// A copy within device memory that reads and writes `moved` bytes together.
-class CopyTwin {
+class CopyBaseline {
 public:
-    CopyTwin(Rows& rows, std::size_t moved) : rows_(&rows), bytes_(moved / 2) {
+    CopyBaseline(Rows& rows, std::size_t moved) : rows_(&rows), bytes_(moved / 2) {
         CHECK(cudaMalloc(&from_, bytes_));
         CHECK(cudaMalloc(&to_, bytes_));
-        write_values<<<2048, 256, 0, rows.stream.native()>>>(static_cast<float*>(from_),
-                                                             static_cast<std::int64_t>(bytes_ / 4));
+        write_values<<<2048, 256, 0, rows.stream.get()>>>(static_cast<float*>(from_),
+                                                          static_cast<std::int64_t>(bytes_ / 4));
         CHECK(cudaGetLastError());
-        rows.stream.synchronize();
+        rows.stream.sync();
     }
-    CopyTwin(const CopyTwin&) = delete;
-    CopyTwin& operator=(const CopyTwin&) = delete;
-    ~CopyTwin() {
+    CopyBaseline(const CopyBaseline&) = delete;
+    CopyBaseline& operator=(const CopyBaseline&) = delete;
+    ~CopyBaseline() {
         cudaFree(from_);
         cudaFree(to_);
     }
 
-    void step() {
-        CHECK(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDeviceToDevice, rows_->stream.native()));
-    }
-    void synchronize() { rows_->stream.synchronize(); }
+    void step() { CHECK(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDeviceToDevice, rows_->stream.get())); }
+    void sync() { rows_->stream.sync(); }
 
 private:
     Rows* rows_;
@@ -158,15 +156,15 @@ private:
 };
 
 /// Rows at places of their own in pinned memory, and a copy for each that is not empty.
-class CopiesTwin {
+class CopiesBaseline {
 public:
-    CopiesTwin() : rows_(rows_of_boxes()) {
+    CopiesBaseline() : rows_(rows_of_boxes()) {
         CHECK(cudaHostAlloc(&host_, sizeof(Box) * pack_rows * pack_width, cudaHostAllocDefault));
         CHECK(cudaMalloc(&device_, sizeof(Box) * pack_rows * pack_width));
     }
-    CopiesTwin(const CopiesTwin&) = delete;
-    CopiesTwin& operator=(const CopiesTwin&) = delete;
-    ~CopiesTwin() {
+    CopiesBaseline(const CopiesBaseline&) = delete;
+    CopiesBaseline& operator=(const CopiesBaseline&) = delete;
+    ~CopiesBaseline() {
         cudaFreeHost(host_);
         cudaFree(device_);
         cudaStreamDestroy(stream_);
@@ -182,7 +180,7 @@ public:
             CHECK(cudaMemcpyAsync(device_ + r * pack_width, from, bytes, cudaMemcpyHostToDevice, stream_));
         }
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     std::vector<std::vector<Box>> rows_;
@@ -193,9 +191,9 @@ private:
 
 /// Rows padded to one width, and their lengths, with one copy of all. Two blocks in turns, each with an event, so that
 /// one is not written to while it is still being copied.
-class PaddedTwin {
+class PaddedBaseline {
 public:
-    PaddedTwin() : rows_(rows_of_boxes()) {
+    PaddedBaseline() : rows_(rows_of_boxes()) {
         for (std::byte*& host : hosts_) {
             void* memory = nullptr;
             CHECK(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
@@ -203,9 +201,9 @@ public:
         }
         CHECK(cudaMalloc(&device_, bytes));
     }
-    PaddedTwin(const PaddedTwin&) = delete;
-    PaddedTwin& operator=(const PaddedTwin&) = delete;
-    ~PaddedTwin() {
+    PaddedBaseline(const PaddedBaseline&) = delete;
+    PaddedBaseline& operator=(const PaddedBaseline&) = delete;
+    ~PaddedBaseline() {
         for (int slot = 0; slot < 2; ++slot) {
             cudaFreeHost(hosts_[static_cast<std::size_t>(slot)]);
             cudaEventDestroy(copied_[static_cast<std::size_t>(slot)]);
@@ -229,7 +227,7 @@ public:
         CHECK(cudaMemcpyAsync(device_, host, bytes, cudaMemcpyHostToDevice, stream_));
         CHECK(cudaEventRecord(copied_[slot], stream_));
     }
-    void synchronize() { CHECK(cudaStreamSynchronize(stream_)); }
+    void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
     static constexpr std::size_t padded_bytes = sizeof(Box) * pack_rows * pack_width;

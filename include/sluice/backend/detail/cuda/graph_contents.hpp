@@ -2,7 +2,7 @@
 /// What the Cuda backend's graphs are made of.
 #pragma once
 
-#include <sluice/backend/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 

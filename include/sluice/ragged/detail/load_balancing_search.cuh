@@ -31,23 +31,23 @@ __device__ inline std::int64_t row_of_in_warp(const std::int64_t* offsets, std::
 }
 
 /// Finds the rows of 32 neighbouring values at a time, forwards.
-class RowWalk {
+class LoadBalancingSearch {
 public:
-    struct Place {
+    struct Position {
         std::int64_t row;
         std::int64_t begin; // of the row
     };
 
     /// Begins at value `first`, the same in all lanes.
-    __device__ RowWalk(const std::int64_t* offsets, std::int64_t rows, std::int64_t first)
+    __device__ LoadBalancingSearch(const std::int64_t* offsets, std::int64_t rows, std::int64_t first)
         : offsets_(offsets), rows_(rows), lane_(static_cast<int>(threadIdx.x) % warp_size) {
         look_at(row_of_in_warp(offsets, rows, first));
     }
 
     /// The row of value `first` + lane, in the lanes where that is below `last`. `first` is the same in all
     /// lanes, and not smaller than before; so is `last`.
-    __device__ Place find(std::int64_t first, std::int64_t last) {
-        Place place{0, 0};
+    __device__ Position find(std::int64_t first, std::int64_t last) {
+        Position place{0, 0};
         bool pending = first + lane_ < last;
         int misses = 0;
         for (;;) {
@@ -134,9 +134,9 @@ __global__ void __launch_bounds__(walk_threads) visit_values(NumberedRows rows, 
     if (share.first >= share.last)
         return;
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
-    RowWalk walk(rows.offsets, *rows.rows, share.first);
+    LoadBalancingSearch walk(rows.offsets, *rows.rows, share.first);
     for (std::int64_t first = share.first; first < share.last; first += warp_size) {
-        const RowWalk::Place place = walk.find(first, share.last);
+        const LoadBalancingSearch::Position place = walk.find(first, share.last);
         if (first + lane < share.last)
             call(place.row, first + lane);
     }
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(walk_threads) fill_rows(RaggedTarget<T> out, P
     if (share.first >= share.last)
         return;
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
-    RowWalk walk(out.offsets, out.counts->rows, share.first);
+    LoadBalancingSearch walk(out.offsets, out.counts->rows, share.first);
     for (std::int64_t first = share.first; first < share.last; first += warp_size * walk_groups) {
         // All addresses, then all values, so that the reads are on the way together.
         const T* from[walk_groups];
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(walk_threads) fill_rows(RaggedTarget<T> out, P
             const std::int64_t begin = first + group * warp_size;
             from[group] = nullptr;
             if (begin < share.last) { // the same in all lanes
-                const RowWalk::Place place = walk.find(begin, share.last);
+                const LoadBalancingSearch::Position place = walk.find(begin, share.last);
                 if (begin + lane < share.last)
                     from[group] = plan.source(place.row, begin + lane - place.begin);
             }

@@ -1,0 +1,48 @@
+/// \file
+/// An event for streams of any device.
+#pragma once
+
+#include <optional>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/event.hpp>
+#include <sluice/backend/stream.hpp>
+
+namespace sluice::detail {
+
+/// An event that follows the streams that it is recorded on: an event of a backend belongs to one device. Nobody may
+/// wait for a record any longer when the next one is on another device.
+template <Backend B>
+class DeviceEvent {
+public:
+    /// For streams of the current device at first.
+    explicit DeviceEvent(const EventOptions& options = {})
+        : options_(options), device_(B::current_device()), event_(std::in_place, options) {}
+
+    void record(BasicStreamRef<B> stream) {
+        // Asking for a stream's device takes time: it stays what it is.
+        if (!(last_ && *last_ == stream)) {
+            follow(stream.device());
+            last_ = stream;
+        }
+        event_->record(stream);
+    }
+    void sync() const { event_->sync(); }
+    bool is_done() const { return event_->is_done(); }
+
+private:
+    void follow(int device) {
+        if (device == device_)
+            return;
+        const DeviceGuard<B> guard(device);
+        event_.emplace(options_);
+        device_ = device;
+    }
+
+    EventOptions options_;
+    int device_;
+    std::optional<BasicEvent<B>> event_;
+    std::optional<BasicStreamRef<B>> last_;
+};
+
+} // namespace sluice::detail
