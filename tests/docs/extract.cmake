@@ -1,8 +1,10 @@
 # sluice_document(NAME FILE [PSEUDO text reason]...)
+# sluice_documents_end(AT_ONCE)
 #
-# Compiles every C++ block of a document, and runs its complete programs on the CPU.
+# Compile every C++ block of a document, and run its complete programs on the CPU, and on a GPU where there is one.
 #
-# Blocks of one document's fragments are one translation unit, which begins with prelude_NAME.hpp. A block fenced as
+# A document's fragments are one file, in the namespace documents_NAME, which begins with prelude_NAME.hpp: that declares
+# what they take for granted. AT_ONCE such files are compiled as one. A block fenced as
 # `cpp` is compiled for the CPU by the C++ compiler, one fenced as `cuda` by nvcc, where there is a toolkit. What a block
 # is, an HTML comment on the line before its fence says, with any of these words, separated by commas:
 #
@@ -199,7 +201,7 @@ function(sluice_document name file)
         if(count_${kind} EQUAL 0 OR (kind STREQUAL "cuda" AND NOT SLUICE_HAS_CUDA))
             continue()
         endif()
-        set(ending ${kind})
+        set(ending cpp)
         if(kind STREQUAL "cuda")
             set(ending cu)
         endif()
@@ -212,9 +214,9 @@ function(sluice_document name file)
         if(kind STREQUAL "cuda")
             string(APPEND pragmas "#pragma nv_diag_suppress 177, 550\n")
         endif()
-        set(unit "// Made from ${shown}.\n${prelude}${includes_${kind}}\n\n${pragmas}\nnamespace documents {\n\n${body_${kind}}}\n")
+        set(unit "// Made from ${shown}.\n${prelude}${includes_${kind}}\n\n${pragmas}\nnamespace documents_${name} {\n\n${body_${kind}}}\n")
         file(CONFIGURE OUTPUT "${source}" CONTENT "@unit@" @ONLY)
-        sluice_add_document_target(docs_${name}_${kind} OBJECT ${kind} "${source}")
+        set_property(DIRECTORY APPEND PROPERTY sluice_docs_${kind} "${source}")
     endforeach()
 
     foreach(program IN LISTS programs)
@@ -224,36 +226,38 @@ function(sluice_document name file)
             set(expected "${CMAKE_CURRENT_BINARY_DIR}/${program}.txt")
             file(CONFIGURE OUTPUT "${expected}" CONTENT "@output_of_${program}@" @ONLY)
         endif()
-        set(kinds cuda)
         if(language_of_${program} STREQUAL "cpp")
-            set(kinds cpp cuda)
+            set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${program}.cpp")
+            file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#include \"${source}\"\n" @ONLY)
+            sluice_add_document_target(${target} EXECUTABLE cpp "${wrapper}")
+            sluice_add_document_test(docs.${program} ${target} "${expected}" LABELS host)
         endif()
-        foreach(kind IN LISTS kinds)
-            if(kind STREQUAL "cuda")
-                if(NOT SLUICE_HAS_CUDA)
-                    continue()
-                endif()
-                set(test docs.${program}.gpu)
-                set(target docs_${program}_gpu)
-                set(properties LABELS gpu RESOURCE_LOCK gpu SKIP_REGULAR_EXPRESSION
-                               "cudaErrorNoDevice|cudaErrorInsufficientDriver")
-            else()
-                set(test docs.${program})
-                set(target docs_${program})
-                set(properties LABELS host)
-                set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${program}.cpp")
-                file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#include \"${source}\"\n" @ONLY)
-            endif()
-            if(kind STREQUAL "cuda")
-                sluice_add_document_target(${target} EXECUTABLE cuda "${source}")
-            else()
-                sluice_add_document_target(${target} EXECUTABLE cpp "${wrapper}")
-            endif()
-            add_test(NAME ${test}
-                     COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${target}>" "-DEXPECTED=${expected}" -P
-                             "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/run.cmake")
-            set_tests_properties(${test} PROPERTIES TIMEOUT 120 ${properties})
-        endforeach()
+        if(SLUICE_HAS_CUDA AND SLUICE_QUICK_KERNELS)
+            # No GPU would run it. In a namespace of its own, behind its includes, it is one of many in a unit.
+            file(STRINGS "${source}" includes REGEX "^#include <")
+            list(JOIN includes "\n" includes)
+            set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${program}_here.cu")
+            file(
+                CONFIGURE
+                OUTPUT "${wrapper}"
+                CONTENT "@includes@
+#pragma GCC diagnostic ignored \"-Wreturn-type\"
+#pragma nv_diag_suppress 940
+namespace program_${program} {
+#include \"${source}\"
+}
+"
+                @ONLY)
+            set_property(DIRECTORY APPEND PROPERTY sluice_docs_cuda "${wrapper}")
+            set(skip "skipped: there is no GPU to compile it for")
+            add_test(NAME docs.${program}.gpu COMMAND "${CMAKE_COMMAND}" -E echo "${skip}")
+            set_tests_properties(docs.${program}.gpu PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "${skip}")
+        elseif(SLUICE_HAS_CUDA)
+            sluice_add_document_target(${target}_gpu EXECUTABLE cuda "${source}")
+            sluice_add_document_test(
+                docs.${program}.gpu ${target}_gpu "${expected}" LABELS gpu RESOURCE_LOCK gpu SKIP_REGULAR_EXPRESSION
+                "cudaErrorNoDevice|cudaErrorInsufficientDriver")
+        endif()
         unset(expected)
     endforeach()
 
@@ -262,12 +266,49 @@ function(sluice_document name file)
             "${all_programs} programs, ${pseudo} not compiled")
 endfunction()
 
-# A target of one source: `cpp`, for the CPU whatever toolkit there is, or `cuda`.
-function(sluice_add_document_target target what kind source)
+# Compiles the fragments of all documents so far: those of up to `at_once` as one, most of which goes into headers and
+# inline functions that all of them use.
+function(sluice_documents_end at_once)
+    foreach(kind cpp cuda)
+        get_property(sources DIRECTORY PROPERTY sluice_docs_${kind})
+        set(ending cpp)
+        if(kind STREQUAL "cuda")
+            set(ending cu)
+        endif()
+        set(units "")
+        set(number 0)
+        while(sources)
+            set(text "")
+            foreach(place RANGE 1 ${at_once})
+                list(POP_FRONT sources source)
+                if(source)
+                    string(APPEND text "#include \"${source}\"\n")
+                endif()
+            endforeach()
+            set(unit "${CMAKE_CURRENT_BINARY_DIR}/fragments_${number}.${ending}")
+            file(CONFIGURE OUTPUT "${unit}" CONTENT "@text@" @ONLY)
+            list(APPEND units "${unit}")
+            math(EXPR number "${number} + 1")
+        endwhile()
+        if(units)
+            sluice_add_document_target(docs_fragments_${kind} OBJECT ${kind} "${units}")
+        endif()
+    endforeach()
+endfunction()
+
+# Runs a program; what follows are the test's properties.
+function(sluice_add_document_test test target expected)
+    add_test(NAME ${test} COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${target}>" "-DEXPECTED=${expected}" -P
+                                  "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/run.cmake")
+    set_tests_properties(${test} PROPERTIES TIMEOUT 120 ${ARGN})
+endfunction()
+
+# A target of such sources: `cpp`, for the CPU whatever toolkit there is, or `cuda`.
+function(sluice_add_document_target target what kind sources)
     if(what STREQUAL "OBJECT")
-        add_library(${target} OBJECT "${source}")
+        add_library(${target} OBJECT ${sources})
     else()
-        add_executable(${target} "${source}")
+        add_executable(${target} ${sources})
     endif()
     target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
     target_link_libraries(${target} PRIVATE sluice_warnings)

@@ -6,7 +6,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace documents {
+namespace documents_backends {
 
 inline constexpr std::size_t count = 64;
 struct HostBatch {
@@ -17,4 +17,4 @@ extern sluice::DeviceBuffer<float> device;
 extern sluice::PinnedBuffer<float> result;
 extern std::atomic<int> done_batches;
 
-} // namespace documents
+} // namespace documents_backends

@@ -5,7 +5,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace documents {
+namespace documents_errors {
 
 using Batch = sluice::PinnedBuffer<float>;
 extern Batch batch;
@@ -13,4 +13,4 @@ extern sluice::Readback<float> losses;
 extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
 extern sluice::Pipeline<sluice::Stages<sluice::Stage<void (*)(sluice::StreamRef, const Batch&)>>, sluice::Slots<>> pipeline;
 
-} // namespace documents
+} // namespace documents_errors

@@ -9,7 +9,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace documents {
+namespace documents_graphs {
 
 inline constexpr std::size_t count = 1024;
 
@@ -37,4 +37,4 @@ __global__ void decide(sluice::PingPongView<float> x, sluice::ConditionSetter ag
 __global__ void scale_kernel(float* x, float by) { x[threadIdx.x] *= by; }
 #endif
 
-} // namespace documents
+} // namespace documents_graphs

@@ -9,7 +9,7 @@
 #if defined(__CUDACC__)
 #include <thrust/device_vector.h>
 
-namespace documents {
+namespace documents_interop {
 
 inline constexpr int count = 1024;
 using Batch = sluice::PinnedBuffer<float>;
@@ -34,5 +34,5 @@ extern sluice::Pipeline<sluice::Stages<Encode, sluice::Stage<void (*)(cudaStream
                         sluice::Slots<Features (*)(int)>>
     pipeline;
 
-} // namespace documents
+} // namespace documents_interop
 #endif

@@ -12,7 +12,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace documents {
+namespace documents_pipelines {
 
 inline constexpr std::size_t count = 64;
 
@@ -62,4 +62,4 @@ extern sluice::Pipeline<sluice::Stages<sluice::Stage<void (*)(sluice::StreamRef,
                         sluice::Slots<Scores (*)(int)>>
     scorer;
 
-} // namespace documents
+} // namespace documents_pipelines

@@ -8,7 +8,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace documents {
+namespace documents_ragged {
 
 struct Box {
     float x1, y1, x2, y2;
@@ -39,4 +39,4 @@ extern std::span<const Box> values, padded;
 extern std::vector<std::int64_t> lengths, offsets, row_ids;
 extern std::vector<std::vector<int>> label_rows;
 
-} // namespace documents
+} // namespace documents_ragged

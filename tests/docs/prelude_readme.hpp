@@ -5,7 +5,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace documents {
+namespace documents_readme {
 
 inline constexpr std::size_t batch_size = 8;
 
@@ -31,4 +31,4 @@ extern Decoder decoder;
 
 extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
 
-} // namespace documents
+} // namespace documents_readme
