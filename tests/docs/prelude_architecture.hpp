@@ -5,7 +5,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace readme {
+namespace documents_architecture {
 
 struct Box {
     float x1, y1, x2, y2;
@@ -17,4 +17,7 @@ struct Image {
 
 inline void areas(sluice::StreamRef, sluice::RaggedView<const Box>, sluice::DeviceSpan<float>) {}
 
-} // namespace readme
+extern std::vector<std::vector<Image>> batches;
+extern sluice::DeviceBuffer<float> result;
+
+} // namespace documents_architecture

@@ -5,7 +5,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace readme {
+namespace documents_readme {
 
 inline constexpr std::size_t batch_size = 8;
 
@@ -23,9 +23,12 @@ struct Features {
 struct Encoder {
     void forward(sluice::StreamRef, sluice::PinnedSpan<const unsigned char>, sluice::DeviceSpan<float>) {}
 };
-
 struct Decoder {
     void step(sluice::StreamRef, Features&) {}
 };
+extern Encoder encoder;
+extern Decoder decoder;
 
-} // namespace readme
+extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
+
+} // namespace documents_readme

@@ -1,0 +1,12 @@
+# Runs PROGRAM, which must return 0 and print what EXPECTED, a file, holds, if it is given.
+execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE printed ERROR_VARIABLE told RESULT_VARIABLE result)
+message("${printed}${told}")
+if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${PROGRAM} returned ${result}")
+endif()
+if(NOT "${EXPECTED}" STREQUAL "")
+    file(READ "${EXPECTED}" expected)
+    if(NOT "${printed}" STREQUAL "${expected}")
+        message(FATAL_ERROR "the document says that it prints\n${expected}")
+    endif()
+endif()
