@@ -68,7 +68,7 @@ template <Backend B>
 void reduce_rows(BasicStreamRef<B>, ...) {
     require_kernels<B>();
 }
-/// Enqueues `op` for each row: the one place where a reduction meets the backend. reductions.cuh has its baseline.
+/// Enqueues `op` for each row: the one place where a reduction meets the backend. reductions.cuh has it for CUDA.
 template <class Op, class T>
 void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows,
                  RaggedWorkspace<Host>* workspace) {
