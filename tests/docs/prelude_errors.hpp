@@ -11,6 +11,8 @@ using Batch = sluice::PinnedBuffer<float>;
 extern Batch batch;
 extern sluice::Readback<float> losses;
 extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
-extern sluice::Pipeline<sluice::Stages<sluice::Stage<void (*)(sluice::StreamRef, const Batch&)>>, sluice::Slots<>> pipeline;
+extern sluice::Pipeline<sluice::Stages<sluice::Stage<void (*)(sluice::StreamRef, const Batch&)>>,
+                        sluice::Slots<>>
+    pipeline;
 
 } // namespace documents_errors

@@ -9,6 +9,8 @@ namespace documents_get_started {
 
 using Batch = sluice::PinnedBuffer<float>;
 extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
-extern sluice::Pipeline<sluice::Stages<sluice::Stage<void (*)(sluice::StreamRef, const Batch&)>>, sluice::Slots<>> pipeline;
+extern sluice::Pipeline<sluice::Stages<sluice::Stage<void (*)(sluice::StreamRef, const Batch&)>>,
+                        sluice::Slots<>>
+    pipeline;
 
 } // namespace documents_get_started

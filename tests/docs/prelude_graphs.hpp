@@ -17,7 +17,8 @@ struct Sample {
     std::size_t size;
 };
 struct Model {
-    void forward(sluice::StreamRef, const sluice::DeviceBuffer<float>&, sluice::DeviceBuffer<float>&, std::size_t) {}
+    void forward(sluice::StreamRef, const sluice::DeviceBuffer<float>&, sluice::DeviceBuffer<float>&,
+                 std::size_t) {}
 };
 inline void step(sluice::StreamRef) {}
 
@@ -33,7 +34,9 @@ extern float values[1];
 #if defined(__CUDACC__)
 __global__ void update(float* of, const float* rate) { of[threadIdx.x] -= rate[0]; }
 __global__ void jacobi(sluice::PingPongView<float> x) { x.back()[threadIdx.x] = x.front()[threadIdx.x] / 2; }
-__global__ void decide(sluice::PingPongView<float> x, sluice::ConditionSetter again) { again.set(x.front()[0] > 1); }
+__global__ void decide(sluice::PingPongView<float> x, sluice::ConditionSetter again) {
+    again.set(x.front()[0] > 1);
+}
 __global__ void scale_kernel(float* x, float by) { x[threadIdx.x] *= by; }
 #endif
 

@@ -101,7 +101,7 @@ template <std::size_t N, std::size_t M>
 constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<Binding, N>& shapes) {
     Bindings<N> out;
     std::size_t makers = M; // not a constant: nvcc warns of comparisons with a constant 0
-    std::size_t next = 0; // The first maker that no stage has yet.
+    std::size_t next = 0;   // The first maker that no stage has yet.
     std::array<int, M + 1> owner{};
     for (std::size_t i = 0; i < N; ++i) {
         Binding& stage = out.stages[i];
