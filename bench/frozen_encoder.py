@@ -3,7 +3,7 @@
 
     python3 bench/frozen_encoder.py build/release/examples/frozen_encoder/frozen_encoder --json frozen_encoder.json
     python3 bench/frozen_encoder.py PROGRAM --batches 8 --compiled --bfloat16 --published 9
-    python3 bench/plot.py frozen_encoder.json docs/results/frozen_encoder_overlap.svg > docs/results/frozen_encoder.md
+    python3 bench/plot.py frozen_encoder.json docs/performance/frozen_encoder_overlap.svg > docs/performance/frozen_encoder_batches.md
 
 The program runs under its three schedules before, between and after PyTorch's arrangements, which pytorch/frozen_encoder.py
 explains; a figure is the median of its runs, with the least and the most in the JSON. All start from pinned memory. Losses of

@@ -3,7 +3,7 @@
 size, for PyTorch and for sluice. Prints the page that the chart belongs to.
 
     python3 bench/frozen_encoder.py PROGRAM --json frozen_encoder.json
-    python3 bench/plot.py frozen_encoder.json docs/results/frozen_encoder_overlap.svg > docs/results/frozen_encoder.md
+    python3 bench/plot.py frozen_encoder.json docs/performance/frozen_encoder_overlap.svg > docs/performance/frozen_encoder_batches.md
 
 Takes reports of different batch sizes, too. Needs matplotlib.
 """

@@ -2,7 +2,7 @@
 
     gpu_augment --sweep --json ours.json
     python3 bench/pytorch/augment.py --part training --batch 8 16 32 64 128 256 --json pytorch.json
-    python3 bench/plot_augment.py ours.json pytorch.json docs/results/augment_training.svg
+    python3 bench/plot_augment.py ours.json pytorch.json docs/performance/augment_training.svg
 
 Takes any number of reports; where two hold the same figure, the later one counts. Needs matplotlib.
 """

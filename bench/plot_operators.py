@@ -3,8 +3,8 @@ copy's, and the published chain beside PyTorch's.
 
     augment --benchmark_filter=cuda/ --benchmark_out=bench.json
     python3 bench/pytorch/augment.py --part operators --batch 32 256 --json pytorch.json
-    python3 bench/plot_operators.py bench.json pytorch.json docs/results/augment_operators.svg \
-        > docs/results/augment_operators.md
+    python3 bench/plot_operators.py bench.json pytorch.json docs/performance/augment_operators.svg \
+        > docs/performance/augment_operators.md
 
 Needs matplotlib.
 """

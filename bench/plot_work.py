@@ -2,7 +2,7 @@
 degree to which rows are filled, with every box computed, padding skipped, and ragged rows.
 
     masked_giou --part work --json work.json
-    python3 bench/plot_work.py work.json docs/results/giou_work.svg
+    python3 bench/plot_work.py work.json docs/performance/giou_work.svg
 
 Needs matplotlib.
 """

@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(sluice CONFIG).
+# Installs the headers, a package for find_package(sluice CONFIG), and one for pkg-config.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -31,3 +31,6 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/sluiceToolkit.cmake" DESTINATION "${sluice_package_dir}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/sluice")
+
+configure_file("${PROJECT_SOURCE_DIR}/cmake/packaging/sluice.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/sluice.pc" @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/sluice.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")

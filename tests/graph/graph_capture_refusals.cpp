@@ -1,4 +1,4 @@
-// GraphCapture: work that cannot be captured or may not be replayed, and what the caller is told.
+// Contract 6: work that GraphCapture cannot capture or may not replay, and what the caller is told.
 #include <atomic>
 #include <stdexcept>
 #include <string>

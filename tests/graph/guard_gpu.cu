@@ -1,4 +1,4 @@
-// What the guard of a capture refuses on a device, beside what graph_capture.cpp tests on every backend.
+// Contract 6 on a device: what a capture refuses, beside what graph_capture.cpp tests on every backend.
 #include <string>
 #include <thread>
 #include <vector>

@@ -100,7 +100,54 @@ struct Pixel {
     std::uint8_t red, green, blue;
 };
 
+template <class Buffer>
+concept HasParts = requires(Buffer&& buffer) {
+    std::forward<Buffer>(buffer).subspan(0, 1);
+    std::forward<Buffer>(buffer).first(1);
+    std::forward<Buffer>(buffer).last(1);
+};
+
+/// What holds for the parts of both kinds of buffers.
+template <class Span, class ConstSpan, class Buffer>
+void check_parts() {
+    static_assert(HasParts<Buffer&> && HasParts<const Buffer&>);
+    static_assert(!HasParts<Buffer> && !HasParts<const Buffer>); // their memory would be gone
+
+    Buffer buffer(10);
+    const Buffer& constant = buffer;
+    const Span middle = buffer.subspan(3, 4);
+    CHECK(middle.data() == buffer.data() + 3);
+    CHECK(middle.size() == 4);
+    const ConstSpan same = constant.subspan(3, 4);
+    CHECK(same.data() == buffer.data() + 3);
+    CHECK(same.size() == 4);
+    const Span front = buffer.first(2);
+    CHECK(front.data() == buffer.data());
+    CHECK(front.size() == 2);
+    CHECK(constant.first(10).size() == 10);
+    const Span back = buffer.last(2);
+    CHECK(back.data() == buffer.data() + 8);
+    CHECK(back.size() == 2);
+    CHECK(constant.last(10).data() == buffer.data());
+    CHECK(buffer.subspan(10, 0).empty());
+
+    CHECK(text_of([&] { (void)buffer.subspan(7, 4); }) ==
+          "subspan: 4 elements from 7 on were asked for, of a span of 10");
+    CHECK(text_of([&] { (void)constant.first(11); }) ==
+          "subspan: 11 elements from 0 on were asked for, of a span of 10");
+    CHECK(text_of([&] { (void)buffer.last(11); }) == "last: 11 elements were asked for, of a span of 10");
+    CHECK_FALSE(text_of([] {
+                    Buffer none;
+                    (void)none.first(1);
+                }).empty());
+}
+
 } // namespace
+
+TEST_CASE_TEMPLATE("parts of a buffer are spans", B, TestBackend) {
+    check_parts<DeviceSpan<int, B>, DeviceSpan<const int, B>, DeviceBuffer<int, B>>();
+    check_parts<PinnedSpan<int, B>, PinnedSpan<const int, B>, PinnedBuffer<int, B>>();
+}
 
 TEST_CASE_TEMPLATE("a device buffer frees its memory once", B, TestBackend) {
     check_ownership<B, DeviceBuffer<float, B>>(&Alive::device_allocations);

@@ -128,6 +128,38 @@ TEST_CASE_TEMPLATE("a copy is made when the stream gets there", B, TestBackend) 
     CHECK(down[0] == 2);
 }
 
+TEST_CASE_TEMPLATE("pinned memory is copied to pinned memory when the stream gets there", B, TestBackend) {
+    const BasicStream<B> stream;
+    const auto values = random_values<std::uint32_t>(4099, 8);
+    PinnedBuffer<std::uint32_t, B> from(values.size());
+    PinnedBuffer<std::uint32_t, B> to(values.size());
+    PinnedBuffer<std::uint32_t, B> back(values.size());
+    DeviceBuffer<std::uint32_t, B> device(values.size());
+    std::fill(from.begin(), from.end(), 1u);
+    std::fill(to.begin(), to.end(), 2u);
+    const ScopedLatch latch;
+    hold(stream, latch);
+    run_on(stream, [&] { std::copy(values.begin(), values.end(), from.begin()); });
+    copy(stream, device, from);
+    copy(stream, from, device); // between copies that the device makes
+    copy(stream, to, from);
+    copy(stream, device, to);
+    copy(stream, back, device);
+    CHECK_FALSE(stream.is_done()); // nobody waited
+    CHECK(to[0] == 2u);
+    latch.open();
+    stream.sync();
+    CHECK(same_bytes(to, values));
+    CHECK(same_bytes(back, values));
+
+    copy(stream, to.first(1), back.subspan(7, 1));
+    stream.sync();
+    CHECK(to[0] == values[7]);
+    CHECK(to[1] == values[1]);
+    CHECK(text_of([&] { copy(stream, to, from.first(3)); }) ==
+          "copy: the source holds 3 elements and the destination 4099; both must hold the same number");
+}
+
 TEST_CASE_TEMPLATE("lengths that differ are refused, and nothing is copied", B, TestBackend) {
     const BasicStream<B> stream;
     PinnedBuffer<int, B> pinned(5);

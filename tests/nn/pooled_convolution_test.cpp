@@ -285,8 +285,11 @@ TEST_CASE_TEMPLATE("pooled convolution: convolution and pool of the channels tha
     }
     check_layer<T, T>(random, {side(16), side(16), 16}, 64, 2, random.between(1, 2));
     check_layer<T, T>(random, {side(8), side(16), 32}, 128, 2, random.between(1, 2));
-    check_layer<T, T>(random, {side(16), side(16), 64}, 64, 2, random.between(1, 2));
-    check_layer<T, T>(random, {side(16), side(16), 64}, 256, 1, 1);
+    // The general way does with these what it does with fewer channels; the plain loops take most of the test's time.
+    if (nn::has_conv_fprop<Bfloat16, B>) {
+        check_layer<T, T>(random, {side(16), side(16), 64}, 64, 2, random.between(1, 2));
+        check_layer<T, T>(random, {side(16), side(16), 64}, 256, 1, 1);
+    }
 }
 
 TEST_CASE("pooled convolution: of many maps each is convolved as alone") {

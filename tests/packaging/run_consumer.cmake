@@ -1,4 +1,4 @@
-# Configures, builds and runs consumer/ against an installed or a fetched sluice. Run by CTest.
+# Configures, builds and runs consumer/ with sluice taken in the way that HOW says. Run by CTest.
 
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE result)
@@ -17,13 +17,45 @@ if(EXPECT_CUDA)
 else()
     list(APPEND arguments "-DSLUICE_CUDA=OFF")
 endif()
-if(HOW STREQUAL "installed")
+if(DEFINED TOOL AND NOT TOOL)
+    message("skipped: ${HOW} is not installed")
+    return()
+endif()
+
+function(install_to prefix)
     run("${CMAKE_COMMAND}" --install "${SLUICE_BINARY_DIR}" --prefix "${WORK_DIR}/prefix")
     # Moved, so that no path of the installation can be left in it.
-    file(RENAME "${WORK_DIR}/prefix" "${WORK_DIR}/moved")
+    file(RENAME "${WORK_DIR}/prefix" "${prefix}")
+endfunction()
+
+if(HOW STREQUAL "installed")
+    install_to("${WORK_DIR}/moved")
     list(APPEND arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/moved")
-else()
+elseif(HOW STREQUAL "pkg_config")
+    install_to("${WORK_DIR}/moved")
+    set(ENV{PKG_CONFIG_PATH} "${WORK_DIR}/moved/share/pkgconfig")
+elseif(HOW STREQUAL "fetched")
     list(APPEND arguments "-DFETCHCONTENT_SOURCE_DIR_SLUICE=${SLUICE_SOURCE_DIR}")
+elseif(HOW STREQUAL "subdirectory")
+    list(APPEND arguments "-DSLUICE_SOURCE_DIR=${SLUICE_SOURCE_DIR}")
+elseif(HOW STREQUAL "copied")
+    file(COPY "${SLUICE_SOURCE_DIR}/include/sluice" DESTINATION "${WORK_DIR}/include")
+    list(APPEND arguments "-DSLUICE_INCLUDE_DIR=${WORK_DIR}/include")
+elseif(HOW STREQUAL "exported")
+    # The library is installed with sluice beside it, and the consumer finds both.
+    run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/exporter" -B "${WORK_DIR}/exporter" -G "${GENERATOR}"
+        ${arguments} "-DSLUICE_SOURCE_DIR=${SLUICE_SOURCE_DIR}")
+    run("${CMAKE_COMMAND}" --build "${WORK_DIR}/exporter")
+    run("${CMAKE_COMMAND}" --install "${WORK_DIR}/exporter" --prefix "${WORK_DIR}/prefix")
+    list(APPEND arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix")
+elseif(HOW STREQUAL "conan")
+    set(ENV{CONAN_HOME} "${WORK_DIR}/home")
+    set(ENV{CXX} "${CXX_COMPILER}")
+    run("${TOOL}" profile detect)
+    run("${TOOL}" create "${SLUICE_SOURCE_DIR}/cmake/packaging" -s compiler.cppstd=20)
+    run("${TOOL}" install --requires "sluice/${SLUICE_VERSION}" -g CMakeDeps -s compiler.cppstd=20 -s
+        build_type=Release --output-folder "${WORK_DIR}/conan")
+    list(APPEND arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/conan" "-DCMAKE_BUILD_TYPE=Release")
 endif()
 
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK_DIR}/build" -G "${GENERATOR}" ${arguments})

@@ -1,4 +1,4 @@
-// Ragged batches in graphs: one captured graph, whose copy has a fixed size, serves any batch that fits.
+// Contract 7: ragged batches in graphs. One captured graph, with a copy of fixed size, serves what fits.
 #include <array>
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// RaggedPacker: what does not fit, or cannot be rows, is refused with the numbers, and the packer goes on.
+// Contract 7: RaggedPacker refuses what does not fit or cannot be rows, with the numbers, and goes on.
 #include <cstdint>
 #include <limits>
 #include <ranges>

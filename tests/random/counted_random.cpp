@@ -1,4 +1,4 @@
-// The numbers of a key depend on the key and on nothing else.
+// Contract 8: the numbers of a key depend on the key and on nothing else.
 #include <doctest/doctest.h>
 
 #include <cstdint>

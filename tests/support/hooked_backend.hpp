@@ -146,6 +146,11 @@ struct Hooked {
         before("fill_bytes", stream);
         B::fill_bytes(memory, value, bytes, stream);
     }
+    static void fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
+                              std::size_t count, NativeStream stream) {
+        before("fill_elements", stream);
+        B::fill_elements(memory, pattern, element_bytes, count, stream);
+    }
 
     static void check_launches() {
         before("check_launches");

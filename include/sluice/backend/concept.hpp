@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <sluice/backend/types.hpp>
@@ -31,8 +32,8 @@ namespace sluice {
 /// Memory is aligned to 256 bytes. Memory that is ordered on a stream is usable by work enqueued there later, and freed after what is enqueued there
 /// already; freeing it waits for nothing. `throw_if_failed` is cheap enough for every step, so a fault that any next call reports need not be thrown by it.
 ///
-/// Two further parts are optional: `SemaphoreBackend`, and `enqueue(stream, callable)`, which runs a callable on the
-/// host in stream order.
+/// Further parts are optional: `SemaphoreBackend`; `FillBackend`; and `enqueue(stream, callable)`, which runs a callable
+/// on the host in stream order.
 ///
 /// All but the destroying and freeing functions throw `Error`.
 template <class B>
@@ -80,6 +81,14 @@ concept Backend = requires(typename B::NativeStream stream, typename B::NativeEv
     {B::throw_if_failed(stream)};
     { B::clear_failure(stream) }
     noexcept;
+};
+
+/// A backend whose `fill_elements(memory, pattern, element_bytes, count, stream)` writes the lowest `element_bytes` (1, 2
+/// or 4) bytes of `pattern` `count` times in stream order. `memory` is a multiple of `element_bytes`. Throws `Error`.
+template <class B>
+concept FillBackend = Backend<B> && requires(void* memory, std::uint32_t pattern, std::size_t bytes,
+                                             std::size_t count, typename B::NativeStream stream) {
+    {B::fill_elements(memory, pattern, bytes, count, stream)};
 };
 
 } // namespace sluice

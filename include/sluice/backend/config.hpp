@@ -2,6 +2,17 @@
 /// What the compiler and the machine offer. Nothing else in sluice tests for the toolkit by itself.
 #pragma once
 
+// Every header of sluice comes here first. The file that is not there ends the compilation, before the errors that would
+// follow by the hundred.
+#if __cplusplus < 201709L // what GCC 10 says of -std=c++20
+#error "sluice needs C++20: compile with -std=c++20 or later"
+#include <sluice/needs_cxx20>
+#endif
+#if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS)
+#error "sluice needs exceptions, by which it reports errors: compile without -fno-exceptions"
+#include <sluice/needs_exceptions>
+#endif
+
 /// 1 when the CUDA runtime's headers are there and the Cuda backend is compiled, otherwise 0.
 /// The CMake target sets it; a project that copies the headers can define it, or leave it to the look below.
 #if !defined(SLUICE_HAS_CUDA)

@@ -10,10 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include <sluice/backend/detail/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/fills.hpp>
 #include <sluice/backend/detail/cuda/graphs.hpp>
 #include <sluice/backend/detail/cuda/host_functions.hpp>
 #include <sluice/backend/detail/cuda/semaphore.hpp>
@@ -201,11 +203,21 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         counts().pinned_allocations.remove();
     }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
+        // cudaMemcpyAsync is documented to wait for copies from host to host.
+        if (kind == CopyKind::host_to_host)
+            return enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
         SLUICE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, native_kind(kind), stream));
         note_operation(stream);
     }
     static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
         SLUICE_CUDA_CHECK(cudaMemsetAsync(memory, value, bytes, stream));
+        note_operation(stream);
+    }
+    static void fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
+                              std::size_t count, NativeStream stream) {
+        if (element_bytes == 1)
+            return fill_bytes(memory, static_cast<int>(pattern & 0xffU), count, stream);
+        detail::fill_with_pattern(memory, pattern, element_bytes, count, stream);
         note_operation(stream);
     }
 

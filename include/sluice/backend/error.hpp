@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice {
 
 /// What failed, why, and where. `what()` is one sentence that holds all of it.

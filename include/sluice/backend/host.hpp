@@ -236,11 +236,18 @@ struct Host : HostGraphs {
         stream->push(host::Task{[to, from, bytes] { std::memcpy(to, from, bytes); }});
     }
     static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
+        fill_elements(memory, static_cast<unsigned char>(value), 1, bytes, stream);
+    }
+    static void fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
+                              std::size_t count, NativeStream stream) {
+        const std::size_t bytes = element_bytes * count;
         if (any_capture()) [[unlikely]] {
-            if (captured(stream, [&] { return fill_node(memory, value, bytes); }))
+            if (captured(stream, [&] { return fill_node(memory, pattern, element_bytes, bytes); }))
                 return;
         }
-        stream->push(host::Task{[memory, value, bytes] { std::memset(memory, value, bytes); }});
+        stream->push(host::Task{[memory, pattern, element_bytes, bytes] {
+            host::fill_memory(memory, pattern, element_bytes, bytes);
+        }});
     }
 
     // Faults

@@ -123,11 +123,22 @@ public:
     }
     ~BasicStream() { destroy(); }
 
-    BasicStreamRef<B> ref() const noexcept { return native_; }
-    operator BasicStreamRef<B>() const noexcept { return native_; }
+    /// Not of a temporary stream, which goes before anybody can use the reference.
+    BasicStreamRef<B> ref() const& noexcept { return native_; }
+    operator BasicStreamRef<B>() const& noexcept { return native_; }
+    template <class Owner = B>
+    BasicStreamRef<B> ref() const&& noexcept {
+        return refuse_temporary<Owner>();
+    }
+    template <class Owner = B>
+    operator BasicStreamRef<B>() const&& noexcept {
+        return refuse_temporary<Owner>();
+    }
     /// To a foreign reference to a stream, such as `cuda::stream_ref`.
     template <detail::ForeignStreamRef<Native> T>
-    requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const { return T{native_}; }
+    requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const& { return T{native_}; }
+    template <detail::ForeignStreamRef<Native> T>
+    requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const&& { return refuse_temporary<T>(); }
     Native get() const noexcept { return native_; }
 
     /// See BasicStreamRef.
@@ -156,6 +167,16 @@ private:
     BasicStream(Native native, Adopt) noexcept : native_(native) {
         if (native_ != Native{})
             B::counts().streams.adopt();
+    }
+
+    // Not a deleted function, which could not say why.
+    template <class T>
+    Native refuse_temporary() const noexcept {
+        static_assert(
+            std::is_void_v<T>,
+            "sluice::BasicStream: a reference to a temporary stream would dangle; keep the stream in "
+            "a variable that outlives what refers to it");
+        return native_;
     }
 
     void destroy() noexcept {

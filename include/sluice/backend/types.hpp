@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice {
 
 /// How a stream is made.
@@ -32,7 +34,7 @@ struct PriorityRange {
 };
 
 /// Which way a copy goes.
-enum class CopyKind { host_to_device, device_to_host, device_to_device };
+enum class CopyKind { host_to_device, device_to_host, device_to_device, host_to_host };
 
 /// Whose calls a capture forbids that could disturb it, such as `cudaMalloc`.
 enum class CaptureMode {

@@ -22,7 +22,7 @@ inline constexpr std::size_t allocation_alignment = 256;
 /// The bytes of `count` elements. Throws `Error` when no memory could hold them.
 template <class T>
 std::size_t checked_bytes(std::size_t count) {
-    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+    if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) {
         throw Error("a buffer of " + std::to_string(count) + " elements of " + std::to_string(sizeof(T)) +
                     " bytes each is larger than any memory");
     }
@@ -112,6 +112,28 @@ public:
     operator DeviceSpan<T, B>() && = delete;
     operator DeviceSpan<const T, B>() const&& = delete;
 
+    /// `count` elements from `offset` on. Throws `Error` when they are not all there. Not of a temporary buffer.
+    DeviceSpan<T, B> subspan(std::size_t offset, std::size_t count) & {
+        return span().subspan(offset, count);
+    }
+    DeviceSpan<const T, B> subspan(std::size_t offset, std::size_t count) const& {
+        return span().subspan(offset, count);
+    }
+    void subspan(std::size_t offset, std::size_t count) && = delete;
+    void subspan(std::size_t offset, std::size_t count) const&& = delete;
+
+    /// The first `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    DeviceSpan<T, B> first(std::size_t count) & { return span().first(count); }
+    DeviceSpan<const T, B> first(std::size_t count) const& { return span().first(count); }
+    void first(std::size_t count) && = delete;
+    void first(std::size_t count) const&& = delete;
+
+    /// The last `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    DeviceSpan<T, B> last(std::size_t count) & { return span().last(count); }
+    DeviceSpan<const T, B> last(std::size_t count) const& { return span().last(count); }
+    void last(std::size_t count) && = delete;
+    void last(std::size_t count) const&& = delete;
+
 private:
     void free() noexcept {
         if (data_ == nullptr)
@@ -193,6 +215,28 @@ public:
     void span() const&& = delete;
     operator PinnedSpan<T, B>() && = delete;
     operator PinnedSpan<const T, B>() const&& = delete;
+
+    /// `count` elements from `offset` on. Throws `Error` when they are not all there. Not of a temporary buffer.
+    PinnedSpan<T, B> subspan(std::size_t offset, std::size_t count) & {
+        return span().subspan(offset, count);
+    }
+    PinnedSpan<const T, B> subspan(std::size_t offset, std::size_t count) const& {
+        return span().subspan(offset, count);
+    }
+    void subspan(std::size_t offset, std::size_t count) && = delete;
+    void subspan(std::size_t offset, std::size_t count) const&& = delete;
+
+    /// The first `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    PinnedSpan<T, B> first(std::size_t count) & { return span().first(count); }
+    PinnedSpan<const T, B> first(std::size_t count) const& { return span().first(count); }
+    void first(std::size_t count) && = delete;
+    void first(std::size_t count) const&& = delete;
+
+    /// The last `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    PinnedSpan<T, B> last(std::size_t count) & { return span().last(count); }
+    PinnedSpan<const T, B> last(std::size_t count) const& { return span().last(count); }
+    void last(std::size_t count) && = delete;
+    void last(std::size_t count) const&& = delete;
 
 private:
     void free() noexcept {

@@ -21,12 +21,12 @@ public:
     using value_type = std::remove_cv_t<T>;
 
     constexpr SpanBase() noexcept = default;
-    constexpr SpanBase(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
+    SLUICE_HOST_DEVICE constexpr SpanBase(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
 
-    constexpr T* data() const noexcept { return data_; }
-    constexpr std::size_t size() const noexcept { return size_; }
-    constexpr std::size_t bytes() const noexcept { return size_ * sizeof(T); }
-    constexpr bool empty() const noexcept { return size_ == 0; }
+    SLUICE_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
+    SLUICE_HOST_DEVICE constexpr std::size_t size() const noexcept { return size_; }
+    SLUICE_HOST_DEVICE constexpr std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+    SLUICE_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
 
     /// `count` elements from `offset` on. Throws `Error` when they are not all there.
     constexpr Derived subspan(std::size_t offset, std::size_t count) const {
@@ -36,9 +36,15 @@ public:
         }
         return Derived{data_ + offset, count};
     }
+    /// The first `count` elements. Throws `Error` when there are fewer.
     constexpr Derived first(std::size_t count) const { return subspan(0, count); }
+    /// The last `count` elements. Throws `Error` when there are fewer.
     constexpr Derived last(std::size_t count) const {
-        return subspan(count > size_ ? size_ + 1 : size_ - count, count);
+        if (count > size_) {
+            throw Error("last: " + std::to_string(count) + " elements were asked for, of a span of " +
+                        std::to_string(size_));
+        }
+        return subspan(size_ - count, count);
     }
 
 protected:
@@ -48,9 +54,10 @@ protected:
 
 } // namespace detail
 
-/// Elements in the memory of a backend's device. The host cannot index it; a kernel takes `data()` and
-/// `size()`. Trivially copyable; owns nothing. Converts to a span of const elements, never to a host span. Of a pointer
-/// and a length it names memory of any other owner, such as a `thrust::device_vector`.
+/// Elements in the memory of a backend's device. The host cannot index it; a kernel takes it as an argument, and calls
+/// `data()`, `size()`, `bytes()` and `empty()`. Trivially copyable; owns nothing. Converts to a span of const elements,
+/// never to a host span. Of a pointer and a length it names memory of any other owner, such as a
+/// `thrust::device_vector`.
 template <class T, Backend B = DefaultBackend>
 class DeviceSpan : public detail::SpanBase<DeviceSpan<T, B>, T> {
 public:
@@ -59,8 +66,8 @@ public:
 
     /// A span of const elements, from one of elements that may change.
     template <class U>
-    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) constexpr DeviceSpan(
-        DeviceSpan<U, B> other) noexcept
+    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) SLUICE_HOST_DEVICE
+        constexpr DeviceSpan(DeviceSpan<U, B> other) noexcept
         : DeviceSpan(other.data(), other.size()) {}
 };
 
@@ -79,8 +86,8 @@ public:
 
     /// A span of const elements, from one of elements that may change.
     template <class U>
-    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) constexpr PinnedSpan(
-        PinnedSpan<U, B> other) noexcept
+    requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) SLUICE_HOST_DEVICE
+        constexpr PinnedSpan(PinnedSpan<U, B> other) noexcept
         : PinnedSpan(other.data(), other.size()) {}
 };
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice {
 
 namespace detail {

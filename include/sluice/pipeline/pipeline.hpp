@@ -69,7 +69,7 @@ struct PipelineOptions {
     bool graph_each_stage = false;
 };
 
-/// Runs each submitted batch through all stages, in order, once.
+/// Runs each submitted batch through all stages, in order, once. Where no stage has an output, `Slots` may be left out.
 ///
 /// Which stage takes whose output follows from the types that their callables take, see `Stage`: a chain, a fork, a
 /// join, any graph without circles. Stages with no way between them work on the same batch at the same time, all stages
@@ -104,6 +104,9 @@ class Pipeline;
 
 template <class... Ss, class... Makers>
 class Pipeline<Stages<Ss...>, Slots<Makers...>> {
+    using Shape = detail::Shape<std::tuple<Ss...>, std::tuple<Makers...>,
+                                typename detail::PipelineBackend<Ss...>::type>;
+
 public:
     using backend = typename detail::PipelineBackend<Ss...>::type;
     static constexpr std::size_t stage_count = sizeof...(Ss);
@@ -115,6 +118,23 @@ public:
 
     /// Makes the streams, events and slots. Throws `Error`, and what a maker throws.
     Pipeline(Stages<Ss...> stages, Slots<Makers...> makers, PipelineOptions options = {});
+
+    /// The same for stages of which none has an output.
+    explicit Pipeline(Stages<Ss...> stages,
+                      PipelineOptions options = {}) requires(sizeof...(Makers) == 0 &&
+                                                             !Shape::bindings.faults.unmade)
+        : Pipeline(std::move(stages), Slots<Makers...>(), options) {}
+    explicit Pipeline(Stages<Ss...> stages,
+                      PipelineOptions options = {}) requires(sizeof...(Makers) == 0 &&
+                                                             Shape::bindings.faults.unmade)
+        : Pipeline(NotMade{}) {
+        (void)stages;
+        (void)options;
+        static_assert(
+            sizeof...(Makers) > 0,
+            "sluice::Pipeline: a stage has an output, and no slot makers are given; name a slot maker for "
+            "each stage's output, as in Pipeline{Stages{a, b}, Slots{make}}");
+    }
 
     Pipeline(const Pipeline&) = delete;
     Pipeline& operator=(const Pipeline&) = delete;
@@ -220,7 +240,9 @@ public:
     BasicStreamRef<backend> stream(std::size_t index) const;
 
 private:
-    using Shape = detail::Shape<std::tuple<Ss...>, std::tuple<Makers...>, backend>;
+    struct NotMade {};
+    explicit Pipeline(NotMade); // of a program that has been refused; there is no body
+
     using Core = detail::StageCore<Shape>;
     using Hold = detail::SourceHold<backend>;
     template <class Pipe, class Source>
@@ -306,6 +328,8 @@ private:
 
 template <class... Ss, class... Makers>
 Pipeline(Stages<Ss...>, Slots<Makers...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<Makers...>>;
+template <class... Ss>
+Pipeline(Stages<Ss...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<>>;
 
 } // namespace sluice
 

@@ -2,6 +2,8 @@
 /// How a pipeline runs its stages.
 #pragma once
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice {
 
 /// The one switch between ways of running the same stages. All give the same bits for callables that are

@@ -28,7 +28,7 @@ namespace sluice {
 template <Backend B = DefaultBackend>
 struct SourceOptions {
     /// As many batches as `fill` gives: it then returns bool, and ends the source with false.
-    static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t unlimited = (std::numeric_limits<std::size_t>::max)();
 
     /// Threads that fill slots; 0: the caller's thread fills each batch when it asks for it.
     int workers = 1;

@@ -27,8 +27,20 @@ public:
               Slots<MakeSlot>(std::move(make_slot)), options) {}
 };
 
+/// Two stages that exchange nothing.
+template <class Producer, class Consumer>
+class TwoStreamPipeline<Producer, Consumer, void> : public Pipeline<Stages<Producer, Consumer>, Slots<>> {
+public:
+    /// Runs `first`, and beside it `second`, on each batch. Throws `Error`.
+    TwoStreamPipeline(Producer first, Consumer second, PipelineOptions options = {})
+        : Pipeline<Stages<Producer, Consumer>, Slots<>>(
+              Stages<Producer, Consumer>(std::move(first), std::move(second)), options) {}
+};
+
 template <class Producer, class Consumer, class MakeSlot>
 TwoStreamPipeline(Producer, Consumer, MakeSlot, PipelineOptions = {})
     -> TwoStreamPipeline<Producer, Consumer, MakeSlot>;
+template <class Producer, class Consumer>
+TwoStreamPipeline(Producer, Consumer, PipelineOptions = {}) -> TwoStreamPipeline<Producer, Consumer, void>;
 
 } // namespace sluice

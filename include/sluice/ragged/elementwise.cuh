@@ -1,10 +1,13 @@
 /// \file
 /// The operations of elementwise.hpp on CUDA streams. A functor made of a lambda is a `__host__ __device__` or
-/// `__device__` one.
+/// `__device__` one. A plain C++ compiler takes of it what is for Host streams.
 #pragma once
 
-#include <sluice/ragged/detail/row_tiles.cuh>
 #include <sluice/ragged/elementwise.hpp>
+
+#if defined(__CUDACC__) && SLUICE_HAS_CUDA
+
+#include <sluice/ragged/detail/row_tiles.cuh>
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -125,3 +128,5 @@ void fill_rows(CudaStreamRef stream, const F& f, U* out, RaggedView<const T> row
 }
 
 } // namespace sluice::ragged::detail
+
+#endif

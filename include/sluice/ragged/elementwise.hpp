@@ -119,7 +119,7 @@ template <Backend B>
 void fill_rows(BasicStreamRef<B>, ...) {
     require_kernels<B>();
 }
-/// Enqueues `out[i] = f(i)`, `out[i] = f(row, position, i)`. elementwise.cuh has their baselines.
+/// Enqueues `out[i] = f(i)`, `out[i] = f(row, position, i)`. elementwise.cuh has them for CUDA.
 template <class F, class U, class T>
 void fill_values(HostStreamRef stream, const F& f, U* out, RaggedView<const T> rows) {
     stream.enqueue([f, out, rows] {

@@ -41,7 +41,7 @@ inline RaggedLayout RaggedLayout::of(RaggedCapacity capacity, std::size_t value_
         throw Error("a ragged batch cannot have room for " + std::to_string(capacity.rows) + " rows and " +
                     std::to_string(capacity.values) + " values; expected 0 or more of each");
     }
-    constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / 4; // sums of two stay exact
+    constexpr std::size_t most = (std::numeric_limits<std::size_t>::max)() / 4; // sums of two stay exact
     const auto rows = static_cast<std::size_t>(capacity.rows);
     const auto values = static_cast<std::size_t>(capacity.values);
     if (rows >= most / sizeof(std::int64_t) || (value_bytes > 0 && values > most / value_bytes)) {

@@ -1,9 +1,12 @@
 /// \file
-/// The operations of reductions.hpp on CUDA streams.
+/// The operations of reductions.hpp on CUDA streams. A plain C++ compiler takes of it what is for Host streams.
 #pragma once
 
-#include <sluice/ragged/detail/long_rows.cuh>
 #include <sluice/ragged/reductions.hpp>
+
+#if defined(__CUDACC__) && SLUICE_HAS_CUDA
+
+#include <sluice/ragged/detail/long_rows.cuh>
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -232,3 +235,5 @@ void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, R
 }
 
 } // namespace sluice::ragged::detail
+
+#endif

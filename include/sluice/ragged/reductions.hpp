@@ -34,11 +34,11 @@ void mean(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendO
 /// The greatest value; NaN if there is one in the row. For an empty row -infinity, or of integers the lowest.
 /// `out`'s elements are of the values' type.
 template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
-void max(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
+void(max)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// The least value; NaN if there is one in the row. For an empty row +infinity, or of integers the greatest.
 template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
-void min(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
+void(min)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// The position in its row, from 0 on, of the greatest value, or of the first NaN; of equal ones the first. -1 for an
 /// empty row. `out`'s elements are `std::int64_t`.
@@ -68,7 +68,7 @@ template <Backend B>
 void reduce_rows(BasicStreamRef<B>, ...) {
     require_kernels<B>();
 }
-/// Enqueues `op` for each row: the one place where a reduction meets the backend. reductions.cuh has its baseline.
+/// Enqueues `op` for each row: the one place where a reduction meets the backend. reductions.cuh has it for CUDA.
 template <class Op, class T>
 void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, RaggedView<const T> rows,
                  RaggedWorkspace<Host>* workspace) {
@@ -109,12 +109,12 @@ void mean(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendO
                                              workspace);
 }
 template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
-void max(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+void(max)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
         detail::ref_of(stream), "max", out, detail::input_view(rows), workspace);
 }
 template <AnyStream S, detail::DeviceMemory<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
-void min(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
+void(min)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
         detail::ref_of(stream), "min", out, detail::input_view(rows), workspace);
 }

@@ -19,7 +19,13 @@
 ///   `Error`.
 ///
 /// The sums before each row take one launch (up to 16,384 rows) or three, moving the values another.
+///
+/// A plain C++ compiler takes of it what is for Host streams.
 #pragma once
+
+#include <sluice/ragged/reshape.hpp>
+
+#if defined(__CUDACC__) && SLUICE_HAS_CUDA
 
 #include <bit>
 #include <concepts>
@@ -31,7 +37,6 @@
 #include <sluice/ragged/detail/load_balancing_search.cuh>
 #include <sluice/ragged/detail/reshaping_keep.cuh>
 #include <sluice/ragged/detail/reshaping_scan.cuh>
-#include <sluice/ragged/reshape.hpp>
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -170,3 +175,5 @@ struct Engine<B> {
 };
 
 } // namespace sluice::ragged::reshaping
+
+#endif

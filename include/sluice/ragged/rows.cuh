@@ -1,5 +1,5 @@
 /// \file
-/// The operations of rows.hpp on CUDA streams.
+/// The operations of rows.hpp on CUDA streams. A plain C++ compiler takes of it what is for Host streams.
 #pragma once
 
 #include <sluice/ragged/elementwise.cuh>

@@ -1,9 +1,12 @@
 /// \file
-/// The operations of scans.hpp on CUDA streams.
+/// The operations of scans.hpp on CUDA streams. A plain C++ compiler takes of it what is for Host streams.
 #pragma once
 
-#include <sluice/ragged/reductions.cuh>
 #include <sluice/ragged/scans.hpp>
+
+#if defined(__CUDACC__) && SLUICE_HAS_CUDA
+
+#include <sluice/ragged/reductions.cuh>
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -269,3 +272,5 @@ void transform_rows(CudaStreamRef stream, const Op& op, typename Op::Stored* out
 }
 
 } // namespace sluice::ragged::detail
+
+#endif

@@ -76,7 +76,7 @@ template <Backend B>
 void transform_rows(BasicStreamRef<B>, ...) {
     require_kernels<B>();
 }
-/// Enqueues `op` for each row. scans.cuh has its baseline.
+/// Enqueues `op` for each row. scans.cuh has it for CUDA.
 template <class Op, class T>
 void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out, RaggedView<const T> rows,
                     RaggedWorkspace<Host>* workspace) {

@@ -1,5 +1,5 @@
 /// \file
-/// The operations of sort.hpp on CUDA streams.
+/// The operations of sort.hpp on CUDA streams. A plain C++ compiler takes of it what is for Host streams.
 ///
 /// A row of up to 32 values (16, of 8 bytes) is sorted by one thread in its registers (K. Batcher's network that merges
 /// odd and even ones), or, where positions are wanted as well, by lanes that exchange theirs (his bitonic network); one
@@ -8,9 +8,12 @@
 /// many launches as the longest row that there is room for would need.
 #pragma once
 
+#include <sluice/ragged/sort.hpp>
+
+#if defined(__CUDACC__) && SLUICE_HAS_CUDA
+
 #include <sluice/ragged/detail/sort_long.cuh>
 #include <sluice/ragged/detail/sort_tiles.cuh>
-#include <sluice/ragged/sort.hpp>
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -53,3 +56,5 @@ void sort_rows(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorkspa
 }
 
 } // namespace sluice::ragged::detail
+
+#endif

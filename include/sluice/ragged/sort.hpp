@@ -109,7 +109,7 @@ template <Backend B, class... Arguments>
 void sort_rows(BasicStreamRef<B>, const Arguments&...) {
     require_kernels<B>();
 }
-/// Enqueues a sort. sort.cuh has its baseline.
+/// Enqueues a sort. sort.cuh has it for CUDA.
 template <class T>
 void sort_rows(HostStreamRef stream, const SortArguments<T>& sort, RaggedWorkspace<Host>& workspace) {
     const std::int64_t values = sort.rows.value_capacity();

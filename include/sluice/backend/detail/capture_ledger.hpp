@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice::detail {
 
 /// Of the calling thread. Operations are counted while a guarded capture runs (`depth` above 0).

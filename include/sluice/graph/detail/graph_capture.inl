@@ -59,7 +59,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
     if (found == nullptr && is_warm())
         entry.warm = options_.warmup;
     if (entry.warm < options_.warmup && !B::is_default_stream(stream.get())) {
-        const Replay replay = run_eagerly(entry, true);
+        Replay replay = run_eagerly(entry, true);
         ++entry.warm; // Not where the work has thrown.
         return replay;
     }

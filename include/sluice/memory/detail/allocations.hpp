@@ -10,6 +10,8 @@
 #include <mutex>
 #include <vector>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice::detail {
 
 /// The device and pinned memory that is allocated now, with a number each that no other ever gets. A graph holds on to the

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice::detail {
 
 /// A relation between the stages of a pipeline: `[i][k]` is between stage i and stage k.

@@ -171,8 +171,8 @@ private:
                 lasts = lasts && !(Shape::bindings.reads[i][j] && lag_[i] - lag_[j] > slots_);
         }
         for (std::size_t& lag : lag_) {
-            lag = lasts ? lag : std::min(lag, slots_);
-            most_lag_ = std::max(most_lag_, lag);
+            lag = lasts ? lag : (std::min)(lag, slots_);
+            most_lag_ = (std::max)(most_lag_, lag);
         }
     }
 
@@ -195,7 +195,7 @@ private:
             return 1;
         if (!hold)
             return asked_ ? longest_ : 1;
-        const std::size_t most = std::max<std::size_t>(1, std::min(longest_, hold.slots() / 2));
+        const std::size_t most = std::max<std::size_t>(1, (std::min)(longest_, hold.slots() / 2));
         if (asked_)
             return most;
         std::size_t length = 1;
@@ -258,7 +258,7 @@ private:
     static std::size_t lane_turns(const Core& core) noexcept {
         std::size_t turns = 1;
         for (std::size_t stage = 0; stage < stages; ++stage)
-            turns = std::max(turns, core.lanes(stage));
+            turns = (std::max)(turns, core.lanes(stage));
         return turns;
     }
 
@@ -314,8 +314,8 @@ private:
     void for_each_work(const Until& until, Visit&& visit) {
         std::size_t begin = submitted_, end = 0;
         for (std::size_t stage = 0; stage < stages; ++stage) {
-            begin = std::min(begin, next_[stage]);
-            end = std::max(end, until[stage]);
+            begin = (std::min)(begin, next_[stage]);
+            end = (std::max)(end, until[stage]);
         }
         for (std::size_t batch = begin; batch < end; ++batch) {
             Core::for_each_stage([&](auto stage) {
@@ -393,7 +393,7 @@ private:
         std::size_t end = submitted_;
         for (std::size_t stage = 0; stage < stages; ++stage) {
             if (Shape::bindings.reads_batch[stage])
-                end = std::min(end, next_[stage]);
+                end = (std::min)(end, next_[stage]);
         }
         for (; released_ < end; ++released_) {
             Hold& hold = pending_of(released_).hold;

@@ -100,6 +100,7 @@ using FitTable = std::array<std::array<std::array<ParameterFit, M == 0 ? 1 : M>,
 template <std::size_t N, std::size_t M>
 constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<Binding, N>& shapes) {
     Bindings<N> out;
+    std::size_t makers = M; // not a constant: nvcc warns of comparisons with a constant 0
     std::size_t next = 0; // The first maker that no stage has yet.
     std::array<int, M + 1> owner{};
     for (std::size_t i = 0; i < N; ++i) {
@@ -110,7 +111,7 @@ constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<B
             out.faults.generic_in_shape = out.faults.generic_in_shape || (M + 1 != N && M != N);
             stage.from[0] = i == 0 ? from_batch : static_cast<int>(i) - 1;
             stage.count = 1;
-            if (i < M) {
+            if (i < makers) {
                 stage.from[1] = static_cast<int>(i);
                 stage.count = 2;
                 stage.maker = static_cast<int>(i);
@@ -124,7 +125,7 @@ constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<B
             continue;
         }
         // The last parameter, where it is what the next maker makes, is this stage's own output.
-        if (stage.count > 0 && next < M) {
+        if (stage.count > 0 && next < makers) {
             const auto& last = fits[i][stage.count - 1];
             bool already = false;
             for (std::size_t m = 0; m < next; ++m)
@@ -164,7 +165,7 @@ constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<B
                 bool own = i == 0;
                 for (std::size_t m = made; m < next; ++m)
                     own = own || fits[i][p][m].exact;
-                for (std::size_t m = next; m < M; ++m)
+                for (std::size_t m = next; m < makers; ++m)
                     out.faults.later = out.faults.later || (!own && fits[i][p][m].exact);
                 stage.from[p] = from_batch;
                 out.reads_batch[i] = true;

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice::detail {
 
 /// Is told of the ranges that stages run in, on the thread that drives the pipeline.

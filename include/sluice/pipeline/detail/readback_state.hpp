@@ -119,7 +119,7 @@ public:
         const auto eager = static_cast<std::size_t>(slots);
         places_ = std::make_shared<Places>(count);
         // Places for the graphs of captures to come: many where they are small.
-        spare_ = std::max(eager, std::min<std::size_t>(1024, 262144 / places_->stride()));
+        spare_ = (std::max)(eager, std::min<std::size_t>(1024, 262144 / places_->stride()));
         places_->add(eager + spare_);
         slots_.reserve(eager);
         for (std::size_t slot = 0; slot < eager; ++slot)

@@ -37,7 +37,7 @@ template <class T>
 using Rows = std::type_identity_t<RaggedView<const T>>;
 
 /// The length that no row exceeds.
-inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t unlimited = (std::numeric_limits<std::int64_t>::max)();
 /// More than any memory holds, and so little that sums over all rows do not overflow.
 inline constexpr std::int64_t beyond_any = std::int64_t{1} << 39;
 

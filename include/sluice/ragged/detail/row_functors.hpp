@@ -17,7 +17,7 @@ namespace sluice::ragged::detail {
 // Constants, since a kernel may read those but not call `std::numeric_limits`.
 template <class T>
 inline constexpr T greatest_of = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
-                                                                      : std::numeric_limits<T>::max();
+                                                                      : (std::numeric_limits<T>::max)();
 template <class T>
 inline constexpr T least_of = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                                    : std::numeric_limits<T>::lowest();

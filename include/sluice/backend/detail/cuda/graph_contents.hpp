@@ -132,6 +132,7 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
             SLUICE_CUDA_CHECK(cudaGraphMemsetNodeGetParams(node, &fill));
             visit(&fill.dst, sizeof(fill.dst), true);
             visit(&fill.value, sizeof(fill.value), false);
+            visit(&fill.elementSize, sizeof(fill.elementSize), false);
             visit(&fill.width, sizeof(fill.width), false);
             visit(&fill.height, sizeof(fill.height), false);
         } else if (type == cudaGraphNodeTypeGraph) {

@@ -152,6 +152,7 @@ private:
     static cudaMemcpyKind native_kind(CopyKind kind) noexcept {
         return kind == CopyKind::host_to_device   ? cudaMemcpyHostToDevice
                : kind == CopyKind::device_to_host ? cudaMemcpyDeviceToHost
+               : kind == CopyKind::host_to_host   ? cudaMemcpyHostToHost
                                                   : cudaMemcpyDeviceToDevice;
     }
     static cudaMemsetParams fill_parameters(void* memory, int value, std::size_t bytes) {

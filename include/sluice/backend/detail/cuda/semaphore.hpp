@@ -2,27 +2,21 @@
 /// The Cuda backend's semaphores.
 #pragma once
 
-#include <sluice/backend/detail/cuda/error.hpp>
+#include <sluice/backend/detail/cuda/driver_function.hpp>
 
 #if SLUICE_HAS_CUDA
-
-#include <cuda.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/error.hpp>
-
 namespace sluice::detail {
 
-/// The driver's operations on memory in stream order, which the runtime does not have. Looked up at run time, so that
-/// programs need not link the driver's library.
+/// The driver's operations on memory in stream order, which the runtime does not have.
 struct StreamMemoryOperations {
     decltype(&cuStreamWriteValue32) write = nullptr;
     decltype(&cuStreamWaitValue32) wait = nullptr;
@@ -30,27 +24,9 @@ struct StreamMemoryOperations {
     /// Throws `Error` if the driver has none.
     static const StreamMemoryOperations& get() {
         static const StreamMemoryOperations operations{
-            reinterpret_cast<decltype(&cuStreamWriteValue32)>(entry_point("cuStreamWriteValue32")),
-            reinterpret_cast<decltype(&cuStreamWaitValue32)>(entry_point("cuStreamWaitValue32"))};
+            driver_function<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32", "a semaphore"),
+            driver_function<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32", "a semaphore")};
         return operations;
-    }
-
-private:
-    static void* entry_point(const char* name) {
-        void* function = nullptr;
-        cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-        const cudaError_t error =
-            cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
-#else
-        const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
-#endif
-        check_cuda(error, "cudaGetDriverEntryPoint", __FILE__, __LINE__);
-        if (found != cudaDriverEntryPointSuccess || function == nullptr) {
-            throw Error(std::string("a semaphore needs the driver's ") + name +
-                        ", which this driver does not have; a driver for CUDA 12.0 or later was expected");
-        }
-        return function;
     }
 };
 
@@ -132,14 +108,14 @@ protected:
     }
     static void write_on(cudaStream_t stream, NativeSemaphore semaphore, std::uint32_t value) {
         // By default the write comes behind a barrier: whoever sees it sees what came before.
-        check(detail::StreamMemoryOperations::get().write(stream, semaphore->address, value,
-                                                          CU_STREAM_WRITE_VALUE_DEFAULT),
-              "cuStreamWriteValue32", __LINE__);
+        detail::check_driver(detail::StreamMemoryOperations::get().write(stream, semaphore->address, value,
+                                                                         CU_STREAM_WRITE_VALUE_DEFAULT),
+                             "cuStreamWriteValue32", __FILE__, __LINE__);
     }
     static void wait_on(cudaStream_t stream, NativeSemaphore semaphore, std::uint32_t value) {
-        check(detail::StreamMemoryOperations::get().wait(stream, semaphore->address, value,
-                                                         CU_STREAM_WAIT_VALUE_GEQ),
-              "cuStreamWaitValue32", __LINE__);
+        detail::check_driver(detail::StreamMemoryOperations::get().wait(stream, semaphore->address, value,
+                                                                        CU_STREAM_WAIT_VALUE_GEQ),
+                             "cuStreamWaitValue32", __FILE__, __LINE__);
     }
 
 public:
@@ -154,11 +130,6 @@ public:
 private:
     static std::atomic_ref<std::uint32_t> counter_of(NativeSemaphore semaphore) noexcept {
         return std::atomic_ref<std::uint32_t>(*semaphore->counter);
-    }
-    static void check(CUresult result, const char* call, int line) {
-        // The driver's numbers are the runtime's.
-        if (result != CUDA_SUCCESS) [[unlikely]]
-            detail::throw_cuda_error(static_cast<cudaError_t>(result), call, __FILE__, line);
     }
 };
 

@@ -93,7 +93,7 @@ inline Branches::Branches(std::vector<std::vector<std::size_t>> after)
         if (clock.size() < other.size())
             clock.resize(other.size());
         for (std::size_t i = 0; i < other.size(); ++i)
-            clock[i] = std::max(clock[i], other[i]);
+            clock[i] = (std::max)(clock[i], other[i]);
     };
     std::vector<Clock> of_node(after_.size());
     std::vector<Clock> of_branch;

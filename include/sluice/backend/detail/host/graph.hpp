@@ -224,7 +224,7 @@ inline void Graph::run(const Node& node, const Queue& queue) {
         std::memcpy(node.to, node.from, node.bytes);
         return;
     case NodeKind::fill:
-        std::memset(node.to, node.value, node.bytes);
+        fill_memory(node.to, node.value, node.element_bytes, node.bytes);
         return;
     case NodeKind::host:
         node.function(node.data);
@@ -271,6 +271,7 @@ inline std::uint64_t Graph::signature() const {
         mix(node->from);
         mix(node->bytes);
         mix(node->value);
+        mix(node->element_bytes);
         mix(node->function);
         mix(node->data);
         mix(node->word);

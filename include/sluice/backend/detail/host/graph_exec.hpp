@@ -80,7 +80,7 @@ private:
     static std::shared_ptr<Graph> prepared(const Graph& graph) {
         std::shared_ptr<Graph> copy = graph.clone();
         // More are made when they are needed.
-        Workers::instance().prepare(std::min(copy->prepare(), Branches::limit));
+        Workers::instance().prepare((std::min)(copy->prepare(), Branches::limit));
         return copy;
     }
 

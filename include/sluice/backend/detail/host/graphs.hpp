@@ -116,7 +116,7 @@ struct HostGraphs {
     }
     static NativeNode add_fill(NativeGraph graph, const NativeNode* after, std::size_t count, void* memory,
                                int value, std::size_t bytes) {
-        return graph->add(fill_node(memory, value, bytes), after, count);
+        return graph->add(fill_node(memory, static_cast<unsigned char>(value), 1, bytes), after, count);
     }
     static NativeNode add_host(NativeGraph graph, const NativeNode* after, std::size_t count,
                                void (*function)(void*), void* data) {
@@ -149,7 +149,8 @@ struct HostGraphs {
                          std::size_t bytes) {
         executable->change(node, host::NodeKind::fill, [&](host::Node& changed) {
             changed.to = memory;
-            changed.value = value;
+            changed.value = static_cast<unsigned char>(value);
+            changed.element_bytes = 1;
             changed.bytes = bytes;
         });
     }
@@ -201,8 +202,13 @@ private:
     static host::Node copy_node(void* to, const void* from, std::size_t bytes) {
         return {.kind = host::NodeKind::copy, .to = to, .from = from, .bytes = bytes};
     }
-    static host::Node fill_node(void* memory, int value, std::size_t bytes) {
-        return {.kind = host::NodeKind::fill, .to = memory, .bytes = bytes, .value = value};
+    static host::Node fill_node(void* memory, std::uint32_t value, std::size_t element_bytes,
+                                std::size_t bytes) {
+        return {.kind = host::NodeKind::fill,
+                .to = memory,
+                .bytes = bytes,
+                .value = value,
+                .element_bytes = element_bytes};
     }
     static host::Node task_node(host::Task task) {
         return {.kind = host::NodeKind::task, .task = std::make_shared<host::Task>(std::move(task))};

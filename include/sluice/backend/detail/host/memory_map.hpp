@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice::host {
 
 /// The device memory that lives now. Any thread may use it. Nothing in the steady state of a program asks it.

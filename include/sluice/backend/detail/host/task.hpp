@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice::host {
 
 /// A move-only callable without arguments. One of up to `inline_bytes` is kept in place, so that enqueueing

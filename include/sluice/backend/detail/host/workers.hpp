@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include <sluice/backend/config.hpp>
+
 namespace sluice::host {
 
 /// The program's spare threads. There are always as many as jobs run at the same time, so that no job waits for
