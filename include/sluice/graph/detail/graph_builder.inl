@@ -276,7 +276,7 @@ ConditionSetter BasicGraphBuilder<B>::setter(BasicCondition<B>& condition) {
     using Conditions = detail::ControlFlow<B>;
     check_usable();
     Conditions::check_built(condition, "graph builder");
-    return Conditions::setter(condition, Conditions::place_in(graph_->get(), id_), "graph builder");
+    return Conditions::setter(condition, Conditions::scope_in(graph_->get(), id_), "graph builder");
 }
 
 template <GraphBackend B>
@@ -325,7 +325,7 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
     }
     constexpr int count = static_cast<int>(sizeof...(Bodies));
     B::require_conditions(kind, count);
-    const auto here = Conditions::place_in(graph_->get(), id_);
+    const auto here = Conditions::scope_in(graph_->get(), id_);
     if (!Conditions::take(condition, here)) {
         if (kind != ConditionKind::while_nonzero || is_body_) {
             throw Error(place +
