@@ -137,10 +137,10 @@ TEST_CASE("Source: a slot that the caller and another thread hold needs both") {
         CHECK(theirs.slots() == 1);
         batch.reset();
         CHECK(contains(text_of([&] { (void)source.next(); }), "the caller holds all 1"));
-        mine.is_done();
+        mine.give_up();
         std::thread other([&] {
             give_it_time();
-            theirs.done_on_host();
+            theirs.give_up_on_host();
         });
         CHECK(*source.next() == 10); // waits for the other thread
         other.join();
@@ -157,9 +157,9 @@ TEST_CASE("Source: slots that only another thread holds come back without the ca
             const auto mine = batch.hold();
             others.emplace_back([theirs = mine.hold_elsewhere()] {
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                theirs.done_on_host();
+                theirs.give_up_on_host();
             });
-            mine.is_done();
+            mine.give_up();
         }
         for (std::thread& other : others)
             other.join();
@@ -450,13 +450,13 @@ TEST_CASE("Source: next says that a late batch's slot is still being read, or he
     auto batch = source.next();
     const auto mine = batch.hold();
     const auto theirs = mine.hold_elsewhere();
-    mine.is_done();
+    mine.give_up();
     batch.reset();
     CHECK(contains(text_of([&] { (void)source.next(); }),
                    "batch 1 was not ready within 50 ms: no worker had a slot"));
     gate.hold(stream);
     theirs.release(stream);
-    theirs.is_done();
+    theirs.give_up();
     CHECK(contains(text_of([&] { (void)source.next(); }),
                    "its worker was waiting for the work that reads its slot"));
     gate.open();
