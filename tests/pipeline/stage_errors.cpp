@@ -158,7 +158,7 @@ TEST_CASE("Contract 5: a failed pipeline refuses every call and says why") {
         CHECK(refuses("submit", [&] { pipeline.submit(inputs[3]); }));
         CHECK(refuses("flush", [&] { pipeline.flush(); }));
         CHECK(refuses("flush", [&] { pipeline.flush(stream); }));
-        CHECK(refuses("join", [&] { pipeline.wait_for(stream); }));
+        CHECK(refuses("wait_for", [&] { pipeline.wait_for(stream); }));
         CHECK(refuses("finish", [&] { pipeline.finish(); }));
         CHECK(pipeline.failed());
         CHECK(chain.calls(0) == 3);

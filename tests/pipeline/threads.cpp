@@ -27,7 +27,7 @@ std::vector<std::string> refusals(P& pipeline, const Inputs<B>& inputs, BasicStr
 }
 
 void check_refusals(const std::vector<std::string>& texts) {
-    const char* names[] = {"submit", "flush", "flush", "join", "finish", "reset"};
+    const char* names[] = {"submit", "flush", "flush", "wait_for", "finish", "reset"};
     REQUIRE(texts.size() == std::size(names));
     for (std::size_t i = 0; i < texts.size(); ++i)
         CHECK(texts[i] == std::string(names[i]) +
