@@ -1,14 +1,42 @@
 // Replaces the global operator new and delete: all of them, so that what one allocates another frees. The
-// sanitizers see the malloc and free beneath.
+// address sanitizer sees the malloc and free beneath. Clang's thread sanitizer brings an operator new of its own
+// and refuses a second one, so there its hook of every malloc counts.
 #include "support/heap_count.hpp"
 
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
-namespace {
+#if defined(__SANITIZE_THREAD__)
+#define SLUICE_TEST_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_TEST_THREAD_SANITIZER 1
+#endif
+#endif
 
+namespace {
 std::atomic<std::uint64_t> allocations_made{0};
+} // namespace
+
+std::uint64_t sluice::test::HeapCount::total() noexcept {
+    return allocations_made.load(std::memory_order_relaxed);
+}
+
+#ifdef SLUICE_TEST_THREAD_SANITIZER
+
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
+                                                         void (*)(const volatile void*));
+
+namespace {
+const int hooked = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t) { allocations_made.fetch_add(1, std::memory_order_relaxed); },
+    [](const volatile void*) {});
+} // namespace
+
+#else
+
+namespace {
 
 void* allocate(std::size_t bytes) noexcept {
     allocations_made.fetch_add(1, std::memory_order_relaxed);
@@ -30,10 +58,6 @@ void* or_throw(void* memory) {
 }
 
 } // namespace
-
-std::uint64_t sluice::test::HeapCount::total() noexcept {
-    return allocations_made.load(std::memory_order_relaxed);
-}
 
 void* operator new(std::size_t bytes) { return or_throw(allocate(bytes)); }
 void* operator new[](std::size_t bytes) { return or_throw(allocate(bytes)); }
@@ -60,3 +84,5 @@ void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(m
 void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept { std::free(memory); }
+
+#endif
