@@ -1,38 +1,10 @@
 /// \file
-/// All of sluice that needs no kernel: backends, memory, random numbers, ragged batches, graphs,
-/// pipelines.
+/// All of sluice that needs no kernel, a layer a line.
 #pragma once
 
-#include <sluice/backend/config.hpp>
-#include <sluice/backend/device.hpp>
-#include <sluice/backend/error.hpp>
-#include <sluice/backend/event.hpp>
-#include <sluice/backend/stream.hpp>
-#include <sluice/graph/capture.hpp>
-#include <sluice/graph/control_flow.hpp>
-#include <sluice/graph/device_scalar.hpp>
-#include <sluice/graph/graph.hpp>
-#include <sluice/graph/graph_builder.hpp>
-#include <sluice/graph/graph_capture.hpp>
-#include <sluice/graph/ping_pong.hpp>
-#include <sluice/memory/buffer.hpp>
-#include <sluice/memory/copy.hpp>
-#include <sluice/memory/span.hpp>
-#include <sluice/pipeline/any_pipeline.hpp>
-#include <sluice/pipeline/batch_read.hpp>
-#include <sluice/pipeline/pipeline.hpp>
-#include <sluice/pipeline/readback.hpp>
-#include <sluice/pipeline/sampler.hpp>
-#include <sluice/pipeline/schedule.hpp>
-#include <sluice/pipeline/source.hpp>
-#include <sluice/pipeline/stage.hpp>
-#include <sluice/pipeline/two_stream_pipeline.hpp>
-#include <sluice/pipeline/verify.hpp>
-#include <sluice/ragged/buckets.hpp>
-#include <sluice/ragged/column_packer.hpp>
-#include <sluice/ragged/layout.hpp>
-#include <sluice/ragged/packer.hpp>
-#include <sluice/ragged/ragged_batch.hpp>
-#include <sluice/ragged/view.hpp>
-#include <sluice/ragged/workspace.hpp>
-#include <sluice/random/philox.hpp>
+#include <sluice/backend.hpp>
+#include <sluice/graph.hpp>
+#include <sluice/memory.hpp>
+#include <sluice/pipeline.hpp>
+#include <sluice/ragged.hpp>
+#include <sluice/random.hpp>

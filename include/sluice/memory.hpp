@@ -1,0 +1,7 @@
+/// \file
+/// Buffers on devices and in pinned memory, spans of them, and copies in stream order.
+#pragma once
+
+#include <sluice/memory/buffer.hpp>
+#include <sluice/memory/copy.hpp>
+#include <sluice/memory/span.hpp>
