@@ -2,13 +2,13 @@
 /// Semaphores: counters that streams and host threads signal and wait for.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <thread>
 #include <utility>
 
 #include <sluice/backend/default.hpp>
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice {

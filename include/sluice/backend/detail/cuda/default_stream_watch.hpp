@@ -2,12 +2,12 @@
 /// Whether somebody has used the legacy default stream, of whose work a capture on another stream sees nothing.
 #pragma once
 
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 namespace sluice::detail {

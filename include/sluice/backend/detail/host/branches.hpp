@@ -2,7 +2,6 @@
 /// How a host graph's independent branches run at the same time.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/workers.hpp>
 
@@ -23,15 +23,16 @@ namespace sluice::host {
 /// were added; so there is always a node that can run.
 ///
 /// One run at a time.
-class Branches {
+template <class Lazy>
+class BasicBranches {
 public:
     /// Threads that a graph runs on at most.
     static constexpr std::size_t limit = 32;
 
     /// Deals out the nodes of which `after[i]` are those that node i depends on, all of smaller numbers.
-    explicit Branches(std::vector<std::vector<std::size_t>> after);
-    Branches(const Branches&) = delete;
-    Branches& operator=(const Branches&) = delete;
+    explicit BasicBranches(std::vector<std::vector<std::size_t>> after);
+    BasicBranches(const BasicBranches&) = delete;
+    BasicBranches& operator=(const BasicBranches&) = delete;
 
     std::size_t count() const noexcept { return branches_.size(); }
 
@@ -52,7 +53,7 @@ private:
         bool awaited = false; // by another branch
     };
     struct Branch : Workers::Job {
-        Branches* all = nullptr;
+        BasicBranches* all = nullptr;
         std::size_t number = 0;
         std::vector<Step> steps;
         std::size_t over = 0; // of the steps that are awaited, the last
@@ -66,8 +67,11 @@ private:
 
     void run_branch(Branch& branch);
     bool depends_on_failure(std::size_t node) const {
-        return std::any_of(after_[node].begin(), after_[node].end(),
-                           [this](std::size_t before) { return failed_[before] != 0; });
+        for (const std::size_t before : after_[node]) {
+            if (failed_[before] != 0)
+                return true;
+        }
+        return false;
     }
     void finish(std::exception_ptr& failure);
 
@@ -84,7 +88,8 @@ private:
 
 // ---------------------------------------------------------------------------------------------------------------
 
-inline Branches::Branches(std::vector<std::vector<std::size_t>> after)
+template <class Lazy>
+BasicBranches<Lazy>::BasicBranches(std::vector<std::vector<std::size_t>> after)
     : after_(std::move(after)), failed_(after_.size(), 0) {
     // Counts of each branch's steps: those that come before a node, its own included, and those before what a branch
     // has come to.
@@ -93,7 +98,7 @@ inline Branches::Branches(std::vector<std::vector<std::size_t>> after)
         if (clock.size() < other.size())
             clock.resize(other.size());
         for (std::size_t i = 0; i < other.size(); ++i)
-            clock[i] = (std::max)(clock[i], other[i]);
+            clock[i] = clock[i] < other[i] ? other[i] : clock[i];
     };
     std::vector<Clock> of_node(after_.size());
     std::vector<Clock> of_branch;
@@ -149,7 +154,7 @@ inline Branches::Branches(std::vector<std::vector<std::size_t>> after)
             branch.all->run_branch(branch);
         };
         branches_[b].finished = [](Workers::Job& job) {
-            Branches& all = *static_cast<Branch&>(job).all;
+            BasicBranches& all = *static_cast<Branch&>(job).all;
             const std::lock_guard lock(
                 all.mutex_); // nothing is touched after it: the last branch may be awaited
             if (--all.open_ == 0)
@@ -158,8 +163,9 @@ inline Branches::Branches(std::vector<std::vector<std::size_t>> after)
     }
 }
 
+template <class Lazy>
 template <class Work>
-bool Branches::run(const Queue& queue, const Work& work) {
+bool BasicBranches<Lazy>::run(const Queue& queue, const Work& work) {
     run_ = {&queue, &work,
             [](const void* called, std::size_t node) { (*static_cast<const Work*>(called))(node); }};
     for (std::size_t b = 0; b < branches_.size(); ++b) {
@@ -177,7 +183,8 @@ bool Branches::run(const Queue& queue, const Work& work) {
     return true;
 }
 
-inline void Branches::run_branch(Branch& branch) {
+template <class Lazy>
+void BasicBranches<Lazy>::run_branch(Branch& branch) {
     for (std::size_t i = 0; i < branch.steps.size(); ++i) {
         const Step& step = branch.steps[i];
         if (!step.waits.empty()) {
@@ -206,13 +213,14 @@ inline void Branches::run_branch(Branch& branch) {
     }
 }
 
-inline void Branches::finish(std::exception_ptr& failure) {
+template <class Lazy>
+void BasicBranches<Lazy>::finish(std::exception_ptr& failure) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return open_ == 0; });
     if (!any_failed_.load(std::memory_order_relaxed))
         return;
     any_failed_.store(false, std::memory_order_relaxed);
-    std::fill(failed_.begin(), failed_.end(), 0);
+    failed_.assign(failed_.size(), 0);
     failure.swap(failure_);
 }
 

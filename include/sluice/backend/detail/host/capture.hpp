@@ -2,7 +2,6 @@
 /// The capture of a host stream: what it has recorded, and which streams belong to it.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/host/graph.hpp>
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
@@ -24,11 +24,12 @@ namespace sluice::host {
 ///
 /// What cannot be captured invalidates it: the call throws `Error`, so does every later one, and `end` says why.
 /// Any thread may use it.
-class Capture : public std::enable_shared_from_this<Capture> {
+template <class Lazy>
+class BasicCapture : public std::enable_shared_from_this<BasicCapture<Lazy>> {
     struct Private {};
 
 public:
-    Capture(Private, Queue& origin, CaptureMode mode, Graph* body)
+    BasicCapture(Private, Queue& origin, CaptureMode mode, Graph* body)
         : origin_(&origin), mode_(mode), thread_(std::this_thread::get_id()),
           own_(body == nullptr ? std::make_unique<Graph>() : nullptr),
           graph_(body == nullptr ? own_.get() : body), branches_{{&origin, {}}} {}
@@ -142,9 +143,11 @@ private:
             throw Error("the stream's capture is invalid: " + invalid_);
     }
     Branch* find(const Queue& queue) {
-        const auto found = std::find_if(branches_.begin(), branches_.end(),
-                                        [&](const Branch& branch) { return branch.queue == &queue; });
-        return found == branches_.end() ? nullptr : &*found;
+        for (Branch& branch : branches_) {
+            if (branch.queue == &queue)
+                return &branch;
+        }
+        return nullptr;
     }
     Branch& branch_of(const Queue& queue) {
         Branch* const branch = find(queue);
@@ -168,12 +171,13 @@ private:
 
 // ---------------------------------------------------------------------------------------------------------------
 
-inline std::unique_ptr<Graph> Capture::end(Queue& queue) {
+template <class Lazy>
+std::unique_ptr<Graph> BasicCapture<Lazy>::end(Queue& queue) {
     if (&queue != origin_)
         refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
     if (mode_ != CaptureMode::relaxed && thread_ != std::this_thread::get_id())
         refuse("end_capture: the thread that began the capture must end it");
-    const std::shared_ptr<Capture> self = shared_from_this(); // the queues hold it no longer
+    const auto self = this->shared_from_this(); // the queues hold it no longer
     close();
     std::unique_ptr<Graph> graph; // goes with whatever is thrown, even where events still hold the capture
     const std::lock_guard lock(mutex_);
@@ -189,7 +193,8 @@ inline std::unique_ptr<Graph> Capture::end(Queue& queue) {
     return graph;
 }
 
-inline void Capture::join(Queue& queue, const std::vector<std::size_t>& nodes) {
+template <class Lazy>
+void BasicCapture<Lazy>::join(Queue& queue, const std::vector<std::size_t>& nodes) {
     const std::lock_guard lock(mutex_);
     if (over_) {
         throw Error("wait: the event was last recorded in a capture that is over, and is no point in a "
@@ -200,17 +205,21 @@ inline void Capture::join(Queue& queue, const std::vector<std::size_t>& nodes) {
     if (branch == nullptr) {
         branches_.push_back(Branch{&queue, {}});
         branch = &branches_.back();
-        queue.set_capture(shared_from_this());
+        queue.set_capture(this->shared_from_this());
     }
     for (const std::size_t node : nodes) {
-        if (std::find(branch->last.begin(), branch->last.end(), node) == branch->last.end())
+        bool known = false;
+        for (const std::size_t last : branch->last)
+            known = known || last == node;
+        if (!known)
             branch->last.push_back(node);
     }
 }
 
-inline void Capture::leave(Queue& queue) noexcept {
+template <class Lazy>
+void BasicCapture<Lazy>::leave(Queue& queue) noexcept {
     if (&queue == origin_) {
-        const std::shared_ptr<Capture> self = shared_from_this();
+        const auto self = this->shared_from_this();
         close();
         std::unique_ptr<Graph> graph;
         const std::lock_guard lock(mutex_);
@@ -222,11 +231,14 @@ inline void Capture::leave(Queue& queue) noexcept {
         branch->queue = nullptr;
 }
 
-inline void Capture::close() noexcept {
+template <class Lazy>
+void BasicCapture<Lazy>::close() noexcept {
     {
         List& list = List::all();
         const std::lock_guard lock(list.mutex);
-        const auto place = std::find(list.captures.begin(), list.captures.end(), this);
+        auto place = list.captures.begin();
+        while (place != list.captures.end() && *place != this)
+            ++place;
         if (place == list.captures.end())
             return;
         list.captures.erase(place);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/host/capture.hpp>
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/error.hpp>
 
@@ -25,9 +26,10 @@ namespace sluice::host {
 ///
 /// Recorded on a queue that is being captured, it stands for a point of the capture instead, until it is recorded
 /// again: queues that wait for it join the capture, and no thread can wait for it.
-class Event {
+template <class Lazy>
+class BasicEvent {
 public:
-    Event(const EventOptions& options, int device)
+    BasicEvent(const EventOptions& options, int device)
         : state_(std::make_shared<State>()), timing_(options.timing), device_(device) {}
 
     /// Marks this point of `queue`. Throws `Error` if the queue's capture is invalid.

@@ -2,7 +2,6 @@
 /// A host graph: recorded work.
 #pragma once
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/host/branches.hpp>
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
@@ -25,11 +25,12 @@ namespace sluice::host {
 /// Nodes, each added after those that come before it. They stay where they are when others are added.
 ///
 /// Not synchronised. What a running executable uses is never changed.
-class Graph {
+template <class Lazy>
+class BasicGraph {
 public:
-    Graph() = default;
-    Graph(const Graph&) = delete;
-    Graph& operator=(const Graph&) = delete;
+    BasicGraph() = default;
+    BasicGraph(const BasicGraph&) = delete;
+    BasicGraph& operator=(const BasicGraph&) = delete;
 
     /// Adds `node` behind those of `after`. Throws `Error` for nodes of another graph.
     Node* add(Node node, Node* const* after, std::size_t count) {
@@ -44,8 +45,11 @@ public:
 
     /// Adds `node`, whose `after` is filled in.
     Node* add(Node node) {
-        std::sort(node.after.begin(), node.after.end());
-        node.after.erase(std::unique(node.after.begin(), node.after.end()), node.after.end());
+        std::vector<std::size_t> given;
+        given.swap(node.after);
+        node.after.reserve(given.size());
+        for (const std::size_t index : given)
+            insert(node.after, index);
         node.graph = this;
         node.index = nodes_.size();
         nodes_.push_back(std::make_unique<Node>(std::move(node)));
@@ -108,6 +112,14 @@ public:
     void write_dot(const char* path) const;
 
 private:
+    // Keeps `after` ascending, each once.
+    static void insert(std::vector<std::size_t>& after, std::size_t index) {
+        auto place = after.end();
+        while (place != after.begin() && *(place - 1) >= index)
+            --place;
+        if (place == after.end() || *place != index)
+            after.insert(place, index);
+    }
     static void run(const Node& node, const Queue& queue);
     void write_nodes(std::FILE* file, const std::string& prefix) const;
 
@@ -118,7 +130,8 @@ private:
 
 // ---------------------------------------------------------------------------------------------------------------
 
-inline std::size_t Graph::node_count() const {
+template <class Lazy>
+std::size_t BasicGraph<Lazy>::node_count() const {
     std::size_t count = nodes_.size();
     for (const auto& node : nodes_) {
         if (node->kind == NodeKind::child)
@@ -127,14 +140,16 @@ inline std::size_t Graph::node_count() const {
     return count;
 }
 
-inline std::size_t Graph::edge_count() const {
+template <class Lazy>
+std::size_t BasicGraph<Lazy>::edge_count() const {
     std::size_t count = 0;
     for (const auto& node : nodes_)
         count += node->after.size();
     return count;
 }
 
-inline std::shared_ptr<Graph> Graph::clone() const {
+template <class Lazy>
+std::shared_ptr<Graph> BasicGraph<Lazy>::clone() const {
     auto copy = std::make_shared<Graph>();
     copy->nodes_.reserve(nodes_.size());
     for (const auto& node : nodes_) {
@@ -146,7 +161,8 @@ inline std::shared_ptr<Graph> Graph::clone() const {
     return copy;
 }
 
-inline bool Graph::same_shape(const Graph& other) const {
+template <class Lazy>
+bool BasicGraph<Lazy>::same_shape(const Graph& other) const {
     if (size() != other.size())
         return false;
     for (std::size_t i = 0; i < size(); ++i) {
@@ -163,33 +179,37 @@ inline bool Graph::same_shape(const Graph& other) const {
     return true;
 }
 
-inline bool Graph::all_before(const std::vector<std::size_t>& these,
+template <class Lazy>
+bool BasicGraph<Lazy>::all_before(const std::vector<std::size_t>& these,
                               const std::vector<std::size_t>& reached) const {
-    std::vector<bool> before(size(), false);
+    std::vector<char> before(size(), 0);
     std::vector<std::size_t> open = reached;
     while (!open.empty()) {
         const std::size_t index = open.back();
         open.pop_back();
-        if (before[index])
+        if (before[index] != 0)
             continue;
-        before[index] = true;
+        before[index] = 1;
         open.insert(open.end(), node(index).after.begin(), node(index).after.end());
     }
-    return std::all_of(these.begin(), these.end(), [&](std::size_t index) { return before[index]; });
+    for (const std::size_t index : these) {
+        if (before[index] == 0)
+            return false;
+    }
+    return true;
 }
 
-inline void Graph::add_dependency(const Node* earlier, const Node* later) {
+template <class Lazy>
+void BasicGraph<Lazy>::add_dependency(const Node* earlier, const Node* later) {
     if (earlier == nullptr || earlier->graph != this || later == nullptr || later->graph != this)
         throw Error("add_dependency: a node is not one of the graph");
     if (earlier->index >= later->index)
         throw Error("add_dependency: a node can only come behind one that was added before it");
-    std::vector<std::size_t>& after = node(later->index).after;
-    const auto place = std::lower_bound(after.begin(), after.end(), earlier->index);
-    if (place == after.end() || *place != earlier->index)
-        after.insert(place, earlier->index);
+    insert(node(later->index).after, earlier->index);
 }
 
-inline std::size_t Graph::prepare() {
+template <class Lazy>
+std::size_t BasicGraph<Lazy>::prepare() {
     std::size_t threads = 0;
     branches_.reset();
     std::vector<std::vector<std::size_t>> after;
@@ -206,14 +226,16 @@ inline std::size_t Graph::prepare() {
     return threads + branches_->count() - 1;
 }
 
-inline void Graph::run(const Queue& queue) const {
+template <class Lazy>
+void BasicGraph<Lazy>::run(const Queue& queue) const {
     if (branches_ != nullptr && branches_->run(queue, [&](std::size_t node) { run(*nodes_[node], queue); }))
         return;
     for (const auto& node : nodes_)
         run(*node, queue);
 }
 
-inline void Graph::run(const Node& node, const Queue& queue) {
+template <class Lazy>
+void BasicGraph<Lazy>::run(const Node& node, const Queue& queue) {
     switch (node.kind) {
     case NodeKind::empty:
         return;
@@ -252,7 +274,8 @@ inline void Graph::run(const Node& node, const Queue& queue) {
         node.bodies[chosen]->run(queue);
 }
 
-inline std::uint64_t Graph::signature() const {
+template <class Lazy>
+std::uint64_t BasicGraph<Lazy>::signature() const {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
     const auto mix = [&hash](const auto& part) {
         unsigned char bytes[sizeof(part)];
@@ -282,7 +305,8 @@ inline std::uint64_t Graph::signature() const {
     return hash;
 }
 
-inline void Graph::write_dot(const char* path) const {
+template <class Lazy>
+void BasicGraph<Lazy>::write_dot(const char* path) const {
     std::FILE* const file = std::fopen(path, "w");
     if (file == nullptr)
         throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
@@ -294,7 +318,8 @@ inline void Graph::write_dot(const char* path) const {
         throw Error(std::string("write_dot: writing '") + path + "' failed");
 }
 
-inline void Graph::write_nodes(std::FILE* file, const std::string& prefix) const {
+template <class Lazy>
+void BasicGraph<Lazy>::write_nodes(std::FILE* file, const std::string& prefix) const {
     for (const auto& node : nodes_) {
         const std::string name = prefix + std::to_string(node->index);
         std::fprintf(file, "%s [label=\"%zu: %s\"];\n", name.c_str(), node->index, name_of(node->kind));

@@ -2,7 +2,6 @@
 /// What replays a host graph.
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include <sluice/backend/detail/host/branches.hpp>
 #include <sluice/backend/detail/host/graph.hpp>
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
@@ -24,9 +24,10 @@ namespace sluice::host {
 /// queues. It may be destroyed and updated while launches are in flight: they keep what they were made with.
 ///
 /// Any thread may use it.
-class GraphExec {
+template <class Lazy>
+class BasicGraphExec {
 public:
-    explicit GraphExec(const Graph& graph)
+    explicit BasicGraphExec(const Graph& graph)
         : origin_(&graph), graph_(prepared(graph)), turns_(std::make_shared<Turns>()) {}
 
     /// Enqueues one run of all nodes: branches that do not depend on each other run at the same time, and the queue goes
@@ -80,7 +81,8 @@ private:
     static std::shared_ptr<Graph> prepared(const Graph& graph) {
         std::shared_ptr<Graph> copy = graph.clone();
         // More are made when they are needed.
-        Workers::instance().prepare((std::min)(copy->prepare(), Branches::limit));
+        const std::size_t threads = copy->prepare();
+        Workers::instance().prepare(threads < Branches::limit ? threads : Branches::limit);
         return copy;
     }
 

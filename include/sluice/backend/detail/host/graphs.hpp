@@ -20,17 +20,18 @@
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
-namespace sluice {
+namespace sluice::host {
 
 /// The part of `Host` that deals with graphs. See the concept `GraphBackend` for what each function does.
 ///
 /// A launch is one task of its stream. Branches that do not depend on each other run at the same time, the first on
 /// the stream's thread and each further one on a thread of the program's; up to 32 of them. Conditions are read when
 /// their node is reached.
-struct HostGraphs {
-    using NativeGraph = host::Graph*;
-    using NativeGraphExec = host::GraphExec*;
-    using NativeNode = host::Node*;
+template <class Lazy>
+struct BasicGraphs {
+    using NativeGraph = Graph*;
+    using NativeGraphExec = GraphExec*;
+    using NativeNode = Node*;
     using NativeCondition = unsigned long long;
 
     /// There is no default stream.
@@ -46,11 +47,11 @@ struct HostGraphs {
 
     // Capture
     // -------------------------------------------------------------------------------------------------
-    static bool is_default_stream(host::Queue*) noexcept { return false; }
-    static bool is_capturing(host::Queue* stream) { return stream->capture() != nullptr; }
-    static void begin_capture(host::Queue* stream, CaptureMode mode) { host::Capture::begin(*stream, mode); }
-    static NativeGraph end_capture(host::Queue* stream) {
-        std::unique_ptr<host::Graph> graph = capture_of(stream, "end_capture")->end(*stream);
+    static bool is_default_stream(Queue*) noexcept { return false; }
+    static bool is_capturing(Queue* stream) { return stream->capture() != nullptr; }
+    static void begin_capture(Queue* stream, CaptureMode mode) { Capture::begin(*stream, mode); }
+    static NativeGraph end_capture(Queue* stream) {
+        std::unique_ptr<Graph> graph = capture_of(stream, "end_capture")->end(*stream);
         if (graph == nullptr)
             throw Error("end_capture: the stream was captured into a body; end_capture_into ends that");
         counts().graphs.add();
@@ -60,7 +61,7 @@ struct HostGraphs {
     // Graphs
     // --------------------------------------------------------------------------------------------------
     static NativeGraph create_graph() {
-        auto* graph = new host::Graph;
+        auto* graph = new Graph;
         counts().graphs.add();
         return graph;
     }
@@ -83,13 +84,13 @@ struct HostGraphs {
         return pointers;
     }
     static bool is_device_memory(const void* pointer) {
-        return host::MemoryMap::instance().contains(pointer);
+        return MemoryMap::instance().contains(pointer);
     }
 
     // Executables
     // --------------------------------------------------------------------------------------------------
     static NativeGraphExec instantiate(NativeGraph graph) {
-        auto* executable = new host::GraphExec(*graph);
+        auto* executable = new GraphExec(*graph);
         counts().executables.add();
         return executable;
     }
@@ -99,8 +100,8 @@ struct HostGraphs {
     }
     static bool update(NativeGraphExec executable, NativeGraph graph) { return executable->update(*graph); }
     /// Does nothing: there is nowhere to upload to.
-    static void upload(NativeGraphExec, host::Queue* stream) { refuse_in_capture(stream, "upload"); }
-    static void launch(NativeGraphExec executable, host::Queue* stream) {
+    static void upload(NativeGraphExec, Queue* stream) { refuse_in_capture(stream, "upload"); }
+    static void launch(NativeGraphExec executable, Queue* stream) {
         refuse_in_capture(stream, "launch");
         executable->launch(*stream);
     }
@@ -108,7 +109,7 @@ struct HostGraphs {
     // Nodes by hand
     // --------------------------------------------------------------------------------------------------
     static NativeNode add_empty(NativeGraph graph, const NativeNode* after, std::size_t count) {
-        return graph->add(host::Node{}, after, count);
+        return graph->add(Node{}, after, count);
     }
     static NativeNode add_copy(NativeGraph graph, const NativeNode* after, std::size_t count, void* to,
                                const void* from, std::size_t bytes, CopyKind) {
@@ -120,17 +121,17 @@ struct HostGraphs {
     }
     static NativeNode add_host(NativeGraph graph, const NativeNode* after, std::size_t count,
                                void (*function)(void*), void* data) {
-        return graph->add(host::Node{.kind = host::NodeKind::host, .function = some(function), .data = data},
+        return graph->add(Node{.kind = NodeKind::host, .function = some(function), .data = data},
                           after, count);
     }
     /// Any callable, as `Host::enqueue` takes them.
     static NativeNode add_task(NativeGraph graph, const NativeNode* after, std::size_t count,
-                               host::Task task) {
+                               Task task) {
         return graph->add(task_node(std::move(task)), after, count);
     }
     static NativeNode add_child(NativeGraph graph, const NativeNode* after, std::size_t count,
                                 NativeGraph child) {
-        return graph->add(host::Node{.kind = host::NodeKind::child, .bodies = {child->clone()}}, after,
+        return graph->add(Node{.kind = NodeKind::child, .bodies = {child->clone()}}, after,
                           count);
     }
     /// Puts `later` behind `earlier`, which must have been added before it. Throws `Error`.
@@ -139,7 +140,7 @@ struct HostGraphs {
     }
     static void set_copy(NativeGraphExec executable, NativeNode node, void* to, const void* from,
                          std::size_t bytes, CopyKind) {
-        executable->change(node, host::NodeKind::copy, [&](host::Node& changed) {
+        executable->change(node, NodeKind::copy, [&](Node& changed) {
             changed.to = to;
             changed.from = from;
             changed.bytes = bytes;
@@ -147,7 +148,7 @@ struct HostGraphs {
     }
     static void set_fill(NativeGraphExec executable, NativeNode node, void* memory, int value,
                          std::size_t bytes) {
-        executable->change(node, host::NodeKind::fill, [&](host::Node& changed) {
+        executable->change(node, NodeKind::fill, [&](Node& changed) {
             changed.to = memory;
             changed.value = static_cast<unsigned char>(value);
             changed.element_bytes = 1;
@@ -155,18 +156,18 @@ struct HostGraphs {
         });
     }
     static void set_host(NativeGraphExec executable, NativeNode node, void (*function)(void*), void* data) {
-        executable->change(node, host::NodeKind::host, [&](host::Node& changed) {
+        executable->change(node, NodeKind::host, [&](Node& changed) {
             changed.function = some(function);
             changed.data = data;
         });
     }
-    static void set_task(NativeGraphExec executable, NativeNode node, host::Task task) {
-        executable->change(node, host::NodeKind::task, [&](host::Node& changed) {
-            changed.task = std::make_shared<host::Task>(std::move(task));
+    static void set_task(NativeGraphExec executable, NativeNode node, Task task) {
+        executable->change(node, NodeKind::task, [&](Node& changed) {
+            changed.task = std::make_shared<Task>(std::move(task));
         });
     }
     static void set_child(NativeGraphExec executable, NativeNode node, NativeGraph child) {
-        executable->change(node, host::NodeKind::child, [&](host::Node& changed) {
+        executable->change(node, NodeKind::child, [&](Node& changed) {
             if (!changed.bodies.front()->same_shape(*child))
                 throw Error("set_child: the graph has other nodes or edges than the child that it replaces");
             changed.bodies.front() = child->clone();
@@ -176,42 +177,43 @@ struct HostGraphs {
     // Conditional nodes
     // --------------------------------------------------------------------------------------------------
     static void require_conditions(ConditionKind, int) noexcept {}
-    static NativeGraph capturing_graph(host::Queue* stream) {
+    static NativeGraph capturing_graph(Queue* stream) {
         return capture_of(stream, "capturing_graph")->graph();
     }
     /// A condition is the address of its value.
     static NativeCondition create_condition(NativeGraph, unsigned* word) {
         return reinterpret_cast<std::uintptr_t>(word);
     }
-    static void capture_condition(host::Queue* stream, NativeCondition condition, ConditionKind kind,
+    static void capture_condition(Queue* stream, NativeCondition condition, ConditionKind kind,
                                   int count, NativeGraph* bodies);
-    static void begin_capture_into(host::Queue* stream, NativeGraph body, CaptureMode mode) {
-        host::Capture::begin(*stream, mode, body);
+    static void begin_capture_into(Queue* stream, NativeGraph body, CaptureMode mode) {
+        Capture::begin(*stream, mode, body);
     }
-    static void end_capture_into(host::Queue* stream) {
-        const std::shared_ptr<host::Capture> capture = capture_of(stream, "end_capture_into");
-        host::Graph* const body = capture->target();
+    static void end_capture_into(Queue* stream) {
+        const std::shared_ptr<Capture> capture = capture_of(stream, "end_capture_into");
+        Graph* const body = capture->target();
         if (capture->end(*stream) != nullptr)
             throw Error("end_capture_into: the stream was not captured into a body; end_capture ends that");
         detail::capture_ledger().in_bodies += body->node_count();
     }
 
 private:
-    friend struct Host;
+    template <class>
+    friend struct BasicBackend;
 
-    static host::Node copy_node(void* to, const void* from, std::size_t bytes) {
-        return {.kind = host::NodeKind::copy, .to = to, .from = from, .bytes = bytes};
+    static Node copy_node(void* to, const void* from, std::size_t bytes) {
+        return {.kind = NodeKind::copy, .to = to, .from = from, .bytes = bytes};
     }
-    static host::Node fill_node(void* memory, std::uint32_t value, std::size_t element_bytes,
+    static Node fill_node(void* memory, std::uint32_t value, std::size_t element_bytes,
                                 std::size_t bytes) {
-        return {.kind = host::NodeKind::fill,
+        return {.kind = NodeKind::fill,
                 .to = memory,
                 .bytes = bytes,
                 .value = value,
                 .element_bytes = element_bytes};
     }
-    static host::Node task_node(host::Task task) {
-        return {.kind = host::NodeKind::task, .task = std::make_shared<host::Task>(std::move(task))};
+    static Node task_node(Task task) {
+        return {.kind = NodeKind::task, .task = std::make_shared<Task>(std::move(task))};
     }
     static auto some(void (*function)(void*)) -> void (*)(void*) {
         if (function == nullptr)
@@ -222,15 +224,15 @@ private:
     // Whether a capture is under way anywhere. Relaxed: whoever captures a stream that this thread uses has told
     // it so.
     static bool any_capture() noexcept {
-        return host::captures_under_way.load(std::memory_order_relaxed) != 0;
+        return captures_under_way.load(std::memory_order_relaxed) != 0;
     }
-    static std::shared_ptr<host::Capture> capture_of(host::Queue* stream, const char* caller) {
-        std::shared_ptr<host::Capture> capture = stream->capture();
+    static std::shared_ptr<Capture> capture_of(Queue* stream, const char* caller) {
+        std::shared_ptr<Capture> capture = stream->capture();
         if (capture == nullptr)
             throw Error(std::string(caller) + ": the stream is not being captured");
         return capture;
     }
-    static void refuse_in_capture(host::Queue* stream, const char* caller) {
+    static void refuse_in_capture(Queue* stream, const char* caller) {
         if (!any_capture()) [[likely]]
             return;
         if (const auto capture = stream->capture(); capture != nullptr)
@@ -239,7 +241,7 @@ private:
     // Gives `make()` to the stream's capture, and says whether there is one. Notes the operation for the guard of
     // a capture that this thread may be making.
     template <class Make>
-    static bool captured(host::Queue* stream, Make&& make) {
+    static bool captured(Queue* stream, Make&& make) {
         const auto capture = stream->capture();
         detail::CaptureLedger& ledger = detail::capture_ledger();
         if (ledger.depth > 0)
@@ -253,22 +255,23 @@ private:
 
 // ---------------------------------------------------------------------------------------------------------------
 
-inline void HostGraphs::capture_condition(host::Queue* stream, NativeCondition condition, ConditionKind kind,
+template <class Lazy>
+void BasicGraphs<Lazy>::capture_condition(Queue* stream, NativeCondition condition, ConditionKind kind,
                                           int count, NativeGraph* bodies) {
-    const std::shared_ptr<host::Capture> capture = capture_of(stream, "capture_condition");
+    const std::shared_ptr<Capture> capture = capture_of(stream, "capture_condition");
     const int most = kind == ConditionKind::while_nonzero ? 1 : kind == ConditionKind::if_nonzero ? 2 : count;
     if (count < 1 || count > most || condition == 0)
         capture->refuse(
             "capture_condition: a condition with a value, and as many bodies as its kind takes, were "
             "expected");
-    host::Node node{.kind = host::NodeKind::condition,
+    Node node{.kind = NodeKind::condition,
                     .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
                     .condition = kind};
     for (int body = 0; body < count; ++body) {
-        node.bodies.push_back(std::make_shared<host::Graph>());
+        node.bodies.push_back(std::make_shared<Graph>());
         bodies[body] = node.bodies.back().get();
     }
     capture->append(*stream, std::move(node));
 }
 
-} // namespace sluice
+} // namespace sluice::host

@@ -2,17 +2,18 @@
 /// What device memory the host has given out.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <mutex>
 #include <vector>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/host/names.hpp>
 
 namespace sluice::host {
 
 /// The device memory that lives now. Any thread may use it. Nothing in the steady state of a program asks it.
-class MemoryMap {
+template <class Lazy>
+class BasicMemoryMap {
 public:
     /// The program's. Never destroyed: buffers of static storage may go after anything else.
     static MemoryMap& instance() {
@@ -58,11 +59,20 @@ private:
     using Blocks = std::vector<Block>;
 
     // The first block that begins behind `begin`.
-    Blocks::iterator after(const char* begin) {
-        return std::upper_bound(blocks_.begin(), blocks_.end(), begin,
-                                [](const char* place, const Block& block) { return place < block.begin; });
+    typename Blocks::iterator after(const char* begin) {
+        auto first = blocks_.begin();
+        for (auto count = blocks_.end() - first; count > 0;) {
+            const auto half = count / 2;
+            if ((first + half)->begin <= begin) {
+                first += half + 1;
+                count -= half + 1;
+            } else {
+                count = half;
+            }
+        }
+        return first;
     }
-    Blocks::iterator find(const void* pointer) {
+    typename Blocks::iterator find(const void* pointer) {
         const char* const place = static_cast<const char*>(pointer);
         const auto next = after(place);
         if (next == blocks_.begin())

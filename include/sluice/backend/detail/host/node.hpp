@@ -8,12 +8,11 @@
 #include <memory>
 #include <vector>
 
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
-
-class Graph;
 
 /// What a node of a graph does.
 enum class NodeKind { empty, task, copy, fill, host, child, condition };

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -14,14 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
 
-class Capture;
-class Queue;
 
 /// How many captures are under way in this program. While it is 0, no queue is being captured: one look at it
 /// is all that graphs cost whoever does not use them.
@@ -64,7 +63,8 @@ private:
 ///
 /// A task that throws fails the queue: later tasks are skipped, but for those that others wait for, until
 /// `clear_failure`. Any thread may enqueue; tasks of one thread keep their order.
-class Queue {
+template <class Lazy>
+class BasicQueue {
 public:
     /// Tasks that may be outstanding before whoever enqueues waits, about as many launches as a CUDA stream takes.
     /// Nobody waits for ever: where no task ends within `patience`, the queue takes as many again, and a task that
@@ -83,7 +83,7 @@ public:
         on_caller,
     };
 
-    Queue(const StreamOptions& options, int device, Runs runs = Runs::on_own_thread)
+    BasicQueue(const StreamOptions& options, int device, Runs runs = Runs::on_own_thread)
         : options_(options), device_(device), runs_(runs) {
         // One block more than the tasks need: the one that they begin in and the one that they end in are never the
         // same one come round.
@@ -95,12 +95,12 @@ public:
             worker_ = std::thread([this] { work(); });
     }
 
-    Queue(const Queue&) = delete;
-    Queue& operator=(const Queue&) = delete;
+    BasicQueue(const BasicQueue&) = delete;
+    BasicQueue& operator=(const BasicQueue&) = delete;
 
     /// Runs what is still enqueued, then deletes the queue. Called by one of the queue's own tasks, it returns at
     /// once, and the queue goes after its last task.
-    static void destroy(Queue* queue) noexcept {
+    static void destroy(BasicQueue* queue) noexcept {
         if (Running::of(*queue)) {
             const std::lock_guard lock(queue->mutex_);
             queue->stopping_ = true;
@@ -201,7 +201,7 @@ private:
         std::size_t index = 0;
     };
 
-    ~Queue() {
+    ~BasicQueue() {
         std::unique_lock lock(mutex_);
         stopping_ = true;
         if (runs_ == Runs::on_caller)

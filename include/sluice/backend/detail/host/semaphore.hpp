@@ -10,13 +10,15 @@
 #include <mutex>
 #include <utility>
 
+#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 
 namespace sluice::host {
 
 /// See `BasicSemaphore`. Any thread may use it. It may be destroyed while queues still hold signals and waits.
-class Semaphore {
+template <class Lazy>
+class BasicSemaphore {
 public:
     /// Raises the counter when `queue` gets there, also if the queue has failed by then: waits for the value end,
     /// and fail as the queue has.

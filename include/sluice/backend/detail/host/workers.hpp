@@ -8,12 +8,14 @@
 #include <thread>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/host/names.hpp>
 
 namespace sluice::host {
 
 /// The program's spare threads. There are always as many as jobs run at the same time, so that no job waits for
 /// another one to end; they stay, for the next ones. Any thread may use it.
-class Workers {
+template <class Lazy>
+class BasicWorkers {
 public:
     /// Something to run. Whoever starts it keeps it until `finished` is called.
     struct Job {
@@ -55,7 +57,7 @@ public:
     }
 
 private:
-    Workers() = default;
+    BasicWorkers() = default;
 
     bool grow_to(std::size_t count) {
         try {
