@@ -14,8 +14,9 @@
 #
 # Several .cpp files are compiled as one, which takes less than half the time: most of it goes into headers and
 # inline functions that all of them use. So what a test file defines is in a namespace of its own, folder_file.
-# With SLUICE_QUICK_KERNELS a program's .cu files are compiled as one too, in the order given. (CMake does so by itself
-# from 3.31 on.) Where a GPU may run them, each is compiled alone, several at a time.
+# With SLUICE_QUICK_KERNELS, that is where no GPU could run them, a program's .cu files are compiled as one too, in the
+# order given. (CMake does so by itself from 3.31 on.) Of `gpu` tests, the other sources are then compiled only as far as
+# errors go, and nothing is linked. Where a GPU may run them, each .cu file is compiled alone, several at a time.
 
 set(SLUICE_SKIP_CODE 77)
 set(SLUICE_TEST_FILES_AT_ONCE 8 CACHE STRING "How many files of a test program are compiled as one")
@@ -48,12 +49,20 @@ function(sluice_add_test name)
         sluice_tests_of_files(${name} tests ${arg_SOURCES})
     endif()
 
+    set(reason "")
     if(arg_LABELS STREQUAL "gpu" AND NOT SLUICE_HAS_CUDA)
+        set(reason "skipped: built without CUDA")
+    elseif(arg_LABELS STREQUAL "gpu" AND SLUICE_QUICK_KERNELS)
+        set(reason "skipped: built where there was no GPU")
+    endif()
+    if(reason)
         foreach(test IN LISTS tests)
-            add_test(NAME ${test} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: built without CUDA")
+            add_test(NAME ${test} COMMAND "${CMAKE_COMMAND}" -E echo "${reason}")
         endforeach()
-        set_tests_properties(${tests} PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "skipped: built without CUDA")
-        return()
+        set_tests_properties(${tests} PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "skipped: ")
+        if(NOT SLUICE_HAS_CUDA)
+            return()
+        endif()
     endif()
 
     set(sources ${arg_SOURCES} ${arg_SUPPORT})
@@ -64,7 +73,12 @@ function(sluice_add_test name)
     if(SLUICE_QUICK_KERNELS)
         sluice_join_kernels(${target} sources ${sources})
     endif()
-    add_executable(${target} ${sources})
+    if(reason)
+        add_library(${target} OBJECT ${sources})
+        set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/check_syntax.sh")
+    else()
+        add_executable(${target} ${sources})
+    endif()
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(
         ${target} PRIVATE sluice_test_main_${arg_LABELS} ${arg_LIBRARIES} sluice::sluice doctest::doctest
@@ -77,6 +91,9 @@ function(sluice_add_test name)
     endif()
     list(FILTER sources INCLUDE REGEX "\\.cu$") # which CMake before 3.31 leaves out anyway
     set_source_files_properties(${sources} ${arg_SUPPORT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    if(reason)
+        return()
+    endif()
 
     foreach(test IN LISTS tests)
         # Not the target's name, so that a launcher can come first.

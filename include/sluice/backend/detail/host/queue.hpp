@@ -83,15 +83,15 @@ public:
         on_caller,
     };
 
-    BasicQueue(const StreamOptions& options, int device, Runs runs = Runs::on_own_thread)
-        : options_(options), device_(device), runs_(runs) {
+    BasicQueue(const StreamOptions& options, int device, Runs on = Runs::on_own_thread)
+        : options_(options), device_(device), runs_(on) {
         // One block more than the tasks need: the one that they begin in and the one that they end in are never the
         // same one come round.
-        const std::size_t blocks = runs == Runs::on_own_thread ? capacity / Block::size + 1 : 1;
+        const std::size_t blocks = on == Runs::on_own_thread ? capacity / Block::size + 1 : 1;
         for (std::size_t i = 0; i < blocks; ++i)
             add_block();
         head_.block = tail_.block;
-        if (runs == Runs::on_own_thread)
+        if (on == Runs::on_own_thread)
             worker_ = std::thread([this] { work(); });
     }
 
