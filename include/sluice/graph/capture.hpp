@@ -10,21 +10,13 @@
 #include <utility>
 
 #include <sluice/backend/detail/capture_ledger.hpp>
+#include <sluice/backend/detail/cuda/launches_per_thread.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
 #include <sluice/graph/graph.hpp>
 
 namespace sluice {
-
-namespace detail {
-// Whether a kernel launched without a stream goes to the per-thread default stream. Not inline: it is this unit's.
-#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
-constexpr bool launches_per_thread = true;
-#else
-constexpr bool launches_per_thread = false;
-#endif
-} // namespace detail
 
 /// How work is captured.
 struct CaptureOptions {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/cuda/device_conditions.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
@@ -27,10 +28,7 @@ struct ConditionSetter {
     /// Decides for `value`. From one thread of a kernel only: calls beside each other are undefined.
     SLUICE_HOST_DEVICE void set(unsigned value) const {
         *word = value;
-#if defined(__CUDA_ARCH__) && CUDART_VERSION >= 12040
-        if (handle != 0)
-            cudaGraphSetConditional(handle, value);
-#endif
+        detail::set_condition(handle, value);
     }
 
     /// What was decided last, by work earlier in the stream's order.

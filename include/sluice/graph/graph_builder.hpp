@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <sluice/backend/event.hpp>
+#include <sluice/backend/kernel_dims.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/graph.hpp>
@@ -23,20 +24,6 @@ template <GraphBackend B>
 class BasicGraphBuilder;
 template <GraphBackend B>
 class BasicBuiltGraphExec;
-
-/// Sizes along up to three axes; a plain number is the first.
-struct GridSize {
-    constexpr GridSize(unsigned along_x = 1, unsigned along_y = 1, unsigned along_z = 1) noexcept
-        : x(along_x), y(along_y), z(along_z) {}
-    unsigned x, y, z;
-};
-
-/// How a kernel is launched: blocks, threads a block, and bytes of dynamic shared memory.
-struct KernelDims {
-    GridSize grid;
-    GridSize block;
-    unsigned shared = 0;
-};
 
 /// A node of a builder's graph. Copies freely; owns nothing. The types below say what its parameters are, so that
 /// new ones are checked when the program is compiled.
@@ -112,13 +99,6 @@ struct CopyTraits;
 template <class B, class To, class From>
 using CopyNodeFor = CopyNode<B, typename CopyTraits<To, From>::Element, CopyTraits<To, From>::kind>;
 
-/// A kind of backend that launches kernels from graphs.
-template <class B>
-concept KernelBackend = requires(typename B::NativeGraph graph) {
-    requires SLUICE_HAS_CUDA == 1;
-    requires std::is_same_v<typename B::NativeNode, struct CUgraphNode_st*>;
-};
-
 } // namespace detail
 
 /// Builds a graph from typed nodes. A node runs after those named in its `after`, and beside all others.
@@ -186,7 +166,7 @@ public:
 
     /// The Host backend's kernel: `host` under another name.
     template <std::invocable<> F>
-    HostNode<B> task(F task, const Nodes& after = {}) requires(!detail::KernelBackend<B>) {
+    HostNode<B> task(F task, const Nodes& after = {}) requires(!KernelGraphBackend<B>) {
         return host(std::move(task), after);
     }
 
@@ -197,7 +177,7 @@ public:
     /// when the program is compiled, and copied.
     template <class... Params, class... Args>
     KernelNode<B, Params...> kernel(const KernelDims& dims, void (*function)(Params...), const Nodes& after,
-                                    const Args&... args) requires detail::KernelBackend<B>;
+                                    const Args&... args) requires KernelGraphBackend<B>;
 
     /// What nodes of this graph decide `condition` with: the setter of the next conditional node that is added here with
     /// it, or in the body of a `while_nonzero` the loop's own. Every launch must call `set` in a node before the
@@ -295,12 +275,13 @@ public:
 
     /// Launches the kernel with other arguments.
     template <class... Params, class... Args>
-    void set(const KernelNode<B, Params...>& node, const Args&... args) {
+    void set(const KernelNode<B, Params...>& node, const Args&... args) requires KernelGraphBackend<B> {
         set_launch(node, node.dims_, args...);
     }
     /// The same, with another grid too.
     template <class... Params, class... Args>
-    void set_launch(const KernelNode<B, Params...>& node, const KernelDims& dims, const Args&... args);
+    void set_launch(const KernelNode<B, Params...>& node, const KernelDims& dims,
+                    const Args&... args) requires KernelGraphBackend<B>;
 
 private:
     friend class BasicGraphBuilder<B>;

@@ -1,7 +1,6 @@
 // The bodies of graph_builder.hpp.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 
 #include <sluice/graph/graph_builder.hpp>
@@ -90,60 +89,11 @@ struct KernelSignature {
     }
 };
 
-#if SLUICE_HAS_CUDA
-/// Calls `use(parameters)` with the launch as the runtime takes it; the values live until it returns.
+/// Calls `use(pointers)` with one pointer to each argument of a kernel; they hold until it returns.
 template <class... Params, class Use>
-void with_kernel_parameters(const KernelDims& dims, void (*function)(Params...), Use&& use,
-                            std::remove_cv_t<Params>... values) {
+void with_kernel_arguments(Use&& use, std::remove_cv_t<Params>... values) {
     void* pointers[] = {static_cast<void*>(std::addressof(values))..., nullptr};
-    cudaKernelNodeParams parameters{};
-    parameters.func = reinterpret_cast<void*>(function);
-    parameters.gridDim = dim3(dims.grid.x, dims.grid.y, dims.grid.z);
-    parameters.blockDim = dim3(dims.block.x, dims.block.y, dims.block.z);
-    parameters.sharedMemBytes = dims.shared;
-    parameters.kernelParams = pointers;
-    use(parameters);
-}
-#endif
-
-/// Adds a conditional node whose value is `setter`'s, and says which graphs its bodies are.
-template <class B>
-typename B::NativeNode
-add_condition(typename B::NativeGraph graph, const std::vector<typename B::NativeNode>& after,
-              const ConditionSetter& setter, ConditionKind kind, int count, typename B::NativeGraph* bodies) {
-    if constexpr (std::is_same_v<typename B::NativeNode, host::Node*>) {
-        host::Node node;
-        node.kind = host::NodeKind::condition;
-        node.word = setter.word;
-        node.condition = kind;
-        for (int body = 0; body < count; ++body) {
-            node.bodies.push_back(std::make_shared<host::Graph>());
-            bodies[body] = node.bodies.back().get();
-        }
-        return graph->add(std::move(node), after.data(), after.size());
-    } else {
-        return B::add_condition(graph, after.data(), after.size(), setter.handle, kind, count, bodies);
-    }
-}
-
-template <class B>
-void add_dependency([[maybe_unused]] typename B::NativeGraph graph, typename B::NativeNode from,
-                    typename B::NativeNode to) {
-    if constexpr (std::is_same_v<typename B::NativeNode, host::Node*>) {
-        // Nodes run in the order in which they were added, which has `from` first.
-        std::vector<std::size_t>& after = to->after;
-        const auto place = std::lower_bound(after.begin(), after.end(), from->index);
-        if (place == after.end() || *place != from->index)
-            after.insert(place, from->index);
-    } else {
-#if SLUICE_HAS_CUDA
-#if CUDART_VERSION >= 13000
-        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &from, &to, nullptr, 1));
-#else
-        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &from, &to, 1));
-#endif
-#endif
-    }
+    use(pointers);
 }
 
 } // namespace detail
@@ -238,7 +188,7 @@ HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
 template <GraphBackend B>
 HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, const Nodes& after) {
     const auto before = natives(after);
-    if (detail::KernelBackend<B> && is_body_)
+    if (KernelGraphBackend<B> && is_body_)
         throw Error(
             "graph builder: a body of a conditional node cannot call the host on CUDA; put the host node "
             "before or after the conditional one");
@@ -255,19 +205,16 @@ template <GraphBackend B>
 template <class... Params, class... Args>
 KernelNode<B, Params...>
 BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...),
-                             [[maybe_unused]] const Nodes& after,
-                             [[maybe_unused]] const Args&... args) requires detail::KernelBackend<B> {
+                             const Nodes& after, const Args&... args) requires KernelGraphBackend<B> {
     typename B::NativeNode node{};
-#if SLUICE_HAS_CUDA
     if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
         const auto before = natives(after);
-        const auto add = [&](const cudaKernelNodeParams& parameters) {
-            SLUICE_CUDA_CHECK(
-                cudaGraphAddKernelNode(&node, graph_->get(), before.data(), before.size(), &parameters));
+        const auto add = [&](void** arguments) {
+            node = B::add_kernel(graph_->get(), before.data(), before.size(), dims,
+                                 reinterpret_cast<void*>(function), arguments);
         };
-        detail::with_kernel_parameters<Params...>(dims, function, add, static_cast<Params>(args)...);
+        detail::with_kernel_arguments<Params...>(add, static_cast<Params>(args)...);
     }
-#endif
     return {made<BasicNode<B>>(node), function, dims};
 }
 
@@ -339,8 +286,9 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
         ++count_;
     }
     typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
-    const auto node = made<ConditionNode<B>>(detail::add_condition<B>(
-        graph_->get(), before, Conditions::setter_of(condition), kind, count, graphs));
+    const auto node = made<ConditionNode<B>>(
+        B::add_condition(graph_->get(), before.data(), before.size(),
+                         Conditions::setter_of(condition).handle, kind, count, graphs));
     const typename Conditions::Inside inside(condition, kind == ConditionKind::while_nonzero
                                                             ? Conditions::Within::loop
                                                             : Conditions::Within::branch);
@@ -372,7 +320,7 @@ void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>&
         throw Error(
             "graph builder: a node can only depend on one that was added before it; add that one first");
     }
-    detail::add_dependency<B>(graph_->get(), on.native_, node.native_);
+    B::add_dependency(graph_->get(), on.native_, node.native_);
 }
 
 template <GraphBackend B>
@@ -477,19 +425,16 @@ void BasicBuiltGraphExec<B>::set(const ChildNode<B>& node, const BasicGraph<B>& 
 
 template <GraphBackend B>
 template <class... Params, class... Args>
-void BasicBuiltGraphExec<B>::set_launch([[maybe_unused]] const KernelNode<B, Params...>& node,
-                                         [[maybe_unused]] const KernelDims& dims,
-                                         [[maybe_unused]] const Args&... args) {
-#if SLUICE_HAS_CUDA
+void BasicBuiltGraphExec<B>::set_launch(const KernelNode<B, Params...>& node, const KernelDims& dims,
+                                        const Args&... args) requires KernelGraphBackend<B> {
     if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
         check(node);
-        const auto set = [&](const cudaKernelNodeParams& parameters) {
-            SLUICE_CUDA_CHECK(
-                cudaGraphExecKernelNodeSetParams(executable_.get(), node.native_, &parameters));
+        const auto set = [&](void** arguments) {
+            B::set_kernel(executable_.get(), node.native_, dims, reinterpret_cast<void*>(node.function_),
+                          arguments);
         };
-        detail::with_kernel_parameters<Params...>(dims, node.function_, set, static_cast<Params>(args)...);
+        detail::with_kernel_arguments<Params...>(set, static_cast<Params>(args)...);
     }
-#endif
 }
 
 } // namespace sluice

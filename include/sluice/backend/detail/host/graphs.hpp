@@ -183,6 +183,11 @@ struct HostGraphs {
     static NativeCondition create_condition(NativeGraph, unsigned* word) {
         return reinterpret_cast<std::uintptr_t>(word);
     }
+    static NativeNode add_condition(NativeGraph graph, const NativeNode* after, std::size_t after_count,
+                                    NativeCondition condition, ConditionKind kind, int count,
+                                    NativeGraph* bodies) {
+        return graph->add(condition_node(condition, kind, count, bodies), after, after_count);
+    }
     static void capture_condition(host::Queue* stream, NativeCondition condition, ConditionKind kind,
                                   int count, NativeGraph* bodies);
     static void begin_capture_into(host::Queue* stream, NativeGraph body, CaptureMode mode) {
@@ -212,6 +217,18 @@ private:
     }
     static host::Node task_node(host::Task task) {
         return {.kind = host::NodeKind::task, .task = std::make_shared<host::Task>(std::move(task))};
+    }
+    // Says which graphs its bodies are.
+    static host::Node condition_node(NativeCondition condition, ConditionKind kind, int count,
+                                     NativeGraph* bodies) {
+        host::Node node{.kind = host::NodeKind::condition,
+                        .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
+                        .condition = kind};
+        for (int body = 0; body < count; ++body) {
+            node.bodies.push_back(std::make_shared<host::Graph>());
+            bodies[body] = node.bodies.back().get();
+        }
+        return node;
     }
     static auto some(void (*function)(void*)) -> void (*)(void*) {
         if (function == nullptr)
@@ -261,14 +278,7 @@ inline void HostGraphs::capture_condition(host::Queue* stream, NativeCondition c
         capture->refuse(
             "capture_condition: a condition with a value, and as many bodies as its kind takes, were "
             "expected");
-    host::Node node{.kind = host::NodeKind::condition,
-                    .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
-                    .condition = kind};
-    for (int body = 0; body < count; ++body) {
-        node.bodies.push_back(std::make_shared<host::Graph>());
-        bodies[body] = node.bodies.back().get();
-    }
-    capture->append(*stream, std::move(node));
+    capture->append(*stream, condition_node(condition, kind, count, bodies));
 }
 
 } // namespace sluice
