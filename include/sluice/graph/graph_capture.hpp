@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
@@ -46,6 +45,7 @@ struct GraphOptions {
     /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
     /// has changed under its key, or memory has been freed, `run` throws.
     bool check = false;
+    /// Called on the thread that runs the work; null: nobody is told.
     RefusalHandler on_refusal = &print_refusal;
 };
 
@@ -58,25 +58,20 @@ struct GraphCounters {
     std::uint64_t evictions = 0;      ///< keys that made way for others
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
 
-    GraphCounters& operator+=(const GraphCounters& other) noexcept {
-        captures += other.captures;
-        instantiations += other.instantiations;
-        updates += other.updates;
-        replays += other.replays;
-        evictions += other.evictions;
-        refusals += other.refusals;
-        return *this;
-    }
+    /// Adds each number.
+    GraphCounters& operator+=(const GraphCounters& other) noexcept;
 };
 
 /// The key of work that is always the same.
 struct NoKey {
+    /// Always true.
     friend bool operator==(NoKey, NoKey) noexcept { return true; }
 };
 
 /// One run of a `GraphCapture`. May outlive it.
 class Replay {
 public:
+    /// Of no run: not replayed, and current for ever.
     Replay() = default;
     /// Run number `*runs`, which later runs of the key count up.
     Replay(std::shared_ptr<const std::uint64_t> runs, bool replayed)
@@ -88,17 +83,7 @@ public:
     /// key has made way for another or `clear` was called, since later runs of it are not counted here then.
     bool is_current() const noexcept { return runs_ == nullptr || *runs_ == run_; }
     /// Throws `Error` if they are not.
-    void require_current() const {
-        if (is_current())
-            return;
-        if (*runs_ == forgotten) {
-            throw Error(
-                "nobody knows whether the outputs of this run have been overwritten: its key has left the "
-                "cache since; ask before, or make the GraphCapture's capacity larger");
-        }
-        throw Error("the outputs of this run have been overwritten by a later run of the same key; copy them "
-                    "before, or give each run in flight a key and outputs of its own");
-    }
+    void require_current() const;
 
     /// What a count of runs becomes when its key leaves the cache.
     static constexpr std::uint64_t forgotten = ~std::uint64_t{0};
@@ -140,8 +125,8 @@ template <class Key = NoKey, Backend B = DefaultBackend>
 requires std::equality_comparable<Key> && GraphBackend<B>
 class GraphCapture {
 public:
-    using backend = B;
-    using Ref = BasicStreamRef<B>;
+    using backend = B;             ///< What runs the graphs.
+    using Ref = BasicStreamRef<B>; ///< What work is called with.
 
     /// Throws `Error` when the capacity is 0 or the warm-up negative.
     explicit GraphCapture(const GraphOptions& options = {});
@@ -152,22 +137,8 @@ public:
     /// Enqueues the key's work in the order of `stream`: by replaying it, or by calling `work(s)`, with `stream` or one
     /// that forks from it. Throws `Error`, and what `work` throws.
     template <class F>
-    Replay run(Ref stream, const Key& key, F&& work) {
-        if constexpr (detail::check_work<B, F>()) {
-            return run_fitting(
-                stream, key, work,
-                [&](bool warming) {
-                    const DeviceGuard<B> device(device_);
-                    if (warming)
-                        run_aside(stream, work);
-                    else
-                        work(stream);
-                },
-                [] { return false; }, [] {});
-        } else {
-            return {};
-        }
-    }
+    Replay run(Ref stream, const Key& key, F&& work);
+    /// The same, for work without a key.
     template <class F>
     Replay run(Ref stream, F&& work) requires std::same_as<Key, NoKey> {
         return run(stream, NoKey{}, work);
@@ -181,40 +152,23 @@ public:
     /// needs no eager run of its own. `before_launch()` is called before each launch.
     template <class F, std::invocable<> Eager, std::predicate<> IsWarm, std::invocable<> BeforeLaunch>
     Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager, IsWarm&& is_warm,
-                  BeforeLaunch&& before_launch) {
-        if constexpr (detail::check_work<B, F>())
-            return run_fitting(
-                stream, key, work, [&](bool) { eager(); }, is_warm, before_launch);
-        else
-            return {};
-    }
+                  BeforeLaunch&& before_launch);
+    /// The same, for a new key that is not warm, and with nothing before a launch.
     template <class F, std::invocable<> Eager>
     Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager) {
         return run_or(
             stream, key, work, eager, [] { return false; }, [] {});
     }
-    /// Replays the key's work, if it can be replayed by now, and says whether. Does nothing otherwise: `run_or` does the rest.
-    /// Throws `Error`.
+
+    /// Replays the key's work after calling `before_launch()`, if it can be replayed by now, and says whether. Does nothing
+    /// otherwise: `run_or` does the rest. Throws `Error`.
     template <std::invocable<> BeforeLaunch>
-    bool replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
-        Entry* const found = find(key);
-        if (found == nullptr || found->state != State::ready || options_.check || capturing())
-            return false;
-        unsettled_ = 0; // It has come again.
-        before_launch();
-        launch_entry(*found, stream);
-        return true;
-    }
+    bool replay(Ref stream, const Key& key, BeforeLaunch&& before_launch);
 
     /// Captures the key's work anew, since it has changed, and replays that. The executable is updated in place where
     /// the driver can. Throws `Error`, and what `work` throws: the next run of the key captures it again then.
     template <class F>
-    Replay recapture(Ref stream, const Key& key, F&& work) {
-        if constexpr (detail::check_work<B, F>())
-            return recapture_fitting(stream, key, work);
-        else
-            return {};
-    }
+    Replay recapture(Ref stream, const Key& key, F&& work);
 
     /// Waits for eager runs that are under way on the object's own stream. Throws `Error` for a fault of their work, which
     /// on the Host backend no other stream knows of. Replays are the caller's stream's.
@@ -232,13 +186,16 @@ public:
             B::clear_failure(own_->get());
     }
 
+    /// What has been done so far.
     const GraphCounters& counters() const noexcept { return counters_; }
+    /// What the constructor was given.
     const GraphOptions& options() const noexcept { return options_; }
 
     /// Keys in the cache, those refused included.
     std::size_t size() const noexcept { return entries_.size(); }
-    /// The key's graph and executable; null when it has none.
+    /// The key's graph, until the next call that may capture; null when it has none.
     const BasicGraph<B>* graph(const Key& key) const noexcept;
+    /// The key's executable, until the next call that may capture; null when it has none.
     const BasicGraphExec<B>* executable(const Key& key) const noexcept;
     /// Whether keys come again, so that new ones are let into the cache.
     bool settled() const noexcept {
@@ -248,12 +205,7 @@ public:
     const std::string& refusal(const Key& key) const noexcept;
 
     /// Forgets all keys and their executables. Launches in flight come to their end.
-    void clear() noexcept {
-        for (const std::unique_ptr<Entry>& entry : entries_)
-            *entry->runs = Replay::forgotten;
-        entries_.clear();
-        last_ = nullptr;
-    }
+    void clear() noexcept;
 
 private:
     enum class State { warming, ready, refused };
@@ -312,3 +264,4 @@ private:
 } // namespace sluice
 
 #include <sluice/graph/detail/graph_capture.inl>
+#include <sluice/graph/detail/graph_capture_entries.inl>

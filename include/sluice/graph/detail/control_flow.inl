@@ -1,6 +1,11 @@
 // The bodies of control_flow.hpp.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <sluice/backend/device.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 
