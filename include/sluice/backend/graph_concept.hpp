@@ -14,18 +14,12 @@ namespace sluice {
 ///
 /// | functions | what they do |
 /// | --- | --- |
-/// | `begin_capture`, `end_capture`, `is_capturing`, `is_default_stream` | record what a stream is handed instead of
-/// running it; ending throws why the recording is of no use, and it is over either way |
-/// | `create_graph`, `destroy_graph`, `node_count`, `edge_count`, `write_dot`, `signature` | a graph, and what is in
-/// it; counted are the nodes of child graphs too |
-/// | `instantiate`, `destroy_executable`, `update`, `upload`, `launch` | what runs; launches of one executable never
-/// overlap, destroying waits for nothing, and `update` says false, and changes nothing, where the graphs differ too
-/// much |
-/// | `add_empty`, `add_copy`, `add_fill`, `add_host`, `add_child`, `add_condition` and `set_…` | nodes by hand, after the
-/// given ones |
+/// | `begin_capture`, `end_capture`, `is_capturing`, `is_default_stream` | record what a stream is handed instead of running it; ending throws why the recording is of no use, and it is over either way |
+/// | `create_graph`, `destroy_graph`, `node_count`, `edge_count`, `write_dot`, `signature` | a graph, and what is in it; counted are the nodes of child graphs too |
+/// | `instantiate`, `destroy_executable`, `update`, `upload`, `launch` | what runs; launches of one executable never overlap, destroying waits for nothing, and `update` says false, and changes nothing, where the graphs differ too much |
+/// | `add_empty`, `add_copy`, `add_fill`, `add_host`, `add_child`, `add_condition` and `set_…` | nodes by hand, after the given ones |
 /// | `add_dependency` | puts a node behind one that was added earlier |
-/// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`,
-/// `require_conditions` | conditional nodes in the midst of a capture |
+/// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`, `require_conditions` | conditional nodes in the midst of a capture |
 /// | `capture_number` | tells two captures into graphs at the same address apart; only where that can happen |
 /// | `device_pointers`, `is_device_memory` | the memory that a graph's nodes name, as far as it can be seen |
 /// | `DefaultStreamWatch` | tells whether the default stream was used between its making and `used()` |

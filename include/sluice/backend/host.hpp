@@ -32,14 +32,17 @@ namespace sluice {
 /// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names a larger number (at most
 /// 64): then code for several devices can be tried without one.
 struct Host : HostGraphs {
-    using NativeStream = host::Queue*;
-    using NativeEvent = host::Event*;
-    using NativeSemaphore = host::Semaphore*;
+    using NativeStream = host::Queue*;        ///< A stream's handle.
+    using NativeEvent = host::Event*;         ///< An event's handle.
+    using NativeSemaphore = host::Semaphore*; ///< A semaphore's handle.
 
+    /// What messages and reports call the backend.
     static constexpr const char* name = "host";
 
-    // Devices
-    // -------------------------------------------------------------------------------------------------
+    /// \name Devices
+    /// @{
+
+    /// Does what the concept `Backend` says of devices.
     static int device_count() {
         static const int count = [] {
             const char* text = std::getenv("SLUICE_HOST_DEVICES");
@@ -60,9 +63,12 @@ struct Host : HostGraphs {
         return "processor (" + std::to_string(std::thread::hardware_concurrency()) + " hardware threads)";
     }
     static PriorityRange priorities() noexcept { return {}; }
+    /// @}
 
-    // Streams
-    // -------------------------------------------------------------------------------------------------
+    /// \name Streams
+    /// @{
+
+    /// Does what the concept `Backend` says of streams.
     static NativeStream create_stream(const StreamOptions& options) {
         auto* stream = new host::Queue(options, current_device());
         counts().streams.add();
@@ -105,9 +111,12 @@ struct Host : HostGraphs {
         }
         stream->push(host::Task{std::forward<F>(callable)});
     }
+    /// @}
 
-    // Events
-    // --------------------------------------------------------------------------------------------------
+    /// \name Events
+    /// @{
+
+    /// Does what the concept `Backend` says of events.
     static NativeEvent create_event(const EventOptions& options) {
         auto* event = new host::Event(options, current_device());
         counts().events.add();
@@ -149,9 +158,12 @@ struct Host : HostGraphs {
         }
         return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;
     }
+    /// @}
 
-    // Semaphores
-    // --------------------------------------------------------------------------------------------------
+    /// \name Semaphores
+    /// @{
+
+    /// Does what the concept `SemaphoreBackend` says.
     static NativeSemaphore create_semaphore() {
         auto* semaphore = new host::Semaphore;
         counts().semaphores.add();
@@ -172,9 +184,12 @@ struct Host : HostGraphs {
     static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) { semaphore->signal(value); }
     static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept { return semaphore->value(); }
     static void reset_semaphore(NativeSemaphore semaphore) { semaphore->reset(); }
+    /// @}
 
-    // Memory
-    // --------------------------------------------------------------------------------------------------
+    /// \name Memory
+    /// @{
+
+    /// Does what the concepts `Backend` and `FillBackend` say of memory. Sizes are in bytes.
     static void* allocate_device(std::size_t bytes) {
         refuse_disturbance("allocate_device");
         return allocate_for_user(bytes);
@@ -249,12 +264,16 @@ struct Host : HostGraphs {
             host::fill_memory(memory, pattern, element_bytes, bytes);
         }});
     }
+    /// @}
 
-    // Faults
-    // --------------------------------------------------------------------------------------------------
+    /// \name Faults
+    /// @{
+
+    /// Does what the concept `Backend` says of faults.
     static void check_launches() noexcept {}
     static void throw_if_failed(NativeStream stream) { throw_if(stream->failure()); }
     static void clear_failure(NativeStream stream) noexcept { stream->clear_failure(); }
+    /// @}
 
 private:
     static constexpr std::align_val_t alignment{256};
