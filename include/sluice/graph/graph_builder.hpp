@@ -38,9 +38,11 @@ namespace sluice {
 /// });
 /// \endcode
 ///
-/// Move-only; a moved-from builder may only be assigned to or destroyed. Not synchronised. Build it with the
-/// device current on which it is to run. Nothing runs, and nobody waits, before the executable is launched. Memory that
-/// nodes name must outlive the executables. All functions throw `Error`; for a node of another builder too.
+/// Nothing runs, and nothing is allocated on the device, before the executable is launched. Memory that nodes name must
+/// outlive the executables. Build the graph with the device current on which it is to run.
+///
+/// Move-only; a moved-from builder may only be assigned to or destroyed. Not synchronised. No function waits. All throw
+/// `Error`; for a node of another builder too.
 template <GraphBackend B>
 class BasicGraphBuilder {
 public:
@@ -53,20 +55,20 @@ public:
     BasicGraphBuilder(BasicGraphBuilder&& other) noexcept;            ///< Takes the graph over.
     BasicGraphBuilder& operator=(BasicGraphBuilder&& other) noexcept; ///< Takes the graph over.
 
-    /// A node that does nothing.
+    /// Adds a node that does nothing.
     EmptyNode<B> empty(const Nodes& after = {});
 
-    /// Copies all of `from` to `to`, which hold the same number of elements, at least one; the same places as for
-    /// `sluice::copy`.
+    /// Copies all of `from` to `to`: buffers or spans, in device and pinned memory or both in device memory. They hold the
+    /// same number of elements, at least one, of the same type.
     template <class To, class From>
     CopyNodeOf<B, To, From> copy(To&& to, const From& from, const Nodes& after = {});
 
-    /// Sets every byte of `to`, device memory, to `value`.
+    /// Sets every byte of `to`, device memory with at least one element, to `value`.
     template <class To>
     FillNode<B> fill(To&& to, unsigned char value, const Nodes& after = {});
 
-    /// Calls `task()` on a thread of the backend's. The task is kept until neither the builder nor an executable
-    /// made from it needs it. On CUDA it must neither throw nor call CUDA.
+    /// Calls `task()` on a thread of the backend's, once a launch. The task is kept until neither the builder nor an
+    /// executable made from it needs it. On CUDA it must neither throw nor call CUDA.
     template <std::invocable<> F>
     HostNode<B> host(F task, const Nodes& after = {});
 
@@ -82,8 +84,8 @@ public:
     /// Runs a copy of `graph` as it is now. What its host nodes use must outlive the executables.
     ChildNode<B> child(const BasicGraph<B>& graph, const Nodes& after = {});
 
-    /// Launches `function(args...)`. The arguments are those of a launch, checked against the kernel's parameters
-    /// when the program is compiled, and copied.
+    /// Launches the kernel `function(args...)`. The arguments are checked against the kernel's parameters when the program
+    /// is compiled, and copied.
     template <class... Params, class... Args>
     KernelNode<B, Params...> kernel(const KernelDims& dims, void (*function)(Params...), const Nodes& after,
                                     const Args&... args) requires KernelGraphBackend<B>;
@@ -117,10 +119,10 @@ public:
     template <class Body>
     ConditionNode<B> while_nonzero(BasicCondition<B>& condition, Body&& body, const Nodes& after = {});
 
-    /// Makes `node` wait for `on` as well, which must have been added before it: so no circle can come about.
+    /// Makes `node` wait for `on` as well, which must have been added before it, so that there can be no cycle.
     void depends(const BasicNode<B>& node, const BasicNode<B>& on);
 
-    /// Something that runs the nodes added so far. Throws `Error` when there are none.
+    /// An executable of the nodes added so far. Throws `Error` when there are none, and in a body.
     BasicBuiltGraphExec<B> instantiate() const;
 
     /// The graph itself: to count its nodes, draw it, or make it a child.

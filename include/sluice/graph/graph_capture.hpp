@@ -135,7 +135,7 @@ public:
     GraphCapture& operator=(const GraphCapture&) = delete;
 
     /// Enqueues the key's work in the order of `stream`: by replaying it, or by calling `work(s)`, with `stream` or one
-    /// that forks from it. Throws `Error`, and what `work` throws.
+    /// that forks from it. Does not wait for the device. Throws `Error`, and what `work` throws.
     template <class F>
     Replay run(Ref stream, const Key& key, F&& work);
     /// The same, for work without a key.
