@@ -74,8 +74,8 @@ struct Host : HostGraphs {
         counts().streams.add();
         return stream;
     }
-    /// A stream without a thread: whoever enqueues a task runs it at once, and so do copies, fills, records and
-    /// waits. What a task enqueues on the stream that runs it comes right after that task. Destroyed as any other.
+    /// A stream without a thread: the thread that enqueues a task, copy, fill, record or wait runs it at once. What a task
+    /// enqueues on the stream that runs it comes right after that task. Destroyed as any other.
     static NativeStream create_inline_stream(const StreamOptions& options = {}) {
         auto* stream = new host::Queue(options, current_device(), host::Queue::Runs::on_caller);
         counts().streams.add();

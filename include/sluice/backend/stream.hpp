@@ -1,5 +1,5 @@
 /// \file
-/// Streams: queues of work that run beside each other.
+/// Streams: queues of work that run concurrently.
 #pragma once
 
 #include <concepts>
@@ -23,7 +23,7 @@ concept ForeignStreamRef = std::is_class_v<T> && std::is_convertible_v<Native, T
 
 } // namespace detail
 
-/// Refers to a stream that somebody else owns. Copies freely; does not keep the stream alive.
+/// Refers to a stream without owning it. Copies freely; does not keep the stream alive.
 ///
 /// Converts from and to the native handle (`cudaStream_t`) and, where CCCL has it, `cuda::stream_ref`. Any
 /// thread may use it, as the native stream.
@@ -109,8 +109,8 @@ public:
     /// Makes a stream on the current device. Throws `Error`.
     explicit BasicStream(const StreamOptions& options = {}) : native_(B::create_stream(options)) {}
 
-    /// Makes a stream of the processor's that has no thread: whoever enqueues work there runs it at once. For code that
-    /// wants a stream while the caller already has a thread for it. Throws `Error`.
+    /// Makes a stream of the Host backend that has no thread: the thread that enqueues work there runs it at once. For code
+    /// that wants a stream while the caller already has a thread for it. Throws `Error`.
     static BasicStream make_inline(const StreamOptions& options = {}) requires requires {
         B::create_inline_stream(options);
     }

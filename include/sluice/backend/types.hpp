@@ -41,11 +41,11 @@ enum class CopyKind {
     host_to_host,     ///< from pinned to pinned memory
 };
 
-/// Whose calls a capture forbids that could disturb it, such as `cudaMalloc`.
+/// The threads whose calls a capture forbids where they could disturb it, such as `cudaMalloc`.
 enum class CaptureMode {
     this_thread, ///< the capturing thread's
     global,      ///< every thread's
-    relaxed,     ///< nobody's: the caller knows that they are harmless
+    relaxed,     ///< no thread's: the caller knows that they are harmless
 };
 
 /// What a conditional node does with its value and its bodies.
@@ -67,7 +67,7 @@ struct ObjectCount {
         created.fetch_add(1, std::memory_order_relaxed);
         adopt();
     }
-    /// One more is held, which somebody else created.
+    /// One more is held that was created elsewhere.
     void adopt() noexcept { alive.fetch_add(1, std::memory_order_relaxed); }
     /// One less is held.
     void remove() noexcept { alive.fetch_sub(1, std::memory_order_relaxed); }

@@ -13,37 +13,37 @@ namespace sluice {
 
 /// How work is captured.
 struct CaptureOptions {
-    /// Whose other calls could disturb the capture, and are refused by the driver meanwhile.
+    /// The threads whose calls the driver refuses during the capture where they could disturb it.
     CaptureMode mode = CaptureMode::this_thread;
-    /// Looks whether the work uses the legacy default stream, of which a capture sees nothing. Meanwhile work of any
-    /// thread on that stream is held back, for at most 10 ms; if another thread keeps using it the capture is tried
-    /// up to three times.
+    /// Checks whether the work uses the legacy default stream, of which a capture sees nothing. Work of any thread on that
+    /// stream is held back during the capture, for at most 10 ms. If another thread keeps using it, the capture is tried up
+    /// to three times.
     bool watch_default_stream = true;
-    /// Looks whether the work uses the per-thread default stream (`cudaStreamPerThread`), of which a capture sees nothing
-    /// either. Meanwhile the driver refuses the legacy default stream to every thread, so that a plain `cudaMemcpy`
-    /// elsewhere in the program fails, and the work cannot fork onto the per-thread stream. On by itself only in programs
-    /// compiled with `--default-stream per-thread`, where it is what a launch without a stream uses.
+    /// Checks whether the work uses the per-thread default stream (`cudaStreamPerThread`), of which a capture sees nothing
+    /// either. During the capture the driver refuses the legacy default stream to every thread, so that a plain
+    /// `cudaMemcpy` elsewhere in the program fails, and the work cannot fork onto the per-thread stream. On by default only
+    /// in programs compiled with `--default-stream per-thread`, where a launch without a stream uses it.
     bool watch_per_thread_stream = detail::launches_per_thread;
 };
 
 /// Calls `work(s)` with a stream `s` that records instead of running, and returns what was recorded. Nothing runs.
 ///
-/// `s` is made for the capture, with the device and the priority of `stream`, and goes at its end: what other threads
-/// put on `stream` meanwhile runs as ever, and the work must use `s`, not `stream`. While the work is called the device
-/// of `stream` is current.
+/// `s` is made for the capture, with the device and the priority of `stream`, and destroyed at its end. What other
+/// threads enqueue on `stream` during the capture runs as usual. The work must use `s`, not `stream`. While it is called
+/// the device of `stream` is current.
 ///
 /// The work may fork onto other streams with events, and must join them again. It may not wait, allocate without a
 /// stream, use the default stream, or wait for an event recorded before. A capture that would replay something else
-/// than the work is refused: throws `Error` with the reason, for
+/// than the work is refused; `Error` says why. The reasons are
 ///
 /// - the default stream, as `stream` or within the work,
 /// - a call within the work that a capture forbids, or that failed, also one whose result the work ignores,
 /// - a fork that is not joined, and a capture without any operation,
 /// - an operation that was issued (see `expect_operations`) and left out, or went to a stream that records nothing.
 ///
-/// Throws what the work throws for another reason than that it was captured, and `Error` for an error that an earlier
-/// call left behind, which is forgotten then; the work is not called then. After an exception nothing is being recorded
-/// any longer. The work may have been called up to three times.
+/// Throws what the work throws for another reason than that it was captured. Throws `Error` for an error that an earlier
+/// call left behind, without calling the work, and clears that error. After an exception nothing is being recorded any
+/// longer. The work may have been called up to three times.
 template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
                                                const CaptureOptions& options = {});

@@ -22,7 +22,7 @@ struct ConditionSetter {
     unsigned* word = nullptr;      ///< The number, in device memory.
     unsigned long long handle = 0; ///< Of the conditional node that it decides; 0 outside of a graph.
 
-    /// Decides for `value`. From one thread of a kernel only: calls beside each other are undefined.
+    /// Decides for `value`. Only one thread of a kernel may call it: concurrent calls are undefined.
     SLUICE_HOST_DEVICE void set(unsigned value) const {
         *word = value;
         detail::set_condition(handle, value);

@@ -35,8 +35,8 @@ public:
     using backend = B;    ///< Where the value lives.
     using value_type = T; ///< Trivially copyable.
 
-    /// Holds `initial` when the constructor returns, for which it waits. `slots` values can be on their way at
-    /// once. Throws `Error` when `slots` is below one, or there is not enough memory.
+    /// Waits until the device holds `initial`. `slots` values can be on their way at once. Throws `Error` when `slots` is
+    /// below 1, or there is not enough memory.
     explicit DeviceScalar(T initial = {}, int slots = 8);
 
     /// The address goes along.
@@ -44,13 +44,14 @@ public:
     /// Waits for the copies that `set` has enqueued to the former value.
     DeviceScalar& operator=(DeviceScalar&& other) noexcept;
 
-    /// Gives work that is enqueued on `stream` from here on `value`; work enqueued earlier sees the earlier
-    /// one. Waits only when all slots are on their way, for the oldest. Uses on several streams are ordered by
-    /// whoever uses them. Throws `Error`, also while `stream` is being captured; a fault of the stream that an earlier
-    /// value went to is that stream's to report, and does not keep later ones from being set.
+    /// Work that is enqueued on `stream` from here on reads `value`; work enqueued earlier reads the earlier one. Waits
+    /// only when all slots are on their way, for the oldest. The caller orders uses on several streams. Throws `Error`,
+    /// also while `stream` is being captured. A fault of the stream that an earlier value went to is reported by that
+    /// stream, and does not keep later values from being set.
     void set(BasicStreamRef<B> stream, T value);
 
-    /// What the stream has come to, for which it waits. Throws `Error`, also while `stream` is being captured.
+    /// The value that work enqueued on `stream` now would read. Waits for the stream. Throws `Error`, also while `stream`
+    /// is being captured.
     T value_and_wait(BasicStreamRef<B> stream) const;
 
     /// One element. Not of a temporary scalar, whose memory goes before anybody can use the span.

@@ -75,7 +75,7 @@ private:
 };
 
 /// Owns a graph made ready to run. Move-only; a moved-from executable owns nothing and may only be assigned to or
-/// destroyed. Destroying it waits for nothing: a launch in flight comes to its end. No function waits.
+/// destroyed. No function waits for the work; when it is destroyed, launches in flight complete.
 ///
 /// Belongs to the device that was current when it was made. Not synchronised.
 template <GraphBackend B>

@@ -16,7 +16,8 @@
 
 namespace sluice {
 
-/// Builds a graph from typed nodes. A node runs after those named in its `after`, and beside all others.
+/// Builds a graph from typed nodes. A node runs after those named in its `after`, and concurrently with all
+/// others.
 ///
 /// \code
 /// sluice::GraphBuilder builder;

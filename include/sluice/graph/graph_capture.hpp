@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-/// Is told, once a key, why work runs eagerly instead of as a graph.
+/// Called once for each key whose work runs eagerly instead of as a graph, with the reason.
 using RefusalHandler = void (*)(const char* reason);
 
 /// Writes the reason to the standard error stream.
@@ -28,7 +28,7 @@ inline void print_refusal(const char* reason) {
 
 /// How a `GraphCapture` works.
 struct GraphOptions {
-    /// Executables kept, at least 1; beyond, the least recently used one makes way.
+    /// How many executables are kept, at least 1. A further one replaces the least recently used.
     std::size_t capacity = 16;
     /// How often the work of a new key runs eagerly, on the stream that it will be captured on, before the next run
     /// captures it: libraries load kernels and make workspaces in their first calls, and a key that never comes again is
@@ -36,8 +36,8 @@ struct GraphOptions {
     int warmup = 1;
     /// See `capture`.
     CaptureOptions capture = {};
-    /// After so many new keys in a row without a launched graph, further ones run eagerly and take no place in the cache;
-    /// a launch lifts that. 0: never.
+    /// After so many new keys in a row without a launched graph, further ones run eagerly and are not kept, until a graph
+    /// is launched again. 0: all are kept.
     std::size_t give_up_after = 64;
     /// Hands each new executable to the device at once, instead of with its first replay.
     bool upload = true;
@@ -45,7 +45,7 @@ struct GraphOptions {
     /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
     /// has changed under its key, or memory has been freed, `run` throws.
     bool check = false;
-    /// Called on the thread that runs the work; null: nobody is told.
+    /// Called on the thread that runs the work. Null: not called.
     RefusalHandler on_refusal = &print_refusal;
 };
 
@@ -55,7 +55,7 @@ struct GraphCounters {
     std::uint64_t instantiations = 0; ///< executables made
     std::uint64_t updates = 0;        ///< executables changed in place instead
     std::uint64_t replays = 0;        ///< executables launched, the first launch of each included
-    std::uint64_t evictions = 0;      ///< keys that made way for others
+    std::uint64_t evictions = 0;      ///< keys that others have replaced
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
 
     /// Adds each number.
@@ -79,8 +79,8 @@ public:
 
     /// Whether an executable was launched; otherwise the work ran eagerly.
     bool replayed() const noexcept { return replayed_; }
-    /// Whether the outputs are still this run's: no later run of the same key has overwritten them. False, too, once the
-    /// key has made way for another or `clear` was called, since later runs of it are not counted here then.
+    /// Whether the outputs are still this run's: no later run of the same key has overwritten them. Also false once another
+    /// key has replaced this one or `clear` was called, since later runs are not counted here then.
     bool is_current() const noexcept { return runs_ == nullptr || *runs_ == run_; }
     /// Throws `Error` if they are not.
     void require_current() const;
@@ -94,25 +94,25 @@ private:
     bool replayed_ = false;
 };
 
-/// Runs work as a graph: eagerly at first sight of a key, then by one launch. The second run captures the work and
-/// launches what it has captured, so that each run calls the work at most once and has its effect exactly once.
+/// Runs work as a graph: eagerly when a key comes for the first time, then by one launch. The second run captures the
+/// work and launches what it has captured, so that each run calls the work at most once and has its effect exactly once.
 ///
 /// A key stands for everything that the work reads on the host: shapes, pointers, scalars. Work that would enqueue
 /// something else needs another key; what changes on the device, in buffers and `DeviceScalar`s, does not. Keys are of
 /// any type with `==` that can be copied.
 ///
-/// A capture that is refused (see `capture` for the reasons) costs no more than the attempt: the key's work goes on
-/// running eagerly, the reason is told once, `counters().refusals` counts it. In a run with a refusal the work is called
-/// again after the attempt. An exception of the work's own is the caller's, and the next run of the key tries again; so
-/// is an error that the caller's earlier calls left behind, which `run` throws, without running the work, when it is
-/// about to run a new key or to capture. Work called within another capture on the same thread becomes part of that one.
+/// A capture that is refused (see `capture` for the reasons) costs no more than the attempt: the key's work continues to
+/// run eagerly, the reason is reported once, and `counters().refusals` counts it. In a run with a refusal the work is
+/// called again after the attempt. What the work itself throws, `run` throws, and the next run of the key tries again.
+/// `run` also throws an error that earlier calls left behind, without running the work, when it is about to run a new key
+/// or to capture. Work called within another capture on the same thread becomes part of that one.
 ///
-/// Work is captured on a stream of the `GraphCapture`'s own, of the caller's stream's priority: what other threads put on
-/// the caller's stream meanwhile runs as ever. So the work must use the stream that it is handed, and no other one that
-/// it has not forked. Launches go to the caller's stream.
+/// Work is captured on a stream of the `GraphCapture`'s own, with the priority of the caller's stream. What other threads
+/// enqueue on the caller's stream during the capture runs as usual. So the work must use the stream that it is given, and
+/// streams that it forks from that one. Launches go to the caller's stream.
 ///
-/// Executables are kept in a cache of fixed size. A new graph goes into an executable that made way, where the driver
-/// can update it, and into a new one otherwise. Steady state creates and allocates nothing.
+/// Executables are kept in a cache of fixed size. A new graph goes into the executable of the key that it replaces where
+/// the driver can update it, and into a new one otherwise. Steady state creates and allocates nothing.
 ///
 /// One thread at a time. Belongs to the device that was current when it was made. Buffers that the work uses must
 /// outlive the replays.
@@ -204,7 +204,7 @@ public:
     /// Why the key's last capture was refused; empty when it was not.
     const std::string& refusal(const Key& key) const noexcept;
 
-    /// Forgets all keys and their executables. Launches in flight come to their end.
+    /// Forgets all keys and their executables. Waits for nothing; launches in flight complete.
     void clear() noexcept;
 
 private:

@@ -26,8 +26,8 @@ public:
     /// Elements of each buffer.
     SLUICE_HOST_DEVICE std::size_t size() const { return size_; }
 
-    /// Swaps for the work that comes after this. From one thread of a kernel whose other threads, and other work that runs
-    /// beside it, do not use the view: where there is such a kernel, it saves what `PingPong::swap` enqueues.
+    /// Swaps for the work that comes after this, without what `PingPong::swap` enqueues. Only one thread of a kernel may
+    /// call it, and neither its other threads nor concurrent work may use the view.
     SLUICE_HOST_DEVICE void swap() const {
         T* const front = places_[0];
         places_[0] = places_[1];
@@ -43,7 +43,7 @@ private:
 /// a captured iteration may be replayed any number of times, odd ones included, or loop on the device.
 ///
 /// Move-only; a moved-from object may only be assigned to or destroyed. Belongs to the device that was current when it
-/// was made. Not synchronised: one thread at a time, and work on several streams is ordered by whoever enqueues it.
+/// was made. Not synchronised: one thread at a time, and the caller orders work on several streams.
 /// Must outlive all work and graphs that use it or its views.
 ///
 /// \code
