@@ -6,5 +6,6 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
+#include <sluice/backend/kernel_dims.hpp>
 #include <sluice/backend/semaphore.hpp>
 #include <sluice/backend/stream.hpp>

@@ -12,6 +12,8 @@ namespace graph_builder_gpu {
 using namespace sluice;
 using namespace sluice::test;
 
+static_assert(KernelGraphBackend<Cuda> && !KernelGraphBackend<Host>);
+
 namespace {
 
 __global__ void fill_with_index(int* to) {

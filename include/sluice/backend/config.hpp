@@ -32,9 +32,11 @@
 
 namespace sluice {
 
-/// The library's version, as in `find_package(sluice 0.1)`.
+/// The first number of the library's version, which is the one of `find_package(sluice 0.1)`.
 inline constexpr int version_major = 0;
+/// The second number of the library's version.
 inline constexpr int version_minor = 1;
+/// The third number of the library's version.
 inline constexpr int version_patch = 0;
 
 } // namespace sluice

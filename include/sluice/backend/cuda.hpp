@@ -26,13 +26,16 @@ namespace sluice {
 /// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function
 /// does. Written for CUDA 12.0 and later.
 struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
-    using NativeStream = cudaStream_t;
-    using NativeEvent = cudaEvent_t;
+    using NativeStream = cudaStream_t; ///< A stream's handle.
+    using NativeEvent = cudaEvent_t;   ///< An event's handle.
 
+    /// What messages and reports call the backend.
     static constexpr const char* name = "cuda";
 
-    // Devices
-    // -------------------------------------------------------------------------------------------------
+    /// \name Devices
+    /// @{
+
+    /// Does what the concept `Backend` says of devices.
     static int device_count() {
         int count = 0;
         const cudaError_t error = cudaGetDeviceCount(&count);
@@ -72,9 +75,12 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
             (void)cudaGetLastError();
         (void)cudaSetDevice(former);
     }
+    /// @}
 
-    // Streams
-    // -------------------------------------------------------------------------------------------------
+    /// \name Streams
+    /// @{
+
+    /// Does what the concept `Backend` says of streams.
     static NativeStream create_stream(const StreamOptions& options) {
         const unsigned flags = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
         NativeStream stream = nullptr;
@@ -116,9 +122,12 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         }
         note_operation(stream);
     }
+    /// @}
 
-    // Events
-    // --------------------------------------------------------------------------------------------------
+    /// \name Events
+    /// @{
+
+    /// Does what the concept `Backend` says of events.
     static NativeEvent create_event(const EventOptions& options) {
         const unsigned flags = (options.timing ? cudaEventDefault : cudaEventDisableTiming) |
                                (options.sleep_while_waiting ? cudaEventBlockingSync : cudaEventDefault);
@@ -147,10 +156,13 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         SLUICE_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
         return milliseconds;
     }
+    /// @}
 
-    // Semaphores
-    // --------------------------------------------------------------------------------------------------
+    /// \name Semaphores
+    /// @{
+
     using CudaSemaphores::signal_semaphore;
+    /// Does what the concept `SemaphoreBackend` says.
     static NativeSemaphore create_semaphore() {
         const NativeSemaphore semaphore = make_semaphore();
         counts().semaphores.add();
@@ -168,9 +180,12 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         wait_on(stream, semaphore, value);
         note_operation(stream);
     }
+    /// @}
 
-    // Memory
-    // --------------------------------------------------------------------------------------------------
+    /// \name Memory
+    /// @{
+
+    /// Does what the concepts `Backend` and `FillBackend` say of memory. Sizes are in bytes.
     static void* allocate_device(std::size_t bytes) {
         void* memory = nullptr;
         check_allocation(cudaMalloc(&memory, bytes), "cudaMalloc", bytes, __LINE__);
@@ -220,9 +235,12 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         detail::fill_with_pattern(memory, pattern, element_bytes, count, stream);
         note_operation(stream);
     }
+    /// @}
 
-    // Faults
-    // --------------------------------------------------------------------------------------------------
+    /// \name Faults
+    /// @{
+
+    /// Does what the concept `Backend` says of faults.
     static void check_launches() { SLUICE_CUDA_CHECK(cudaGetLastError()); }
     // A faulted device makes every later call of the runtime fail, so only host functions are asked for.
     static void throw_if_failed(NativeStream stream) { throw_host_failure(stream); }
@@ -232,6 +250,7 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         (void)cudaGetLastError();
         clear_host_failure(stream);
     }
+    /// @}
 
 private:
     // For the guard of a capture that this thread may be making.

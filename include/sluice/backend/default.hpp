@@ -14,6 +14,7 @@ static_assert(Backend<Host>);
 
 #if SLUICE_HAS_CUDA
 static_assert(GraphBackend<Cuda>);
+/// The backend of types that name none, such as `Stream`: `Cuda` where it is compiled, otherwise `Host`.
 using DefaultBackend = Cuda;
 #else
 using DefaultBackend = Host;

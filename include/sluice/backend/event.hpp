@@ -18,6 +18,7 @@ class BasicStreamRef;
 template <Backend B>
 class BasicEvent {
 public:
+    /// `cudaEvent_t` on CUDA.
     using Native = typename B::NativeEvent;
 
     /// Makes an event on the current device. Throws `Error`.
@@ -26,7 +27,9 @@ public:
     /// Takes over a native event, which the result destroys.
     static BasicEvent from_native_handle(Native native) noexcept { return BasicEvent{native, Adopt{}}; }
 
+    /// Takes `other`'s event over.
     BasicEvent(BasicEvent&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    /// Takes `other`'s event over and destroys the former one.
     BasicEvent& operator=(BasicEvent&& other) noexcept {
         if (this != &other) {
             destroy();
@@ -45,6 +48,7 @@ public:
     /// Whether the latest record has been reached; true if there is none. Throws `Error`.
     bool is_done() const { return B::event_done(native_); }
 
+    /// The native event, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
     /// Gives the native event up: the caller destroys it.
@@ -76,9 +80,12 @@ float elapsed_milliseconds(const BasicEvent<B>& start, const BasicEvent<B>& stop
     return B::elapsed_milliseconds(start.get(), stop.get());
 }
 
+/// Of the default backend.
 using Event = BasicEvent<DefaultBackend>;
+/// Of the Host backend.
 using HostEvent = BasicEvent<Host>;
 #if SLUICE_HAS_CUDA
+/// Of the Cuda backend.
 using CudaEvent = BasicEvent<Cuda>;
 #endif
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include <sluice/backend/concept.hpp>
+#include <sluice/backend/kernel_dims.hpp>
 
 namespace sluice {
 
@@ -13,16 +14,13 @@ namespace sluice {
 ///
 /// | functions | what they do |
 /// | --- | --- |
-/// | `begin_capture`, `end_capture`, `is_capturing`, `is_default_stream` | record what a stream is handed instead of
-/// running it; ending throws why the recording is of no use, and it is over either way |
-/// | `create_graph`, `destroy_graph`, `node_count`, `edge_count`, `write_dot`, `signature` | a graph, and what is in
-/// it; counted are the nodes of child graphs too |
-/// | `instantiate`, `destroy_executable`, `update`, `upload`, `launch` | what runs; launches of one executable never
-/// overlap, destroying waits for nothing, and `update` says false, and changes nothing, where the graphs differ too
-/// much |
-/// | `add_empty`, `add_copy`, `add_fill`, `add_host`, `add_child` and `set_…` | nodes by hand, after the given ones |
-/// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`,
-/// `require_conditions` | conditional nodes in the midst of a capture |
+/// | `begin_capture`, `end_capture`, `is_capturing`, `is_default_stream` | record what a stream is handed instead of running it; ending throws why the recording is of no use, and it is over either way |
+/// | `create_graph`, `destroy_graph`, `node_count`, `edge_count`, `write_dot`, `signature` | a graph, and what is in it; counted are the nodes of child graphs too |
+/// | `instantiate`, `destroy_executable`, `update`, `upload`, `launch` | what runs; launches of one executable never overlap, destroying waits for nothing, and `update` says false, and changes nothing, where the graphs differ too much |
+/// | `add_empty`, `add_copy`, `add_fill`, `add_host`, `add_child`, `add_condition` and `set_…` | nodes by hand, after the given ones |
+/// | `add_dependency` | puts a node behind one that was added earlier |
+/// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`, `require_conditions` | conditional nodes in the midst of a capture |
+/// | `capture_number` | tells two captures into graphs at the same address apart; only where that can happen |
 /// | `device_pointers`, `is_device_memory` | the memory that a graph's nodes name, as far as it can be seen |
 /// | `DefaultStreamWatch` | tells whether the default stream was used between its making and `used()` |
 ///
@@ -46,6 +44,18 @@ concept GraphBackend = Backend<B> && requires(typename B::NativeStream stream, t
     { B::update(executable, graph) } -> std::same_as<bool>;
     {B::upload(executable, stream)};
     {B::launch(executable, stream)};
+};
+
+/// A backend whose graphs launch kernels. `add_kernel` adds a node that launches `function` after the given nodes, and
+/// `set_kernel` changes its later launches. `arguments` points to one pointer for each of the kernel's parameters; what
+/// they point to is copied. Both throw `Error`.
+template <class B>
+concept KernelGraphBackend = GraphBackend<B> &&
+    requires(typename B::NativeGraph graph, typename B::NativeGraphExec executable,
+             typename B::NativeNode node, const typename B::NativeNode* after, std::size_t count,
+             const KernelDims& dims, void* function, void** arguments) {
+    { B::add_kernel(graph, after, count, dims, function, arguments) } -> std::same_as<typename B::NativeNode>;
+    {B::set_kernel(executable, node, dims, function, arguments)};
 };
 
 } // namespace sluice

@@ -59,11 +59,14 @@ inline void spin_pause() noexcept {
 template <SemaphoreBackend B>
 class BasicSemaphore {
 public:
+    /// The backend's handle.
     using Native = typename B::NativeSemaphore;
 
     /// A counter at 0. Throws `Error`, also when the device's driver has no such operations.
     BasicSemaphore() : native_(B::create_semaphore()) {}
+    /// Takes `other`'s semaphore over.
     BasicSemaphore(BasicSemaphore&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    /// Takes `other`'s semaphore over and destroys the former one.
     BasicSemaphore& operator=(BasicSemaphore&& other) noexcept {
         if (this != &other) {
             destroy();
@@ -91,7 +94,7 @@ public:
     /// Raises the counter to `value` at once. A stream that waits for it sees what this thread wrote to pinned memory.
     void signal(std::uint32_t value) { B::signal_semaphore(native_, value); }
 
-    /// The counter.
+    /// The counter's value now.
     std::uint32_t value() const { return B::semaphore_value(native_); }
 
     /// Whether the counter is at `value` or above.
@@ -105,6 +108,7 @@ public:
     /// Sets the counter back to 0. Nobody may be waiting, and no stream hold a signal.
     void reset() { B::reset_semaphore(native_); }
 
+    /// The native semaphore, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
 private:
@@ -144,9 +148,12 @@ bool BasicSemaphore<B>::wait_for(std::uint32_t value, std::chrono::nanoseconds t
     }
 }
 
+/// Of the default backend.
 using Semaphore = BasicSemaphore<DefaultBackend>;
+/// Of the Host backend.
 using HostSemaphore = BasicSemaphore<Host>;
 #if SLUICE_HAS_CUDA
+/// Of the Cuda backend.
 using CudaSemaphore = BasicSemaphore<Cuda>;
 #endif
 

@@ -1,5 +1,5 @@
 /// \file
-/// Streams: queues of work that run beside each other.
+/// Streams: queues of work that run concurrently.
 #pragma once
 
 #include <concepts>
@@ -23,13 +23,14 @@ concept ForeignStreamRef = std::is_class_v<T> && std::is_convertible_v<Native, T
 
 } // namespace detail
 
-/// Refers to a stream that somebody else owns. Copies freely; does not keep the stream alive.
+/// Refers to a stream without owning it. Copies freely; does not keep the stream alive.
 ///
 /// Converts from and to the native handle (`cudaStream_t`) and, where CCCL has it, `cuda::stream_ref`. Any
 /// thread may use it, as the native stream.
 template <Backend B>
 class BasicStreamRef {
 public:
+    /// `cudaStream_t` on CUDA.
     using Native = typename B::NativeStream;
 
     /// Refers to `native`. A CUDA handle of 0 is the legacy default stream, which waits for all others: no
@@ -42,7 +43,9 @@ public:
     template <detail::ForeignStreamRef<Native> T>
     BasicStreamRef(const T& stream) noexcept : native_(stream.get()) {}
 
+    /// The native handle.
     Native get() const noexcept { return native_; }
+    /// The native handle.
     operator Native() const noexcept { return native_; }
 
     /// To a foreign reference to a stream, such as `cuda::stream_ref`.
@@ -60,10 +63,10 @@ public:
     /// Whether all that was enqueued here is done. Throws `Error`, also for a fault of that work.
     bool is_done() const { return B::stream_done(native_); }
 
-    /// The device that the stream belongs to.
+    /// The device that the stream belongs to. Throws `Error`.
     int device() const { return B::device_of(native_); }
 
-    /// The stream's priority; lower runs first.
+    /// The stream's priority; lower runs first. Throws `Error`.
     int priority() const { return B::priority_of(native_); }
 
     /// Runs `callable()` on the host when the stream gets there: on a host stream's own thread, on a device's on a
@@ -71,7 +74,7 @@ public:
     /// kept as long as the graph and its executables, and called once a replay. One of up to 200 bytes takes no heap
     /// memory in the steady state. Throws `Error`.
     ///
-    /// What it throws fails the stream: `synchronize`, `done` and the backend's `throw_if_failed` report it, and
+    /// What it throws fails the stream: `sync`, `is_done` and the backend's `throw_if_failed` report it, and
     /// callables that come later are skipped, until the backend's `clear_failure`. On a device, kernels and copies are
     /// not skipped, and a callable that was captured fails the stream that it was captured on.
     ///
@@ -83,7 +86,9 @@ public:
     }
     { B::enqueue(native_, std::forward<F>(callable)); }
 
+    /// Whether both are the same stream.
     friend bool operator==(BasicStreamRef a, BasicStreamRef b) noexcept { return a.native_ == b.native_; }
+    /// Whether both are the same stream.
     friend bool operator==(BasicStreamRef a, Native b) noexcept { return a.native_ == b; }
 
 private:
@@ -98,13 +103,14 @@ private:
 template <Backend B>
 class BasicStream {
 public:
+    /// `cudaStream_t` on CUDA.
     using Native = typename B::NativeStream;
 
     /// Makes a stream on the current device. Throws `Error`.
     explicit BasicStream(const StreamOptions& options = {}) : native_(B::create_stream(options)) {}
 
-    /// Makes a stream of the processor's that has no thread: whoever enqueues work there runs it at once. For code that
-    /// wants a stream while the caller already has a thread for it. Throws `Error`.
+    /// Makes a stream of the Host backend that has no thread: the thread that enqueues work there runs it at once. For code
+    /// that wants a stream while the caller already has a thread for it. Throws `Error`.
     static BasicStream make_inline(const StreamOptions& options = {}) requires requires {
         B::create_inline_stream(options);
     }
@@ -113,7 +119,9 @@ public:
     /// Takes over a native stream, which the result destroys.
     static BasicStream from_native_handle(Native native) noexcept { return BasicStream{native, Adopt{}}; }
 
+    /// Takes `other`'s stream over.
     BasicStream(BasicStream&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    /// Takes `other`'s stream over and destroys the former one.
     BasicStream& operator=(BasicStream&& other) noexcept {
         if (this != &other) {
             destroy();
@@ -123,13 +131,16 @@ public:
     }
     ~BasicStream() { destroy(); }
 
-    /// Not of a temporary stream, which goes before anybody can use the reference.
+    /// A reference, which must not outlive the stream. Not of a temporary stream, which goes before anybody can use it.
     BasicStreamRef<B> ref() const& noexcept { return native_; }
+    /// The same as `ref`.
     operator BasicStreamRef<B>() const& noexcept { return native_; }
+    /// Does not compile.
     template <class Owner = B>
     BasicStreamRef<B> ref() const&& noexcept {
         return refuse_temporary<Owner>();
     }
+    /// Does not compile.
     template <class Owner = B>
     operator BasicStreamRef<B>() const&& noexcept {
         return refuse_temporary<Owner>();
@@ -137,16 +148,23 @@ public:
     /// To a foreign reference to a stream, such as `cuda::stream_ref`.
     template <detail::ForeignStreamRef<Native> T>
     requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const& { return T{native_}; }
+    /// Does not compile.
     template <detail::ForeignStreamRef<Native> T>
     requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const&& { return refuse_temporary<T>(); }
+    /// The native stream, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
-    /// See BasicStreamRef.
+    /// See `BasicStreamRef::wait`.
     void wait(const BasicEvent<B>& event) const { ref().wait(event); }
+    /// See `BasicStreamRef::sync`.
     void sync() const { ref().sync(); }
+    /// See `BasicStreamRef::is_done`.
     bool is_done() const { return ref().is_done(); }
+    /// See `BasicStreamRef::device`.
     int device() const { return ref().device(); }
+    /// See `BasicStreamRef::priority`.
     int priority() const { return ref().priority(); }
+    /// See `BasicStreamRef::enqueue`.
     template <std::invocable<> F>
     void enqueue(F&& callable) const requires requires(BasicStreamRef<B> stream, F f) {
         stream.enqueue(std::forward<F>(f));
@@ -206,12 +224,18 @@ bool records(BasicStreamRef<B> stream) {
 
 } // namespace detail
 
+/// Of the default backend.
 using StreamRef = BasicStreamRef<DefaultBackend>;
+/// Of the default backend.
 using Stream = BasicStream<DefaultBackend>;
+/// Of the Host backend.
 using HostStreamRef = BasicStreamRef<Host>;
+/// Of the Host backend.
 using HostStream = BasicStream<Host>;
 #if SLUICE_HAS_CUDA
+/// Of the Cuda backend.
 using CudaStreamRef = BasicStreamRef<Cuda>;
+/// Of the Cuda backend.
 using CudaStream = BasicStream<Cuda>;
 #endif
 

@@ -29,18 +29,23 @@ struct EventOptions {
 
 /// A device's stream priorities. `greatest` is the number of the one that runs first, and so the smaller.
 struct PriorityRange {
-    int least = 0;
-    int greatest = 0;
+    int least = 0;    ///< The number that runs last.
+    int greatest = 0; ///< The number that runs first.
 };
 
 /// Which way a copy goes.
-enum class CopyKind { host_to_device, device_to_host, device_to_device, host_to_host };
+enum class CopyKind {
+    host_to_device,   ///< from pinned or ordinary memory
+    device_to_host,   ///< to pinned or ordinary memory
+    device_to_device, ///< within device memory, of one device or of two
+    host_to_host,     ///< from pinned to pinned memory
+};
 
-/// Whose calls a capture forbids that could disturb it, such as `cudaMalloc`.
+/// The threads whose calls a capture forbids where they could disturb it, such as `cudaMalloc`.
 enum class CaptureMode {
     this_thread, ///< the capturing thread's
     global,      ///< every thread's
-    relaxed,     ///< nobody's: the caller knows that they are harmless
+    relaxed,     ///< no thread's: the caller knows that they are harmless
 };
 
 /// What a conditional node does with its value and its bodies.
@@ -54,26 +59,29 @@ enum class ConditionKind {
 /// `release` no longer counts, one that is taken over with `from_native_handle` does. Any thread may read
 /// them at any time.
 struct ObjectCount {
-    std::atomic<std::uint64_t> created{0};
-    std::atomic<std::uint64_t> alive{0};
+    std::atomic<std::uint64_t> created{0}; ///< Never falls.
+    std::atomic<std::uint64_t> alive{0};   ///< Held now.
 
+    /// One more was created, and is held.
     void add() noexcept {
         created.fetch_add(1, std::memory_order_relaxed);
         adopt();
     }
+    /// One more is held that was created elsewhere.
     void adopt() noexcept { alive.fetch_add(1, std::memory_order_relaxed); }
+    /// One less is held.
     void remove() noexcept { alive.fetch_sub(1, std::memory_order_relaxed); }
 };
 
 /// What a backend has created through sluice. In a pipeline's steady state none of these moves.
 struct ObjectCounts {
-    ObjectCount streams;
-    ObjectCount events;
-    ObjectCount device_allocations;
-    ObjectCount pinned_allocations;
-    ObjectCount graphs;
-    ObjectCount executables;
-    ObjectCount semaphores;
+    ObjectCount streams;            ///< Streams.
+    ObjectCount events;             ///< Events.
+    ObjectCount device_allocations; ///< Blocks of device memory.
+    ObjectCount pinned_allocations; ///< Blocks of pinned memory.
+    ObjectCount graphs;             ///< Graphs.
+    ObjectCount executables;        ///< Graphs made ready to run.
+    ObjectCount semaphores;         ///< Semaphores.
 };
 
 } // namespace sluice

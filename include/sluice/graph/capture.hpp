@@ -2,67 +2,53 @@
 /// Guarded capture: a stream's work as a graph, or the reason why not.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
-#include <exception>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include <sluice/backend/detail/capture_ledger.hpp>
-#include <sluice/backend/device.hpp>
-#include <sluice/graph/detail/not_capturable.hpp>
-#include <sluice/graph/detail/replay_hooks.hpp>
+#include <sluice/backend/detail/cuda/launches_per_thread.hpp>
 #include <sluice/graph/graph.hpp>
 
 namespace sluice {
 
-namespace detail {
-// Whether a kernel launched without a stream goes to the per-thread default stream. Not inline: it is this unit's.
-#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
-constexpr bool launches_per_thread = true;
-#else
-constexpr bool launches_per_thread = false;
-#endif
-} // namespace detail
-
 /// How work is captured.
 struct CaptureOptions {
-    /// Whose other calls could disturb the capture, and are refused by the driver meanwhile.
+    /// The threads whose calls the driver refuses during the capture where they could disturb it.
     CaptureMode mode = CaptureMode::this_thread;
-    /// Looks whether the work uses the legacy default stream, of which a capture sees nothing. Meanwhile work of any
-    /// thread on that stream is held back, for at most 10 ms; if another thread keeps using it the capture is tried
-    /// up to three times.
+    /// Checks whether the work uses the legacy default stream, of which a capture sees nothing. Work of any thread on that
+    /// stream is held back during the capture, for at most 10 ms. If another thread keeps using it, the capture is tried up
+    /// to three times.
     bool watch_default_stream = true;
-    /// Looks whether the work uses the per-thread default stream (`cudaStreamPerThread`), of which a capture sees nothing
-    /// either. Meanwhile the driver refuses the legacy default stream to every thread, so that a plain `cudaMemcpy`
-    /// elsewhere in the program fails, and the work cannot fork onto the per-thread stream. On by itself only in programs
-    /// compiled with `--default-stream per-thread`, where it is what a launch without a stream uses.
+    /// Checks whether the work uses the per-thread default stream (`cudaStreamPerThread`), of which a capture sees nothing
+    /// either. During the capture the driver refuses the legacy default stream to every thread, so that a plain
+    /// `cudaMemcpy` elsewhere in the program fails, and the work cannot fork onto the per-thread stream. On by default only
+    /// in programs compiled with `--default-stream per-thread`, where a launch without a stream uses it.
     bool watch_per_thread_stream = detail::launches_per_thread;
 };
 
 /// Calls `work(s)` with a stream `s` that records instead of running, and returns what was recorded. Nothing runs.
 ///
-/// `s` is made for the capture, with the device and the priority of `stream`, and goes at its end: what other threads
-/// put on `stream` meanwhile runs as ever, and the work must use `s`, not `stream`. While the work is called the device
-/// of `stream` is current.
+/// `s` is made for the capture, with the device and the priority of `stream`, and destroyed at its end. What other
+/// threads enqueue on `stream` during the capture runs as usual. The work must use `s`, not `stream`. While it is called
+/// the device of `stream` is current.
 ///
 /// The work may fork onto other streams with events, and must join them again. It may not wait, allocate without a
 /// stream, use the default stream, or wait for an event recorded before. A capture that would replay something else
-/// than the work is refused: throws `Error` with the reason, for
+/// than the work is refused; `Error` says why. The reasons are
 ///
 /// - the default stream, as `stream` or within the work,
 /// - a call within the work that a capture forbids, or that failed, also one whose result the work ignores,
 /// - a fork that is not joined, and a capture without any operation,
 /// - an operation that was issued (see `expect_operations`) and left out, or went to a stream that records nothing.
 ///
-/// Throws what the work throws for another reason than that it was captured, and `Error` for an error that an earlier
-/// call left behind, which is forgotten then; the work is not called then. After an exception nothing is being recorded
-/// any longer. The work may have been called up to three times.
+/// Throws what the work throws for another reason than that it was captured. Throws `Error` for an error that an earlier
+/// call left behind, without calling the work, and clears that error. After an exception nothing is being recorded any
+/// longer. The work may have been called up to three times.
 template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
                                                const CaptureOptions& options = {});
 
+/// The same, with the stream's owner.
 template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(const BasicStream<B>& stream, F&& work,
                                                const CaptureOptions& options = {}) {
@@ -80,225 +66,6 @@ inline void expect_operations(std::size_t operations) noexcept {
 /// Whether a guarded capture runs on this thread: what is enqueued now is recorded and does not run.
 inline bool capturing() noexcept { return detail::capture_ledger().depth > 0; }
 
-// ---------------------------------------------------------------------------------------------------------------
-
-namespace detail {
-
-/// Refuses, with a readable message, what cannot be called as work on a stream of `B`.
-template <GraphBackend B, class F>
-constexpr bool check_work() {
-    constexpr bool fits = std::invocable<F&, BasicStreamRef<B>>;
-    static_assert(
-        fits,
-        "sluice: work to be captured must be callable as work(stream), with the stream that it enqueues on");
-    return fits;
-}
-
-/// The text of what `call()` throws; empty if it throws nothing.
-template <class F>
-std::string thrown_text(F&& call) {
-    try {
-        call();
-    } catch (const std::exception& exception) {
-        return exception.what();
-    } catch (...) {
-        return "an exception of an unknown type";
-    }
-    return {};
-}
-
-/// Throws `Error` for an error that a call before `this_one` has left behind, and forgets it.
-template <GraphBackend B>
-void throw_if_left_behind(const char* this_one) {
-    try {
-        B::check_launches();
-    } catch (const Error& error) {
-        std::throw_with_nested(error.after("an earlier call, before this " + std::string(this_one) +
-                                           ", had left an error behind: "));
-    }
-}
-
-/// Makes the ledger the capture's own for the length of a scope.
-class LedgerScope {
-public:
-    LedgerScope() noexcept : former_(capture_ledger()) {
-        capture_ledger() = CaptureLedger{.depth = former_.depth + 1};
-    }
-    LedgerScope(const LedgerScope&) = delete;
-    LedgerScope& operator=(const LedgerScope&) = delete;
-    ~LedgerScope() { capture_ledger() = former_; }
-
-private:
-    CaptureLedger former_;
-};
-
-/// Makes `hooks` the place for hooks for the length of a scope.
-template <Backend B>
-class ReplayHooksScope {
-public:
-    explicit ReplayHooksScope(ReplayHooks<B>* hooks) noexcept
-        : former_(std::exchange(replay_hooks<B>(), hooks)) {}
-    ReplayHooksScope(const ReplayHooksScope&) = delete;
-    ReplayHooksScope& operator=(const ReplayHooksScope&) = delete;
-    ~ReplayHooksScope() { replay_hooks<B>() = former_; }
-
-private:
-    ReplayHooks<B>* former_;
-};
-
-/// Looks after the per-thread default stream, on backends that have one.
-template <GraphBackend B>
-class PerThreadWatch {
-public:
-    bool used() const noexcept { return false; }
-};
-template <GraphBackend B>
-requires requires { typename B::PerThreadStreamWatch; }
-class PerThreadWatch<B> : public B::PerThreadStreamWatch {};
-
-/// Why work was not captured.
-struct Refusal {
-    std::string reason;
-    bool quiet = false; // Known before: nobody is told.
-};
-
-/// Whether the error is the driver's way to forbid a call during a capture.
-inline bool forbidden_by_capture(const Error& error) {
-    return error.name().starts_with("cudaErrorStreamCapture") || error.name() == "cudaErrorCapturedEvent";
-}
-
-/// Why work that has thrown `thrown` cannot be captured. Throws it on where the capture is not to blame: it was `intact`
-/// then, and no forbidden call has failed.
-inline Refusal refusal_of(const std::exception_ptr& thrown, bool intact) {
-    try {
-        std::rethrow_exception(thrown);
-    } catch (const NotCapturable& exception) {
-        return {exception.what(), exception.quiet()};
-    } catch (const Error& error) {
-        if (intact && !forbidden_by_capture(error))
-            throw;
-        return {std::string("the work threw: ") + error.what()};
-    } catch (const std::exception& exception) {
-        if (intact)
-            throw;
-        return {std::string("the work threw: ") + exception.what()};
-    } catch (...) {
-        if (intact)
-            throw;
-        return {"the work threw an exception of an unknown type"};
-    }
-}
-
-/// Records once, on `stream` itself. Returns the graph, or why there is none in `refusal`. Throws what the work throws,
-/// where that has nothing to do with the capture.
-template <GraphBackend B, class F>
-std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, const CaptureOptions& options,
-                                          ReplayHooks<B>* hooks, Refusal& refusal) {
-    refusal = {};
-    std::string& reason = refusal.reason;
-    if (hooks != nullptr)
-        hooks->clear();
-    const LedgerScope ledger_scope;
-    const ReplayHooksScope<B> hooks_scope(hooks);
-    std::optional<PerThreadWatch<B>> watch;
-    if (options.watch_per_thread_stream)
-        watch.emplace();
-    reason = thrown_text([&] { B::begin_capture(stream.get(), options.mode); });
-    if (!reason.empty())
-        return std::nullopt;
-
-    std::exception_ptr thrown;
-    try {
-        work(stream);
-    } catch (...) {
-        thrown = std::current_exception();
-    }
-    // Both before the end of the capture, which has an error of its own for all that went wrong.
-    bool intact = true;
-    if constexpr (requires { B::capturing_graph(stream.get()); })
-        intact = thrown_text([&] { (void)B::capturing_graph(stream.get()); }).empty();
-    try {
-        B::check_launches();
-    } catch (const Error& error) {
-        reason = std::string("a call within the work failed and was left out: ") + error.what();
-        intact = intact && !forbidden_by_capture(error);
-    }
-
-    std::optional<BasicGraph<B>> graph;
-    const std::string ended =
-        thrown_text([&] { graph.emplace(GraphAccess::own<B>(B::end_capture(stream.get()))); });
-    const bool per_thread_used = watch && watch->used();
-    if (thrown != nullptr) {
-        if constexpr (!requires { B::capturing_graph(stream.get()); })
-            intact = intact && ended.empty();
-        refusal = refusal_of(thrown, intact);
-        return std::nullopt;
-    }
-    if (reason.empty())
-        reason = ended;
-    if (!reason.empty())
-        return std::nullopt;
-
-    const CaptureLedger& ledger = capture_ledger();
-    const std::size_t nodes = graph->nodes() + ledger.in_bodies;
-    if (per_thread_used) {
-        reason =
-            "the per-thread default stream was used meanwhile, and a capture sees nothing of that; use the "
-            "stream that the work is handed";
-    } else if (ledger.outside > 0) {
-        reason = std::to_string(ledger.outside) +
-                 " of the work's operations went to a stream that was not being captured";
-    } else if (nodes == 0) {
-        reason = "nothing was captured: the work enqueued no operation on the stream that it was handed";
-    } else if (nodes < ledger.issued) {
-        reason = "the driver left operations out: " + std::to_string(ledger.issued) + " were issued and " +
-                 std::to_string(nodes) + " captured";
-    } else {
-        return graph;
-    }
-    return std::nullopt;
-}
-
-/// What `capture` does, on `stream` itself, which nobody else may use meanwhile; what wants to be told of replays goes to
-/// `hooks`. Returns the graph, or why there is none in `refusal`. Throws what the work throws, where that has nothing to
-/// do with the capture.
-template <GraphBackend B, class F>
-std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, F& work, const CaptureOptions& options,
-                                         ReplayHooks<B>* hooks, Refusal& refusal) {
-    // Within another capture on this thread, the watch would break that one, which has a watch of its own.
-    const bool watches = options.watch_default_stream && !capturing();
-    const int attempts = watches ? 3 : 1;
-    for (int attempt = 0; attempt < attempts; ++attempt) {
-        std::optional<typename B::DefaultStreamWatch> watch;
-        if (watches)
-            watch.emplace();
-        std::optional<BasicGraph<B>> graph = capture_once(stream, work, options, hooks, refusal);
-        if (!graph || !watch || !watch->used())
-            return graph;
-        refusal.reason =
-            "the default stream was used meanwhile, by the work or by another thread, and a capture sees "
-            "nothing of that; use the stream that the work is handed";
-    }
-    return std::nullopt;
-}
-
-} // namespace detail
-
-template <Backend B, class F>
-requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
-                                               const CaptureOptions& options) {
-    (void)detail::check_work<B, F>();
-    if (B::is_default_stream(stream.get()))
-        throw Error("capture refused: the default stream cannot be captured; expected a stream of its own");
-    detail::throw_if_left_behind<B>("capture");
-    const DeviceGuard<B> device(stream.device());
-    const BasicStream<B> recording(StreamOptions{.priority = stream.priority()});
-    detail::Refusal refusal;
-    std::optional<BasicGraph<B>> graph =
-        detail::try_capture<B>(recording.ref(), work, options, nullptr, refusal);
-    if (!graph)
-        throw Error("capture refused: " + refusal.reason);
-    return std::move(*graph);
-}
-
 } // namespace sluice
+
+#include <sluice/graph/detail/capture.inl>

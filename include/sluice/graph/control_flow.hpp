@@ -3,12 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 #include <sluice/backend/config.hpp>
-#include <sluice/backend/device.hpp>
+#include <sluice/backend/detail/cuda/device_conditions.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
 
@@ -21,16 +19,13 @@ struct ControlFlow;
 
 /// What work on the device decides a condition with. Passed by value: to a kernel, or into a host task.
 struct ConditionSetter {
-    unsigned* word = nullptr;
-    unsigned long long handle = 0;
+    unsigned* word = nullptr;      ///< The number, in device memory.
+    unsigned long long handle = 0; ///< Of the conditional node that it decides; 0 outside of a graph.
 
-    /// Decides for `value`. From one thread of a kernel only: calls beside each other are undefined.
+    /// Decides for `value`. Only one thread of a kernel may call it: concurrent calls are undefined.
     SLUICE_HOST_DEVICE void set(unsigned value) const {
         *word = value;
-#if defined(__CUDA_ARCH__) && CUDART_VERSION >= 12040
-        if (handle != 0)
-            cudaGraphSetConditional(handle, value);
-#endif
+        detail::set_condition(handle, value);
     }
 
     /// What was decided last, by work earlier in the stream's order.
@@ -47,25 +42,27 @@ struct WhileOptions {
     int unroll = 1;
 };
 
-/// Calls `then` if the condition is not 0. These functions throw `Error` when the condition has no setter given
-/// out since it was last used, is moved from, or belongs to another device than `stream`, and what a body throws;
-/// outside of a capture also for a fault of the stream.
+/// Calls `then(s)` if the condition is not 0. `s` is the stream to enqueue on. Waits for `stream` outside of a capture.
+///
+/// Throws `Error` when the condition has no setter given out since it was last used, is moved from, or belongs to another
+/// device than `stream`, and what a body throws; outside of a capture also for a fault of the stream. The same holds for
+/// the three functions below.
 template <GraphBackend B, class Then>
 void if_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Then&& then);
 
-/// Calls `then` if the condition is not 0, and `otherwise` if it is.
+/// Calls `then(s)` if the condition is not 0, and `otherwise(s)` if it is. See `if_nonzero`.
 template <GraphBackend B, class Then, class Otherwise>
 void if_else(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Then&& then,
              Otherwise&& otherwise);
 
-/// Calls the body whose place the condition is, counted from 0, and none if there is no such body.
+/// Calls the body whose place the condition is, counted from 0, and none if there is no such body. See `if_nonzero`.
 template <GraphBackend B, class... Bodies>
 void select(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Bodies&&... bodies);
 
-/// Runs `body` as long as the condition is not 0. With a setter given out before, it looks first; with none, the
+/// Runs `body(s)` as long as the condition is not 0. With a setter given out before, it looks first; with none, the
 /// body runs once before the first look, and the setter that it asks for itself decides. Each run of the body
 /// must call `set`, or the loop goes on. In a capture, how often `body` is called says nothing of how often it
-/// runs.
+/// runs. See `if_nonzero`; throws `Error` also when `options.unroll` is below 1.
 template <GraphBackend B, class Body>
 void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Body&& body,
                    const WhileOptions& options = {});
@@ -82,8 +79,7 @@ void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicConditio
 ///
 /// Bodies are called as `body(BasicStreamRef<B>)` and enqueue on that stream, which in a capture is the
 /// condition's own. A body that branches again needs another condition. A `BasicGraphBuilder` makes the same nodes by
-/// hand. On CUDA a captured body may hold
-/// kernels, copies and fills of device memory, and branches, but no host function.
+/// hand. On CUDA a captured body may hold kernels, copies and fills of device memory, and branches, but no host function.
 ///
 /// Belongs to the device that was current when it was made. Move-only; a moved-from condition may only be
 /// assigned to or destroyed. Driven by one thread. Must outlive the work and the graphs that use it.
@@ -98,10 +94,12 @@ void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicConditio
 template <GraphBackend B>
 class BasicCondition {
 public:
-    /// Throws `Error`.
+    /// Without a value at first. Throws `Error`.
     BasicCondition();
 
+    /// Setters that the argument has given out stay good.
     BasicCondition(BasicCondition&&) noexcept = default;
+    /// Setters that the argument has given out stay good.
     BasicCondition& operator=(BasicCondition&&) noexcept = default;
 
     /// What work on `stream` decides with. Throws `Error` for a stream of another device, inside a body of the
@@ -137,9 +135,12 @@ private:
     Within within_ = Within::none;
 };
 
+/// Of the default backend.
 using Condition = BasicCondition<DefaultBackend>;
+/// Of the Host backend.
 using HostCondition = BasicCondition<Host>;
 #if SLUICE_HAS_CUDA
+/// Of the Cuda backend.
 using CudaCondition = BasicCondition<Cuda>;
 #endif
 

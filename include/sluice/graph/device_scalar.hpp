@@ -4,17 +4,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
-#include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
-#include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/memory/buffer.hpp>
-#include <sluice/memory/copy.hpp>
 
 namespace sluice {
 
@@ -38,57 +32,41 @@ class DeviceScalar {
                   "sluice::DeviceScalar: the type must be trivially copyable");
 
 public:
-    using backend = B;
-    using value_type = T;
+    using backend = B;    ///< Where the value lives.
+    using value_type = T; ///< Trivially copyable.
 
-    /// Holds `initial` when the constructor returns, for which it waits. `slots` values can be on their way at
-    /// once. Throws `Error` when `slots` is below one, or there is not enough memory.
+    /// Waits until the device holds `initial`. `slots` values can be on their way at once. Throws `Error` when `slots` is
+    /// below 1, or there is not enough memory.
     explicit DeviceScalar(T initial = {}, int slots = 8);
 
+    /// The address goes along.
     DeviceScalar(DeviceScalar&&) noexcept = default;
-    DeviceScalar& operator=(DeviceScalar&& other) noexcept {
-        if (this != &other) {
-            slots_ = std::move(other.slots_); // first: their copies write to the memory that goes next
-            value_ = std::move(other.value_);
-            next_ = other.next_;
-        }
-        return *this;
-    }
+    /// Waits for the copies that `set` has enqueued to the former value.
+    DeviceScalar& operator=(DeviceScalar&& other) noexcept;
 
-    /// Gives work that is enqueued on `stream` from here on `value`; work enqueued earlier sees the earlier
-    /// one. Waits only when all slots are on their way, for the oldest. Uses on several streams are ordered by
-    /// whoever uses them. Throws `Error`, also while `stream` is being captured; a fault of the stream that an earlier
-    /// value went to is that stream's to report, and does not keep later ones from being set.
+    /// Work that is enqueued on `stream` from here on reads `value`; work enqueued earlier reads the earlier one. Waits
+    /// only when all slots are on their way, for the oldest. The caller orders uses on several streams. Throws `Error`,
+    /// also while `stream` is being captured. A fault of the stream that an earlier value went to is reported by that
+    /// stream, and does not keep later values from being set.
     void set(BasicStreamRef<B> stream, T value);
 
-    /// What the stream has come to, for which it waits. Throws `Error`, also while `stream` is being captured.
+    /// The value that work enqueued on `stream` now would read. Waits for the stream. Throws `Error`, also while `stream`
+    /// is being captured.
     T value_and_wait(BasicStreamRef<B> stream) const;
 
-    /// Not of a temporary scalar, whose memory goes before anybody can use the span.
+    /// One element. Not of a temporary scalar, whose memory goes before anybody can use the span.
     DeviceSpan<T, B> span() & noexcept { return value_.span(); }
+    /// One element, to read.
     DeviceSpan<const T, B> span() const& noexcept { return value_.span(); }
     void span() && = delete;
     void span() const&& = delete;
     /// Device memory, the same in the scalar's whole life.
     T* data() noexcept { return value_.data(); }
+    /// Device memory, the same in the scalar's whole life.
     const T* data() const noexcept { return value_.data(); }
 
 private:
-    // Pinned memory that a value leaves from.
-    struct Slot {
-        Slot() : value(1), sent(EventOptions{.sleep_while_waiting = true}) {}
-        Slot(const Slot&) = delete;
-        Slot& operator=(const Slot&) = delete;
-        ~Slot() {
-            try {
-                sent.sync();
-            } catch (...) {
-                // The stream has failed, and whoever waits for it is told so.
-            }
-        }
-        PinnedBuffer<T, B> value;
-        BasicEvent<B> sent;
-    };
+    struct Slot; // pinned memory that a value leaves from
 
     // Waits until the slot's copy is over, however it ended.
     static void wait_for(const Slot& slot);
@@ -99,74 +77,6 @@ private:
     std::size_t next_ = 0;
 };
 
-// ---------------------------------------------------------------------------------------------------------------
-
-template <class T, Backend B>
-DeviceScalar<T, B>::DeviceScalar(T initial, int slots) : value_(1) {
-    if (slots < 1)
-        throw Error("a device scalar needs at least 1 slot, got " + std::to_string(slots));
-    slots_.reserve(static_cast<std::size_t>(slots));
-    for (int slot = 0; slot < slots; ++slot)
-        slots_.push_back(std::make_unique<Slot>());
-    const BasicStream<B> stream;
-    slots_[0]->value[0] = initial;
-    copy(stream, value_, slots_[0]->value);
-    stream.sync();
-}
-
-template <class T, Backend B>
-void DeviceScalar<T, B>::wait_for(const Slot& slot) {
-    try {
-        slot.sent.sync();
-    } catch (...) {
-        // Asked again, an event that has been reached throws its stream's fault, and one that has not says so.
-        bool over = true;
-        try {
-            over = slot.sent.is_done();
-        } catch (...) {
-        }
-        if (!over)
-            throw;
-    }
-}
-
-template <class T, Backend B>
-void DeviceScalar<T, B>::refuse_capture(BasicStreamRef<B> stream, const char* why) const {
-    if (slots_.empty())
-        throw Error("the device scalar was moved from");
-    if (detail::records(stream))
-        throw detail::NotCapturable(why);
-}
-
-template <class T, Backend B>
-void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
-    refuse_capture(stream,
-                   "DeviceScalar::set while the stream is being captured would bake today's value into the "
-                   "graph; set it outside of the capture, before each launch");
-    Slot& slot = *slots_[next_];
-    wait_for(slot);
-    slot.value[0] = value;
-    copy(stream, value_, slot.value);
-    try {
-        slot.sent.record(stream);
-    } catch (...) {
-        // No event will tell of the copy's end, and the slot must not be written before it.
-        try {
-            stream.sync();
-        } catch (...) {
-        }
-        throw;
-    }
-    next_ = (next_ + 1) % slots_.size();
-}
-
-template <class T, Backend B>
-T DeviceScalar<T, B>::value_and_wait(BasicStreamRef<B> stream) const {
-    refuse_capture(stream, "DeviceScalar::value_and_wait: nothing has a value yet while the stream is being "
-                           "captured; read it after a launch");
-    T value{};
-    copy_and_wait(stream, std::span<T>(&value, 1), value_);
-    return value;
-}
-
 } // namespace sluice
+
+#include <sluice/graph/detail/device_scalar.inl>

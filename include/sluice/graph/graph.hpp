@@ -21,6 +21,7 @@ struct GraphAccess;
 template <GraphBackend B>
 class BasicGraph {
 public:
+    /// `cudaGraph_t` on CUDA.
     using Native = typename B::NativeGraph;
 
     /// An empty one. Throws `Error`.
@@ -33,7 +34,9 @@ public:
         return BasicGraph{native};
     }
 
+    /// Takes `other`'s graph over.
     BasicGraph(BasicGraph&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    /// Takes `other`'s graph over and destroys the former one.
     BasicGraph& operator=(BasicGraph&& other) noexcept {
         if (this != &other) {
             destroy();
@@ -50,6 +53,7 @@ public:
     /// Writes a picture of it to `path`, in Graphviz' DOT language. Throws `Error`.
     void write_dot(const std::string& path) const { B::write_dot(native_, path.c_str()); }
 
+    /// The native graph, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
     /// Gives the native graph up: the caller destroys it.
@@ -71,18 +75,21 @@ private:
 };
 
 /// Owns a graph made ready to run. Move-only; a moved-from executable owns nothing and may only be assigned to or
-/// destroyed. Destroying it waits for nothing: a launch in flight comes to its end.
+/// destroyed. No function waits for the work; when it is destroyed, launches in flight complete.
 ///
 /// Belongs to the device that was current when it was made. Not synchronised.
 template <GraphBackend B>
 class BasicGraphExec {
 public:
+    /// `cudaGraphExec_t` on CUDA.
     using Native = typename B::NativeGraphExec;
 
-    /// Throws `Error`.
+    /// Makes `graph` as it is now ready to run. Throws `Error`.
     explicit BasicGraphExec(const BasicGraph<B>& graph) : native_(B::instantiate(graph.get())) {}
 
+    /// Takes `other`'s executable over.
     BasicGraphExec(BasicGraphExec&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    /// Takes `other`'s executable over and destroys the former one.
     BasicGraphExec& operator=(BasicGraphExec&& other) noexcept {
         if (this != &other) {
             destroy();
@@ -103,6 +110,7 @@ public:
     /// Hands it to the device ahead of the first launch, in the order of `stream`. Throws `Error`.
     void upload(BasicStreamRef<B> stream) const { B::upload(native_, stream.get()); }
 
+    /// The native executable, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
 private:
@@ -124,12 +132,18 @@ struct GraphAccess {
 };
 } // namespace detail
 
+/// Of the default backend.
 using Graph = BasicGraph<DefaultBackend>;
+/// Of the default backend.
 using GraphExec = BasicGraphExec<DefaultBackend>;
+/// Of the Host backend.
 using HostGraph = BasicGraph<Host>;
+/// Of the Host backend.
 using HostGraphExec = BasicGraphExec<Host>;
 #if SLUICE_HAS_CUDA
+/// Of the Cuda backend.
 using CudaGraph = BasicGraph<Cuda>;
+/// Of the Cuda backend.
 using CudaGraphExec = BasicGraphExec<Cuda>;
 #endif
 

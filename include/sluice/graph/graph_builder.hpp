@@ -6,122 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/event.hpp>
-#include <sluice/backend/stream.hpp>
+#include <sluice/graph/built_graph_exec.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/graph.hpp>
-#include <sluice/memory/copy.hpp>
+#include <sluice/graph/graph_nodes.hpp>
 
 namespace sluice {
 
-template <GraphBackend B>
-class BasicGraphBuilder;
-template <GraphBackend B>
-class BasicBuiltGraphExec;
-
-/// Sizes along up to three axes; a plain number is the first.
-struct GridSize {
-    constexpr GridSize(unsigned along_x = 1, unsigned along_y = 1, unsigned along_z = 1) noexcept
-        : x(along_x), y(along_y), z(along_z) {}
-    unsigned x, y, z;
-};
-
-/// How a kernel is launched: blocks, threads a block, and bytes of dynamic shared memory.
-struct KernelDims {
-    GridSize grid;
-    GridSize block;
-    unsigned shared = 0;
-};
-
-/// A node of a builder's graph. Copies freely; owns nothing. The types below say what its parameters are, so that
-/// new ones are checked when the program is compiled.
-template <GraphBackend B>
-class BasicNode {
-protected:
-    BasicNode(typename B::NativeNode native, std::uint64_t builder, std::size_t index) noexcept
-        : native_(native), builder_(builder), index_(index) {}
-
-    typename B::NativeNode native_;
-    std::uint64_t builder_;
-    std::size_t index_;
-
-    friend class BasicGraphBuilder<B>;
-    friend class BasicBuiltGraphExec<B>;
-};
-
-/// Does nothing: a place to meet.
-template <GraphBackend B>
-class EmptyNode : public BasicNode<B> {
-    using BasicNode<B>::BasicNode;
-    friend class BasicGraphBuilder<B>;
-};
-/// Copies elements of type `T`, one way.
-template <GraphBackend B, class T, CopyKind kind>
-class CopyNode : public BasicNode<B> {
-    using BasicNode<B>::BasicNode;
-    friend class BasicGraphBuilder<B>;
-};
-/// Sets bytes of device memory.
-template <GraphBackend B>
-class FillNode : public BasicNode<B> {
-    using BasicNode<B>::BasicNode;
-    friend class BasicGraphBuilder<B>;
-};
-/// Calls host code.
-template <GraphBackend B>
-class HostNode : public BasicNode<B> {
-    using BasicNode<B>::BasicNode;
-    friend class BasicGraphBuilder<B>;
-};
-/// Runs a copy of another graph.
-template <GraphBackend B>
-class ChildNode : public BasicNode<B> {
-    using BasicNode<B>::BasicNode;
-    friend class BasicGraphBuilder<B>;
-};
-/// Runs one of its bodies, or its body again and again, as a condition says.
-template <GraphBackend B>
-class ConditionNode : public BasicNode<B> {
-    using BasicNode<B>::BasicNode;
-    friend class BasicGraphBuilder<B>;
-};
-/// Launches a kernel whose parameters are `Params`.
-template <GraphBackend B, class... Params>
-class KernelNode : public BasicNode<B> {
-    KernelNode(BasicNode<B> node, void (*function)(Params...), const KernelDims& dims) noexcept
-        : BasicNode<B>(node), function_(function), dims_(dims) {}
-
-    void (*function_)(Params...);
-    KernelDims dims_;
-
-    friend class BasicGraphBuilder<B>;
-    friend class BasicBuiltGraphExec<B>;
-};
-
-namespace detail {
-
-template <class To, class From>
-struct CopyTraits;
-
-/// The type of a copy's node, from what it copies between.
-template <class B, class To, class From>
-using CopyNodeFor = CopyNode<B, typename CopyTraits<To, From>::Element, CopyTraits<To, From>::kind>;
-
-/// A kind of backend that launches kernels from graphs.
-template <class B>
-concept KernelBackend = requires(typename B::NativeGraph graph) {
-    requires SLUICE_HAS_CUDA == 1;
-    requires std::is_same_v<typename B::NativeNode, struct CUgraphNode_st*>;
-};
-
-} // namespace detail
-
-/// Builds a graph from typed nodes. A node runs after those named in its `after`, and beside all others.
+/// Builds a graph from typed nodes. A node runs after those named in its `after`, and concurrently with all
+/// others.
 ///
 /// \code
 /// sluice::GraphBuilder builder;
@@ -143,41 +39,37 @@ concept KernelBackend = requires(typename B::NativeGraph graph) {
 /// });
 /// \endcode
 ///
-/// Move-only; a moved-from builder may only be assigned to or destroyed. Not synchronised. Build it with the
-/// device current on which it is to run. All functions throw `Error`; for a node of another builder too.
+/// Nothing runs, and nothing is allocated on the device, before the executable is launched. Memory that nodes name must
+/// outlive the executables. Build the graph with the device current on which it is to run.
+///
+/// Move-only; a moved-from builder may only be assigned to or destroyed. Not synchronised. No function waits. All throw
+/// `Error`; for a node of another builder too.
 template <GraphBackend B>
 class BasicGraphBuilder {
 public:
+    /// Nodes of any types, in any order.
     using Nodes = std::vector<BasicNode<B>>;
 
+    /// An empty graph.
     BasicGraphBuilder();
-    BasicGraphBuilder(BasicGraphBuilder&& other) noexcept
-        : graph_(std::move(other.graph_)), tasks_(std::move(other.tasks_)), id_(std::exchange(other.id_, 0)),
-          count_(other.count_), is_body_(other.is_body_), incomplete_(other.incomplete_) {}
-    BasicGraphBuilder& operator=(BasicGraphBuilder&& other) noexcept {
-        graph_ = std::move(other.graph_);
-        tasks_ = std::move(other.tasks_);
-        id_ = std::exchange(other.id_, 0);
-        count_ = other.count_;
-        is_body_ = other.is_body_;
-        incomplete_ = other.incomplete_;
-        return *this;
-    }
 
-    /// A node that does nothing.
+    BasicGraphBuilder(BasicGraphBuilder&& other) noexcept;            ///< Takes the graph over.
+    BasicGraphBuilder& operator=(BasicGraphBuilder&& other) noexcept; ///< Takes the graph over.
+
+    /// Adds a node that does nothing.
     EmptyNode<B> empty(const Nodes& after = {});
 
-    /// Copies all of `from` to `to`, which hold the same number of elements, at least one; the same places as for
-    /// `sluice::copy`.
+    /// Copies all of `from` to `to`: buffers or spans, in device and pinned memory or both in device memory. They hold the
+    /// same number of elements, at least one, of the same type.
     template <class To, class From>
-    detail::CopyNodeFor<B, To, From> copy(To&& to, const From& from, const Nodes& after = {});
+    CopyNodeOf<B, To, From> copy(To&& to, const From& from, const Nodes& after = {});
 
-    /// Sets every byte of `to`, device memory, to `value`.
+    /// Sets every byte of `to`, device memory with at least one element, to `value`.
     template <class To>
     FillNode<B> fill(To&& to, unsigned char value, const Nodes& after = {});
 
-    /// Calls `task()` on a thread of the backend's. The task is kept until neither the builder nor an executable
-    /// made from it needs it. On CUDA it must neither throw nor call CUDA.
+    /// Calls `task()` on a thread of the backend's, once a launch. The task is kept until neither the builder nor an
+    /// executable made from it needs it. On CUDA it must neither throw nor call CUDA.
     template <std::invocable<> F>
     HostNode<B> host(F task, const Nodes& after = {});
 
@@ -186,18 +78,18 @@ public:
 
     /// The Host backend's kernel: `host` under another name.
     template <std::invocable<> F>
-    HostNode<B> task(F task, const Nodes& after = {}) requires(!detail::KernelBackend<B>) {
+    HostNode<B> task(F task, const Nodes& after = {}) requires(!KernelGraphBackend<B>) {
         return host(std::move(task), after);
     }
 
     /// Runs a copy of `graph` as it is now. What its host nodes use must outlive the executables.
     ChildNode<B> child(const BasicGraph<B>& graph, const Nodes& after = {});
 
-    /// Launches `function(args...)`. The arguments are those of a launch, checked against the kernel's parameters
-    /// when the program is compiled, and copied.
+    /// Launches the kernel `function(args...)`. The arguments are checked against the kernel's parameters when the program
+    /// is compiled, and copied.
     template <class... Params, class... Args>
     KernelNode<B, Params...> kernel(const KernelDims& dims, void (*function)(Params...), const Nodes& after,
-                                    const Args&... args) requires detail::KernelBackend<B>;
+                                    const Args&... args) requires KernelGraphBackend<B>;
 
     /// What nodes of this graph decide `condition` with: the setter of the next conditional node that is added here with
     /// it, or in the body of a `while_nonzero` the loop's own. Every launch must call `set` in a node before the
@@ -228,10 +120,10 @@ public:
     template <class Body>
     ConditionNode<B> while_nonzero(BasicCondition<B>& condition, Body&& body, const Nodes& after = {});
 
-    /// Makes `node` wait for `on` as well, which must have been added before it: so no circle can come about.
+    /// Makes `node` wait for `on` as well, which must have been added before it, so that there can be no cycle.
     void depends(const BasicNode<B>& node, const BasicNode<B>& on);
 
-    /// Something that runs the nodes added so far. Throws `Error` when there are none.
+    /// An executable of the nodes added so far. Throws `Error` when there are none, and in a body.
     BasicBuiltGraphExec<B> instantiate() const;
 
     /// The graph itself: to count its nodes, draw it, or make it a child.
@@ -265,84 +157,16 @@ private:
     bool incomplete_ = false; // the building of a body has thrown
 };
 
-/// Runs what a builder has built, with parameters that can be changed between launches. A change holds for the
-/// launches that follow; those in flight keep what they had.
-///
-/// Does not need the builder. Move-only; a moved-from one may only be assigned to or destroyed. Not synchronised.
-/// Destroying it waits for launches only where it owns tasks that these call. All functions throw `Error`, and
-/// `set` for a node that was not in the builder when this was made, or that the driver cannot change so.
-template <GraphBackend B>
-class BasicBuiltGraphExec {
-public:
-    /// See BasicGraphExec.
-    void launch(BasicStreamRef<B> stream);
-    void upload(BasicStreamRef<B> stream) const { executable_.upload(stream); }
-    typename B::NativeGraphExec get() const noexcept { return executable_.get(); }
-
-    /// Copies between other places, of the same type of elements and the same way.
-    template <class T, CopyKind kind, class To, class From>
-    void set(const CopyNode<B, T, kind>& node, To&& to, const From& from);
-
-    template <class To>
-    void set(const FillNode<B>& node, To&& to, unsigned char value);
-
-    template <std::invocable<> F>
-    void set(const HostNode<B>& node, F task);
-    void set(const HostNode<B>& node, void (*function)(void*), void* data);
-
-    /// Runs another graph, with the same nodes and order as the one it had.
-    void set(const ChildNode<B>& node, const BasicGraph<B>& graph);
-
-    /// Launches the kernel with other arguments.
-    template <class... Params, class... Args>
-    void set(const KernelNode<B, Params...>& node, const Args&... args) {
-        set_launch(node, node.dims_, args...);
-    }
-    /// The same, with another grid too.
-    template <class... Params, class... Args>
-    void set_launch(const KernelNode<B, Params...>& node, const KernelDims& dims, const Args&... args);
-
-private:
-    friend class BasicGraphBuilder<B>;
-
-    // What launches in flight may still call.
-    struct Tasks {
-        Tasks() : launched(EventOptions{.sleep_while_waiting = true}) {}
-        Tasks(const Tasks&) = delete;
-        Tasks& operator=(const Tasks&) = delete;
-        ~Tasks() {
-            try {
-                launched.sync();
-            } catch (...) {
-                // The stream has failed, and whoever waits for it is told so.
-            }
-        }
-        std::vector<std::pair<std::size_t, std::shared_ptr<void>>> current;
-        std::vector<std::shared_ptr<void>> replaced;
-        BasicEvent<B> launched;
-    };
-
-    BasicBuiltGraphExec(std::shared_ptr<const BasicGraph<B>> graph, std::uint64_t builder, std::size_t count)
-        : graph_(std::move(graph)), executable_(*graph_), builder_(builder), count_(count) {}
-    void check(const BasicNode<B>& node) const;
-    void set_task(const HostNode<B>& node, void (*function)(void*), void* data, std::shared_ptr<void> task);
-
-    std::shared_ptr<const BasicGraph<B>> graph_; // nodes are named by those of the graph
-    BasicGraphExec<B> executable_;
-    std::unique_ptr<Tasks> tasks_; // none without tasks of its own
-    std::uint64_t builder_;
-    std::size_t count_;
-};
-
+/// Of the default backend.
 using GraphBuilder = BasicGraphBuilder<DefaultBackend>;
-using BuiltGraphExec = BasicBuiltGraphExec<DefaultBackend>;
+/// Of the Host backend.
 using HostGraphBuilder = BasicGraphBuilder<Host>;
-using HostBuiltGraphExec = BasicBuiltGraphExec<Host>;
 #if SLUICE_HAS_CUDA
+/// Of the Cuda backend.
 using CudaGraphBuilder = BasicGraphBuilder<Cuda>;
-using CudaBuiltGraphExec = BasicBuiltGraphExec<Cuda>;
 #endif
 
 } // namespace sluice
 
 #include <sluice/graph/detail/graph_builder.inl>
+#include <sluice/graph/detail/graph_builder_conditions.inl>

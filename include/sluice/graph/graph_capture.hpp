@@ -12,14 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
 
 namespace sluice {
 
-/// Is told, once a key, why work runs eagerly instead of as a graph.
+/// Called once for each key whose work runs eagerly instead of as a graph, with the reason.
 using RefusalHandler = void (*)(const char* reason);
 
 /// Writes the reason to the standard error stream.
@@ -29,7 +28,7 @@ inline void print_refusal(const char* reason) {
 
 /// How a `GraphCapture` works.
 struct GraphOptions {
-    /// Executables kept, at least 1; beyond, the least recently used one makes way.
+    /// How many executables are kept, at least 1. A further one replaces the least recently used.
     std::size_t capacity = 16;
     /// How often the work of a new key runs eagerly, on the stream that it will be captured on, before the next run
     /// captures it: libraries load kernels and make workspaces in their first calls, and a key that never comes again is
@@ -37,8 +36,8 @@ struct GraphOptions {
     int warmup = 1;
     /// See `capture`.
     CaptureOptions capture = {};
-    /// After so many new keys in a row without a launched graph, further ones run eagerly and take no place in the cache;
-    /// a launch lifts that. 0: never.
+    /// After so many new keys in a row without a launched graph, further ones run eagerly and are not kept, until a graph
+    /// is launched again. 0: all are kept.
     std::size_t give_up_after = 64;
     /// Hands each new executable to the device at once, instead of with its first replay.
     bool upload = true;
@@ -46,6 +45,7 @@ struct GraphOptions {
     /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
     /// has changed under its key, or memory has been freed, `run` throws.
     bool check = false;
+    /// Called on the thread that runs the work. Null: not called.
     RefusalHandler on_refusal = &print_refusal;
 };
 
@@ -55,28 +55,23 @@ struct GraphCounters {
     std::uint64_t instantiations = 0; ///< executables made
     std::uint64_t updates = 0;        ///< executables changed in place instead
     std::uint64_t replays = 0;        ///< executables launched, the first launch of each included
-    std::uint64_t evictions = 0;      ///< keys that made way for others
+    std::uint64_t evictions = 0;      ///< keys that others have replaced
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
 
-    GraphCounters& operator+=(const GraphCounters& other) noexcept {
-        captures += other.captures;
-        instantiations += other.instantiations;
-        updates += other.updates;
-        replays += other.replays;
-        evictions += other.evictions;
-        refusals += other.refusals;
-        return *this;
-    }
+    /// Adds each number.
+    GraphCounters& operator+=(const GraphCounters& other) noexcept;
 };
 
 /// The key of work that is always the same.
 struct NoKey {
+    /// Always true.
     friend bool operator==(NoKey, NoKey) noexcept { return true; }
 };
 
 /// One run of a `GraphCapture`. May outlive it.
 class Replay {
 public:
+    /// Of no run: not replayed, and current for ever.
     Replay() = default;
     /// Run number `*runs`, which later runs of the key count up.
     Replay(std::shared_ptr<const std::uint64_t> runs, bool replayed)
@@ -84,21 +79,11 @@ public:
 
     /// Whether an executable was launched; otherwise the work ran eagerly.
     bool replayed() const noexcept { return replayed_; }
-    /// Whether the outputs are still this run's: no later run of the same key has overwritten them. False, too, once the
-    /// key has made way for another or `clear` was called, since later runs of it are not counted here then.
+    /// Whether the outputs are still this run's: no later run of the same key has overwritten them. Also false once another
+    /// key has replaced this one or `clear` was called, since later runs are not counted here then.
     bool is_current() const noexcept { return runs_ == nullptr || *runs_ == run_; }
     /// Throws `Error` if they are not.
-    void require_current() const {
-        if (is_current())
-            return;
-        if (*runs_ == forgotten) {
-            throw Error(
-                "nobody knows whether the outputs of this run have been overwritten: its key has left the "
-                "cache since; ask before, or make the GraphCapture's capacity larger");
-        }
-        throw Error("the outputs of this run have been overwritten by a later run of the same key; copy them "
-                    "before, or give each run in flight a key and outputs of its own");
-    }
+    void require_current() const;
 
     /// What a count of runs becomes when its key leaves the cache.
     static constexpr std::uint64_t forgotten = ~std::uint64_t{0};
@@ -109,25 +94,25 @@ private:
     bool replayed_ = false;
 };
 
-/// Runs work as a graph: eagerly at first sight of a key, then by one launch. The second run captures the work and
-/// launches what it has captured, so that each run calls the work at most once and has its effect exactly once.
+/// Runs work as a graph: eagerly when a key comes for the first time, then by one launch. The second run captures the
+/// work and launches what it has captured, so that each run calls the work at most once and has its effect exactly once.
 ///
 /// A key stands for everything that the work reads on the host: shapes, pointers, scalars. Work that would enqueue
 /// something else needs another key; what changes on the device, in buffers and `DeviceScalar`s, does not. Keys are of
 /// any type with `==` that can be copied.
 ///
-/// A capture that is refused (see `capture` for the reasons) costs no more than the attempt: the key's work goes on
-/// running eagerly, the reason is told once, `counters().refusals` counts it. In a run with a refusal the work is called
-/// again after the attempt. An exception of the work's own is the caller's, and the next run of the key tries again; so
-/// is an error that the caller's earlier calls left behind, which `run` throws, without running the work, when it is
-/// about to run a new key or to capture. Work called within another capture on the same thread becomes part of that one.
+/// A capture that is refused (see `capture` for the reasons) costs no more than the attempt: the key's work continues to
+/// run eagerly, the reason is reported once, and `counters().refusals` counts it. In a run with a refusal the work is
+/// called again after the attempt. What the work itself throws, `run` throws, and the next run of the key tries again.
+/// `run` also throws an error that earlier calls left behind, without running the work, when it is about to run a new key
+/// or to capture. Work called within another capture on the same thread becomes part of that one.
 ///
-/// Work is captured on a stream of the `GraphCapture`'s own, of the caller's stream's priority: what other threads put on
-/// the caller's stream meanwhile runs as ever. So the work must use the stream that it is handed, and no other one that
-/// it has not forked. Launches go to the caller's stream.
+/// Work is captured on a stream of the `GraphCapture`'s own, with the priority of the caller's stream. What other threads
+/// enqueue on the caller's stream during the capture runs as usual. So the work must use the stream that it is given, and
+/// streams that it forks from that one. Launches go to the caller's stream.
 ///
-/// Executables are kept in a cache of fixed size. A new graph goes into an executable that made way, where the driver
-/// can update it, and into a new one otherwise. Steady state creates and allocates nothing.
+/// Executables are kept in a cache of fixed size. A new graph goes into the executable of the key that it replaces where
+/// the driver can update it, and into a new one otherwise. Steady state creates and allocates nothing.
 ///
 /// One thread at a time. Belongs to the device that was current when it was made. Buffers that the work uses must
 /// outlive the replays.
@@ -140,8 +125,8 @@ template <class Key = NoKey, Backend B = DefaultBackend>
 requires std::equality_comparable<Key> && GraphBackend<B>
 class GraphCapture {
 public:
-    using backend = B;
-    using Ref = BasicStreamRef<B>;
+    using backend = B;             ///< What runs the graphs.
+    using Ref = BasicStreamRef<B>; ///< What work is called with.
 
     /// Throws `Error` when the capacity is 0 or the warm-up negative.
     explicit GraphCapture(const GraphOptions& options = {});
@@ -150,24 +135,10 @@ public:
     GraphCapture& operator=(const GraphCapture&) = delete;
 
     /// Enqueues the key's work in the order of `stream`: by replaying it, or by calling `work(s)`, with `stream` or one
-    /// that forks from it. Throws `Error`, and what `work` throws.
+    /// that forks from it. Does not wait for the device. Throws `Error`, and what `work` throws.
     template <class F>
-    Replay run(Ref stream, const Key& key, F&& work) {
-        if constexpr (detail::check_work<B, F>()) {
-            return run_fitting(
-                stream, key, work,
-                [&](bool warming) {
-                    const DeviceGuard<B> device(device_);
-                    if (warming)
-                        run_aside(stream, work);
-                    else
-                        work(stream);
-                },
-                [] { return false; }, [] {});
-        } else {
-            return {};
-        }
-    }
+    Replay run(Ref stream, const Key& key, F&& work);
+    /// The same, for work without a key.
     template <class F>
     Replay run(Ref stream, F&& work) requires std::same_as<Key, NoKey> {
         return run(stream, NoKey{}, work);
@@ -181,40 +152,23 @@ public:
     /// needs no eager run of its own. `before_launch()` is called before each launch.
     template <class F, std::invocable<> Eager, std::predicate<> IsWarm, std::invocable<> BeforeLaunch>
     Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager, IsWarm&& is_warm,
-                  BeforeLaunch&& before_launch) {
-        if constexpr (detail::check_work<B, F>())
-            return run_fitting(
-                stream, key, work, [&](bool) { eager(); }, is_warm, before_launch);
-        else
-            return {};
-    }
+                  BeforeLaunch&& before_launch);
+    /// The same, for a new key that is not warm, and with nothing before a launch.
     template <class F, std::invocable<> Eager>
     Replay run_or(Ref stream, const Key& key, F&& work, Eager&& eager) {
         return run_or(
             stream, key, work, eager, [] { return false; }, [] {});
     }
-    /// Replays the key's work, if it can be replayed by now, and says whether. Does nothing otherwise: `run_or` does the rest.
-    /// Throws `Error`.
+
+    /// Replays the key's work after calling `before_launch()`, if it can be replayed by now, and says whether. Does nothing
+    /// otherwise: `run_or` does the rest. Throws `Error`.
     template <std::invocable<> BeforeLaunch>
-    bool replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
-        Entry* const found = find(key);
-        if (found == nullptr || found->state != State::ready || options_.check || capturing())
-            return false;
-        unsettled_ = 0; // It has come again.
-        before_launch();
-        launch_entry(*found, stream);
-        return true;
-    }
+    bool replay(Ref stream, const Key& key, BeforeLaunch&& before_launch);
 
     /// Captures the key's work anew, since it has changed, and replays that. The executable is updated in place where
     /// the driver can. Throws `Error`, and what `work` throws: the next run of the key captures it again then.
     template <class F>
-    Replay recapture(Ref stream, const Key& key, F&& work) {
-        if constexpr (detail::check_work<B, F>())
-            return recapture_fitting(stream, key, work);
-        else
-            return {};
-    }
+    Replay recapture(Ref stream, const Key& key, F&& work);
 
     /// Waits for eager runs that are under way on the object's own stream. Throws `Error` for a fault of their work, which
     /// on the Host backend no other stream knows of. Replays are the caller's stream's.
@@ -232,13 +186,16 @@ public:
             B::clear_failure(own_->get());
     }
 
+    /// What has been done so far.
     const GraphCounters& counters() const noexcept { return counters_; }
+    /// What the constructor was given.
     const GraphOptions& options() const noexcept { return options_; }
 
     /// Keys in the cache, those refused included.
     std::size_t size() const noexcept { return entries_.size(); }
-    /// The key's graph and executable; null when it has none.
+    /// The key's graph, until the next call that may capture; null when it has none.
     const BasicGraph<B>* graph(const Key& key) const noexcept;
+    /// The key's executable, until the next call that may capture; null when it has none.
     const BasicGraphExec<B>* executable(const Key& key) const noexcept;
     /// Whether keys come again, so that new ones are let into the cache.
     bool settled() const noexcept {
@@ -247,13 +204,8 @@ public:
     /// Why the key's last capture was refused; empty when it was not.
     const std::string& refusal(const Key& key) const noexcept;
 
-    /// Forgets all keys and their executables. Launches in flight come to their end.
-    void clear() noexcept {
-        for (const std::unique_ptr<Entry>& entry : entries_)
-            *entry->runs = Replay::forgotten;
-        entries_.clear();
-        last_ = nullptr;
-    }
+    /// Forgets all keys and their executables. Waits for nothing; launches in flight complete.
+    void clear() noexcept;
 
 private:
     enum class State { warming, ready, refused };
@@ -312,3 +264,4 @@ private:
 } // namespace sluice
 
 #include <sluice/graph/detail/graph_capture.inl>
+#include <sluice/graph/detail/graph_capture_entries.inl>

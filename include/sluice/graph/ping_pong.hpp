@@ -3,14 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
-#include <string>
-#include <utility>
 
+#include <sluice/backend/config.hpp>
 #include <sluice/backend/stream.hpp>
-#include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/memory/buffer.hpp>
-#include <sluice/memory/copy.hpp>
 
 namespace sluice {
 
@@ -19,16 +15,19 @@ namespace sluice {
 template <class T>
 class PingPongView {
 public:
+    /// `places` is device memory and holds the addresses of the buffer in front and of the other one, each of `size`
+    /// elements. `PingPong::view` makes views.
     PingPongView(T** places, std::size_t size) noexcept : places_(places), size_(size) {}
 
-    /// The buffer that was written last, to read, and the other one, to write.
+    /// The buffer that was written last, to read.
     SLUICE_HOST_DEVICE T* front() const { return places_[0]; }
+    /// The other buffer, to write.
     SLUICE_HOST_DEVICE T* back() const { return places_[1]; }
-    /// The elements of each.
+    /// Elements of each buffer.
     SLUICE_HOST_DEVICE std::size_t size() const { return size_; }
 
-    /// Swaps for the work that comes after this. From one thread of a kernel whose other threads, and other work that runs
-    /// beside it, do not use the view: where there is such a kernel, it saves what `PingPong::swap` enqueues.
+    /// Swaps for the work that comes after this, without what `PingPong::swap` enqueues. Only one thread of a kernel may
+    /// call it, and neither its other threads nor concurrent work may use the view.
     SLUICE_HOST_DEVICE void swap() const {
         T* const front = places_[0];
         places_[0] = places_[1];
@@ -44,7 +43,7 @@ private:
 /// a captured iteration may be replayed any number of times, odd ones included, or loop on the device.
 ///
 /// Move-only; a moved-from object may only be assigned to or destroyed. Belongs to the device that was current when it
-/// was made. Not synchronised: one thread at a time, and work on several streams is ordered by whoever enqueues it.
+/// was made. Not synchronised: one thread at a time, and the caller orders work on several streams.
 /// Must outlive all work and graphs that use it or its views.
 ///
 /// \code
@@ -63,8 +62,8 @@ private:
 template <class T, Backend B = DefaultBackend>
 class PingPong {
 public:
-    using backend = B;
-    using value_type = T;
+    using backend = B;    ///< Where the buffers live.
+    using value_type = T; ///< The elements' type.
 
     /// Owns two buffers of `count` elements, whose values are undefined at first. Waits until the device knows them.
     /// Throws `Error` when `count` is 0, or there is not enough memory.
@@ -81,11 +80,7 @@ public:
 
     /// Swaps front and back for the work that is enqueued on `stream` from here on: three copies of a pointer on the
     /// device, which may be captured. Throws `Error`.
-    void swap(BasicStreamRef<B> stream) {
-        move(stream, spare_place, front_place, 1);
-        move(stream, front_place, back_place, 1);
-        move(stream, back_place, spare_place, 1);
-    }
+    void swap(BasicStreamRef<B> stream);
 
     /// Puts the first buffer in front for the work that is enqueued on `stream` from here on. May be captured. Throws
     /// `Error`.
@@ -93,22 +88,13 @@ public:
 
     /// The buffer that is in front once `stream` has got here, for which it waits. Throws `Error`, also while `stream` is
     /// being captured.
-    DeviceSpan<T, B> front_and_wait(BasicStreamRef<B> stream) const {
-        require_places();
-        if (detail::records(stream)) {
-            throw detail::NotCapturable(
-                "PingPong::front_and_wait: nothing is in front yet while the stream is being "
-                "captured; ask after a launch");
-        }
-        T* seen = nullptr;
-        copy_and_wait(stream, std::span<T*>(&seen, 1), places_.span().first(1));
-        return seen == first_.data() ? first_ : second_;
-    }
+    DeviceSpan<T, B> front_and_wait(BasicStreamRef<B> stream) const;
 
-    /// The two buffers, wherever they are now.
+    /// The buffer that was in front at first, wherever it is now.
     DeviceSpan<T, B> first() const noexcept { return first_; }
+    /// The other buffer, wherever it is now.
     DeviceSpan<T, B> second() const noexcept { return second_; }
-    /// The elements of each.
+    /// Elements of each buffer.
     std::size_t size() const noexcept { return first_.size(); }
 
 private:
@@ -117,27 +103,9 @@ private:
     static constexpr std::size_t front_place = 0, back_place = 1, spare_place = 2, home_places = 3,
                                  places = 5;
 
-    void keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
-        if (first.empty() || first.size() != second.size() || first.data() == second.data()) {
-            throw Error("a ping-pong pair needs two buffers of as many elements, and at least 1; got " +
-                        std::to_string(first.size()) + " and " + std::to_string(second.size()) +
-                        (first.data() == second.data() && !first.empty() ? ", at the same place" : ""));
-        }
-        first_ = first;
-        second_ = second;
-        T* const values[places] = {first.data(), second.data(), nullptr, first.data(), second.data()};
-        places_ = DeviceBuffer<T*, B>(places);
-        const BasicStream<B> stream;
-        copy_and_wait(stream, places_, std::span<T* const>(values));
-    }
-    void require_places() const {
-        if (places_.empty())
-            throw Error("the ping-pong pair was moved from");
-    }
-    void move(BasicStreamRef<B> stream, std::size_t to, std::size_t from, std::size_t count) {
-        require_places();
-        copy(stream, places_.span().subspan(to, count), places_.span().subspan(from, count));
-    }
+    void keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second);
+    void require_places() const;
+    void move(BasicStreamRef<B> stream, std::size_t to, std::size_t from, std::size_t count);
 
     Buffer own_[2]; // none where the buffers are the caller's
     DeviceSpan<T, B> first_, second_;
@@ -145,3 +113,5 @@ private:
 };
 
 } // namespace sluice
+
+#include <sluice/graph/detail/ping_pong.inl>

@@ -1,6 +1,11 @@
 // The bodies of control_flow.hpp.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <sluice/backend/device.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 
@@ -17,14 +22,10 @@ inline int& body_depth() noexcept {
 /// Tells one capture from another that fills a graph at the same address.
 template <class B>
 unsigned long long capture_number([[maybe_unused]] BasicStreamRef<B> stream) {
-    unsigned long long number = 0;
-#if SLUICE_HAS_CUDA
-    if constexpr (std::is_same_v<typename B::NativeStream, cudaStream_t>) {
-        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-        SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream.get(), &status, &number));
-    }
-#endif
-    return number;
+    if constexpr (requires { B::capture_number(stream.get()); })
+        return B::capture_number(stream.get());
+    else
+        return 0;
 }
 
 template <GraphBackend B>

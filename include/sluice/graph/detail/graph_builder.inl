@@ -1,7 +1,6 @@
-// The bodies of graph_builder.hpp.
+// The bodies of graph_builder.hpp: nodes and edges. Those with bodies of their own are in graph_builder_conditions.inl.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 
 #include <sluice/graph/graph_builder.hpp>
@@ -10,149 +9,33 @@ namespace sluice {
 
 namespace detail {
 
+// Never 0, which a builder has that was moved from.
 inline std::uint64_t next_builder_id() noexcept {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
 }
 
-template <class R>
-using SpanFor = std::remove_const_t<decltype(placed_span(std::declval<std::remove_reference_t<R>&>()))>;
-
-template <class To, class From>
-struct CopyTraits {
-    using ToSpan = SpanFor<To>;
-    using FromSpan = SpanFor<const From>;
-    using Element = std::remove_const_t<typename ToSpan::element_type>;
-    static constexpr CopyKind kind = kind_between(memory_kind_of<ToSpan>, memory_kind_of<FromSpan>);
-    static constexpr bool asynchronous =
-        memory_kind_of<ToSpan> != MemoryKind::host && memory_kind_of<FromSpan> != MemoryKind::host &&
-        (memory_kind_of<ToSpan> == MemoryKind::device || memory_kind_of<FromSpan> == MemoryKind::device);
-};
-
-/// What a copy node's two sides must be.
-template <class B, class To, class From>
-constexpr bool check_copy_node() {
-    using Traits = CopyTraits<To, From>;
-    using FromElement = std::remove_const_t<typename Traits::FromSpan::element_type>;
-    constexpr bool writable = !std::is_const_v<typename Traits::ToSpan::element_type>;
-    constexpr bool same = std::is_same_v<typename Traits::Element, FromElement>;
-    constexpr bool own =
-        fits_backend<typename Traits::ToSpan, B> && fits_backend<typename Traits::FromSpan, B>;
-    static_assert(Traits::asynchronous,
-                  "sluice: a copy node goes between device and pinned memory, or within device memory");
-    static_assert(writable, "sluice: the elements that a copy node writes are const");
-    static_assert(same, "sluice: both sides of a copy node must hold the same type of elements");
-    static_assert(own, "sluice: the memory of a copy node belongs to another backend");
-    return Traits::asynchronous && writable && same && own;
-}
-
-template <class To, class From>
-void check_copy_sizes(const To& to, const From& from) {
-    if (to.size() != from.size() || to.size() == 0) {
-        throw Error("a copy node needs as many elements on both sides, and at least 1; the source holds " +
-                    std::to_string(from.size()) + " and the destination " + std::to_string(to.size()));
-    }
-}
-
-/// What a fill node fills: a span that is not empty.
-template <class B, class To>
-auto fill_node_span(To&& to) {
-    const auto span = placed_span(to);
-    using Span = std::remove_const_t<decltype(span)>;
-    static_assert(memory_kind_of<Span> == MemoryKind::device && fits_backend<Span, B>,
-                  "sluice: a fill node fills device memory of the graph's backend");
-    static_assert(!std::is_const_v<typename Span::element_type>,
-                  "sluice: the elements that a fill node writes are const");
-    if (span.size() == 0)
-        throw Error("a fill node needs at least 1 element, got none");
-    return span;
-}
-
-template <class F>
-void call_task(void* task) {
-    (*static_cast<F*>(task))();
-}
-
-/// Whether `Args` can be what a kernel with `Params` is launched with.
-template <class... Params>
-struct KernelSignature {
-    template <class... Args>
-    static constexpr bool takes() {
-        constexpr bool as_many = sizeof...(Args) == sizeof...(Params);
-        static_assert(as_many, "sluice: a kernel node needs as many arguments as its kernel has parameters");
-        if constexpr (as_many) {
-            constexpr bool fit = (std::is_convertible_v<const Args&, Params> && ...);
-            static_assert(fit,
-                          "sluice: an argument of a kernel node does not convert to its kernel's parameter");
-            return fit;
-        }
-        return false;
-    }
-};
-
-#if SLUICE_HAS_CUDA
-/// Calls `use(parameters)` with the launch as the runtime takes it; the values live until it returns.
-template <class... Params, class Use>
-void with_kernel_parameters(const KernelDims& dims, void (*function)(Params...), Use&& use,
-                            std::remove_cv_t<Params>... values) {
-    void* pointers[] = {static_cast<void*>(std::addressof(values))..., nullptr};
-    cudaKernelNodeParams parameters{};
-    parameters.func = reinterpret_cast<void*>(function);
-    parameters.gridDim = dim3(dims.grid.x, dims.grid.y, dims.grid.z);
-    parameters.blockDim = dim3(dims.block.x, dims.block.y, dims.block.z);
-    parameters.sharedMemBytes = dims.shared;
-    parameters.kernelParams = pointers;
-    use(parameters);
-}
-#endif
-
-/// Adds a conditional node whose value is `setter`'s, and says which graphs its bodies are.
-template <class B>
-typename B::NativeNode
-add_condition(typename B::NativeGraph graph, const std::vector<typename B::NativeNode>& after,
-              const ConditionSetter& setter, ConditionKind kind, int count, typename B::NativeGraph* bodies) {
-    if constexpr (std::is_same_v<typename B::NativeNode, host::Node*>) {
-        host::Node node;
-        node.kind = host::NodeKind::condition;
-        node.word = setter.word;
-        node.condition = kind;
-        for (int body = 0; body < count; ++body) {
-            node.bodies.push_back(std::make_shared<host::Graph>());
-            bodies[body] = node.bodies.back().get();
-        }
-        return graph->add(std::move(node), after.data(), after.size());
-    } else {
-        return B::add_condition(graph, after.data(), after.size(), setter.handle, kind, count, bodies);
-    }
-}
-
-template <class B>
-void add_dependency([[maybe_unused]] typename B::NativeGraph graph, typename B::NativeNode from,
-                    typename B::NativeNode to) {
-    if constexpr (std::is_same_v<typename B::NativeNode, host::Node*>) {
-        // Nodes run in the order in which they were added, which has `from` first.
-        std::vector<std::size_t>& after = to->after;
-        const auto place = std::lower_bound(after.begin(), after.end(), from->index);
-        if (place == after.end() || *place != from->index)
-            after.insert(place, from->index);
-    } else {
-#if SLUICE_HAS_CUDA
-#if CUDART_VERSION >= 13000
-        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &from, &to, nullptr, 1));
-#else
-        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &from, &to, 1));
-#endif
-#endif
-    }
-}
-
 } // namespace detail
 
-// The builder
-// --------------------------------------------------------------------------------------------------------------
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder()
     : graph_(std::make_shared<BasicGraph<B>>()), id_(detail::next_builder_id()) {}
+
+template <GraphBackend B>
+BasicGraphBuilder<B>::BasicGraphBuilder(BasicGraphBuilder&& other) noexcept
+    : graph_(std::move(other.graph_)), tasks_(std::move(other.tasks_)), id_(std::exchange(other.id_, 0)),
+      count_(other.count_), is_body_(other.is_body_), incomplete_(other.incomplete_) {}
+
+template <GraphBackend B>
+BasicGraphBuilder<B>& BasicGraphBuilder<B>::operator=(BasicGraphBuilder&& other) noexcept {
+    graph_ = std::move(other.graph_);
+    tasks_ = std::move(other.tasks_);
+    id_ = std::exchange(other.id_, 0);
+    count_ = other.count_;
+    is_body_ = other.is_body_;
+    incomplete_ = other.incomplete_;
+    return *this;
+}
 
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder(BodyTag, typename B::NativeGraph body,
@@ -203,7 +86,7 @@ EmptyNode<B> BasicGraphBuilder<B>::empty(const Nodes& after) {
 
 template <GraphBackend B>
 template <class To, class From>
-detail::CopyNodeFor<B, To, From> BasicGraphBuilder<B>::copy(To&& to, const From& from, const Nodes& after) {
+CopyNodeOf<B, To, From> BasicGraphBuilder<B>::copy(To&& to, const From& from, const Nodes& after) {
     typename B::NativeNode node{};
     if constexpr (detail::check_copy_node<B, To, From>()) {
         const auto to_span = detail::placed_span(to);
@@ -213,7 +96,7 @@ detail::CopyNodeFor<B, To, From> BasicGraphBuilder<B>::copy(To&& to, const From&
         node = B::add_copy(graph_->get(), before.data(), before.size(), to_span.data(), from_span.data(),
                            to_span.bytes(), detail::CopyTraits<To, From>::kind);
     }
-    return made<detail::CopyNodeFor<B, To, From>>(node);
+    return made<CopyNodeOf<B, To, From>>(node);
 }
 
 template <GraphBackend B>
@@ -238,7 +121,7 @@ HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
 template <GraphBackend B>
 HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, const Nodes& after) {
     const auto before = natives(after);
-    if (detail::KernelBackend<B> && is_body_)
+    if (KernelGraphBackend<B> && is_body_)
         throw Error(
             "graph builder: a body of a conditional node cannot call the host on CUDA; put the host node "
             "before or after the conditional one");
@@ -253,115 +136,19 @@ ChildNode<B> BasicGraphBuilder<B>::child(const BasicGraph<B>& graph, const Nodes
 
 template <GraphBackend B>
 template <class... Params, class... Args>
-KernelNode<B, Params...>
-BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...),
-                             [[maybe_unused]] const Nodes& after,
-                             [[maybe_unused]] const Args&... args) requires detail::KernelBackend<B> {
+KernelNode<B, Params...> BasicGraphBuilder<B>::kernel(const KernelDims& dims, void (*function)(Params...),
+                                                      const Nodes& after,
+                                                      const Args&... args) requires KernelGraphBackend<B> {
     typename B::NativeNode node{};
-#if SLUICE_HAS_CUDA
     if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
         const auto before = natives(after);
-        const auto add = [&](const cudaKernelNodeParams& parameters) {
-            SLUICE_CUDA_CHECK(
-                cudaGraphAddKernelNode(&node, graph_->get(), before.data(), before.size(), &parameters));
+        const auto add = [&](void** arguments) {
+            node = B::add_kernel(graph_->get(), before.data(), before.size(), dims,
+                                 reinterpret_cast<void*>(function), arguments);
         };
-        detail::with_kernel_parameters<Params...>(dims, function, add, static_cast<Params>(args)...);
+        detail::with_kernel_arguments<Params...>(add, static_cast<Params>(args)...);
     }
-#endif
     return {made<BasicNode<B>>(node), function, dims};
-}
-
-template <GraphBackend B>
-ConditionSetter BasicGraphBuilder<B>::setter(BasicCondition<B>& condition) {
-    using Conditions = detail::ControlFlow<B>;
-    check_usable();
-    Conditions::check_built(condition, "graph builder");
-    return Conditions::setter(condition, Conditions::scope_in(graph_->get(), id_), "graph builder");
-}
-
-template <GraphBackend B>
-template <class Body>
-ConditionNode<B> BasicGraphBuilder<B>::if_nonzero(BasicCondition<B>& condition, Body&& body,
-                                                  const Nodes& after) {
-    return conditional("if_nonzero", condition, ConditionKind::if_nonzero, after, body);
-}
-
-template <GraphBackend B>
-template <class Then, class Otherwise>
-ConditionNode<B> BasicGraphBuilder<B>::if_else(BasicCondition<B>& condition, Then&& then,
-                                               Otherwise&& otherwise, const Nodes& after) {
-    return conditional("if_else", condition, ConditionKind::if_nonzero, after, then, otherwise);
-}
-
-template <GraphBackend B>
-template <class... Bodies>
-ConditionNode<B> BasicGraphBuilder<B>::select(BasicCondition<B>& condition, const Nodes& after,
-                                              Bodies&&... bodies) {
-    static_assert(sizeof...(Bodies) > 0, "sluice: select needs at least one body");
-    return conditional("select", condition, ConditionKind::select, after, bodies...);
-}
-
-template <GraphBackend B>
-template <class Body>
-ConditionNode<B> BasicGraphBuilder<B>::while_nonzero(BasicCondition<B>& condition, Body&& body,
-                                                     const Nodes& after) {
-    return conditional("while_nonzero", condition, ConditionKind::while_nonzero, after, body);
-}
-
-template <GraphBackend B>
-template <class... Bodies>
-ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCondition<B>& condition,
-                                                   ConditionKind kind, const Nodes& after,
-                                                   Bodies&... bodies) {
-    static_assert((std::is_invocable_v<Bodies&, BasicGraphBuilder&> && ...),
-                  "sluice: each body of a conditional node must be callable as body(builder), with a "
-                  "BasicGraphBuilder<B>& of the same backend");
-    using Conditions = detail::ControlFlow<B>;
-    const std::string place = std::string("graph builder: ") + caller;
-    std::vector<typename B::NativeNode> before = natives(after);
-    Conditions::check_built(condition, place.c_str());
-    if (Conditions::in_use(condition)) {
-        throw Error(place + ": the condition is in use by the branch or loop around this one; take another");
-    }
-    constexpr int count = static_cast<int>(sizeof...(Bodies));
-    B::require_conditions(kind, count);
-    const auto here = Conditions::scope_in(graph_->get(), id_);
-    if (!Conditions::take(condition, here)) {
-        if (kind != ConditionKind::while_nonzero || is_body_) {
-            throw Error(place +
-                        ": the condition has no value here; take setter(condition) of the same builder "
-                        "first, and add a node before this one that calls set() with it");
-        }
-        // A launch begins with a value that is not 0, for `get` as for the node.
-        Conditions::begin_loop(condition, here);
-        before.assign(1, B::add_fill(graph_->get(), before.data(), before.size(),
-                                     Conditions::word_of(condition), 1, sizeof(unsigned)));
-        ++count_;
-    }
-    typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
-    const auto node = made<ConditionNode<B>>(detail::add_condition<B>(
-        graph_->get(), before, Conditions::setter_of(condition), kind, count, graphs));
-    const typename Conditions::Inside inside(condition, kind == ConditionKind::while_nonzero
-                                                            ? Conditions::Within::loop
-                                                            : Conditions::Within::branch);
-    try {
-        int next = 0;
-        (build_body(graphs[next++], bodies), ...);
-    } catch (...) {
-        incomplete_ = true; // the node stays, with what bodies it has
-        throw;
-    }
-    return node;
-}
-
-template <GraphBackend B>
-template <class F>
-void BasicGraphBuilder<B>::build_body(typename B::NativeGraph graph, F& body) {
-    BasicGraphBuilder builder(BodyTag{}, graph, graph_);
-    body(builder);
-    builder.check_usable();
-    for (auto& [index, task] : builder.tasks_)
-        tasks_.emplace_back(no_node, std::move(task));
 }
 
 template <GraphBackend B>
@@ -372,7 +159,7 @@ void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>&
         throw Error(
             "graph builder: a node can only depend on one that was added before it; add that one first");
     }
-    detail::add_dependency<B>(graph_->get(), on.native_, node.native_);
+    B::add_dependency(graph_->get(), on.native_, node.native_);
 }
 
 template <GraphBackend B>
@@ -388,108 +175,6 @@ BasicBuiltGraphExec<B> BasicGraphBuilder<B>::instantiate() const {
         executable.tasks_->current = tasks_;
     }
     return executable;
-}
-
-// The executable
-// --------------------------------------------------------------------------------------------------------------
-template <GraphBackend B>
-void BasicBuiltGraphExec<B>::check(const BasicNode<B>& node) const {
-    if (node.builder_ != builder_)
-        throw Error("graph builder: the node belongs to another builder than the executable");
-    if (node.index_ >= count_)
-        throw Error("graph builder: the node was added after the executable was instantiated");
-}
-
-template <GraphBackend B>
-void BasicBuiltGraphExec<B>::launch(BasicStreamRef<B> stream) {
-    executable_.launch(stream);
-    if (tasks_ != nullptr)
-        tasks_->launched.record(stream);
-}
-
-template <GraphBackend B>
-template <class T, CopyKind kind, class To, class From>
-void BasicBuiltGraphExec<B>::set(const CopyNode<B, T, kind>& node, To&& to, const From& from) {
-    if constexpr (detail::check_copy_node<B, To, From>()) {
-        using Traits = detail::CopyTraits<To, From>;
-        static_assert(std::is_same_v<typename Traits::Element, T> && Traits::kind == kind,
-                      "sluice: a copy node keeps its type of elements and the way that it copies");
-        check(node);
-        const auto to_span = detail::placed_span(to);
-        const auto from_span = detail::placed_span(from);
-        detail::check_copy_sizes(to_span, from_span);
-        B::set_copy(executable_.get(), node.native_, to_span.data(), from_span.data(), to_span.bytes(),
-                    kind);
-    }
-}
-
-template <GraphBackend B>
-template <class To>
-void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char value) {
-    const auto span = detail::fill_node_span<B>(to);
-    check(node);
-    B::set_fill(executable_.get(), node.native_, span.data(), value, span.bytes());
-}
-
-template <GraphBackend B>
-template <std::invocable<> F>
-void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
-    auto kept = std::make_shared<F>(std::move(task));
-    void* const data = kept.get();
-    set_task(node, &detail::call_task<F>, data, std::move(kept));
-}
-
-template <GraphBackend B>
-void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
-    set_task(node, function, data, nullptr);
-}
-
-template <GraphBackend B>
-void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
-                                       std::shared_ptr<void> task) {
-    check(node);
-    if (tasks_ == nullptr && task != nullptr)
-        tasks_ = std::make_unique<Tasks>();
-    if (tasks_ != nullptr) {
-        if (tasks_->launched.is_done())
-            tasks_->replaced.clear();
-        tasks_->replaced.reserve(tasks_->replaced.size() +
-                                 1); // so that nothing throws once the node has changed
-        tasks_->current.reserve(tasks_->current.size() + 1);
-    }
-    B::set_host(executable_.get(), node.native_, function, data);
-    if (tasks_ == nullptr)
-        return;
-    for (auto& [index, kept] : tasks_->current) {
-        if (index == node.index_) {
-            tasks_->replaced.push_back(std::exchange(kept, std::move(task)));
-            return;
-        }
-    }
-    tasks_->current.emplace_back(node.index_, std::move(task));
-}
-
-template <GraphBackend B>
-void BasicBuiltGraphExec<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
-    check(node);
-    B::set_child(executable_.get(), node.native_, graph.get());
-}
-
-template <GraphBackend B>
-template <class... Params, class... Args>
-void BasicBuiltGraphExec<B>::set_launch([[maybe_unused]] const KernelNode<B, Params...>& node,
-                                         [[maybe_unused]] const KernelDims& dims,
-                                         [[maybe_unused]] const Args&... args) {
-#if SLUICE_HAS_CUDA
-    if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
-        check(node);
-        const auto set = [&](const cudaKernelNodeParams& parameters) {
-            SLUICE_CUDA_CHECK(
-                cudaGraphExecKernelNodeSetParams(executable_.get(), node.native_, &parameters));
-        };
-        detail::with_kernel_parameters<Params...>(dims, node.function_, set, static_cast<Params>(args)...);
-    }
-#endif
 }
 
 } // namespace sluice

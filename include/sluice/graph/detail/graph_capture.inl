@@ -1,7 +1,35 @@
-// Bodies of graph_capture.hpp.
+// The bodies of graph_capture.hpp: runs. Those that look after the cache are in graph_capture_entries.inl.
 #pragma once
 
+#include <string>
+#include <utility>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/graph/graph_capture.hpp>
+
 namespace sluice {
+
+inline GraphCounters& GraphCounters::operator+=(const GraphCounters& other) noexcept {
+    captures += other.captures;
+    instantiations += other.instantiations;
+    updates += other.updates;
+    replays += other.replays;
+    evictions += other.evictions;
+    refusals += other.refusals;
+    return *this;
+}
+
+inline void Replay::require_current() const {
+    if (is_current())
+        return;
+    if (*runs_ == forgotten) {
+        throw Error(
+            "nobody knows whether the outputs of this run have been overwritten: its key has left the cache "
+            "since; ask before, or make the GraphCapture's capacity larger");
+    }
+    throw Error("the outputs of this run have been overwritten by a later run of the same key; copy them "
+                "before, or give each run in flight a key and outputs of its own");
+}
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
@@ -13,6 +41,69 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
         throw Error("a GraphCapture needs a warm-up of at least 0 runs, got " +
                     std::to_string(options.warmup));
     entries_.reserve(options.capacity);
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+template <class F>
+inline Replay GraphCapture<Key, B>::run(Ref stream, const Key& key, F&& work) {
+    if constexpr (detail::check_work<B, F>()) {
+        const auto eagerly = [&](bool warming) {
+            const DeviceGuard<B> device(device_);
+            if (warming)
+                run_aside(stream, work);
+            else
+                work(stream);
+        };
+        return run_fitting(
+            stream, key, work, eagerly, [] { return false; }, [] {});
+    } else {
+        return {};
+    }
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+template <class F, std::invocable<> Eager, std::predicate<> IsWarm, std::invocable<> BeforeLaunch>
+inline Replay GraphCapture<Key, B>::run_or(Ref stream, const Key& key, F&& work, Eager&& eager,
+                                           IsWarm&& is_warm, BeforeLaunch&& before_launch) {
+    if constexpr (detail::check_work<B, F>())
+        return run_fitting(
+            stream, key, work, [&](bool) { eager(); }, is_warm, before_launch);
+    else
+        return {};
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+template <std::invocable<> BeforeLaunch>
+inline bool GraphCapture<Key, B>::replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
+    Entry* const found = find(key);
+    if (found == nullptr || found->state != State::ready || options_.check || capturing())
+        return false;
+    unsettled_ = 0; // It has come again.
+    before_launch();
+    launch_entry(*found, stream);
+    return true;
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+template <class F>
+inline Replay GraphCapture<Key, B>::recapture(Ref stream, const Key& key, F&& work) {
+    if constexpr (detail::check_work<B, F>())
+        return recapture_fitting(stream, key, work);
+    else
+        return {};
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+void GraphCapture<Key, B>::clear() noexcept {
+    for (const std::unique_ptr<Entry>& entry : entries_)
+        *entry->runs = Replay::forgotten;
+    entries_.clear();
+    last_ = nullptr;
 }
 
 template <class Key, Backend B>
@@ -52,8 +143,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
     detail::throw_if_left_behind<B>("run");
     if (found == nullptr && ++unsettled_ == options_.give_up_after) {
         tell("capture refused: keys do not come again, the last ones were all new; further ones run eagerly "
-             "and are "
-             "not kept");
+             "and are not kept");
     }
     Entry& entry = found != nullptr ? *found : admit(key);
     if (found == nullptr && is_warm())
@@ -123,129 +213,6 @@ const std::string& GraphCapture<Key, B>::refusal(const Key& key) const noexcept 
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key) noexcept {
-    // Keys mostly come in the same order again and again.
-    if (last_ != nullptr && last_->next != nullptr && last_->next->key == key)
-        return last_ = last_->next;
-    for (const std::unique_ptr<Entry>& entry : entries_) {
-        if (!(entry->key == key))
-            continue;
-        if (last_ != nullptr)
-            last_->next = entry.get();
-        return last_ = entry.get();
-    }
-    return nullptr;
-}
-
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-const typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key) const noexcept {
-    for (const std::unique_ptr<Entry>& entry : entries_) {
-        if (entry->key == key)
-            return entry.get();
-    }
-    return nullptr;
-}
-
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key) {
-    if (entries_.size() < options_.capacity)
-        return *entries_.emplace_back(std::make_unique<Entry>(key));
-    Entry* oldest = entries_.front().get();
-    for (const std::unique_ptr<Entry>& entry : entries_) {
-        if (entry->used < oldest->used)
-            oldest = entry.get();
-    }
-    // The executable stays: the new graph may go into it. What may throw comes first.
-    auto runs = std::make_shared<std::uint64_t>(0);
-    oldest->key = key;
-    *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
-    oldest->state = State::warming;
-    oldest->warm = 0;
-    oldest->graph.reset();
-    oldest->memory.clear();
-    oldest->hooks.clear();
-    oldest->reason.clear();
-    ++counters_.evictions;
-    return *oldest;
-}
-
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
-    const DeviceGuard<B> device(device_);
-    // Until there is a new graph there is none, so that the next run tries again where the work throws.
-    entry.state = State::warming;
-    entry.warm = options_.warmup;
-    entry.graph.reset();
-    entry.hooks.clear();
-    if (B::is_default_stream(stream.get())) {
-        refuse(entry, "capture refused: the default stream cannot be captured; expected a stream of its own");
-        return;
-    }
-    detail::ReplayHooks<B> hooks;
-    detail::Refusal refusal;
-    std::optional<BasicGraph<B>> graph =
-        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
-    if (!graph) {
-        refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
-        return;
-    }
-    ++counters_.captures;
-    try {
-        if (entry.executable && entry.executable->update(*graph)) {
-            ++counters_.updates;
-        } else {
-            entry.executable.emplace(*graph);
-            ++counters_.instantiations;
-        }
-        if (options_.upload)
-            entry.executable->upload(stream);
-        entry.graph = std::move(graph);
-        if (options_.check)
-            entry.memory = B::device_pointers(entry.graph->get());
-        entry.hooks = std::move(hooks);
-        entry.reason.clear();
-        entry.state = State::ready;
-    } catch (const Error& error) {
-        refuse(entry, error.what());
-    }
-}
-
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-void GraphCapture<Key, B>::check(Entry& entry, Ref stream, F& work) {
-    const DeviceGuard<B> device(device_);
-    detail::throw_if_left_behind<B>("run");
-    for (const void* const pointer : entry.memory) {
-        if (!B::is_device_memory(pointer))
-            throw Error(
-                "replay refused: the graph uses device memory that has been freed since it was captured; "
-                "buffers must outlive the graphs that use them");
-    }
-    detail::ReplayHooks<B> unused;
-    detail::Refusal refusal;
-    const std::optional<BasicGraph<B>> now =
-        detail::try_capture<B>(own_stream(stream), work, options_.capture, &unused, refusal);
-    if (!now)
-        throw Error("capture refused: " + refusal.reason);
-    if (now->nodes() != entry.graph->nodes()) {
-        throw Error("replay refused: the work under this key has changed since it was captured, from " +
-                    std::to_string(entry.graph->nodes()) + " operations to " + std::to_string(now->nodes()) +
-                    "; give other work another key, or call recapture");
-    }
-    if (B::signature(now->get()) != B::signature(entry.graph->get())) {
-        throw Error(
-            "replay refused: the work under this key has changed since it was captured, in the shape or the "
-            "arguments of an operation; give other work another key, or call recapture");
-    }
-}
-
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F>
 void GraphCapture<Key, B>::run_aside(Ref stream, F& work) {
     const Ref side = own_stream(stream);
@@ -276,19 +243,6 @@ typename GraphCapture<Key, B>::Ref GraphCapture<Key, B>::own_stream(Ref like) {
         own_priority_ = priority;
     }
     return *own_;
-}
-
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::refuse(Entry& entry, const std::string& reason, bool quiet) {
-    entry.state = State::refused;
-    entry.executable.reset();
-    entry.graph.reset();
-    entry.memory.clear();
-    entry.hooks.clear();
-    entry.reason = reason;
-    if (!quiet)
-        tell(entry.reason.c_str());
 }
 
 template <class Key, Backend B>

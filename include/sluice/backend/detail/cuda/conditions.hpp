@@ -23,6 +23,13 @@ struct CudaConditions {
 
     static void require_conditions(ConditionKind kind, int bodies);
     static cudaGraph_t capturing_graph(cudaStream_t stream) { return capture_of(stream).graph; }
+    /// Tells one capture from another that fills a graph at the same address.
+    static unsigned long long capture_number(cudaStream_t stream) {
+        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        unsigned long long number = 0;
+        SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, &number));
+        return number;
+    }
     static NativeCondition create_condition(cudaGraph_t graph, unsigned* word);
     /// Adds a conditional node after the given ones, and says which graphs its bodies are.
     static cudaGraphNode_t add_condition(cudaGraph_t graph, const cudaGraphNode_t* after,

@@ -11,13 +11,14 @@
 #include <sluice/backend/detail/cuda/conditions.hpp>
 #include <sluice/backend/detail/cuda/default_stream_watch.hpp>
 #include <sluice/backend/detail/cuda/graph_contents.hpp>
+#include <sluice/backend/detail/cuda/kernel_nodes.hpp>
 #include <sluice/backend/detail/cuda/per_thread_stream_watch.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
 
 /// The part of `Cuda` that deals with graphs. See the concept `GraphBackend` for what each function does.
-struct CudaGraphs : CudaGraphContents, CudaConditions {
+struct CudaGraphs : CudaGraphContents, CudaConditions, CudaKernelNodes {
     using NativeGraph = cudaGraph_t;
     using NativeGraphExec = cudaGraphExec_t;
     using NativeNode = cudaGraphNode_t;
@@ -128,6 +129,13 @@ struct CudaGraphs : CudaGraphContents, CudaConditions {
         cudaGraphNode_t node = nullptr;
         SLUICE_CUDA_CHECK(cudaGraphAddChildGraphNode(&node, graph, after, count, child));
         return node;
+    }
+    static void add_dependency(cudaGraph_t graph, cudaGraphNode_t earlier, cudaGraphNode_t later) {
+#if CUDART_VERSION >= 13000
+        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &earlier, &later, nullptr, 1));
+#else
+        SLUICE_CUDA_CHECK(cudaGraphAddDependencies(graph, &earlier, &later, 1));
+#endif
     }
     static void set_copy(cudaGraphExec_t executable, cudaGraphNode_t node, void* to, const void* from,
                          std::size_t bytes, CopyKind kind) {

@@ -184,6 +184,11 @@ struct BasicGraphs {
     static NativeCondition create_condition(NativeGraph, unsigned* word) {
         return reinterpret_cast<std::uintptr_t>(word);
     }
+    static NativeNode add_condition(NativeGraph graph, const NativeNode* after, std::size_t after_count,
+                                    NativeCondition condition, ConditionKind kind, int count,
+                                    NativeGraph* bodies) {
+        return graph->add(condition_node(condition, kind, count, bodies), after, after_count);
+    }
     static void capture_condition(Queue* stream, NativeCondition condition, ConditionKind kind,
                                   int count, NativeGraph* bodies);
     static void begin_capture_into(Queue* stream, NativeGraph body, CaptureMode mode) {
@@ -214,6 +219,18 @@ private:
     }
     static Node task_node(Task task) {
         return {.kind = NodeKind::task, .task = std::make_shared<Task>(std::move(task))};
+    }
+    // Says which graphs its bodies are.
+    static Node condition_node(NativeCondition condition, ConditionKind kind, int count,
+                                     NativeGraph* bodies) {
+        Node node{.kind = NodeKind::condition,
+                        .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
+                        .condition = kind};
+        for (int body = 0; body < count; ++body) {
+            node.bodies.push_back(std::make_shared<Graph>());
+            bodies[body] = node.bodies.back().get();
+        }
+        return node;
     }
     static auto some(void (*function)(void*)) -> void (*)(void*) {
         if (function == nullptr)
@@ -264,14 +281,7 @@ void BasicGraphs<Lazy>::capture_condition(Queue* stream, NativeCondition conditi
         capture->refuse(
             "capture_condition: a condition with a value, and as many bodies as its kind takes, were "
             "expected");
-    Node node{.kind = NodeKind::condition,
-                    .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
-                    .condition = kind};
-    for (int body = 0; body < count; ++body) {
-        node.bodies.push_back(std::make_shared<Graph>());
-        bodies[body] = node.bodies.back().get();
-    }
-    capture->append(*stream, std::move(node));
+    capture->append(*stream, condition_node(condition, kind, count, bodies));
 }
 
 } // namespace sluice::host

@@ -1,0 +1,22 @@
+/// \file
+/// How a kernel decides a conditional node.
+#pragma once
+
+#include <sluice/backend/config.hpp>
+
+#if SLUICE_HAS_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+namespace sluice::detail {
+
+/// Sets the value of the conditional node's `handle`, if there is one; on the host nothing, whose nodes have none.
+SLUICE_HOST_DEVICE inline void set_condition([[maybe_unused]] unsigned long long handle,
+                                             [[maybe_unused]] unsigned value) {
+#if defined(__CUDA_ARCH__) && CUDART_VERSION >= 12040
+    if (handle != 0)
+        cudaGraphSetConditional(handle, value);
+#endif
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,45 @@
+/// \file
+/// Kernel nodes of the Cuda backend's graphs.
+#pragma once
+
+#include <sluice/backend/detail/cuda/error.hpp>
+
+#if SLUICE_HAS_CUDA
+
+#include <cstddef>
+
+#include <sluice/backend/kernel_dims.hpp>
+
+namespace sluice {
+
+/// The part of `Cuda` that launches kernels from graphs. See the concept `KernelGraphBackend` for what each function
+/// does.
+struct CudaKernelNodes {
+    static cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaGraphNode_t* after, std::size_t count,
+                                      const KernelDims& dims, void* function, void** arguments) {
+        const cudaKernelNodeParams parameters = launch_parameters(dims, function, arguments);
+        cudaGraphNode_t node = nullptr;
+        SLUICE_CUDA_CHECK(cudaGraphAddKernelNode(&node, graph, after, count, &parameters));
+        return node;
+    }
+    static void set_kernel(cudaGraphExec_t executable, cudaGraphNode_t node, const KernelDims& dims,
+                           void* function, void** arguments) {
+        const cudaKernelNodeParams parameters = launch_parameters(dims, function, arguments);
+        SLUICE_CUDA_CHECK(cudaGraphExecKernelNodeSetParams(executable, node, &parameters));
+    }
+
+private:
+    static cudaKernelNodeParams launch_parameters(const KernelDims& dims, void* function, void** arguments) {
+        cudaKernelNodeParams parameters{};
+        parameters.func = function;
+        parameters.gridDim = dim3(dims.grid.x, dims.grid.y, dims.grid.z);
+        parameters.blockDim = dim3(dims.block.x, dims.block.y, dims.block.z);
+        parameters.sharedMemBytes = dims.shared;
+        parameters.kernelParams = arguments;
+        return parameters;
+    }
+};
+
+} // namespace sluice
+
+#endif

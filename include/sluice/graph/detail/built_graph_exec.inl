@@ -1,0 +1,135 @@
+// The bodies of built_graph_exec.hpp.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include <sluice/backend/event.hpp>
+#include <sluice/graph/built_graph_exec.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+template <class F>
+void call_task(void* task) {
+    (*static_cast<F*>(task))();
+}
+
+} // namespace detail
+
+template <GraphBackend B>
+struct BasicBuiltGraphExec<B>::Tasks {
+    Tasks() : launched(EventOptions{.sleep_while_waiting = true}) {}
+    Tasks(const Tasks&) = delete;
+    Tasks& operator=(const Tasks&) = delete;
+    ~Tasks() {
+        try {
+            launched.sync();
+        } catch (...) {
+            // The stream has failed, and whoever waits for it is told so.
+        }
+    }
+
+    std::vector<std::pair<std::size_t, std::shared_ptr<void>>> current; // by the nodes' indices
+    std::vector<std::shared_ptr<void>> replaced;
+    BasicEvent<B> launched;
+};
+
+template <GraphBackend B>
+void BasicBuiltGraphExec<B>::check(const BasicNode<B>& node) const {
+    if (node.builder_ != builder_)
+        throw Error("graph builder: the node belongs to another builder than the executable");
+    if (node.index_ >= count_)
+        throw Error("graph builder: the node was added after the executable was instantiated");
+}
+
+template <GraphBackend B>
+void BasicBuiltGraphExec<B>::launch(BasicStreamRef<B> stream) {
+    executable_.launch(stream);
+    if (tasks_ != nullptr)
+        tasks_->launched.record(stream);
+}
+
+template <GraphBackend B>
+template <class T, CopyKind kind, class To, class From>
+void BasicBuiltGraphExec<B>::set(const CopyNode<B, T, kind>& node, To&& to, const From& from) {
+    if constexpr (detail::check_copy_node<B, To, From>()) {
+        using Traits = detail::CopyTraits<To, From>;
+        static_assert(std::is_same_v<typename Traits::Element, T> && Traits::kind == kind,
+                      "sluice: a copy node keeps its type of elements and the way that it copies");
+        check(node);
+        const auto to_span = detail::placed_span(to);
+        const auto from_span = detail::placed_span(from);
+        detail::check_copy_sizes(to_span, from_span);
+        B::set_copy(executable_.get(), node.native_, to_span.data(), from_span.data(), to_span.bytes(), kind);
+    }
+}
+
+template <GraphBackend B>
+template <class To>
+void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char value) {
+    const auto span = detail::fill_node_span<B>(to);
+    check(node);
+    B::set_fill(executable_.get(), node.native_, span.data(), value, span.bytes());
+}
+
+template <GraphBackend B>
+template <std::invocable<> F>
+void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
+    auto kept = std::make_shared<F>(std::move(task));
+    void* const data = kept.get();
+    set_task(node, &detail::call_task<F>, data, std::move(kept));
+}
+
+template <GraphBackend B>
+void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
+    set_task(node, function, data, nullptr);
+}
+
+template <GraphBackend B>
+void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
+                                      std::shared_ptr<void> task) {
+    check(node);
+    if (tasks_ == nullptr && task != nullptr)
+        tasks_ = std::make_unique<Tasks>();
+    if (tasks_ != nullptr) {
+        if (tasks_->launched.is_done())
+            tasks_->replaced.clear();
+        tasks_->replaced.reserve(tasks_->replaced.size() +
+                                 1); // so that nothing throws once the node has changed
+        tasks_->current.reserve(tasks_->current.size() + 1);
+    }
+    B::set_host(executable_.get(), node.native_, function, data);
+    if (tasks_ == nullptr)
+        return;
+    for (auto& [index, kept] : tasks_->current) {
+        if (index == node.index_) {
+            tasks_->replaced.push_back(std::exchange(kept, std::move(task)));
+            return;
+        }
+    }
+    tasks_->current.emplace_back(node.index_, std::move(task));
+}
+
+template <GraphBackend B>
+void BasicBuiltGraphExec<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
+    check(node);
+    B::set_child(executable_.get(), node.native_, graph.get());
+}
+
+template <GraphBackend B>
+template <class... Params, class... Args>
+void BasicBuiltGraphExec<B>::set_launch(const KernelNode<B, Params...>& node, const KernelDims& dims,
+                                        const Args&... args) requires KernelGraphBackend<B> {
+    if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
+        check(node);
+        const auto set = [&](void** arguments) {
+            B::set_kernel(executable_.get(), node.native_, dims, reinterpret_cast<void*>(node.function_),
+                          arguments);
+        };
+        detail::with_kernel_arguments<Params...>(set, static_cast<Params>(args)...);
+    }
+}
+
+} // namespace sluice

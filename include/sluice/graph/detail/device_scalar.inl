@@ -1,0 +1,112 @@
+// The bodies of device_scalar.hpp.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/event.hpp>
+#include <sluice/graph/detail/not_capturable.hpp>
+#include <sluice/graph/device_scalar.hpp>
+#include <sluice/memory/copy.hpp>
+
+namespace sluice {
+
+template <class T, Backend B>
+struct DeviceScalar<T, B>::Slot {
+    Slot() : value(1), sent(EventOptions{.sleep_while_waiting = true}) {}
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+    ~Slot() {
+        try {
+            sent.sync();
+        } catch (...) {
+            // The stream has failed, and whoever waits for it is told so.
+        }
+    }
+
+    PinnedBuffer<T, B> value;
+    BasicEvent<B> sent;
+};
+
+template <class T, Backend B>
+DeviceScalar<T, B>::DeviceScalar(T initial, int slots) : value_(1) {
+    if (slots < 1)
+        throw Error("a device scalar needs at least 1 slot, got " + std::to_string(slots));
+    slots_.reserve(static_cast<std::size_t>(slots));
+    for (int slot = 0; slot < slots; ++slot)
+        slots_.push_back(std::make_unique<Slot>());
+    const BasicStream<B> stream;
+    slots_[0]->value[0] = initial;
+    copy(stream, value_, slots_[0]->value);
+    stream.sync();
+}
+
+template <class T, Backend B>
+DeviceScalar<T, B>& DeviceScalar<T, B>::operator=(DeviceScalar&& other) noexcept {
+    if (this != &other) {
+        slots_ = std::move(other.slots_); // first: their copies write to the memory that goes next
+        value_ = std::move(other.value_);
+        next_ = other.next_;
+    }
+    return *this;
+}
+
+template <class T, Backend B>
+void DeviceScalar<T, B>::wait_for(const Slot& slot) {
+    try {
+        slot.sent.sync();
+    } catch (...) {
+        // Asked again, an event that has been reached throws its stream's fault, and one that has not says so.
+        bool over = true;
+        try {
+            over = slot.sent.is_done();
+        } catch (...) {
+        }
+        if (!over)
+            throw;
+    }
+}
+
+template <class T, Backend B>
+void DeviceScalar<T, B>::refuse_capture(BasicStreamRef<B> stream, const char* why) const {
+    if (slots_.empty())
+        throw Error("the device scalar was moved from");
+    if (detail::records(stream))
+        throw detail::NotCapturable(why);
+}
+
+template <class T, Backend B>
+void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
+    refuse_capture(stream,
+                   "DeviceScalar::set while the stream is being captured would bake today's value into the "
+                   "graph; set it outside of the capture, before each launch");
+    Slot& slot = *slots_[next_];
+    wait_for(slot);
+    slot.value[0] = value;
+    copy(stream, value_, slot.value);
+    try {
+        slot.sent.record(stream);
+    } catch (...) {
+        // No event will tell of the copy's end, and the slot must not be written before it.
+        try {
+            stream.sync();
+        } catch (...) {
+        }
+        throw;
+    }
+    next_ = (next_ + 1) % slots_.size();
+}
+
+template <class T, Backend B>
+T DeviceScalar<T, B>::value_and_wait(BasicStreamRef<B> stream) const {
+    refuse_capture(stream, "DeviceScalar::value_and_wait: nothing has a value yet while the stream is being "
+                           "captured; read it after a launch");
+    T value{};
+    copy_and_wait(stream, std::span<T>(&value, 1), value_);
+    return value;
+}
+
+} // namespace sluice

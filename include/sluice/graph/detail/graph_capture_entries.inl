@@ -1,0 +1,150 @@
+// The bodies of graph_capture.hpp: keys' entries, found, let in, captured, checked and refused.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/graph/graph_capture.hpp>
+
+namespace sluice {
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key) noexcept {
+    // Keys mostly come in the same order again and again.
+    if (last_ != nullptr && last_->next != nullptr && last_->next->key == key)
+        return last_ = last_->next;
+    for (const std::unique_ptr<Entry>& entry : entries_) {
+        if (!(entry->key == key))
+            continue;
+        if (last_ != nullptr)
+            last_->next = entry.get();
+        return last_ = entry.get();
+    }
+    return nullptr;
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+const typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key) const noexcept {
+    for (const std::unique_ptr<Entry>& entry : entries_) {
+        if (entry->key == key)
+            return entry.get();
+    }
+    return nullptr;
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key) {
+    if (entries_.size() < options_.capacity)
+        return *entries_.emplace_back(std::make_unique<Entry>(key));
+    Entry* oldest = entries_.front().get();
+    for (const std::unique_ptr<Entry>& entry : entries_) {
+        if (entry->used < oldest->used)
+            oldest = entry.get();
+    }
+    // The executable stays: the new graph may go into it. What may throw comes first.
+    auto runs = std::make_shared<std::uint64_t>(0);
+    oldest->key = key;
+    *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
+    oldest->state = State::warming;
+    oldest->warm = 0;
+    oldest->graph.reset();
+    oldest->memory.clear();
+    oldest->hooks.clear();
+    oldest->reason.clear();
+    ++counters_.evictions;
+    return *oldest;
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+template <class F>
+void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
+    const DeviceGuard<B> device(device_);
+    // Until there is a new graph there is none, so that the next run tries again where the work throws.
+    entry.state = State::warming;
+    entry.warm = options_.warmup;
+    entry.graph.reset();
+    entry.hooks.clear();
+    if (B::is_default_stream(stream.get())) {
+        refuse(entry, "capture refused: the default stream cannot be captured; expected a stream of its own");
+        return;
+    }
+    detail::ReplayHooks<B> hooks;
+    detail::Refusal refusal;
+    std::optional<BasicGraph<B>> graph =
+        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
+    if (!graph) {
+        refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
+        return;
+    }
+    ++counters_.captures;
+    try {
+        if (entry.executable && entry.executable->update(*graph)) {
+            ++counters_.updates;
+        } else {
+            entry.executable.emplace(*graph);
+            ++counters_.instantiations;
+        }
+        if (options_.upload)
+            entry.executable->upload(stream);
+        entry.graph = std::move(graph);
+        if (options_.check)
+            entry.memory = B::device_pointers(entry.graph->get());
+        entry.hooks = std::move(hooks);
+        entry.reason.clear();
+        entry.state = State::ready;
+    } catch (const Error& error) {
+        refuse(entry, error.what());
+    }
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+template <class F>
+void GraphCapture<Key, B>::check(Entry& entry, Ref stream, F& work) {
+    const DeviceGuard<B> device(device_);
+    detail::throw_if_left_behind<B>("run");
+    for (const void* const pointer : entry.memory) {
+        if (!B::is_device_memory(pointer))
+            throw Error(
+                "replay refused: the graph uses device memory that has been freed since it was captured; "
+                "buffers must outlive the graphs that use them");
+    }
+    detail::ReplayHooks<B> unused;
+    detail::Refusal refusal;
+    const std::optional<BasicGraph<B>> now =
+        detail::try_capture<B>(own_stream(stream), work, options_.capture, &unused, refusal);
+    if (!now)
+        throw Error("capture refused: " + refusal.reason);
+    if (now->nodes() != entry.graph->nodes()) {
+        throw Error("replay refused: the work under this key has changed since it was captured, from " +
+                    std::to_string(entry.graph->nodes()) + " operations to " + std::to_string(now->nodes()) +
+                    "; give other work another key, or call recapture");
+    }
+    if (B::signature(now->get()) != B::signature(entry.graph->get())) {
+        throw Error(
+            "replay refused: the work under this key has changed since it was captured, in the shape or the "
+            "arguments of an operation; give other work another key, or call recapture");
+    }
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+void GraphCapture<Key, B>::refuse(Entry& entry, const std::string& reason, bool quiet) {
+    entry.state = State::refused;
+    entry.executable.reset();
+    entry.graph.reset();
+    entry.memory.clear();
+    entry.hooks.clear();
+    entry.reason = reason;
+    if (!quiet)
+        tell(entry.reason.c_str());
+}
+
+} // namespace sluice

@@ -1,0 +1,61 @@
+// The bodies of ping_pong.hpp.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <sluice/graph/detail/not_capturable.hpp>
+#include <sluice/graph/ping_pong.hpp>
+#include <sluice/memory/copy.hpp>
+
+namespace sluice {
+
+template <class T, Backend B>
+void PingPong<T, B>::swap(BasicStreamRef<B> stream) {
+    move(stream, spare_place, front_place, 1);
+    move(stream, front_place, back_place, 1);
+    move(stream, back_place, spare_place, 1);
+}
+
+template <class T, Backend B>
+DeviceSpan<T, B> PingPong<T, B>::front_and_wait(BasicStreamRef<B> stream) const {
+    require_places();
+    if (detail::records(stream)) {
+        throw detail::NotCapturable(
+            "PingPong::front_and_wait: nothing is in front yet while the stream is being captured; ask after "
+            "a launch");
+    }
+    T* seen = nullptr;
+    copy_and_wait(stream, std::span<T*>(&seen, 1), places_.span().first(1));
+    return seen == first_.data() ? first_ : second_;
+}
+
+template <class T, Backend B>
+void PingPong<T, B>::keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
+    if (first.empty() || first.size() != second.size() || first.data() == second.data()) {
+        throw Error("a ping-pong pair needs two buffers of as many elements, and at least 1; got " +
+                    std::to_string(first.size()) + " and " + std::to_string(second.size()) +
+                    (first.data() == second.data() && !first.empty() ? ", at the same place" : ""));
+    }
+    first_ = first;
+    second_ = second;
+    T* const values[places] = {first.data(), second.data(), nullptr, first.data(), second.data()};
+    places_ = DeviceBuffer<T*, B>(places);
+    const BasicStream<B> stream;
+    copy_and_wait(stream, places_, std::span<T* const>(values));
+}
+
+template <class T, Backend B>
+void PingPong<T, B>::require_places() const {
+    if (places_.empty())
+        throw Error("the ping-pong pair was moved from");
+}
+
+template <class T, Backend B>
+void PingPong<T, B>::move(BasicStreamRef<B> stream, std::size_t to, std::size_t from, std::size_t count) {
+    require_places();
+    copy(stream, places_.span().subspan(to, count), places_.span().subspan(from, count));
+}
+
+} // namespace sluice
