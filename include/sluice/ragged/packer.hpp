@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -62,7 +61,7 @@ public:
     using backend = B;    ///< Whose devices copy from its block.
     using value_type = T; ///< Of the values.
 
-    /// Without rows. Throws `Error` for a capacity below 0, or too little memory.
+    /// Room for `capacity`, without rows. Throws `Error` for a capacity below 0, or too little memory.
     explicit RaggedPacker(RaggedCapacity capacity)
         : layout_(RaggedLayout::of(capacity, sizeof(T))), capacity_(capacity), block_(layout_.bytes) {
         empty();
@@ -156,14 +155,14 @@ public:
     template <IntegerRange Mask>
     void pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask);
 
-    /// Gives `batch` the rows held, in the order of `stream`, with one copy. It is as long as what is held,
-    /// or, while the stream is being captured, the whole block: replays bring over whatever the block holds
-    /// when they come to it, so packer and batch must outlive them, and the packer keep its capacity. Throws
-    /// `Error` when the capacities differ.
+    /// Gives `batch` the rows held, in the order of `stream`, with one copy, without waiting. It is as long as what is
+    /// held, or, while the stream is being captured, the whole block: replays bring over whatever the block holds
+    /// when they come to it, so packer and batch must outlive them, and the packer keep its capacity. The next change
+    /// waits for a copy that was not captured; for replays see `mark_in_use`. Throws `Error` when the capacities differ.
     void copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& batch) const;
 
-    /// The next change waits for what `stream` has been handed so far, such as a replay of a captured copy.
-    /// Throws `Error`, also while the stream is being captured.
+    /// The next change waits for what `stream` has been handed so far, such as a replay of a captured copy: call it
+    /// after the launch. Does not wait itself. Throws `Error`, also while the stream is being captured.
     void mark_in_use(BasicStreamRef<B> stream) const;
     /// Whether a change would wait. Throws `Error` for a fault of the work that reads the block.
     bool in_use() const { return block_.in_use(); }
