@@ -23,6 +23,13 @@
 #endif
 #endif
 
+/// 1 where this compiler takes kernels, and the Cuda backend is there to launch them, otherwise 0.
+#if defined(__CUDACC__) && SLUICE_HAS_CUDA
+#define SLUICE_HAS_KERNELS 1
+#else
+#define SLUICE_HAS_KERNELS 0
+#endif
+
 /// Marks a function that kernels may call too. Empty when a plain C++ compiler reads it.
 #if defined(__CUDACC__)
 #define SLUICE_HOST_DEVICE __host__ __device__

@@ -3,44 +3,13 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 #include <sluice/backend/stream.hpp>
-#include <sluice/memory/detail/allocations.hpp>
+#include <sluice/memory/detail/owned_memory.hpp>
 #include <sluice/memory/span.hpp>
 
 namespace sluice {
-
-namespace detail {
-
-/// What every backend aligns its allocations to, in bytes.
-inline constexpr std::size_t allocation_alignment = 256;
-
-/// The bytes of `count` elements. Throws `Error` when no memory could hold them.
-template <class T>
-std::size_t checked_bytes(std::size_t count) {
-    if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) {
-        throw Error("a buffer of " + std::to_string(count) + " elements of " + std::to_string(sizeof(T)) +
-                    " bytes each is larger than any memory");
-    }
-    return count * sizeof(T);
-}
-
-/// Notes memory that has been allocated; frees it where that fails.
-inline void* noted(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
-    try {
-        Allocations::instance().add(memory, bytes);
-    } catch (...) {
-        free(memory);
-        throw;
-    }
-    return memory;
-}
-
-} // namespace detail
 
 /// Owns `size()` elements in the memory of the device that was current when it was made. Their values are
 /// undefined at first. Move-only; a moved-from buffer is empty and may be assigned to.
@@ -59,60 +28,52 @@ class DeviceBuffer {
         "sluice::DeviceBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
 
 public:
-    using backend = B;
-    using value_type = T;
+    using backend = B;    ///< Whose device memory it is.
+    using value_type = T; ///< Of the elements.
 
     /// No elements, no memory.
     DeviceBuffer() noexcept = default;
 
-    /// Throws `Error` when there is not enough memory.
-    explicit DeviceBuffer(std::size_t count) : size_(count) {
-        const std::size_t bytes = detail::checked_bytes<T>(count);
-        if (count > 0)
-            data_ = static_cast<T*>(detail::noted(B::allocate_device(bytes), bytes, &B::free_device));
-    }
+    /// Allocates `count` elements. Throws `Error` when there is not enough memory.
+    explicit DeviceBuffer(std::size_t count) : memory_(count) {}
 
-    /// Allocates in the order of `stream`. Throws `Error` when there is not enough memory.
+    /// Allocates `count` elements in the order of `stream`, without waiting. Throws `Error` when there is not enough
+    /// memory.
     DeviceBuffer(std::size_t count, BasicStreamRef<B> stream)
-        : size_(count), stream_(stream.get()), ordered_(true) {
-        const std::size_t bytes = detail::checked_bytes<T>(count);
-        if (count > 0)
-            data_ = static_cast<T*>(B::allocate_device(bytes, stream_));
-    }
+        : memory_(count, detail::DeviceAllocator<B>(stream.get())) {}
 
-    DeviceBuffer(DeviceBuffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
-          stream_(other.stream_), ordered_(other.ordered_) {}
-    DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
-        if (this != &other) {
-            free();
-            data_ = std::exchange(other.data_, nullptr);
-            size_ = std::exchange(other.size_, 0);
-            stream_ = other.stream_;
-            ordered_ = other.ordered_;
-        }
-        return *this;
-    }
-    ~DeviceBuffer() { free(); }
+    /// Leaves the other buffer empty. Assigning frees what was here.
+    /// @{
+    DeviceBuffer(DeviceBuffer&&) noexcept = default;
+    DeviceBuffer& operator=(DeviceBuffer&&) noexcept = default;
+    /// @}
 
     /// Device addresses: host code must not follow them, except on the Host backend's own stream.
-    T* data() noexcept { return data_; }
-    const T* data() const noexcept { return data_; }
-    std::size_t size() const noexcept { return size_; }
-    std::size_t bytes() const noexcept { return size_ * sizeof(T); }
-    bool empty() const noexcept { return size_ == 0; }
+    /// @{
+    T* data() noexcept { return memory_.data(); }
+    const T* data() const noexcept { return memory_.data(); }
+    /// @}
+    /// Elements.
+    std::size_t size() const noexcept { return memory_.size(); }
+    /// Bytes of all elements.
+    std::size_t bytes() const noexcept { return size() * sizeof(T); }
+    /// Whether there are no elements.
+    bool empty() const noexcept { return size() == 0; }
 
-    /// Not of a temporary buffer, whose memory goes before anybody can use the span.
-    DeviceSpan<T, B> span() & noexcept { return {data_, size_}; }
-    DeviceSpan<const T, B> span() const& noexcept { return {data_, size_}; }
+    /// All elements. Not of a temporary buffer, whose memory goes before anybody can use the span.
+    /// @{
+    DeviceSpan<T, B> span() & noexcept { return {data(), size()}; }
+    DeviceSpan<const T, B> span() const& noexcept { return {data(), size()}; }
     operator DeviceSpan<T, B>() & noexcept { return span(); }
     operator DeviceSpan<const T, B>() const& noexcept { return span(); }
     void span() && = delete;
     void span() const&& = delete;
     operator DeviceSpan<T, B>() && = delete;
     operator DeviceSpan<const T, B>() const&& = delete;
+    /// @}
 
     /// `count` elements from `offset` on. Throws `Error` when they are not all there. Not of a temporary buffer.
+    /// @{
     DeviceSpan<T, B> subspan(std::size_t offset, std::size_t count) & {
         return span().subspan(offset, count);
     }
@@ -121,37 +82,26 @@ public:
     }
     void subspan(std::size_t offset, std::size_t count) && = delete;
     void subspan(std::size_t offset, std::size_t count) const&& = delete;
+    /// @}
 
     /// The first `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    /// @{
     DeviceSpan<T, B> first(std::size_t count) & { return span().first(count); }
     DeviceSpan<const T, B> first(std::size_t count) const& { return span().first(count); }
     void first(std::size_t count) && = delete;
     void first(std::size_t count) const&& = delete;
+    /// @}
 
     /// The last `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    /// @{
     DeviceSpan<T, B> last(std::size_t count) & { return span().last(count); }
     DeviceSpan<const T, B> last(std::size_t count) const& { return span().last(count); }
     void last(std::size_t count) && = delete;
     void last(std::size_t count) const&& = delete;
+    /// @}
 
 private:
-    void free() noexcept {
-        if (data_ == nullptr)
-            return;
-        if (ordered_) {
-            B::free_device(data_, stream_);
-        } else {
-            detail::Allocations::instance().remove(data_);
-            B::free_device(data_);
-        }
-        data_ = nullptr;
-    }
-
-    T* data_ = nullptr;
-    std::size_t size_ = 0;
-    // Not an optional, of which GCC 12 says that it may be uninitialized.
-    typename B::NativeStream stream_{};
-    bool ordered_ = false;
+    detail::OwnedMemory<T, detail::DeviceAllocator<B>> memory_;
 };
 
 /// Owns `size()` elements of host memory that devices copy from and to without a detour. Their values are
@@ -168,55 +118,60 @@ class PinnedBuffer {
         "sluice::PinnedBuffer: elements must not be aligned to more than 256 bytes, as allocations are");
 
 public:
-    using backend = B;
-    using value_type = T;
+    using backend = B;    ///< Whose devices copy from and to it.
+    using value_type = T; ///< Of the elements.
 
     /// No elements, no memory.
     PinnedBuffer() noexcept = default;
 
-    /// Throws `Error` when there is not enough memory.
-    explicit PinnedBuffer(std::size_t count) : size_(count) {
-        const std::size_t bytes = detail::checked_bytes<T>(count);
-        if (count > 0)
-            data_ = static_cast<T*>(detail::noted(B::allocate_pinned(bytes), bytes, &B::free_pinned));
-    }
+    /// Allocates `count` elements. Throws `Error` when there is not enough memory.
+    explicit PinnedBuffer(std::size_t count) : memory_(count) {}
 
-    PinnedBuffer(PinnedBuffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-        if (this != &other) {
-            free();
-            data_ = std::exchange(other.data_, nullptr);
-            size_ = std::exchange(other.size_, 0);
-        }
-        return *this;
-    }
-    ~PinnedBuffer() { free(); }
+    /// Leaves the other buffer empty. Assigning frees what was here.
+    /// @{
+    PinnedBuffer(PinnedBuffer&&) noexcept = default;
+    PinnedBuffer& operator=(PinnedBuffer&&) noexcept = default;
+    /// @}
 
-    T* data() noexcept { return data_; }
-    const T* data() const noexcept { return data_; }
-    std::size_t size() const noexcept { return size_; }
-    std::size_t bytes() const noexcept { return size_ * sizeof(T); }
-    bool empty() const noexcept { return size_ == 0; }
+    /// Host addresses.
+    /// @{
+    T* data() noexcept { return memory_.data(); }
+    const T* data() const noexcept { return memory_.data(); }
+    /// @}
+    /// Elements.
+    std::size_t size() const noexcept { return memory_.size(); }
+    /// Bytes of all elements.
+    std::size_t bytes() const noexcept { return size() * sizeof(T); }
+    /// Whether there are no elements.
+    bool empty() const noexcept { return size() == 0; }
 
-    T& operator[](std::size_t index) noexcept { return data_[index]; }
-    const T& operator[](std::size_t index) const noexcept { return data_[index]; }
-    T* begin() noexcept { return data_; }
-    T* end() noexcept { return data_ + size_; }
-    const T* begin() const noexcept { return data_; }
-    const T* end() const noexcept { return data_ + size_; }
+    /// Element `index`, which is not checked.
+    /// @{
+    T& operator[](std::size_t index) noexcept { return data()[index]; }
+    const T& operator[](std::size_t index) const noexcept { return data()[index]; }
+    /// @}
+    /// The elements as a contiguous range.
+    /// @{
+    T* begin() noexcept { return data(); }
+    T* end() noexcept { return data() + size(); }
+    const T* begin() const noexcept { return data(); }
+    const T* end() const noexcept { return data() + size(); }
+    /// @}
 
-    /// Not of a temporary buffer, whose memory goes before anybody can use the span.
-    PinnedSpan<T, B> span() & noexcept { return {data_, size_}; }
-    PinnedSpan<const T, B> span() const& noexcept { return {data_, size_}; }
+    /// All elements. Not of a temporary buffer, whose memory goes before anybody can use the span.
+    /// @{
+    PinnedSpan<T, B> span() & noexcept { return {data(), size()}; }
+    PinnedSpan<const T, B> span() const& noexcept { return {data(), size()}; }
     operator PinnedSpan<T, B>() & noexcept { return span(); }
     operator PinnedSpan<const T, B>() const& noexcept { return span(); }
     void span() && = delete;
     void span() const&& = delete;
     operator PinnedSpan<T, B>() && = delete;
     operator PinnedSpan<const T, B>() const&& = delete;
+    /// @}
 
     /// `count` elements from `offset` on. Throws `Error` when they are not all there. Not of a temporary buffer.
+    /// @{
     PinnedSpan<T, B> subspan(std::size_t offset, std::size_t count) & {
         return span().subspan(offset, count);
     }
@@ -225,30 +180,26 @@ public:
     }
     void subspan(std::size_t offset, std::size_t count) && = delete;
     void subspan(std::size_t offset, std::size_t count) const&& = delete;
+    /// @}
 
     /// The first `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    /// @{
     PinnedSpan<T, B> first(std::size_t count) & { return span().first(count); }
     PinnedSpan<const T, B> first(std::size_t count) const& { return span().first(count); }
     void first(std::size_t count) && = delete;
     void first(std::size_t count) const&& = delete;
+    /// @}
 
     /// The last `count` elements. Throws `Error` when there are fewer. Not of a temporary buffer.
+    /// @{
     PinnedSpan<T, B> last(std::size_t count) & { return span().last(count); }
     PinnedSpan<const T, B> last(std::size_t count) const& { return span().last(count); }
     void last(std::size_t count) && = delete;
     void last(std::size_t count) const&& = delete;
+    /// @}
 
 private:
-    void free() noexcept {
-        if (data_ != nullptr) {
-            detail::Allocations::instance().remove(data_);
-            B::free_pinned(data_);
-        }
-        data_ = nullptr;
-    }
-
-    T* data_ = nullptr;
-    std::size_t size_ = 0;
+    detail::OwnedMemory<T, detail::PinnedAllocator<B>> memory_;
 };
 
 } // namespace sluice

@@ -1,11 +1,17 @@
 /// \file
-/// Ragged batches to padded ones and back, and what describes a batch's shape. For Host streams; CUDA streams
-/// need <sluice/ragged/reshape.cuh>, which says what holds for all of these operations.
+/// Ragged batches to padded ones and back, and what describes a batch's shape. <sluice/ragged/reshape.hpp>
+/// says what holds for all of these operations. For Host streams; CUDA streams need
+/// <sluice/ragged/reshape.cuh>.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
-#include <sluice/ragged/detail/reshaping.hpp>
+#include <sluice/memory/span.hpp>
+#include <sluice/ragged/operands.hpp>
+#include <sluice/ragged/ragged_batch.hpp>
+#include <sluice/ragged/view.hpp>
+#include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged {
 
@@ -63,7 +69,5 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       RaggedWorkspace<BackendOf<S>>& workspace);
 
 } // namespace sluice::ragged
-
-// ---------------------------------------------------------------------------------------------------------------
 
 #include <sluice/ragged/detail/convert.inl>

@@ -11,24 +11,25 @@
 
 #include <cstdint>
 
-#include <sluice/ragged/detail/row_arguments.hpp>
+#include <sluice/memory/span.hpp>
+#include <sluice/ragged/operands.hpp>
 
 namespace sluice::ragged {
 
 /// `out[i] = f(rows[i])` for each value.
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void apply(const S& stream, const F& f, Out&& out, const Rows& rows);
 
 /// `out[i] = f(rows[i], other[i])`. `other` has rows of the same lengths, which is not looked at: a view or a batch
 /// (both, if they are batches of their own), or device memory. Throws `Error` when it has less room than `rows`.
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
-          detail::RaggedValues<BackendOf<S>> Other>
+template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
+          RaggedValues<BackendOf<S>> Other>
 void apply(const S& stream, const F& f, Out&& out, const Rows& rows, const Other& other);
 
 /// `out[i] = f(rows[i], dense[r])` for each value of row r. `dense` is device memory with one element for each row
 /// that `rows` has room for, or else `Error` is thrown.
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
-          detail::DeviceMemory<BackendOf<S>> Dense>
+template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
+          DeviceMemory<BackendOf<S>> Dense>
 void apply_by_row(const S& stream, const F& f, Out&& out, const Rows& rows, const Dense& dense);
 
 /// `out[i] = f(rows[i], padded[r * width + p])` for each value at position p of row r. `padded` is device memory of
@@ -37,182 +38,16 @@ void apply_by_row(const S& stream, const F& f, Out&& out, const Rows& rows, cons
 /// Where a row is longer than `width`, nothing at all is written to `out`; the first element of `refused`, if it has
 /// one, becomes the length of the longest row then, and 0 otherwise: also where `rows` are themselves a result that did
 /// not fit, and so have no values.
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
-          detail::DeviceMemory<BackendOf<S>> Padded>
+template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
+          DeviceMemory<BackendOf<S>> Padded>
 void apply_padded(const S& stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
                   std::int64_t width, DeviceSpan<std::int64_t, BackendOf<S>> refused = {});
 
 /// `out[i] = f(r, p, i)` for each value i, at position p of row r: for functions that look up what they need. `f` must
 /// not read what it is called for elsewhere to write.
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
+template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void generate(const S& stream, const F& f, Out&& out, const Rows& rows);
 
-// ---------------------------------------------------------------------------------------------------------------
-
-namespace detail {
-
-template <class F, class T>
-struct ApplyOne {
-    F f;
-    const T* values;
-    SLUICE_HOST_DEVICE auto operator()(std::int64_t i) const { return f(values[i]); }
-};
-template <class F, class T, class U>
-struct ApplyTwo {
-    F f;
-    const T* values;
-    const U* others;
-    SLUICE_HOST_DEVICE auto operator()(std::int64_t i) const { return f(values[i], others[i]); }
-};
-template <class F, class T, class U>
-struct ApplyByRow {
-    F f;
-    const T* values;
-    const U* dense;
-    SLUICE_HOST_DEVICE auto operator()(std::int64_t row, std::int64_t, std::int64_t i) const {
-        return f(values[i], dense[row]);
-    }
-};
-template <class F, class T, class U>
-struct ApplyPadded {
-    F f;
-    const T* values;
-    const U* padded;
-    std::int64_t width;
-    SLUICE_HOST_DEVICE auto operator()(std::int64_t row, std::int64_t position, std::int64_t i) const {
-        return f(values[i], padded[row * width + position]);
-    }
-};
-
-// A type of this namespace, in which the functions that take it are then looked up, those of elementwise.cuh too.
-template <class F>
-struct Generate {
-    F f;
-    SLUICE_HOST_DEVICE auto operator()(std::int64_t row, std::int64_t position, std::int64_t i) const {
-        return f(row, position, i);
-    }
-};
-
-/// Other values that an input is paired with.
-template <class Other, class T>
-auto* paired_values(const char* operation, const Other& other, RaggedView<const T> rows) {
-    if constexpr (RaggedInput<Other>) {
-        const auto view = input_view(other);
-        if (view.value_capacity() < rows.value_capacity())
-            refuse_size(operation, "the other operand", view.value_capacity(), rows.value_capacity());
-        return view.values();
-    } else {
-        return elements_for_values(operation, "the other operand", other, rows);
-    }
-}
-/// The values of a result that may belong to a batch of its own, if that is an operand.
-template <class Out, class T>
-auto* values_of_result(const char* operation, Out& out, RaggedView<const T> rows) {
-    return elements_for_values(operation, "the result", out, rows);
-}
-
-template <Backend B>
-void fill_values(BasicStreamRef<B>, ...) {
-    require_kernels<B>();
-}
-template <Backend B>
-void fill_rows(BasicStreamRef<B>, ...) {
-    require_kernels<B>();
-}
-/// Enqueues `out[i] = f(i)`, `out[i] = f(row, position, i)`. elementwise.cuh has them for CUDA.
-template <class F, class U, class T>
-void fill_values(HostStreamRef stream, const F& f, U* out, RaggedView<const T> rows) {
-    stream.enqueue([f, out, rows] {
-        const std::int64_t count = rows.size();
-        for (std::int64_t i = 0; i < count; ++i)
-            out[i] = static_cast<U>(f(i));
-    });
-}
-template <class F, class U, class T>
-void fill_rows(HostStreamRef stream, const F& f, U* out, RaggedView<const T> rows, std::int64_t width,
-               std::int64_t* refused) {
-    stream.enqueue([f, out, rows, width, refused] {
-        const bool fits = rows.longest() <= width;
-        if (refused != nullptr)
-            *refused = fits ? 0 : rows.longest();
-        if (!fits)
-            return;
-        const std::int64_t count = rows.rows();
-        for (std::int64_t r = 0; r < count; ++r) {
-            const std::int64_t begin = rows.offset(r);
-            for (std::int64_t i = begin; i < rows.offset(r + 1); ++i)
-                out[i] = static_cast<U>(f(r, i - begin, i));
-        }
-    });
-}
-inline constexpr std::int64_t any_width = std::int64_t{1} << 62;
-
-// What each function enqueues, whatever the backend.
-template <class Stream, class F, class Out, class T>
-void apply_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
-    fill_values(stream, ApplyOne<F, T>{f, rows.values()}, values_of_result("apply", out, rows), rows);
-}
-template <class Stream, class F, class Out, class T, class Other>
-void apply_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Other& other) {
-    const auto* others = paired_values("apply", other, rows);
-    using U = std::remove_cv_t<std::remove_pointer_t<decltype(others)>>;
-    fill_values(stream, ApplyTwo<F, T, U>{f, rows.values(), others}, values_of_result("apply", out, rows),
-                rows);
-}
-template <class Stream, class F, class Out, class T, class Dense>
-void apply_by_row_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Dense& dense) {
-    const auto* elements = elements_for_rows("apply_by_row", "the dense operand", dense, rows);
-    using U = std::remove_cv_t<std::remove_pointer_t<decltype(elements)>>;
-    fill_rows(stream, ApplyByRow<F, T, U>{f, rows.values(), elements},
-              values_of_result("apply_by_row", out, rows), rows, any_width, nullptr);
-}
-template <class Stream, class F, class Out, class T, class Padded, class B>
-void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Padded& padded,
-                       std::int64_t width, DeviceSpan<std::int64_t, B> refused) {
-    const auto span = sluice::detail::placed_span(padded);
-    if (width < 0)
-        throw Error("ragged::apply_padded: the width is " + std::to_string(width) + ", expected 0 or more");
-    if (width > 0 && static_cast<std::int64_t>(span.size()) / width < rows.row_capacity()) {
-        throw Error("ragged::apply_padded: the padded operand has " + std::to_string(span.size()) +
-                    " elements, expected at least " + std::to_string(rows.row_capacity()) + " rows of " +
-                    std::to_string(width));
-    }
-    using U = std::remove_const_t<typename decltype(span)::element_type>;
-    fill_rows(stream, ApplyPadded<F, T, U>{f, rows.values(), span.data(), width},
-              values_of_result("apply_padded", out, rows), rows, width,
-              refused.empty() ? nullptr : refused.data());
-}
-template <class Stream, class F, class Out, class T>
-void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
-    fill_rows(stream, Generate<F>{f}, values_of_result("generate", out, rows), rows, any_width, nullptr);
-}
-
-} // namespace detail
-
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
-void apply(const S& stream, const F& f, Out&& out, const Rows& rows) {
-    detail::apply_into(detail::ref_of(stream), f, out, detail::input_view(rows));
-}
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
-          detail::RaggedValues<BackendOf<S>> Other>
-void apply(const S& stream, const F& f, Out&& out, const Rows& rows, const Other& other) {
-    detail::apply_into(detail::ref_of(stream), f, out, detail::input_view(rows), other);
-}
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
-          detail::DeviceMemory<BackendOf<S>> Dense>
-void apply_by_row(const S& stream, const F& f, Out&& out, const Rows& rows, const Dense& dense) {
-    detail::apply_by_row_into(detail::ref_of(stream), f, out, detail::input_view(rows), dense);
-}
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows,
-          detail::DeviceMemory<BackendOf<S>> Padded>
-void apply_padded(const S& stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
-                  std::int64_t width, DeviceSpan<std::int64_t, BackendOf<S>> refused) {
-    detail::apply_padded_into(detail::ref_of(stream), f, out, detail::input_view(rows), padded, width,
-                              refused);
-}
-template <AnyStream S, class F, detail::RaggedValues<BackendOf<S>> Out, detail::RowsOn<BackendOf<S>> Rows>
-void generate(const S& stream, const F& f, Out&& out, const Rows& rows) {
-    detail::generate_into(detail::ref_of(stream), f, out, detail::input_view(rows));
-}
-
 } // namespace sluice::ragged
+
+#include <sluice/ragged/detail/elementwise.inl>

@@ -1,13 +1,17 @@
 /// \file
-/// Several ragged batches as one. For Host streams; CUDA streams need <sluice/ragged/reshape.cuh>, which says
-/// what holds for all of these operations.
+/// Several ragged batches as one. <sluice/ragged/reshape.hpp> says what holds for all of these operations.
+/// For Host streams; CUDA streams need <sluice/ragged/reshape.cuh>.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
 
-#include <sluice/ragged/detail/reshaping.hpp>
+#include <sluice/ragged/operands.hpp>
+#include <sluice/ragged/ragged_batch.hpp>
+#include <sluice/ragged/view.hpp>
+#include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged {
 
@@ -38,6 +42,7 @@ void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
 
 /// The same for parts that are listed in place: `concatenate_rows(stream, out, {a.view(), b.view()},
 /// workspace)`.
+/// @{
 template <AnyStream S, class T>
 void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
@@ -50,9 +55,8 @@ template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace);
+/// @}
 
 } // namespace sluice::ragged
-
-// ---------------------------------------------------------------------------------------------------------------
 
 #include <sluice/ragged/detail/join.inl>

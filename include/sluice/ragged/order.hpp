@@ -1,17 +1,25 @@
 /// \file
-/// The rows of a ragged batch by their length. For Host streams; CUDA streams need
-/// <sluice/ragged/reshape.cuh>, which says what holds for all of these operations.
+/// The rows of a ragged batch by their length. <sluice/ragged/reshape.hpp> says what holds for all of these
+/// operations. For Host streams; CUDA streams need <sluice/ragged/reshape.cuh>.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
-#include <sluice/ragged/detail/reshaping.hpp>
+#include <sluice/memory/span.hpp>
+#include <sluice/ragged/operands.hpp>
+#include <sluice/ragged/ragged_batch.hpp>
+#include <sluice/ragged/view.hpp>
+#include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged {
 
 /// Which rows come first.
-enum class LengthOrder { shortest_first, longest_first };
+enum class LengthOrder {
+    shortest_first, ///< those with the fewest values
+    longest_first,  ///< those with the most
+};
 
 /// The numbers of the rows in the order of their lengths, rows of one length in their own: what `reorder`
 /// takes. `order` has at least `in.row_capacity()` elements; after those of the rows, -1 up to there.
@@ -35,7 +43,5 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
                       std::span<const std::int64_t> bounds, RaggedWorkspace<BackendOf<S>>& workspace);
 
 } // namespace sluice::ragged
-
-// ---------------------------------------------------------------------------------------------------------------
 
 #include <sluice/ragged/detail/order.inl>

@@ -5,12 +5,9 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
-#include <string>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <sluice/ragged/detail/pinned_block.hpp>
@@ -18,21 +15,18 @@
 
 namespace sluice {
 
-namespace detail {
-
+/// A range of rows, of each of which a `std::span<const T>` can be made.
 template <class R, class T>
 concept RowsOf = requires(const R& rows) {
     std::span<const T>(*std::begin(rows));
     std::end(rows);
 };
 
+/// A contiguous range of integers.
 template <class R>
-concept Integers = requires(const R& range) {
-    std::span(range);
-}
-&&std::integral<typename decltype(std::span(std::declval<const R&>()))::value_type>;
-
-} // namespace detail
+concept IntegerRange = requires(const R& range) {
+    requires std::integral<typename decltype(std::span(range))::value_type>;
+};
 
 /// Gathers rows in one pinned block, laid out as a `RaggedBatch` of the same capacity, and copies counts,
 /// offsets and values together. The block is allocated once; packing again allocates nothing.
@@ -64,23 +58,28 @@ class RaggedPacker {
                   "sluice::RaggedPacker: values are aligned to 256 bytes");
 
 public:
-    using backend = B;
-    using value_type = T;
+    using backend = B;    ///< Whose devices copy from its block.
+    using value_type = T; ///< Of the values.
 
-    /// Without rows. Throws `Error` for a capacity below 0, or too little memory.
+    /// Room for `capacity`, without rows. Throws `Error` for a capacity below 0, or too little memory.
     explicit RaggedPacker(RaggedCapacity capacity)
         : layout_(RaggedLayout::of(capacity, sizeof(T))), capacity_(capacity), block_(layout_.bytes) {
         empty();
     }
 
+    /// The other one may only be assigned to or destroyed then. Assigning waits for copies of what was here.
+    /// @{
     RaggedPacker(RaggedPacker&&) noexcept = default;
     RaggedPacker& operator=(RaggedPacker&&) noexcept = default;
+    /// @}
 
     /// What it is laid out for.
     RaggedCapacity capacity() const noexcept { return capacity_; }
-    /// Rows, and values in all of them, that it holds.
+    /// Rows that it holds.
     std::int64_t rows() const noexcept { return counts().rows; }
+    /// Values of all rows together.
     std::int64_t size() const noexcept { return counts().values; }
+    /// Values of the longest row.
     std::int64_t longest() const noexcept { return counts().longest; }
     /// Whether so many more rows, with so many values in all, fit.
     bool fits(std::int64_t rows, std::int64_t values) const noexcept {
@@ -93,23 +92,30 @@ public:
                    : layout_.offsets_at + (static_cast<std::size_t>(rows()) + 1) * sizeof(std::int64_t);
     }
 
-    // What it holds. Good until the next change.
+    /// \name What it holds; good until the next change
+    /// @{
+
+    /// How much it is.
     const RaggedCounts& counts() const noexcept { return *at<RaggedCounts>(0); }
-    /// Where each row begins, and the end.
+    /// Where each row begins among the values, and the end: `rows()` + 1 of them.
     std::span<const std::int64_t> offsets() const noexcept {
         return {at<std::int64_t>(layout_.offsets_at), static_cast<std::size_t>(rows()) + 1};
     }
+    /// The values of all rows, row after row.
     std::span<const T> values() const noexcept {
         return {at<T>(layout_.values_at), static_cast<std::size_t>(size())};
     }
-    /// Throws `Error` when there is no such row.
+    /// The values of row `row`. Throws `Error` when there is no such row.
     std::span<const T> row(std::int64_t row) const;
+    /// The length of each row, in a vector of its own.
     std::vector<std::int64_t> lengths() const;
     /// As a kernel would see it; for Host code.
     RaggedView<const T> view() const noexcept {
         return {at<T>(layout_.values_at), at<std::int64_t>(layout_.offsets_at), at<RaggedCounts>(0),
                 capacity_.rows, capacity_.values};
     }
+
+    /// @}
 
     /// Leaves no rows.
     void clear() {
@@ -126,37 +132,37 @@ public:
     /// One row for each element of `rows`, of which a `std::span<const T>` can be made. The range is walked twice, first
     /// to count; one that makes its rows as it is walked should make the same ones both times, and is refused like one
     /// that does not fit where the second ones do not.
-    template <detail::RowsOf<T> Rows>
+    template <RowsOf<T> Rows>
     void pack(const Rows& rows);
     /// From values one after the other, and the length of each row. Throws `Error` for a length below 0, or
     /// lengths that add up to something else than the number of values.
-    template <detail::Integers Lengths>
+    template <IntegerRange Lengths>
     void pack(std::span<const T> values, const Lengths& lengths);
     /// From values one after the other, and offsets, one more than there are rows. Throws `Error` unless they
     /// start at 0, do not decrease, and end at the number of values.
-    template <detail::Integers Offsets>
+    template <IntegerRange Offsets>
     void pack_offsets(std::span<const T> values, const Offsets& offsets);
     /// From values one after the other, and the row of each. Throws `Error` for rows that decrease, or that
     /// are not in 0 … `rows` - 1; those that do not occur are empty.
-    template <detail::Integers Ids>
+    template <IntegerRange Ids>
     void pack_row_ids(std::span<const T> values, const Ids& row_ids, std::int64_t rows);
     /// From a [rows, `width`] array, and how many values at the beginning of each row are real. Throws
     /// `Error` for a length outside 0 … `width`, or an array of another size.
-    template <detail::Integers Lengths>
+    template <IntegerRange Lengths>
     void pack_padded(std::span<const T> padded, std::int64_t width, const Lengths& lengths);
     /// From a [rows, `width`] array, and an array of the same shape that is not 0 where a value is real.
     /// Throws `Error` for a width below 1, or arrays of other sizes.
-    template <detail::Integers Mask>
+    template <IntegerRange Mask>
     void pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask);
 
-    /// Gives `batch` the rows held, in the order of `stream`, with one copy. It is as long as what is held,
-    /// or, while the stream is being captured, the whole block: replays bring over whatever the block holds
-    /// when they come to it, so packer and batch must outlive them, and the packer keep its capacity. Throws
-    /// `Error` when the capacities differ.
+    /// Gives `batch` the rows held, in the order of `stream`, with one copy, without waiting. It is as long as what is
+    /// held, or, while the stream is being captured, the whole block: replays bring over whatever the block holds
+    /// when they come to it, so packer and batch must outlive them, and the packer keep its capacity. The next change
+    /// waits for a copy that was not captured; for replays see `mark_in_use`. Throws `Error` when the capacities differ.
     void copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& batch) const;
 
-    /// The next change waits for what `stream` has been handed so far, such as a replay of a captured copy.
-    /// Throws `Error`, also while the stream is being captured.
+    /// The next change waits for what `stream` has been handed so far, such as a replay of a captured copy: call it
+    /// after the launch. Does not wait itself. Throws `Error`, also while the stream is being captured.
     void mark_in_use(BasicStreamRef<B> stream) const;
     /// Whether a change would wait. Throws `Error` for a fault of the work that reads the block.
     bool in_use() const { return block_.in_use(); }

@@ -4,11 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <sluice/backend/stream.hpp>
@@ -34,8 +31,8 @@ class RaggedBatch {
                   "sluice::RaggedBatch: values are aligned to 256 bytes");
 
 public:
-    using backend = B;
-    using value_type = T;
+    using backend = B;    ///< Whose device memory it is.
+    using value_type = T; ///< Of the values.
 
     /// Has no rows when the constructor returns, for which it waits; any stream may use it at once, and it
     /// must outlive all work that uses it. Throws `Error` for a capacity below 0, or too little memory.
@@ -51,34 +48,46 @@ public:
         clear(stream);
     }
 
+    /// The other one may only be assigned to or destroyed then.
+    /// @{
     RaggedBatch(RaggedBatch&&) noexcept = default;
     RaggedBatch& operator=(RaggedBatch&&) noexcept = default;
+    /// @}
 
+    /// Rows and values that it has room for.
     RaggedCapacity capacity() const noexcept { return capacity_; }
+    /// Where counts, offsets and values lie in `block()`.
     const RaggedLayout& layout() const noexcept { return layout_; }
 
-    /// For kernels.
+    /// The rows, for kernels. Good as long as the batch, also of what it holds later.
+    /// @{
     RaggedView<T> view() noexcept { return target().view(); }
     RaggedView<const T> view() const noexcept {
         return {values().data(), offsets().data(), counts().data(), capacity_.rows, capacity_.values};
     }
-    /// For operations that make its rows.
+    /// @}
+    /// The same, for kernels that make its rows.
     RaggedTarget<T> target() noexcept {
         return {at<T>(layout_.values_at), at<std::int64_t>(layout_.offsets_at), at<RaggedCounts>(0),
                 capacity_.rows, capacity_.values};
     }
 
-    /// As many as there is room for; those beyond the rows are undefined.
+    /// As many values as there is room for; those beyond the rows are undefined.
+    /// @{
     DeviceSpan<T, B> values() noexcept { return {at<T>(layout_.values_at), value_count()}; }
     DeviceSpan<const T, B> values() const noexcept { return {at<T>(layout_.values_at), value_count()}; }
+    /// @}
     /// Where each row begins among the values, and the end: as many as there is room for rows, and one.
     DeviceSpan<const std::int64_t, B> offsets() const noexcept {
         return {at<std::int64_t>(layout_.offsets_at), static_cast<std::size_t>(capacity_.rows) + 1};
     }
+    /// One element: how much it holds.
     DeviceSpan<const RaggedCounts, B> counts() const noexcept { return {at<RaggedCounts>(0), 1}; }
-    /// Counts, offsets and values together.
+    /// Counts, offsets and values together, as `layout()` says.
+    /// @{
     DeviceSpan<std::byte, B> block() noexcept { return block_.span(); }
     DeviceSpan<const std::byte, B> block() const noexcept { return block_.span(); }
+    /// @}
 
     /// Leaves no rows, in the order of `stream`. Can be captured.
     void clear(BasicStreamRef<B> stream) {
@@ -118,19 +127,25 @@ private:
 template <class U, Backend B = DefaultBackend>
 class RaggedColumn {
 public:
-    using backend = B;
-    using value_type = U;
+    using backend = B;    ///< Whose device memory it is.
+    using value_type = U; ///< Of the values.
 
     /// Room for `values` values, undefined at first. Throws `Error` below 0, or for too little memory.
     explicit RaggedColumn(std::int64_t values) : values_(checked(values)) {}
+    /// The same, allocated and freed in the order of `stream`.
     RaggedColumn(std::int64_t values, BasicStreamRef<B> stream) : values_(checked(values), stream) {}
 
+    /// Values that it has room for.
     std::int64_t capacity() const noexcept { return static_cast<std::int64_t>(values_.size()); }
+    /// As many values as there is room for.
+    /// @{
     DeviceSpan<U, B> values() noexcept { return values_.span(); }
     DeviceSpan<const U, B> values() const noexcept { return values_.span(); }
+    /// @}
 
     /// The column's values as rows of `batch`, whatever it holds when a kernel looks. Throws `Error` when the
     /// batch has room for more values than the column.
+    /// @{
     template <class T>
     RaggedView<U> view_over(const RaggedBatch<T, B>& batch) {
         require_room(batch.capacity().values);
@@ -141,22 +156,11 @@ public:
         require_room(batch.capacity().values);
         return batch.view().over(values_.data());
     }
+    /// @}
 
 private:
-    static std::size_t checked(std::int64_t values) {
-        if (values < 0) {
-            throw Error("a ragged column cannot have room for " + std::to_string(values) +
-                        " values; expected 0 or more");
-        }
-        return static_cast<std::size_t>(values);
-    }
-    void require_room(std::int64_t needed) const {
-        if (needed > capacity()) {
-            throw Error("a ragged column has room for " + std::to_string(capacity()) +
-                        " values and the batch whose rows it shares for " + std::to_string(needed) +
-                        "; expected as many at least");
-        }
-    }
+    static std::size_t checked(std::int64_t values);
+    void require_room(std::int64_t needed) const;
 
     DeviceBuffer<U, B> values_;
 };

@@ -1,6 +1,23 @@
 /// \file
-/// All operations that make ragged batches out of others, for Host streams. CUDA streams need
-/// <sluice/ragged/reshape.cuh>, which says what holds for all of them.
+/// All operations that make ragged batches out of others: convert.hpp (padded and back, row ids, lengths), select.hpp
+/// (slice, prefix, gather, mask, remove empty rows, repeat), join.hpp (concatenate, stack) and order.hpp (by length).
+/// What holds for all of them:
+///
+/// - They are enqueued on `stream`, wait for nothing and allocate nothing. The host reads no counts, so that
+///   one captured graph serves any rows that fit; launches are laid out for the capacities.
+/// - The result is another batch than the operands, and its former rows are gone. Values are moved as they
+///   are, of any trivially copyable type.
+/// - A result that does not fit leaves `out` without rows, and what it would have needed in
+///   `RaggedCounts::refused`: the number of values or, where there are too many of those, of rows. Nothing is
+///   cut. An operand that was refused itself hands its number on. `RaggedBatch::require_valid_and_wait` makes
+///   an `Error` of it.
+/// - Several values over the same rows go through one after the other: `RaggedColumn::view_over` is an
+///   operand like any other.
+/// - `workspace` is made for the capacity of the largest operand or result; padded rows count with all their
+///   places. Too little of it, spans that are too short, and a batch that is operand and result at once are an
+///   `Error`.
+///
+/// For Host streams; CUDA streams need <sluice/ragged/reshape.cuh>.
 #pragma once
 
 #include <sluice/ragged/convert.hpp>

@@ -13,13 +13,14 @@ namespace sluice {
 /// How much a ragged batch holds. Lives in device memory, so that one captured graph serves any batch that
 /// fits.
 struct RaggedCounts {
-    std::int64_t rows = 0;
-    std::int64_t values = 0;  ///< in all rows together
-    std::int64_t longest = 0; ///< values of the longest row
+    std::int64_t rows = 0;    ///< Rows.
+    std::int64_t values = 0;  ///< Values of all rows together.
+    std::int64_t longest = 0; ///< Values of the longest row.
     /// Not 0: an operation's result did not fit, and this is how many values (or rows, where those were too
     /// many) it would have needed. The batch has no rows then.
     std::int64_t refused = 0;
 
+    /// Whether all four numbers are equal.
     friend SLUICE_HOST_DEVICE constexpr bool operator==(const RaggedCounts& a,
                                                         const RaggedCounts& b) noexcept {
         return a.rows == b.rows && a.values == b.values && a.longest == b.longest && a.refused == b.refused;
@@ -30,10 +31,12 @@ struct RaggedCounts {
 template <class T>
 class RowSpan {
 public:
-    using element_type = T;
-    using value_type = std::remove_cv_t<T>;
+    using element_type = T;                 ///< Of the values; const where they may only be read.
+    using value_type = std::remove_cv_t<T>; ///< The same, never const.
 
+    /// No values.
     constexpr RowSpan() noexcept = default;
+    /// `size` values from `data` on.
     SLUICE_HOST_DEVICE constexpr RowSpan(T* data, std::int64_t size) noexcept : data_(data), size_(size) {}
     /// A row of const values, from one of values that may change.
     template <class U>
@@ -41,12 +44,19 @@ public:
         constexpr RowSpan(RowSpan<U> other) noexcept
         : RowSpan(other.data(), other.size()) {}
 
+    /// Where the values are.
     SLUICE_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
+    /// Values.
     SLUICE_HOST_DEVICE constexpr std::int64_t size() const noexcept { return size_; }
+    /// Whether there are no values.
     SLUICE_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
+    /// Value `index`, which is not checked.
     SLUICE_HOST_DEVICE constexpr T& operator[](std::int64_t index) const noexcept { return data_[index]; }
+    /// The values as a contiguous range.
+    /// @{
     SLUICE_HOST_DEVICE constexpr T* begin() const noexcept { return data_; }
     SLUICE_HOST_DEVICE constexpr T* end() const noexcept { return data_ + size_; }
+    /// @}
 
 private:
     T* data_ = nullptr;
@@ -74,9 +84,10 @@ private:
 template <class T>
 class RaggedView {
 public:
-    using element_type = T;
-    using value_type = std::remove_cv_t<T>;
+    using element_type = T;                 ///< Of the values; const where they may only be read.
+    using value_type = std::remove_cv_t<T>; ///< The same, never const.
 
+    /// No rows, and no memory: nothing may be asked of it but its capacities.
     constexpr RaggedView() noexcept = default;
     /// `offsets` has `row_capacity` + 1 elements, `values` `value_capacity`.
     SLUICE_HOST_DEVICE constexpr RaggedView(T* values, const std::int64_t* offsets,
@@ -91,12 +102,18 @@ public:
         : RaggedView(other.values(), other.offsets(), other.counts_pointer(), other.row_capacity(),
                      other.value_capacity()) {}
 
-    // Known on the host too.
+    /// \name Known on the host too
+    /// @{
+
+    /// Where the values are, `value_capacity()` of them; a device address.
     SLUICE_HOST_DEVICE constexpr T* values() const noexcept { return values_; }
+    /// Where the offsets are, `row_capacity()` + 1 of them; a device address.
     SLUICE_HOST_DEVICE constexpr const std::int64_t* offsets() const noexcept { return offsets_; }
+    /// Where the counts are; a device address.
     SLUICE_HOST_DEVICE constexpr const RaggedCounts* counts_pointer() const noexcept { return counts_; }
-    /// Rows, and values, that there is room for.
+    /// Rows that there is room for.
     SLUICE_HOST_DEVICE constexpr std::int64_t row_capacity() const noexcept { return row_capacity_; }
+    /// Values that there is room for.
     SLUICE_HOST_DEVICE constexpr std::int64_t value_capacity() const noexcept { return value_capacity_; }
 
     /// Other values over the same rows, at least `value_capacity()` of them: labels over the rows of boxes.
@@ -105,7 +122,11 @@ public:
         return {values, offsets_, counts_, row_capacity_, value_capacity_};
     }
 
-    // These read device memory: for kernels, and for tasks of Host streams.
+    /// @}
+    /// \name Read from device memory: for kernels, and for tasks of Host streams
+    /// @{
+
+    /// Rows.
     SLUICE_HOST_DEVICE constexpr std::int64_t rows() const noexcept { return counts_->rows; }
     /// The values of all rows together.
     SLUICE_HOST_DEVICE constexpr std::int64_t size() const noexcept { return counts_->values; }
@@ -115,9 +136,11 @@ public:
     SLUICE_HOST_DEVICE constexpr std::int64_t offset(std::int64_t row) const noexcept {
         return offsets_[row];
     }
+    /// Values of row `row`.
     SLUICE_HOST_DEVICE constexpr std::int64_t length(std::int64_t row) const noexcept {
         return offsets_[row + 1] - offsets_[row];
     }
+    /// The values of row `row`.
     SLUICE_HOST_DEVICE constexpr RowSpan<T> row(std::int64_t row) const noexcept {
         const std::int64_t begin = offsets_[row];
         return {values_ + begin, offsets_[row + 1] - begin};
@@ -140,6 +163,8 @@ public:
         return first;
     }
 
+    /// @}
+
 private:
     T* values_ = nullptr;
     const std::int64_t* offsets_ = nullptr;
@@ -153,12 +178,13 @@ private:
 /// `refuse` leaves no rows.
 template <class T>
 struct RaggedTarget {
-    T* values = nullptr;
-    std::int64_t* offsets = nullptr; ///< `row_capacity` + 1
-    RaggedCounts* counts = nullptr;
-    std::int64_t row_capacity = 0;
-    std::int64_t value_capacity = 0;
+    T* values = nullptr;             ///< `value_capacity` values.
+    std::int64_t* offsets = nullptr; ///< `row_capacity` + 1 offsets.
+    RaggedCounts* counts = nullptr;  ///< How much there is.
+    std::int64_t row_capacity = 0;   ///< Rows that there is room for.
+    std::int64_t value_capacity = 0; ///< Values that there is room for.
 
+    /// Whether there is room for `rows` rows with `size` values in all.
     SLUICE_HOST_DEVICE constexpr bool fits(std::int64_t rows, std::int64_t size) const noexcept {
         return rows <= row_capacity && size <= value_capacity;
     }
@@ -167,6 +193,7 @@ struct RaggedTarget {
         *counts = RaggedCounts{0, 0, 0, needed};
         offsets[0] = 0;
     }
+    /// The rows that were made, for whoever reads them.
     SLUICE_HOST_DEVICE constexpr RaggedView<T> view() const noexcept {
         return {values, offsets, counts, row_capacity, value_capacity};
     }

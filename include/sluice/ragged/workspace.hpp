@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include <sluice/memory/buffer.hpp>
 #include <sluice/ragged/layout.hpp>
@@ -15,37 +14,35 @@ namespace sluice {
 template <Backend B>
 class RaggedScratch {
 public:
+    /// Hands out the `bytes` bytes of device memory from `memory` on, which begins at a multiple of 256 bytes.
     RaggedScratch(std::byte* memory, std::size_t bytes) noexcept : memory_(memory), bytes_(bytes) {}
 
     /// `count` elements, undefined, at a multiple of 256 bytes. Throws `Error`, with what is needed and what
     /// is there, when the workspace is too small.
+    /// @{
     template <class T>
     T* take(std::size_t count) {
-        const std::size_t wanted = detail::checked_bytes<T>(count);
-        const std::size_t begin =
-            (used_ + RaggedLayout::alignment - 1) / RaggedLayout::alignment * RaggedLayout::alignment;
-        if (begin > bytes_ || wanted > bytes_ - begin) {
-            throw Error("a ragged workspace of " + std::to_string(bytes_) +
-                        " bytes is too small: an operation needs " + std::to_string(wanted) +
-                        " bytes more than the " + std::to_string(begin) +
-                        " that it has taken; make it with a larger capacity, or more bytes a value");
-        }
-        used_ = begin + wanted;
-        return reinterpret_cast<T*>(memory_ + begin);
+        return reinterpret_cast<T*>(memory_ + take_bytes(detail::checked_bytes<T>(count)));
     }
     template <class T>
     T* take(std::int64_t count) {
         return take<T>(static_cast<std::size_t>(count));
     }
+    /// @}
 
     /// Bytes that can still be taken as one piece.
     std::size_t left() const noexcept {
-        const std::size_t begin =
-            (used_ + RaggedLayout::alignment - 1) / RaggedLayout::alignment * RaggedLayout::alignment;
+        const std::size_t begin = next();
         return begin < bytes_ ? bytes_ - begin : 0;
     }
 
 private:
+    /// Where the next piece would begin.
+    std::size_t next() const noexcept {
+        return (used_ + RaggedLayout::alignment - 1) / RaggedLayout::alignment * RaggedLayout::alignment;
+    }
+    std::size_t take_bytes(std::size_t wanted);
+
     std::byte* memory_;
     std::size_t bytes_;
     std::size_t used_ = 0;
@@ -60,7 +57,7 @@ private:
 template <Backend B = DefaultBackend>
 class RaggedWorkspace {
 public:
-    using backend = B;
+    using backend = B; ///< Whose device memory it is.
 
     /// Enough for every operation of the library, whatever the type of the values. At most, operations take
     ///
@@ -88,15 +85,9 @@ public:
 
     /// Bytes that a workspace of that capacity allocates.
     static std::size_t bytes_for(RaggedCapacity capacity,
-                                 std::size_t bytes_per_value = default_bytes_per_value) {
-        constexpr std::size_t fixed = 256 * 1024; // what sorts and scans need however little there is
-        constexpr std::size_t bytes_per_row = 48; // six numbers of 64 bits, of which a batch's layout has one
-        const std::size_t of_values = RaggedLayout::of(capacity, bytes_per_value).bytes;
-        const std::size_t of_rows =
-            RaggedLayout::of({0, capacity.rows}, bytes_per_row - sizeof(std::int64_t)).bytes;
-        return fixed + of_rows + of_values;
-    }
+                                 std::size_t bytes_per_value = default_bytes_per_value);
 
+    /// Bytes that it has.
     std::size_t bytes() const noexcept { return block_.bytes(); }
 
     /// All of it, for the next operation.
@@ -107,3 +98,5 @@ private:
 };
 
 } // namespace sluice
+
+#include <sluice/ragged/detail/workspace.inl>

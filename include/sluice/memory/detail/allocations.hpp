@@ -2,7 +2,6 @@
 /// Which memory of sluice's lives, told apart from what lay at the same addresses before.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -80,9 +79,19 @@ private:
         std::uint64_t number;
     };
 
-    std::vector<Block>::iterator after(const char* begin) {
-        return std::upper_bound(blocks_.begin(), blocks_.end(), begin,
-                                [](const char* place, const Block& block) { return place < block.begin; });
+    /// The first block that begins behind `place`.
+    std::vector<Block>::iterator after(const char* place) {
+        auto first = blocks_.begin();
+        for (auto count = blocks_.end() - first; count > 0;) {
+            const auto half = count / 2;
+            if (place < first[half].begin) {
+                count = half;
+            } else {
+                first += half + 1;
+                count -= half + 1;
+            }
+        }
+        return first;
     }
     std::uint64_t find(const void* pointer) {
         const char* const place = static_cast<const char*>(pointer);

@@ -3,9 +3,11 @@
 
 #include <string>
 
+#include <sluice/ragged/detail/reshaping.hpp>
+
 namespace sluice::ragged {
 
-namespace reshaping {
+namespace detail {
 
 struct StoreLength {
     std::int64_t* out;
@@ -128,25 +130,25 @@ inline void require_rows(const char* what, std::int64_t given, std::int64_t room
     }
 }
 
-} // namespace reshaping
+} // namespace detail
 
 template <AnyStream S, class V>
 void row_ids(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> out,
              RaggedView<V> in) {
     using B = BackendOf<S>;
-    reshaping::require_elements("row_ids: the result", out.size(), in.value_capacity());
+    detail::require_elements("row_ids: the result", out.size(), in.value_capacity());
     if (in.value_capacity() == 0)
         return;
-    reshaping::Engine<B>::for_each_value(stream, reshaping::numbered(in), reshaping::StoreRow{out.data()});
+    detail::Engine<B>::for_each_value(stream, detail::numbered(in), detail::StoreRow{out.data()});
 }
 
 template <AnyStream S, class V>
 void lengths(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> out,
              RaggedView<V> in) {
     using B = BackendOf<S>;
-    reshaping::require_elements("lengths: the result", out.size(), in.row_capacity());
-    reshaping::Engine<B>::for_each(stream, in.row_capacity(),
-                                   reshaping::StoreLength{out.data(), in.offsets(), in.counts_pointer()});
+    detail::require_elements("lengths: the result", out.size(), in.row_capacity());
+    detail::Engine<B>::for_each(stream, in.row_capacity(),
+                                detail::StoreLength{out.data(), in.offsets(), in.counts_pointer()});
 }
 
 template <AnyStream S, class V>
@@ -154,13 +156,13 @@ void to_padded(const S& stream, std::type_identity_t<DeviceSpan<std::remove_cons
                RaggedView<V> in, std::int64_t width, const std::type_identity_t<std::remove_const_t<V>>& fill,
                std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> refused) {
     using B = BackendOf<S>;
-    reshaping::require_width("to_padded", width);
-    reshaping::require_table("to_padded: the result", out.size(), in.row_capacity(), width);
+    detail::require_width("to_padded", width);
+    detail::require_table("to_padded: the result", out.size(), in.row_capacity(), width);
     const auto size = static_cast<std::int64_t>(out.size());
-    reshaping::require_same("to_padded: the place for what was refused", refused.size(), 1);
+    detail::require_same("to_padded: the place for what was refused", refused.size(), 1);
     // One call at least, for the sake of `refused`.
-    reshaping::Engine<B>::for_each(stream, size > 0 ? size : 1,
-                                   reshaping::Pad<V>{in, out.data(), size, width, fill, refused.data()});
+    detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
+                                detail::Pad<V>{in, out.data(), size, width, fill, refused.data()});
 }
 
 template <AnyStream S, class V>
@@ -168,12 +170,12 @@ void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, Back
              RaggedView<V> in, std::int64_t width,
              std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> refused) {
     using B = BackendOf<S>;
-    reshaping::require_width("to_mask", width);
-    reshaping::require_table("to_mask: the result", out.size(), in.row_capacity(), width);
+    detail::require_width("to_mask", width);
+    detail::require_table("to_mask: the result", out.size(), in.row_capacity(), width);
     const auto size = static_cast<std::int64_t>(out.size());
-    reshaping::require_same("to_mask: the place for what was refused", refused.size(), 1);
-    reshaping::Engine<B>::for_each(stream, size > 0 ? size : 1,
-                                   reshaping::Mark<V>{in, out.data(), size, width, refused.data()});
+    detail::require_same("to_mask: the place for what was refused", refused.size(), 1);
+    detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
+                                detail::Mark<V>{in, out.data(), size, width, refused.data()});
 }
 
 template <AnyStream S, class T>
@@ -182,13 +184,13 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                  std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> lengths,
                  RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
-    reshaping::require_width("from_padded", width);
+    detail::require_width("from_padded", width);
     const auto rows = static_cast<std::int64_t>(lengths.size());
-    reshaping::require_table("from_padded: the padded rows", padded.size(), rows, width);
-    reshaping::require_rows("from_padded", rows, out.capacity().rows);
+    detail::require_table("from_padded: the padded rows", padded.size(), rows, width);
+    detail::require_rows("from_padded", rows, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    reshaping::Engine<B>::make(stream, out.target(),
-                               reshaping::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
+    detail::Engine<B>::make(stream, out.target(),
+                            detail::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
 }
 
 template <AnyStream S, class T>
@@ -197,17 +199,17 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> mask,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
-    reshaping::require_width("from_padded_mask", width);
+    detail::require_width("from_padded_mask", width);
     const auto size = static_cast<std::int64_t>(padded.size());
     if (size % width != 0) {
         throw Error("ragged::from_padded_mask: " + std::to_string(size) +
                     " values were given, expected a multiple of the width " + std::to_string(width));
     }
-    reshaping::require_same("from_padded_mask: the mask", mask.size(), size);
-    reshaping::require_rows("from_padded_mask", size / width, out.capacity().rows);
+    detail::require_same("from_padded_mask: the mask", mask.size(), size);
+    detail::require_rows("from_padded_mask", size / width, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    reshaping::Engine<B>::compact(stream, out.target(), padded.data(),
-                                  reshaping::FullRows{size / width, width}, mask.data(), size, scratch);
+    detail::Engine<B>::compact(stream, out.target(), padded.data(), detail::FullRows{size / width, width},
+                               mask.data(), size, scratch);
 }
 
 } // namespace sluice::ragged

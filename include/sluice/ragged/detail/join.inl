@@ -3,9 +3,11 @@
 
 #include <string>
 
+#include <sluice/ragged/detail/reshaping.hpp>
+
 namespace sluice::ragged {
 
-namespace reshaping {
+namespace detail {
 
 /// The operands of a plan that joins them; a view each would be more than a task has room for.
 template <class T>
@@ -120,27 +122,25 @@ void join(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
     Engine<B>::make(stream, target, plan, scratch);
 }
 
-} // namespace reshaping
+} // namespace detail
 
 template <AnyStream S, class T>
 void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsInTurn<T>>(detail::ref_of(stream), "concatenate_rows", out, parts,
-                                              workspace);
+    detail::join<detail::RowsInTurn<T>>(detail::ref_of(stream), "concatenate_rows", out, parts, workspace);
 }
 template <AnyStream S, class T>
 void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                         RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsJoined<T>>(detail::ref_of(stream), "concatenate_within", out, parts,
-                                              workspace);
+    detail::join<detail::RowsJoined<T>>(detail::ref_of(stream), "concatenate_within", out, parts, workspace);
 }
 template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::join<reshaping::RowsInterleaved<T>>(detail::ref_of(stream), "stack", out, parts, workspace);
+    detail::join<detail::RowsInterleaved<T>>(detail::ref_of(stream), "stack", out, parts, workspace);
 }
 
 template <AnyStream S, class T>

@@ -8,7 +8,7 @@
 
 #include <sluice/ragged/detail/reshaping.hpp>
 
-namespace sluice::ragged::reshaping {
+namespace sluice::ragged::detail {
 
 inline constexpr int warp_size = 32;
 inline constexpr unsigned whole_warp = 0xffffffffu;
@@ -129,7 +129,7 @@ __device__ inline Share share_of_warp(std::int64_t values) {
 
 /// `call(row, i)` for every value.
 template <class F>
-__global__ void __launch_bounds__(walk_threads) visit_values(NumberedRows rows, F call) {
+__global__ void __launch_bounds__(walk_threads) visit_values_kernel(NumberedRows rows, F call) {
     const Share share = share_of_warp(rows.size());
     if (share.first >= share.last)
         return;
@@ -160,7 +160,7 @@ inline constexpr bool may_be_wide = alignof(T) < sizeof(T) &&
 
 /// The values of the rows whose offsets are made already.
 template <bool Wide, class T, class Plan>
-__global__ void __launch_bounds__(walk_threads) fill_rows(RaggedTarget<T> out, Plan plan) {
+__global__ void __launch_bounds__(walk_threads) fill_planned_rows_kernel(RaggedTarget<T> out, Plan plan) {
     const Share share = share_of_warp(out.counts->values);
     if (share.first >= share.last)
         return;
@@ -194,4 +194,4 @@ __global__ void __launch_bounds__(walk_threads) fill_rows(RaggedTarget<T> out, P
     }
 }
 
-} // namespace sluice::ragged::reshaping
+} // namespace sluice::ragged::detail

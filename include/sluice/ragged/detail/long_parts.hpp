@@ -33,7 +33,9 @@ template <class T>
 inline constexpr int sort_capacity = sizeof(T) <= 4 ? 4096 : 2048;
 
 /// Parts that rows longer than `each` can have, in all.
-constexpr std::int64_t most_parts(std::int64_t values, std::int64_t each) { return 2 * (values / each) + 1; }
+constexpr std::int64_t most_long_parts(std::int64_t values, std::int64_t each) {
+    return 2 * (values / each) + 1;
+}
 
 /// Memory for the parts of rows with room for `values` values. Throws `Error` when there is too little.
 template <class Value, Backend B>
@@ -41,7 +43,7 @@ LongParts<Value> take_long_parts(RaggedScratch<B>& scratch, std::int64_t values,
                                  std::int64_t values_of_list) {
     LongParts<Value> list;
     list.count = scratch.template take<unsigned long long>(std::size_t{1});
-    list.parts = scratch.template take<LongPart>(most_parts(values, each));
+    list.parts = scratch.template take<LongPart>(most_long_parts(values, each));
     list.values = scratch.template take<Value>(values_of_list);
     return list;
 }
@@ -53,7 +55,7 @@ void require_long_parts(RaggedWorkspace<Host>* workspace, const RaggedView<T>& r
     if (workspace == nullptr || rows.row_capacity() == 0 || values <= part_values)
         return;
     RaggedScratch<Host> scratch = workspace->scratch();
-    (void)take_long_parts<Value>(scratch, values, part_values, most_parts(values, part_values));
+    (void)take_long_parts<Value>(scratch, values, part_values, most_long_parts(values, part_values));
 }
 
 } // namespace sluice::ragged::detail

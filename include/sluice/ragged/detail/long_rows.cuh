@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// Blocks for a list, of which rows have `blocks`.
 inline unsigned blocks_for_parts(unsigned blocks, std::int64_t values) {
-    return static_cast<unsigned>(std::min<std::int64_t>(blocks, most_parts(values, part_values)));
+    return static_cast<unsigned>(smaller(blocks, most_long_parts(values, part_values)));
 }
 
 } // namespace sluice::ragged::detail

@@ -1,6 +1,9 @@
 // Bodies of packer.hpp.
 #pragma once
 
+#include <cstring>
+#include <string>
+
 namespace sluice {
 
 // One row at a time
@@ -71,7 +74,7 @@ void RaggedPacker<T, B>::add_row(std::span<const T> row) {
 // -----------------------------------------------------------------------------------------------------
 
 template <class T, Backend B>
-template <detail::RowsOf<T> Rows>
+template <RowsOf<T> Rows>
 void RaggedPacker<T, B>::pack(const Rows& rows) {
     clear();
     // All of it first, so that the refusal says what would do.
@@ -104,7 +107,7 @@ void RaggedPacker<T, B>::pack(const Rows& rows) {
 }
 
 template <class T, Backend B>
-template <detail::Integers Lengths>
+template <IntegerRange Lengths>
 void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths) {
     clear();
     const auto all = std::span(lengths);
@@ -136,7 +139,7 @@ void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths)
 }
 
 template <class T, Backend B>
-template <detail::Integers Offsets>
+template <IntegerRange Offsets>
 void RaggedPacker<T, B>::pack_offsets(std::span<const T> values, const Offsets& offsets) {
     clear();
     using Offset = std::remove_cv_t<typename decltype(std::span(offsets))::element_type>;
@@ -151,7 +154,7 @@ void RaggedPacker<T, B>::pack_offsets(std::span<const T> values, const Offsets& 
 }
 
 template <class T, Backend B>
-template <detail::Integers Ids>
+template <IntegerRange Ids>
 void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_ids, std::int64_t rows) {
     clear();
     const auto ids = std::span(row_ids);
@@ -201,7 +204,7 @@ inline void require_padded(const char* who, std::size_t size, std::int64_t width
 } // namespace detail
 
 template <class T, Backend B>
-template <detail::Integers Lengths>
+template <IntegerRange Lengths>
 void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t width, const Lengths& lengths) {
     clear();
     const auto all = std::span(lengths);
@@ -221,7 +224,7 @@ void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t wid
 }
 
 template <class T, Backend B>
-template <detail::Integers Mask>
+template <IntegerRange Mask>
 void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask) {
     clear();
     const auto real = std::span(mask);

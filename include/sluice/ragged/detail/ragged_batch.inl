@@ -1,6 +1,9 @@
 // Bodies of ragged_batch.hpp.
 #pragma once
 
+#include <span>
+#include <string>
+
 namespace sluice {
 
 namespace detail {
@@ -78,6 +81,24 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
                     " values, and it holds " + std::to_string(longest));
     }
     return result;
+}
+
+template <class U, Backend B>
+std::size_t RaggedColumn<U, B>::checked(std::int64_t values) {
+    if (values < 0) {
+        throw Error("a ragged column cannot have room for " + std::to_string(values) +
+                    " values; expected 0 or more");
+    }
+    return static_cast<std::size_t>(values);
+}
+
+template <class U, Backend B>
+void RaggedColumn<U, B>::require_room(std::int64_t needed) const {
+    if (needed > capacity()) {
+        throw Error("a ragged column has room for " + std::to_string(capacity()) +
+                    " values and the batch whose rows it shares for " + std::to_string(needed) +
+                    "; expected as many at least");
+    }
 }
 
 } // namespace sluice

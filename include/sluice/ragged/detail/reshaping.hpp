@@ -1,6 +1,6 @@
 /// \file
 /// What the operations that make rows out of other rows are built from, and how the Host backend carries it
-/// out. reshaping.cuh does the same on CUDA devices.
+/// out. reshape.cuh does the same on CUDA devices.
 ///
 /// An operation is a *plan*: a small trivially copyable struct with
 ///
@@ -13,7 +13,6 @@
 /// All but the last read device memory.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,18 +22,13 @@
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
-#include <sluice/memory/span.hpp>
-#include <sluice/ragged/detail/any_stream.hpp>
+#include <sluice/ragged/detail/numbers.hpp>
 #include <sluice/ragged/detail/reshaping_memory.hpp>
-#include <sluice/ragged/ragged_batch.hpp>
+#include <sluice/ragged/detail/row_arguments.hpp>
 #include <sluice/ragged/view.hpp>
 #include <sluice/ragged/workspace.hpp>
 
-namespace sluice::ragged::reshaping {
-
-/// An operand, to which a view of values that may change converts as well; the result's type names `T`.
-template <class T>
-using Rows = std::type_identity_t<RaggedView<const T>>;
+namespace sluice::ragged::detail {
 
 /// The length that no row exceeds.
 inline constexpr std::int64_t unlimited = (std::numeric_limits<std::int64_t>::max)();
@@ -50,16 +44,6 @@ SLUICE_HOST_DEVICE inline void put(T* to, const T* from) {
         std::memcpy(static_cast<void*>(to), static_cast<const void*>(from), sizeof(T));
     }
 }
-
-/// A remainder's quotient, in 32 bits where that suffices, since devices are much slower in 64.
-SLUICE_HOST_DEVICE inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
-    if (((a | b) >> 32) == 0)
-        return static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));
-    return a / b;
-}
-
-SLUICE_HOST_DEVICE constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-SLUICE_HOST_DEVICE constexpr std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 
 template <class T>
 bool lies_at(const T* pointer, std::size_t bytes) {
@@ -123,14 +107,20 @@ struct StoreRow {
 template <class F>
 inline constexpr bool fits_a_task = sizeof(F) <= host::Task::inline_bytes;
 
-/// How a backend carries operations out; this one for backends whose streams take host tasks.
+/// A backend whose streams take host tasks, and so need no kernels.
 template <Backend B>
-struct Engine {
+struct HostTasks {
     static_assert(
         std::is_same_v<typename B::NativeStream, host::Queue*>,
         "sluice: operations on ragged batches need <sluice/ragged/reshape.cuh>, and a CUDA compiler, "
         "for CUDA streams");
     using Ref = BasicStreamRef<B>;
+};
+
+/// How a backend carries operations out; this one for backends whose streams take host tasks.
+template <Backend B>
+struct Engine : HostTasks<B> {
+    using Ref = typename HostTasks<B>::Ref;
 
     /// `call(i)` for i = 0 … count - 1, in any order.
     template <class F>
@@ -203,35 +193,6 @@ struct Engine {
         stream.enqueue(std::move(task));
     }
 
-    /// Sorts the rows by `keys.key(row)`, equal ones in their order: `order` holds `keys.rows()` numbers of
-    /// rows, then -1 up to `most`. `starts`, where it is not null, holds for each key from 0 to
-    /// `keys.limit()` - 1 the place where its rows begin, and then their end.
-    template <class Keys>
-    static void sort_rows(Ref stream, std::int64_t* order, std::int64_t most, const Keys& keys,
-                          std::int64_t* starts, RaggedScratch<B>& scratch) {
-        (void)SortMemory::take(scratch, most);
-        (void)SortMemory::take(scratch, most); // A device's sort copies them once more.
-        auto task = [order, most, keys, starts] {
-            const std::int64_t rows = smaller(keys.rows(), most);
-            for (std::int64_t i = 0; i < most; ++i)
-                order[i] = i < rows ? i : -1;
-            // With the row's number as the second key, so that no stable sort, which allocates, is needed.
-            std::sort(order, order + rows, [&keys](std::int64_t a, std::int64_t b) {
-                const std::int64_t key_a = keys.key(a), key_b = keys.key(b);
-                return key_a != key_b ? key_a < key_b : a < b;
-            });
-            if (starts == nullptr)
-                return;
-            for (std::int64_t key = 0, next = 0; key <= keys.limit(); ++key) {
-                while (next < rows && keys.key(order[next]) < key)
-                    ++next;
-                starts[key] = next;
-            }
-        };
-        static_assert(fits_a_task<decltype(task)>);
-        stream.enqueue(std::move(task));
-    }
-
 private:
     template <class Shape>
     struct KeptLengths {
@@ -288,4 +249,4 @@ inline void require_same(const char* what, std::size_t given, std::int64_t expec
     }
 }
 
-} // namespace sluice::ragged::reshaping
+} // namespace sluice::ragged::detail

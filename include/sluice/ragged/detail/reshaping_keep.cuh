@@ -8,7 +8,7 @@
 #include <sluice/ragged/detail/load_balancing_search.cuh>
 #include <sluice/ragged/detail/reshaping.hpp>
 
-namespace sluice::ragged::reshaping {
+namespace sluice::ragged::detail {
 
 /// Which values are kept, 32 to a group.
 template <class Shape>
@@ -77,8 +77,8 @@ private:
 /// Moves the values that are kept to their places.
 template <bool Wide, class T, class Shape>
 __global__ void __launch_bounds__(walk_threads)
-    fill_kept(RaggedTarget<T> out, const T* values, Shape shape, const std::uint8_t* keep,
-              const std::int64_t* starts) {
+    fill_kept_kernel(RaggedTarget<T> out, const T* values, Shape shape, const std::uint8_t* keep,
+                     const std::int64_t* starts) {
     if (out.counts->refused != 0)
         return;
     const Share share = share_of_warp(shape.size());
@@ -109,4 +109,4 @@ __global__ void __launch_bounds__(walk_threads)
     }
 }
 
-} // namespace sluice::ragged::reshaping
+} // namespace sluice::ragged::detail

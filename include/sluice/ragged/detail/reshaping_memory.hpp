@@ -7,7 +7,7 @@
 
 #include <sluice/ragged/workspace.hpp>
 
-namespace sluice::ragged::reshaping {
+namespace sluice::ragged::detail {
 
 /// What one pass over some rows finds.
 struct Running {
@@ -58,14 +58,14 @@ struct KeptMemory {
 };
 
 /// Keys and numbers of rows, before and after they are sorted.
-struct SortMemory {
+struct OrderMemory {
     std::uint64_t* unsorted;
     std::uint64_t* sorted;
     std::int64_t* rows;
 
     template <Backend B>
-    static SortMemory take(RaggedScratch<B>& scratch, std::int64_t most) {
-        SortMemory memory;
+    static OrderMemory take(RaggedScratch<B>& scratch, std::int64_t most) {
+        OrderMemory memory;
         memory.unsorted = scratch.template take<std::uint64_t>(most);
         memory.sorted = scratch.template take<std::uint64_t>(most);
         memory.rows = scratch.template take<std::int64_t>(most);
@@ -73,4 +73,4 @@ struct SortMemory {
     }
 };
 
-} // namespace sluice::ragged::reshaping
+} // namespace sluice::ragged::detail

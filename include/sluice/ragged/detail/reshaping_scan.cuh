@@ -9,10 +9,11 @@
 #include <cub/block/block_scan.cuh>
 #include <cub/block/block_store.cuh>
 
+#include <sluice/ragged/detail/launch.cuh>
 #include <sluice/ragged/detail/reshaping.hpp>
 #include <sluice/ragged/detail/reshaping_memory.hpp>
 
-namespace sluice::ragged::reshaping {
+namespace sluice::ragged::detail {
 
 struct Larger {
     __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return larger(a, b); }
@@ -44,7 +45,7 @@ struct TileItems {
 /// may read `starts` itself, for an item is read before its place is written, by one thread.
 template <class Items, class Finish>
 __global__ void __launch_bounds__(scan_threads)
-    scan_in_one_block(Items items, std::int64_t* starts, std::int64_t places, Finish settle) {
+    scan_in_one_block_kernel(Items items, std::int64_t* starts, std::int64_t places, Finish settle) {
     using Scan = cub::BlockScan<std::int64_t, scan_threads, cub::BLOCK_SCAN_WARP_SCANS>;
     using Reduce = cub::BlockReduce<std::int64_t, scan_threads>;
     __shared__ union {
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(scan_threads)
 /// The first of three launches: writes each item into its place, and sums up each tile.
 template <class Items>
 __global__ void __launch_bounds__(tile_threads)
-    sum_tiles(Items items, std::int64_t* starts, std::int64_t places, Running* tiles) {
+    sum_tiles_kernel(Items items, std::int64_t* starts, std::int64_t places, Running* tiles) {
     using Reduce = cub::BlockReduce<std::int64_t, tile_threads>;
     __shared__ typename Reduce::TempStorage for_sum;
     __shared__ typename Reduce::TempStorage for_longest;
@@ -116,7 +117,8 @@ __global__ void __launch_bounds__(tile_threads)
 /// item.
 template <class Finish>
 __global__ void __launch_bounds__(tile_threads)
-    scan_tiles(std::int64_t* starts, std::int64_t places, const std::int64_t* before_tile, Finish settle) {
+    scan_tiles_kernel(std::int64_t* starts, std::int64_t places, const std::int64_t* before_tile,
+                      Finish settle) {
     using Load = cub::BlockLoad<std::int64_t, tile_threads, tile_items, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
     using Scan = cub::BlockScan<std::int64_t, tile_threads, cub::BLOCK_SCAN_WARP_SCANS>;
     using Store = cub::BlockStore<std::int64_t, tile_threads, tile_items, cub::BLOCK_STORE_WARP_TRANSPOSE>;
@@ -148,19 +150,18 @@ void scan(BasicStreamRef<B> stream, std::int64_t* starts, std::int64_t most, con
     const RowItems<Lengths> rows{lengths, most};
     const std::int64_t places = most + 1;
     if (places <= one_block_places) {
-        scan_in_one_block<<<1, scan_threads, 0, stream.get()>>>(rows, starts, places, settle);
-        SLUICE_CUDA_CHECK(cudaGetLastError());
+        detail::launch(scan_in_one_block_kernel<RowItems<Lengths>, Finish>, 1, scan_threads, stream.get(),
+                       rows, starts, places, settle);
         return;
     }
     const auto [number, tiles, before_tile] = ScanMemory::take(scratch, places);
     const auto blocks = static_cast<unsigned>(number);
-    sum_tiles<<<blocks, tile_threads, 0, stream.get()>>>(rows, starts, places, tiles);
-    SLUICE_CUDA_CHECK(cudaGetLastError());
-    scan_in_one_block<<<1, scan_threads, 0, stream.get()>>>(TileItems{tiles, number}, before_tile, number,
-                                                            settle);
-    SLUICE_CUDA_CHECK(cudaGetLastError());
-    scan_tiles<<<blocks, tile_threads, 0, stream.get()>>>(starts, places, before_tile, settle);
-    SLUICE_CUDA_CHECK(cudaGetLastError());
+    detail::launch(sum_tiles_kernel<RowItems<Lengths>>, blocks, tile_threads, stream.get(), rows, starts,
+                   places, tiles);
+    detail::launch(scan_in_one_block_kernel<TileItems, Finish>, 1, scan_threads, stream.get(),
+                   TileItems{tiles, number}, before_tile, number, settle);
+    detail::launch(scan_tiles_kernel<Finish>, blocks, tile_threads, stream.get(), starts, places, before_tile,
+                   settle);
 }
 
-} // namespace sluice::ragged::reshaping
+} // namespace sluice::ragged::detail

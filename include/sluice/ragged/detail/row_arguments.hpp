@@ -1,5 +1,5 @@
 /// \file
-/// What the row operations take: views, or whatever has one; and the checks that the host can make.
+/// Streams, views and memory from what the row operations are given, and the checks that the host can make.
 #pragma once
 
 #include <cstddef>
@@ -7,29 +7,25 @@
 #include <string>
 #include <type_traits>
 
-#include <sluice/memory/copy.hpp>
-#include <sluice/ragged/detail/any_stream.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/memory/detail/placed_span.hpp>
+#include <sluice/ragged/operands.hpp>
 #include <sluice/ragged/view.hpp>
 
 namespace sluice::ragged::detail {
 
-template <class T>
-inline constexpr bool is_view = false;
-template <class T>
-inline constexpr bool is_view<RaggedView<T>> = true;
+template <AnyStream S>
+BasicStreamRef<BackendOf<S>> ref_of(const S& stream) noexcept {
+    return BasicStreamRef<BackendOf<S>>(stream);
+}
 
-/// A view, or a batch that has one.
-template <class R>
-concept RaggedInput = is_view<std::remove_cvref_t<R>> || requires(const R& batch) {
-    requires is_view<decltype(batch.view())>;
-};
-
-/// A buffer or span of device memory of the backend `B`.
-template <class R, class B>
-concept DeviceMemory = std::is_same_v<typename std::remove_cvref_t<R>::backend, B> && requires(R& range) {
-    requires sluice::detail::memory_kind_of<std::remove_const_t<decltype(sluice::detail::placed_span(range))>>
-    == sluice::detail::MemoryKind::device;
-};
+/// Refuses, with a readable message, streams whose operations on rows have not been included.
+template <Backend B>
+void require_kernels() {
+    static_assert(std::is_void_v<B>,
+                  "sluice: operations on rows need <sluice/ragged/rows.cuh>, and a CUDA compiler, for "
+                  "CUDA streams");
+}
 
 template <class T>
 constexpr RaggedView<const T> as_const(RaggedView<T> view) {
@@ -86,14 +82,5 @@ auto* elements_for_values(const char* operation, const char* what, R& range, Rag
         return span.data();
     }
 }
-
-/// Rows that work of the backend `B` may read: a batch of its memory, or a view, which does not say whose it is.
-template <class R, class B>
-concept RowsOn = RaggedInput<R> &&
-    (is_view<std::remove_cvref_t<R>> || std::is_same_v<typename std::remove_cvref_t<R>::backend, B>);
-
-/// What may stand for values over the rows of an input.
-template <class R, class B>
-concept RaggedValues = RowsOn<R, B> || DeviceMemory<R, B>;
 
 } // namespace sluice::ragged::detail

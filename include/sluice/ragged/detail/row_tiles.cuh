@@ -10,12 +10,12 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #include <sluice/backend/stream.hpp>
+#include <sluice/ragged/detail/numbers.hpp>
 #include <sluice/ragged/detail/staged.cuh>
 #include <sluice/ragged/view.hpp>
 
@@ -36,8 +36,7 @@ inline constexpr int laps = 4;
 
 /// Values of a tile, at most, for `bytes` of shared memory for each.
 template <std::size_t Bytes>
-inline constexpr int tile_values = static_cast<int>(std::clamp<std::size_t>(20480 / Bytes / 32 * 32, 32,
-                                                                            8192));
+inline constexpr int tile_values = static_cast<int>(larger(smaller(20480 / Bytes / 32 * 32, 8192), 32));
 
 // Rows up to the first length are a thread's, up to the second 8 lanes', and else a warp's. A row's sum depends on
 // its own length and values alone, never on the rows beside it.
@@ -279,8 +278,7 @@ unsigned blocks_for_rows(const RaggedView<T>& view) {
     SLUICE_CUDA_CHECK(cudaGetDevice(&device));
     SLUICE_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
     const std::int64_t shares = (view.row_capacity() + view.value_capacity()) / smallest_share + 1;
-    return static_cast<unsigned>(
-        std::min<std::int64_t>(shares, std::int64_t{processors} * blocks_at_a_time * laps));
+    return static_cast<unsigned>(smaller(shares, std::int64_t{processors} * blocks_at_a_time * laps));
 }
 
 } // namespace sluice::ragged::detail

@@ -3,9 +3,11 @@
 
 #include <string>
 
+#include <sluice/ragged/detail/reshaping.hpp>
+
 namespace sluice::ragged {
 
-namespace reshaping {
+namespace detail {
 
 /// What most plans have in common: the rows come from one operand.
 template <class T>
@@ -160,95 +162,95 @@ void make(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, co
     Engine<B>::make(stream, target, plan, scratch);
 }
 
-} // namespace reshaping
+} // namespace detail
 
 template <AnyStream S, class T>
-void slice(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in, std::int64_t first,
-           std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::require_range("slice", first, last);
-    reshaping::make(detail::ref_of(stream), "slice", out, reshaping::SliceOfRows<T>{{in}, first, last},
-                    workspace);
+void slice(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
+           std::int64_t first, std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
+    detail::require_range("slice", first, last);
+    detail::make(detail::ref_of(stream), "slice", out, detail::SliceOfRows<T>{{in}, first, last}, workspace);
 }
 
 template <AnyStream S, class T>
-void slice_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
-                  std::int64_t first, std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::require_range("slice_within", first, last);
-    reshaping::make(detail::ref_of(stream), "slice_within", out,
-                    reshaping::SliceWithinRows<T>{{in}, first, last}, workspace);
+void slice_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
+                  std::type_identity_t<RaggedView<const T>> in, std::int64_t first, std::int64_t last,
+                  RaggedWorkspace<BackendOf<S>>& workspace) {
+    detail::require_range("slice_within", first, last);
+    detail::make(detail::ref_of(stream), "slice_within", out, detail::SliceWithinRows<T>{{in}, first, last},
+                 workspace);
 }
 
 template <AnyStream S, class T>
-void prefix(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in, std::int64_t most,
-            RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::require_not_negative("prefix", most);
-    reshaping::make(detail::ref_of(stream), "prefix", out, reshaping::SliceWithinRows<T>{{in}, 0, most},
-                    workspace);
+void prefix(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
+            std::int64_t most, RaggedWorkspace<BackendOf<S>>& workspace) {
+    detail::require_not_negative("prefix", most);
+    detail::make(detail::ref_of(stream), "prefix", out, detail::SliceWithinRows<T>{{in}, 0, most}, workspace);
 }
 
 template <AnyStream S, class T>
-void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
             std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> indices,
             RaggedWorkspace<BackendOf<S>>& workspace) {
-    const reshaping::IndexedRows<T> plan{
+    const detail::IndexedRows<T> plan{
         {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
-    reshaping::make(detail::ref_of(stream), "gather", out, plan, workspace);
+    detail::make(detail::ref_of(stream), "gather", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
-void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
              std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> order,
              RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::require_elements("reorder: the order", order.size(), in.row_capacity());
-    const reshaping::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
-    reshaping::make(detail::ref_of(stream), "reorder", out, plan, workspace);
+    detail::require_elements("reorder: the order", order.size(), in.row_capacity());
+    const detail::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
+    detail::make(detail::ref_of(stream), "reorder", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
-void mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+void mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
           std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> keep,
           RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
     const RaggedTarget<T> target = out.target();
-    reshaping::require_apart("mask", target, in);
-    reshaping::require_elements("mask: the values to keep", keep.size(), in.value_capacity());
+    detail::require_apart("mask", target, in);
+    detail::require_elements("mask: the values to keep", keep.size(), in.value_capacity());
     RaggedScratch<B> scratch = workspace.scratch();
-    reshaping::Engine<B>::compact(stream, target, in.values(),
-                                  reshaping::RowsOfView{in.offsets(), in.counts_pointer()}, keep.data(),
-                                  in.value_capacity(), scratch);
+    detail::Engine<B>::compact(stream, target, in.values(),
+                               detail::RowsOfView{in.offsets(), in.counts_pointer()}, keep.data(),
+                               in.value_capacity(), scratch);
 }
 
 template <AnyStream S, class T>
-void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
+               std::type_identity_t<RaggedView<const T>> in,
                std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> keep,
                RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
-    reshaping::repeat_by(detail::ref_of(stream), "mask_rows", out, in,
-                         reshaping::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
+    detail::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
+    detail::repeat_by(detail::ref_of(stream), "mask_rows", out, in,
+                      detail::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
 }
 
 template <AnyStream S, class T>
-void remove_empty(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
-                  RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::repeat_by(detail::ref_of(stream), "remove_empty", out, in,
-                         reshaping::OnceIfFilled{in.counts_pointer(), in.offsets()}, workspace);
+void remove_empty(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
+                  std::type_identity_t<RaggedView<const T>> in, RaggedWorkspace<BackendOf<S>>& workspace) {
+    detail::repeat_by(detail::ref_of(stream), "remove_empty", out, in,
+                      detail::OnceIfFilled{in.counts_pointer(), in.offsets()}, workspace);
 }
 
 template <AnyStream S, class T>
-void repeat(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in, std::int64_t times,
-            RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::require_not_negative("repeat", times);
-    reshaping::make(detail::ref_of(stream), "repeat", out, reshaping::RepeatedRows<T>{{in}, times},
-                    workspace);
+void repeat(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
+            std::int64_t times, RaggedWorkspace<BackendOf<S>>& workspace) {
+    detail::require_not_negative("repeat", times);
+    detail::make(detail::ref_of(stream), "repeat", out, detail::RepeatedRows<T>{{in}, times}, workspace);
 }
 
 template <AnyStream S, class T>
-void repeat_each(const S& stream, RaggedBatch<T, BackendOf<S>>& out, reshaping::Rows<T> in,
+void repeat_each(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
+                 std::type_identity_t<RaggedView<const T>> in,
                  std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> times,
                  RaggedWorkspace<BackendOf<S>>& workspace) {
-    reshaping::require_elements("repeat_each: the times", times.size(), in.row_capacity());
-    reshaping::repeat_by(detail::ref_of(stream), "repeat_each", out, in,
-                         reshaping::TimesGiven{in.counts_pointer(), times.data()}, workspace);
+    detail::require_elements("repeat_each: the times", times.size(), in.row_capacity());
+    detail::repeat_by(detail::ref_of(stream), "repeat_each", out, in,
+                      detail::TimesGiven{in.counts_pointer(), times.data()}, workspace);
 }
 
 } // namespace sluice::ragged

@@ -1,0 +1,117 @@
+/// \file
+/// What the owners of device and of pinned memory have in common.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/error.hpp>
+#include <sluice/memory/detail/allocations.hpp>
+
+namespace sluice::detail {
+
+/// What every backend aligns its allocations to, in bytes.
+inline constexpr std::size_t allocation_alignment = 256;
+
+/// The bytes of `count` elements. Throws `Error` when no memory could hold them.
+template <class T>
+std::size_t checked_bytes(std::size_t count) {
+    if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) {
+        throw Error("a buffer of " + std::to_string(count) + " elements of " + std::to_string(sizeof(T)) +
+                    " bytes each is larger than any memory");
+    }
+    return count * sizeof(T);
+}
+
+/// Notes memory that has been allocated; frees it where that fails.
+inline void* noted(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
+    try {
+        Allocations::instance().add(memory, bytes);
+    } catch (...) {
+        free(memory);
+        throw;
+    }
+    return memory;
+}
+
+/// Device memory, allocated and freed at once or in the order of a stream.
+template <class B>
+class DeviceAllocator {
+public:
+    DeviceAllocator() noexcept = default;
+    explicit DeviceAllocator(typename B::NativeStream stream) noexcept : stream_(stream), ordered_(true) {}
+
+    void* allocate(std::size_t bytes) const {
+        if (ordered_)
+            return B::allocate_device(bytes, stream_);
+        return noted(B::allocate_device(bytes), bytes, &B::free_device);
+    }
+    void free(void* memory) const noexcept {
+        if (ordered_) {
+            B::free_device(memory, stream_);
+        } else {
+            Allocations::instance().remove(memory);
+            B::free_device(memory);
+        }
+    }
+
+private:
+    // Not an optional, of which GCC 12 says that it may be uninitialized.
+    typename B::NativeStream stream_{};
+    bool ordered_ = false;
+};
+
+/// Pinned memory.
+template <class B>
+struct PinnedAllocator {
+    void* allocate(std::size_t bytes) const {
+        return noted(B::allocate_pinned(bytes), bytes, &B::free_pinned);
+    }
+    void free(void* memory) const noexcept {
+        Allocations::instance().remove(memory);
+        B::free_pinned(memory);
+    }
+};
+
+/// `size()` elements from an allocator; null for none. A move leaves the source empty.
+template <class T, class Allocator>
+class OwnedMemory {
+public:
+    OwnedMemory() noexcept = default;
+    /// Throws `Error` when there is not enough memory.
+    explicit OwnedMemory(std::size_t size, Allocator allocator = {}) : size_(size), allocator_(allocator) {
+        const std::size_t bytes = checked_bytes<T>(size);
+        if (size > 0)
+            data_ = static_cast<T*>(allocator_.allocate(bytes));
+    }
+    OwnedMemory(OwnedMemory&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
+          allocator_(other.allocator_) {}
+    OwnedMemory& operator=(OwnedMemory&& other) noexcept {
+        if (this != &other) {
+            free();
+            data_ = std::exchange(other.data_, nullptr);
+            size_ = std::exchange(other.size_, 0);
+            allocator_ = other.allocator_;
+        }
+        return *this;
+    }
+    ~OwnedMemory() { free(); }
+
+    T* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+
+private:
+    void free() noexcept {
+        if (data_ != nullptr)
+            allocator_.free(data_);
+    }
+
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+    [[no_unique_address]] Allocator allocator_;
+};
+
+} // namespace sluice::detail
