@@ -7,6 +7,7 @@
 #include <sluice/ragged/buckets.hpp>
 #include <sluice/ragged/column_packer.hpp>
 #include <sluice/ragged/layout.hpp>
+#include <sluice/ragged/operands.hpp>
 #include <sluice/ragged/packer.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/view.hpp>
