@@ -15,8 +15,10 @@
 # Several .cpp files are compiled as one, which takes less than half the time: most of it goes into headers and
 # inline functions that all of them use. So what a test file defines is in a namespace of its own, folder_file.
 # With SLUICE_QUICK_KERNELS, that is where no GPU could run them, a program's .cu files are compiled as one too, in the
-# order given. (CMake does so by itself from 3.31 on.) Of `gpu` tests, the other sources are then compiled only as far as
-# errors go, and nothing is linked. Where a GPU may run them, each .cu file is compiled alone, several at a time.
+# order given. (CMake does so by itself from 3.31 on.) `gpu` tests are then compiled only as far as errors go. Where a GPU may
+# run them, each .cu file is compiled alone, several at a time.
+
+include(SluiceCheckOnly)
 
 set(SLUICE_SKIP_CODE 77)
 set(SLUICE_TEST_FILES_AT_ONCE 8 CACHE STRING "How many files of a test program are compiled as one")
@@ -74,8 +76,7 @@ function(sluice_add_test name)
         sluice_join_kernels(${target} sources ${sources})
     endif()
     if(reason)
-        add_library(${target} OBJECT ${sources})
-        set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/check_syntax.sh")
+        sluice_add_checked_only(${target} ${sources})
     else()
         add_executable(${target} ${sources})
     endif()

@@ -306,7 +306,7 @@ endfunction()
 # A target of such sources: `cpp`, for the CPU whatever toolkit there is, or `cuda`.
 function(sluice_add_document_target target what kind sources)
     if(what STREQUAL "OBJECT")
-        add_library(${target} OBJECT ${sources})
+        sluice_add_checked_only(${target} ${sources})
     else()
         add_executable(${target} ${sources})
     endif()
