@@ -1,10 +1,15 @@
-"""Conan recipe. From the repository's root: conan create cmake/packaging"""
+"""Conan recipe. From the repository's root: conan create cmake/packaging -s compiler.cppstd=20
+
+The package holds sluice's own sluiceConfig.cmake, which looks for the CUDA toolkit on the machine that uses it. A project
+finds it through Conan's generator CMakeToolchain.
+"""
 
 import os
 import re
 
 from conan import ConanFile
 from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeToolchain
 from conan.tools.files import copy, load
 
 REPOSITORY = os.path.join("..", "..")
@@ -15,7 +20,7 @@ class Sluice(ConanFile):
     description = "Stages of CUDA work that overlap on successive batches"
     license = "MIT"
     package_type = "header-library"
-    settings = "os", "compiler"
+    settings = "os", "compiler", "build_type"
     no_copy_source = True
 
     def set_version(self):
@@ -26,20 +31,30 @@ class Sluice(ConanFile):
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, REPOSITORY)
-        copy(self, "LICENSE", root, self.export_sources_folder)
-        copy(self, "include/*", root, self.export_sources_folder)
+        for pattern in ("LICENSE", "CMakeLists.txt", "cmake/*", "include/*"):
+            copy(self, pattern, root, self.export_sources_folder)
 
     def validate(self):
         check_min_cppstd(self, 20)
 
+    def generate(self):
+        toolchain = CMakeToolchain(self)
+        for part in ("TESTS", "EXAMPLES", "BENCHMARKS"):
+            toolchain.cache_variables[f"SLUICE_BUILD_{part}"] = False
+        toolchain.cache_variables["SLUICE_CUDA"] = "OFF"
+        toolchain.generate()
+
     def package(self):
+        cmake = CMake(self)
+        cmake.configure()
+        cmake.install()
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
-        copy(self, "*", os.path.join(self.source_folder, "include"), os.path.join(self.package_folder, "include"))
 
     def package_id(self):
         self.info.clear()
 
     def package_info(self):
+        self.cpp_info.set_property("cmake_find_mode", "none")
+        self.cpp_info.builddirs = [os.path.join("share", "cmake", "sluice")]
         self.cpp_info.bindirs = []
         self.cpp_info.libdirs = []
-        self.cpp_info.system_libs = ["pthread"]

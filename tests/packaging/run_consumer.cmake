@@ -53,9 +53,9 @@ elseif(HOW STREQUAL "conan")
     set(ENV{CXX} "${CXX_COMPILER}")
     run("${TOOL}" profile detect)
     run("${TOOL}" create "${SLUICE_SOURCE_DIR}/cmake/packaging" -s compiler.cppstd=20)
-    run("${TOOL}" install --requires "sluice/${SLUICE_VERSION}" -g CMakeDeps -s compiler.cppstd=20 -s
+    run("${TOOL}" install --requires "sluice/${SLUICE_VERSION}" -g CMakeDeps -g CMakeToolchain -s compiler.cppstd=20 -s
         build_type=Release --output-folder "${WORK_DIR}/conan")
-    list(APPEND arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/conan" "-DCMAKE_BUILD_TYPE=Release")
+    list(APPEND arguments "-DCMAKE_TOOLCHAIN_FILE=${WORK_DIR}/conan/conan_toolchain.cmake" "-DCMAKE_BUILD_TYPE=Release")
 endif()
 
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK_DIR}/build" -G "${GENERATOR}" ${arguments})
