@@ -15,7 +15,9 @@ set(ENV{LC_ALL} C) # plain quotes in the messages
 
 # Compilers that look for it take HEADER.gch in the header's place.
 if(SOURCE STREQUAL HEADER)
-    execute_process(COMMAND ${command} -x c++-header "${HEADER}" -o "${HEADER}.gch" COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT COMPILER MATCHES "clang")
+        execute_process(COMMAND ${command} -x c++-header "${HEADER}" -o "${HEADER}.gch" COMMAND_ERROR_IS_FATAL ANY)
+    endif()
     return()
 endif()
 list(APPEND command -fsyntax-only -include "${HEADER}")
