@@ -1,0 +1,89 @@
+/// \file
+/// What ran when: spans of time on rows, such as the stages of a pipeline on their streams.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/error.hpp>
+
+namespace sluice {
+
+/// What a span of a timeline was spent with.
+enum class SpanKind : std::uint8_t {
+    compute, ///< kernels, or a CPU stage's work
+    copy,    ///< copies and fills
+    source,  ///< filling a batch on the host
+    wait,    ///< somebody waited, and nothing ran
+};
+
+/// One span of time on a row of a timeline.
+struct TimelineSpan {
+    std::size_t row = 0;               ///< Which row, as `Timeline::add_row` numbered it.
+    std::size_t batch = 0;             ///< Which batch, counted from 0; it gives the colour.
+    double begin = 0;                  ///< Microseconds since the timeline's zero.
+    double end = 0;                    ///< Likewise, not before `begin`.
+    SpanKind kind = SpanKind::compute; ///< What the time was spent with.
+};
+
+/// A row of a timeline: a stage's stream, a worker thread. Its spans may overlap each other.
+struct TimelineRow {
+    std::string name; ///< Shown beside the row; UTF-8.
+    std::string unit; ///< What the row belongs to, such as "GPU 0" or "CPU"; rows of one unit stand together.
+};
+
+/// Spans of time on named rows, in the order in which they were added. Not synchronised: one thread at a time.
+class Timeline {
+public:
+    /// An empty one; `title` is shown above it.
+    explicit Timeline(std::string title = {}) : title_(std::move(title)) {}
+
+    /// Adds a row below the others and returns its number, counted from 0.
+    std::size_t add_row(std::string name, std::string unit = {}) {
+        rows_.push_back({std::move(name), std::move(unit)});
+        return rows_.size() - 1;
+    }
+
+    /// Adds a span. \throws Error for a row that is not there, or an end before the begin.
+    void add(const TimelineSpan& span) {
+        if (span.row >= rows_.size()) {
+            throw Error("Timeline::add: the span is on row " + std::to_string(span.row) + ", and there are " +
+                        std::to_string(rows_.size()) + " rows; add the row first");
+        }
+        if (!(span.begin <= span.end)) {
+            throw Error("Timeline::add: a span on row '" + rows_[span.row].name + "' ends at " +
+                        std::to_string(span.end) + " us, before it begins at " + std::to_string(span.begin) +
+                        " us");
+        }
+        spans_.push_back(span);
+    }
+
+    const std::string& title() const noexcept { return title_; }               ///< What it was made with.
+    const std::vector<TimelineRow>& rows() const noexcept { return rows_; }    ///< By number.
+    const std::vector<TimelineSpan>& spans() const noexcept { return spans_; } ///< As they were added.
+
+    /// The first begin of a span; 0 without spans.
+    double begin() const noexcept {
+        double first = spans_.empty() ? 0 : spans_.front().begin;
+        for (const TimelineSpan& span : spans_)
+            first = span.begin < first ? span.begin : first;
+        return first;
+    }
+    /// The last end of a span; 0 without spans.
+    double end() const noexcept {
+        double last = spans_.empty() ? 0 : spans_.front().end;
+        for (const TimelineSpan& span : spans_)
+            last = span.end > last ? span.end : last;
+        return last;
+    }
+
+private:
+    std::string title_;
+    std::vector<TimelineRow> rows_;
+    std::vector<TimelineSpan> spans_;
+};
+
+} // namespace sluice
