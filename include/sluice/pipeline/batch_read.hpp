@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <utility>
 
 #include <sluice/backend/config.hpp>
@@ -15,7 +16,8 @@ namespace detail {
 struct BatchWaiter {
     void* pipeline = nullptr;
     void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
-    std::size_t references = 0; // One thread has them all.
+    std::size_t references = 0;    // One thread has them all.
+    std::exception_ptr unreported; // What a destructor's wait has thrown, for the pipeline's next call.
 
     static class BatchWaiterRef make();
 };
@@ -55,7 +57,7 @@ inline BatchWaiterRef BatchWaiter::make() { return BatchWaiterRef(new BatchWaite
 /// Destroying it waits as well where the batch might be filled again: if it was submitted as something that is not
 /// `const` and has pinned memory. So a loop that fills one batch again and again is right as it stands, and one that
 /// keeps what `submit` returns and fills two batches in turns overlaps. Numbers, device memory and batches of a `Source`
-/// are never waited for.
+/// are never waited for. A fault that the destructor meets is thrown by the next call of the pipeline.
 ///
 /// Used by the thread that drives the pipeline, which it may outlive.
 ///
@@ -100,10 +102,11 @@ private:
     void wait_quietly() noexcept {
         if (!waiter_ || !waits_)
             return;
+        const detail::BatchWaiterRef waiter = waiter_;
         try {
             wait();
         } catch (...) {
-            // The pipeline tells of it at its next call.
+            waiter->unreported = std::current_exception();
         }
     }
 

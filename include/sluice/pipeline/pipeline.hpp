@@ -116,7 +116,8 @@ public:
                     std::is_same_v<typename Ss::backend, Host>)&&...),
                   "sluice::Pipeline: all stages must take streams of the same backend, CPU stages excepted");
 
-    /// Makes the streams, events and slots. Throws `Error`, and what a maker throws.
+    /// Makes the streams, events and slots. Throws `Error`; what a maker throws is nested in one that names the stage and
+    /// the slot.
     Pipeline(Stages<Ss...> stages, Slots<Makers...> makers, PipelineOptions options = {});
 
     /// The same for stages of which none has an output.
@@ -306,6 +307,7 @@ private:
         return true;
     }
     void require_sound(const char* call) const;
+    void throw_unreported() const;
     void throw_known_fault();
     void enter();
     void leave();

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <sluice/backend/error.hpp>
@@ -24,6 +26,21 @@ inline bool is_late(const Error& error) noexcept {
             return true;
     }
     return false;
+}
+
+/// Called from within a handler: throws what a slot maker has thrown in an `Error` that names the stage and the slot.
+[[noreturn]] inline void throw_maker_failure(const std::string& stage, int slot) {
+    const std::string words = "making slot " + std::to_string(slot) + " failed: ";
+    std::string explanation = "an exception of an unknown type";
+    try {
+        throw;
+    } catch (const Error& error) {
+        std::throw_with_nested(error.after(words).in_stage(stage));
+    } catch (const std::exception& exception) {
+        explanation = exception.what();
+    } catch (...) {
+    }
+    std::throw_with_nested(Error(words + explanation).in_stage(stage));
 }
 
 struct FaultPlace {

@@ -100,8 +100,10 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) {
     const Call call(*this, "BatchRead::wait");
-    if (!failure_.empty())
+    if (!failure_.empty()) {
+        throw_unreported();
         return; // Nothing is under way then.
+    }
     try {
         Core::for_each_stage([&](auto stage) {
             if constexpr (Shape::bindings.reads_batch[stage])
@@ -216,6 +218,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     submitted_ = 0;
     ++run_;
     failure_.clear();
+    waiter_->unreported = nullptr;
 }
 
 template <class... Ss, class... Makers>
@@ -235,8 +238,16 @@ template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) const {
     if (failure_.empty())
         return;
+    throw_unreported();
     throw Error(std::string(call) +
                 ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);
+}
+
+// Throws, once, the fault that the destructor of a `BatchRead` met.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_unreported() const {
+    if (waiter_->unreported != nullptr)
+        std::rethrow_exception(std::exchange(waiter_->unreported, nullptr));
 }
 
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.

@@ -18,6 +18,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/batch_key.hpp>
 #include <sluice/pipeline/detail/cpu_threads.hpp>
+#include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/detail/key_numbers.hpp>
 #include <sluice/pipeline/detail/range.hpp>
 #include <sluice/pipeline/detail/shape.hpp>
@@ -41,10 +42,15 @@ template <class T>
 class SlotsOf {
 public:
     template <class Make>
-    void make(Make& maker, int count) {
+    void make(Make& maker, int count, const std::string& stage) {
         slots_.reserve(static_cast<std::size_t>(count));
-        for (int slot = 0; slot < count; ++slot)
-            slots_.push_back(std::unique_ptr<T>(new T(maker(slot))));
+        for (int slot = 0; slot < count; ++slot) {
+            try {
+                slots_.push_back(std::unique_ptr<T>(new T(maker(slot))));
+            } catch (...) {
+                throw_maker_failure(stage, slot);
+            }
+        }
     }
     T& operator[](std::size_t slot) noexcept { return *slots_[slot]; }
     const T& operator[](std::size_t slot) const noexcept { return *slots_[slot]; }
@@ -76,7 +82,7 @@ public:
             if constexpr (maker >= 0) {
                 const DeviceGuard<backend> device(streams.device_of(index));
                 constexpr auto m = static_cast<std::size_t>(maker);
-                std::get<m>(slots_).make(std::get<m>(makers), slots);
+                std::get<m>(slots_).make(std::get<m>(makers), slots, name(index));
             }
         });
         order.emplace(static_cast<std::size_t>(slots), streams);
