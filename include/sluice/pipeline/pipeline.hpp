@@ -17,6 +17,7 @@
 #include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/detail/graphed.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/plan_check.hpp>
 #include <sluice/pipeline/detail/serial.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/schedule.hpp>
@@ -123,11 +124,11 @@ public:
     /// The same for stages of which none has an output.
     explicit Pipeline(Stages<Ss...> stages,
                       PipelineOptions options = {}) requires(sizeof...(Makers) == 0 &&
-                                                             !Shape::bindings.faults.unmade)
+                                                             !Shape::lacks_makers)
         : Pipeline(std::move(stages), Slots<Makers...>(), options) {}
     explicit Pipeline(Stages<Ss...> stages,
                       PipelineOptions options = {}) requires(sizeof...(Makers) == 0 &&
-                                                             Shape::bindings.faults.unmade)
+                                                             Shape::lacks_makers)
         : Pipeline(NotMade{}) {
         (void)stages;
         (void)options;

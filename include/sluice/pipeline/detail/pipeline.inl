@@ -11,7 +11,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
     : options_(options),
       core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.launch_blocking),
       serial_(core_), waiter_(detail::BatchWaiter::make()) {
-    (void)Shape::check();
+    (void)detail::check_plan<Shape>();
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<Pipeline*>(pipeline);
@@ -185,7 +185,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
-    core_.drain_threads();
+    core_.cpu_stages.drain();
     std::exception_ptr first; // Whole, with what is nested in it.
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
         try {
@@ -253,7 +253,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_unreported() const {
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
-    if (const detail::ThreadFault& fault = core_.fault(); fault.known()) {
+    if (const detail::ThreadFault& fault = core_.cpu_stages.fault(); fault.known()) {
         try {
             std::rethrow_exception(fault.thrown());
         } catch (...) {

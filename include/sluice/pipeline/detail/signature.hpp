@@ -34,14 +34,14 @@ struct MemberSignature {
     static constexpr bool known = false;
     using parameters = Types<>;
 };
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...)> : KnownSignature<Ps...> {};
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...) const> : KnownSignature<Ps...> {};
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...) noexcept> : KnownSignature<Ps...> {};
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...) const noexcept> : KnownSignature<Ps...> {};
+template <class R, class Class, class... Ps>
+struct MemberSignature<R (Class::*)(Ps...)> : KnownSignature<Ps...> {};
+template <class R, class Class, class... Ps>
+struct MemberSignature<R (Class::*)(Ps...) const> : KnownSignature<Ps...> {};
+template <class R, class Class, class... Ps>
+struct MemberSignature<R (Class::*)(Ps...) noexcept> : KnownSignature<Ps...> {};
+template <class R, class Class, class... Ps>
+struct MemberSignature<R (Class::*)(Ps...) const noexcept> : KnownSignature<Ps...> {};
 template <class F>
 requires requires { &F::operator(); }
 struct Signature<F> : MemberSignature<decltype(&F::operator())> {};
