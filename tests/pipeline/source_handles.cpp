@@ -46,14 +46,14 @@ using Value = std::remove_cvref_t<decltype(*std::declval<const SourceBatch<Batch
 
 } // namespace
 
-static_assert(std::same_as<Value<Buffer>, detail::HeldBatch<Buffer, B>>);
-static_assert(std::same_as<Value<std::span<const int>>, detail::HeldBatch<std::span<const int>, B>>);
+static_assert(std::same_as<Value<Buffer>, HeldBatch<Buffer, B>>);
+static_assert(std::same_as<Value<std::span<const int>>, HeldBatch<std::span<const int>, B>>);
 static_assert(std::same_as<Value<int>, int>);
 static_assert(std::same_as<Value<const int*>, const int*>);
 static_assert(std::same_as<Value<Sealed>, Sealed>);
 static_assert(std::movable<SourceBatch<int, B>> && !std::copyable<SourceBatch<int, B>>);
-static_assert(std::is_trivially_copyable_v<detail::SourceHold<B>>);
-static_assert(!std::copyable<detail::HeldBatch<Buffer, B>>);
+static_assert(std::is_trivially_copyable_v<SourceHold<B>>);
+static_assert(!std::copyable<HeldBatch<Buffer, B>>);
 
 TEST_CASE("Source: two batches in hand are two batches") {
     for_each_crew([](Options options) {
@@ -261,7 +261,7 @@ TEST_CASE("Source: handles and holds may outlive their source") {
     const Alive before = alive_now<B>();
     {
         std::optional<SourceBatch<Buffer, B>> batch;
-        detail::SourceHold<B> hold;
+        SourceHold<B> hold;
         const BasicStream<B> stream;
         DeviceBuffer<Word, B> to(words);
         {
@@ -309,7 +309,7 @@ TEST_CASE("Source: a release on a stream that is being captured is refused in a 
 TEST_CASE("Source: a batch that has been given back is not held") {
     Source source{make_buffer, fill_buffer, Options{.workers = 0, .batches = 2}};
     const auto& value = *source.next();
-    CHECK(contains(text_of([&] { (void)detail::SourceBatchAccess::hold(value); }),
+    CHECK(contains(text_of([&] { (void)detail::HeldBatchAccess::hold(value); }),
                    "the batch has been given back"));
 }
 

@@ -58,10 +58,10 @@ public:
     void submit(SourceBatch<Batch, B>& batch) { pipeline_->submit(std::as_const(batch)); }
     /// For `*batch` of a source's batch.
     template <class Held>
-    requires std::same_as<Held, detail::HeldBatch<Batch, B>>
+    requires std::same_as<Held, HeldBatch<Batch, B>>
     void submit(const Held& batch) { pipeline_->submit_held(batch); }
     template <class Held>
-    requires std::same_as<Held, detail::HeldBatch<Batch, B>>
+    requires std::same_as<Held, HeldBatch<Batch, B>>
     void submit(Held& batch) { pipeline_->submit_held(batch); }
     void wait_for(BasicStreamRef<B> stream) { pipeline_->wait_for(stream); }
     void flush() { pipeline_->flush(); }
@@ -102,8 +102,8 @@ private:
         BatchRead submit(Batch& batch) override { return held.submit(batch); }
         void submit(const SourceBatch<Batch, B>& batch) override { held.submit(batch); }
         void submit_held(const Batch& batch) override {
-            if constexpr (detail::Holdable<Batch>)
-                held.submit(static_cast<const detail::HeldBatch<Batch, B>&>(batch));
+            if constexpr (HoldableBatch<Batch>)
+                held.submit(static_cast<const HeldBatch<Batch, B>&>(batch));
         }
         void wait_for(BasicStreamRef<B> stream) override { held.wait_for(stream); }
         void flush() override { held.flush(); }

@@ -179,9 +179,9 @@ public:
     }
     /// The same for `*batch`.
     template <class Batch, Backend B>
-    void submit(const detail::HeldBatch<Batch, B>& batch) {
+    void submit(const HeldBatch<Batch, B>& batch) {
         if constexpr (std::is_same_v<B, backend>)
-            submit_given(static_cast<const Batch&>(batch), detail::SourceBatchAccess::hold(batch));
+            submit_given(static_cast<const Batch&>(batch), detail::HeldBatchAccess::hold(batch));
     }
     template <class Batch, Backend B>
     void submit(SourceBatch<Batch, B>& batch) {
@@ -246,7 +246,7 @@ private:
     explicit Pipeline(NotMade); // of a program that has been refused; there is no body
 
     using Core = detail::StageCore<Shape>;
-    using Hold = detail::SourceHold<backend>;
+    using Hold = SourceHold<backend>;
     template <class Pipe, class Source>
     friend class Results;
     // A backend without graphs has pipelines all the same.

@@ -24,6 +24,19 @@
 
 namespace sluice {
 
+namespace detail {
+template <class Batch, Backend B>
+struct SourcePlace;
+template <class Batch, Backend B>
+class SourcePlaces;
+struct HeldBatchAccess;
+} // namespace detail
+
+template <class Batch, Backend B>
+class SourceBatch;
+template <class Batch, Backend B>
+class HeldBatch;
+
 /// How a source works.
 template <Backend B = DefaultBackend>
 struct SourceOptions {
@@ -41,6 +54,85 @@ struct SourceOptions {
     std::chrono::milliseconds timeout{0};
 };
 
+/// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
+/// it up with `give_up`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
+/// when the source goes.
+template <Backend B = DefaultBackend>
+class SourceHold {
+public:
+    /// Holds nothing.
+    SourceHold() = default;
+
+    /// Whether it holds a slot. Nothing else may be asked of one that does not.
+    explicit operator bool() const noexcept { return slot_ != nullptr; }
+
+    /// What `stream` has been handed so far reads the batch. May be called for any number of streams, more than once, and
+    /// before or after others; they do not wait for each other. Throws `Error`, also while `stream` is being captured.
+    void release(BasicStreamRef<B> stream) const { slot_->ledger->release(*slot_, stream); }
+
+    /// Gives the hold up: no `release` of it comes any more. Once for each hold; no copy may be used afterwards.
+    void give_up() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
+
+    /// The same, where the host has read the batch by now.
+    void give_up_on_host() const noexcept { give_up(); }
+
+    /// A further hold, which a thread other than the caller's will give up by itself. `Source::next` waits for such ones,
+    /// and throws when all slots are held by others, which it would wait for in vain.
+    SourceHold hold_elsewhere() const {
+        slot_->ledger->hold(*slot_, true);
+        return SourceHold(slot_, true);
+    }
+
+    /// The batch's number in its source.
+    std::size_t index() const noexcept { return slot_->index; }
+    /// Batches behind it that are ready to be taken right now, as `Source::filled`.
+    std::size_t ready_behind() const noexcept { return slot_->ledger->ready.load(std::memory_order_relaxed); }
+    /// The source's slots.
+    std::size_t slots() const noexcept { return slot_->ledger->slots.size(); }
+
+private:
+    template <class, Backend>
+    friend class SourceBatch;
+    template <class, Backend>
+    friend class HeldBatch;
+    SourceHold(detail::SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
+
+    // Throws `Error` when nobody holds the slot any longer.
+    static SourceHold of(detail::SourceSlot<B>* slot) {
+        slot->ledger->hold(*slot, false);
+        return SourceHold(slot, false);
+    }
+
+    detail::SourceSlot<B>* slot_ = nullptr;
+    bool elsewhere_ = false;
+};
+
+/// Whether a source keeps a batch as a `HeldBatch`: where one can be derived from it.
+template <class Batch>
+concept HoldableBatch =
+    std::is_class_v<Batch> && !std::is_final_v<Batch> && std::is_move_constructible_v<Batch>;
+
+/// A source's batch that knows the slot that it lies in, so that a pipeline that is given `*batch` instead of `batch` can
+/// hold the slot all the same. Made by sources alone; copy it as a `Batch`.
+template <class Batch, Backend B = DefaultBackend>
+class HeldBatch : public Batch {
+public:
+    /// Cannot be copied.
+    HeldBatch(const HeldBatch&) = delete;
+    /// Cannot be assigned.
+    HeldBatch& operator=(const HeldBatch&) = delete;
+
+private:
+    template <class, Backend>
+    friend struct detail::SourcePlace;
+    friend struct detail::HeldBatchAccess;
+    HeldBatch(Batch&& batch, detail::SourceSlot<B>* slot)
+        : Batch(std::move(batch)), sluice_source_slot_(slot) {}
+    // Names that hide no member of `Batch`.
+    SourceHold<B> sluice_source_hold() const { return SourceHold<B>::of(sluice_source_slot_); }
+    detail::SourceSlot<B>* sluice_source_slot_;
+};
+
 /// A batch of a source in the caller's hands. The slot that it lies in is not filled again while this lives, nor before
 /// the work is done that was told of with `release`, as a pipeline's `submit` does. Destroyed without either, it gives
 /// the slot back unread.
@@ -51,7 +143,9 @@ class SourceBatch {
 public:
     /// What `*` refers to: a `Batch`, or, where one can be derived from it, one that knows its slot, so that
     /// `pipeline.submit(*batch)` does the same as `pipeline.submit(batch)`. Copy it as a `Batch`, not with `auto`.
-    using value_type = detail::SourceValue<Batch, B>;
+    using value_type =
+        typename std::conditional_t<HoldableBatch<Batch>, std::type_identity<HeldBatch<Batch, B>>,
+                                    std::type_identity<Batch>>::type;
 
     SourceBatch() = default;
     SourceBatch(SourceBatch&& other) noexcept
@@ -101,25 +195,23 @@ public:
             slot->ledger->done(*slot, false);
     }
 
-    /// For pipelines: holds the slot beyond this handle, until the result's `done` is called. Throws `Error` when there is
-    /// no batch.
-    detail::SourceHold<B> hold() const {
+    /// Holds the slot beyond this handle, until the result's `give_up` is called, as pipelines do. Throws `Error` when there
+    /// is no batch.
+    SourceHold<B> hold() const {
         require_batch();
-        return detail::SourceBatchAccess::hold(*this);
+        return SourceHold<B>::of(slot_);
     }
 
 private:
     template <class, class, class, Backend>
     friend class Source;
-    friend struct detail::SourceBatchAccess;
 
-    explicit SourceBatch(detail::SourcePlace<Batch, B>& place) noexcept
-        : value_(&place.value()), slot_(&place) {}
+    SourceBatch(const value_type& value, detail::SourceSlot<B>& slot) noexcept
+        : value_(&value), slot_(&slot) {}
     void require_batch() const {
         if (value_ == nullptr) [[unlikely]]
             throw Error("source: an empty SourceBatch was used as a batch; the source has ended, or it was "
-                        "moved from: "
-                        "look with `if (batch)` first");
+                        "moved from: look with `if (batch)` first");
     }
 
     const value_type* value_ = nullptr;
@@ -128,16 +220,6 @@ private:
 
 /// The state of a source whose workers need none of their own.
 struct NoState {};
-
-namespace detail {
-
-/// What a source's `fill` returns; without `type` where it cannot be called.
-template <class State, class Fill, class Batch>
-struct FillResult : std::invoke_result<Fill&, State&, std::size_t, Batch&> {};
-template <class Fill, class Batch>
-struct FillResult<NoState, Fill, Batch> : std::invoke_result<Fill&, std::size_t, Batch&> {};
-
-} // namespace detail
 
 /// Fills slots with batches 0, 1, 2 … and hands them out in that order, whatever the number of workers and however long
 /// each of them takes.

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <sluice/pipeline/detail/overlapped.hpp>
-#include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/detail/step_graphs.hpp>
+#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 
