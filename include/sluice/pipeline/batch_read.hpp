@@ -3,53 +3,13 @@
 #pragma once
 
 #include <cstddef>
-#include <exception>
-#include <utility>
 
-#include <sluice/backend/config.hpp>
+#include <sluice/pipeline/detail/batch_waiter.hpp>
 
 namespace sluice {
 
-namespace detail {
-
-/// What a pipeline lends to those who wait for its batches; `pipeline` is null once it has gone.
-struct BatchWaiter {
-    void* pipeline = nullptr;
-    void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
-    std::size_t references = 0;    // One thread has them all.
-    std::exception_ptr unreported; // What a destructor's wait has thrown, for the pipeline's next call.
-
-    static class BatchWaiterRef make();
-};
-
-/// A shared pointer without atomics.
-class BatchWaiterRef {
-public:
-    BatchWaiterRef() = default;
-    explicit BatchWaiterRef(BatchWaiter* waiter) noexcept : waiter_(waiter) { ++waiter_->references; }
-    BatchWaiterRef(const BatchWaiterRef& other) noexcept : waiter_(other.waiter_) {
-        if (waiter_ != nullptr)
-            ++waiter_->references;
-    }
-    BatchWaiterRef(BatchWaiterRef&& other) noexcept : waiter_(std::exchange(other.waiter_, nullptr)) {}
-    BatchWaiterRef& operator=(BatchWaiterRef other) noexcept {
-        std::swap(waiter_, other.waiter_);
-        return *this;
-    }
-    ~BatchWaiterRef() {
-        if (waiter_ != nullptr && --waiter_->references == 0)
-            delete waiter_;
-    }
-    BatchWaiter* operator->() const noexcept { return waiter_; }
-    explicit operator bool() const noexcept { return waiter_ != nullptr; }
-
-private:
-    BatchWaiter* waiter_ = nullptr;
-};
-
-inline BatchWaiterRef BatchWaiter::make() { return BatchWaiterRef(new BatchWaiter); }
-
-} // namespace detail
+template <class StageList, class SlotList>
+class Pipeline;
 
 /// What `submit` returns of a batch of the caller's own: tells when all stages that take the batch have read it, and so
 /// when its memory may be filled again.
@@ -73,42 +33,24 @@ class BatchRead {
 public:
     /// Of no batch: nothing to wait for.
     BatchRead() = default;
-    BatchRead(detail::BatchWaiterRef waiter, std::size_t run, std::size_t number,
-              bool waits_in_destructor) noexcept
-        : waiter_(std::move(waiter)), run_(run), number_(number), waits_(waits_in_destructor) {}
-
+    /// Leaves nothing to wait for behind.
     BatchRead(BatchRead&& other) noexcept = default;
-    BatchRead& operator=(BatchRead&& other) noexcept {
-        if (this != &other) {
-            wait_quietly();
-            waiter_ = std::move(other.waiter_);
-            run_ = other.run_;
-            number_ = other.number_;
-            waits_ = other.waits_;
-        }
-        return *this;
-    }
+    /// Waits first where the destructor would.
+    BatchRead& operator=(BatchRead&& other) noexcept;
+    /// Waits where the batch might be filled again.
     ~BatchRead() { wait_quietly(); }
 
     /// Waits until the batch has been read. Sends held batches on their way, as `flush` does, where it is one of them.
     /// Throws `Error` for a fault of that work.
-    void wait() {
-        const detail::BatchWaiterRef waiter = std::move(waiter_);
-        if (waiter && waiter->pipeline != nullptr)
-            waiter->wait(waiter->pipeline, run_, number_);
-    }
+    void wait();
 
 private:
-    void wait_quietly() noexcept {
-        if (!waiter_ || !waits_)
-            return;
-        const detail::BatchWaiterRef waiter = waiter_;
-        try {
-            wait();
-        } catch (...) {
-            waiter->unreported = std::current_exception();
-        }
-    }
+    template <class StageList, class SlotList>
+    friend class Pipeline;
+    BatchRead(const detail::BatchWaiterRef& waiter, std::size_t run, std::size_t number,
+              bool waits_in_destructor) noexcept
+        : waiter_(waiter), run_(run), number_(number), waits_(waits_in_destructor) {}
+    void wait_quietly() noexcept;
 
     detail::BatchWaiterRef waiter_;
     std::size_t run_ = 0;
@@ -117,3 +59,5 @@ private:
 };
 
 } // namespace sluice
+
+#include <sluice/pipeline/detail/batch_read.inl>

@@ -1,9 +1,44 @@
 // Bodies of pipeline.hpp.
 #pragma once
 
-#include <iterator>
-
 namespace sluice {
+
+// Marks the pipeline as in use, on its device, for the length of a call.
+template <class... Ss, class... Makers>
+class Pipeline<Stages<Ss...>, Slots<Makers...>>::Call {
+public:
+    Call(Pipeline& pipeline, const char* name) : pipeline_(pipeline) {
+        // Asking for the current device takes time that a replay would notice.
+        if (!pipeline.core_.streams.only_device())
+            device_.emplace(pipeline.core_.streams.device());
+        if (pipeline.in_use_.exchange(true, std::memory_order_acquire)) {
+            throw Error(std::string(name) +
+                        ": the pipeline is in use, by another thread or by this call's own stage; drive a "
+                        "pipeline from one thread, and not from within its stages");
+        }
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() { pipeline_.in_use_.store(false, std::memory_order_release); }
+
+private:
+    Pipeline& pipeline_;
+    std::optional<DeviceGuard<backend>> device_;
+};
+
+// Gives a hold up at the end of a call, unless somebody else will.
+template <class... Ss, class... Makers>
+struct Pipeline<Stages<Ss...>, Slots<Makers...>>::HeldUntilEnd {
+    explicit HeldUntilEnd(const Hold& given) noexcept : hold(given) {}
+    HeldUntilEnd(const HeldUntilEnd&) = delete;
+    HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
+    ~HeldUntilEnd() {
+        if (hold && !passed_on)
+            hold.give_up();
+    }
+    const Hold hold;
+    bool passed_on = false;
+};
 
 template <class... Ss, class... Makers>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<Makers...> makers,
@@ -65,6 +100,28 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Visit&& visit) {
 }
 
 template <class... Ss, class... Makers>
+template <bool MayChange, class Batch>
+BatchRead Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_own(const Batch& batch) {
+    submit_given(batch, {});
+    return BatchRead(waiter_, run_, submitted_ - 1, MayChange && detail::may_change_under_way<Batch>());
+}
+
+template <class... Ss, class... Makers>
+template <class Batch, Backend B>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_of_source(const SourceBatch<Batch, B>& batch) {
+    static_assert(
+        std::is_same_v<B, backend>,
+        "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
+        "theirs, such as SourceOptions<Host>{}");
+    if constexpr (std::is_same_v<B, backend>) {
+        if (!batch)
+            throw Error(
+                "submit: the batch is empty, its source has ended; look at it before it is submitted");
+        submit_given(static_cast<const Batch&>(*batch), batch.hold());
+    }
+}
+
+template <class... Ss, class... Makers>
 template <class Batch>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch, const Hold& hold) {
     // Given back at the end, whatever happens: all that reads the batch has told its source by then, or is drained.
@@ -118,7 +175,8 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) 
 }
 
 template <class... Ss, class... Makers>
-const auto& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t number) {
+template <class Out>
+const Out& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t number) {
     const Call call(*this, "run");
     require_sound("run");
     try {
@@ -234,55 +292,14 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::stream(std::size_t index) const {
     return core_.streams.of(index, 0);
 }
 
+// Whether the next submit will call stages: a replay calls none.
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) const {
-    if (failure_.empty())
-        return;
-    throw_unreported();
-    throw Error(std::string(call) +
-                ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);
-}
-
-// Throws, once, the fault that the destructor of a `BatchRead` met.
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_unreported() const {
-    if (waiter_->unreported != nullptr)
-        std::rethrow_exception(std::exchange(waiter_->unreported, nullptr));
-}
-
-// Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
-    if (const detail::ThreadFault& fault = core_.cpu_stages.fault(); fault.known()) {
-        try {
-            std::rethrow_exception(fault.thrown());
-        } catch (...) {
-            fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
-        }
-    }
-    if constexpr (requires { backend::any_failed(); }) {
-        if (!backend::any_failed()) [[likely]]
-            return;
-    }
-    core_.streams.for_each([&](BasicStreamRef<backend> stream) {
-        try {
-            backend::throw_if_failed(stream.get());
-        } catch (...) {
-            const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
-            fail_at(place.stage, place.batch, place.or_earlier);
-        }
-    });
+bool Pipeline<Stages<Ss...>, Slots<Makers...>>::calls_stages() const noexcept {
     if constexpr (GraphBackend<backend>) {
-        if (!graphed_)
-            return;
-        graphed_->for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
-            try {
-                backend::throw_if_failed(stream.get());
-            } catch (...) {
-                fail_at(static_cast<int>(stage), std::nullopt, false);
-            }
-        });
+        if (graphed_)
+            return !graphed_->replays();
     }
+    return true;
 }
 
 template <class... Ss, class... Makers>
@@ -314,121 +331,15 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::drop_batches() noexcept {
     }
 }
 
-// Called from within a handler: drains, notes the failure, and throws it with its stage and batch.
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
-    const int stage = core_.current_stage();
-    bool earlier = false;
-    try {
-        throw;
-    } catch (const Error& error) {
-        earlier = !options_.launch_blocking && detail::is_late(error);
-    } catch (...) {
-    }
-    // A fault of earlier work that a later call was told of: which work's, nobody knows.
-    if (earlier) {
-        const bool any = submitted_ > 0 || stage >= 0;
-        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : submitted_ - 1) : std::nullopt,
-                true);
-    }
-    fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
-}
-
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail_at(int stage, std::optional<std::size_t> batch,
-                                                        bool or_earlier) {
-    core_.leave_stage();
-    core_.drain();
-    drop_batches();
-    const auto place = [&](const Error& error) {
-        if (or_earlier && batch)
-            return error.at_or_before(*batch);
-        if (stage < 0)
-            return error;
-        const std::string& name = core_.name(static_cast<std::size_t>(stage));
-        return batch ? error.in_stage(name, *batch) : error.in_stage(name);
-    };
-    std::string explanation = "an exception of an unknown type";
-    try {
-        throw;
-    } catch (const Error& error) {
-        const Error placed = place(error);
-        failure_ = placed.what();
-        std::throw_with_nested(placed);
-    } catch (const std::exception& exception) {
-        explanation = exception.what();
-    } catch (...) {
-    }
-    const Error placed = place(Error("its callable threw: " + explanation));
-    failure_ = placed.what();
-    std::throw_with_nested(placed);
-}
-
-/// See `Pipeline::run`.
-template <class Pipe, class Source>
-class Results {
-public:
-    Results(Pipe& pipeline, Source& source)
-        : pipeline_(pipeline), next_(std::begin(source)), end_(std::end(source)),
-          taken_(pipeline.submitted()) {}
-    Results(const Results&) = delete;
-    Results& operator=(const Results&) = delete;
-
-    class Iterator {
-    public:
-        using difference_type = std::ptrdiff_t;
-        using value_type = std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>;
-        explicit Iterator(Results& results) : results_(&results) { results_->advance(); }
-        const value_type& operator*() const noexcept { return *results_->shown_; }
-        Iterator& operator++() {
-            ++results_->taken_;
-            results_->advance();
-            return *this;
-        }
-        void operator++(int) { ++*this; }
-        friend bool operator==(const Iterator& iterator, std::default_sentinel_t) {
-            return iterator.at_end();
-        }
-
-    private:
-        bool at_end() const noexcept { return results_->shown_ == nullptr; }
-        Results* results_;
-    };
-    Iterator begin() { return Iterator(*this); }
-    std::default_sentinel_t end() const noexcept { return {}; }
-
-private:
-    void advance() {
-        shown_ = nullptr;
-        const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
-        while (pipeline_.submitted() - taken_ < slots) {
-            // Only now, since a batch that a source has given and nobody submits is lost.
-            if (submitted_)
-                ++next_;
-            submitted_ = !(next_ == end_);
-            if (!submitted_)
-                break;
-            pipeline_.submit(*next_);
-        }
-        if (taken_ < pipeline_.submitted())
-            shown_ = &pipeline_.await_result(taken_);
-    }
-
-    Pipe& pipeline_;
-    decltype(std::begin(std::declval<Source&>())) next_;
-    decltype(std::end(std::declval<Source&>())) end_;
-    std::size_t taken_;
-    bool submitted_ = false; // Whether `*next_` has been.
-    const std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>* shown_ = nullptr;
-};
-
 template <class... Ss, class... Makers>
 template <class Source>
-auto Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source) {
+Results<Pipeline<Stages<Ss...>, Slots<Makers...>>, Source,
+        typename Pipeline<Stages<Ss...>, Slots<Makers...>>::result_type>
+Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source) {
     static_assert(Shape::has_result,
                   "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot "
                   "maker, that the loop reads");
-    return Results<Pipeline, Source>(*this, source);
+    return Results<Pipeline, Source, result_type>(*this, source);
 }
 
 } // namespace sluice

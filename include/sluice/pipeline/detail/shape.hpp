@@ -96,6 +96,17 @@ struct PipelineBackend<S, Ss...> {
                                     PipelineBackend<Ss...>, std::type_identity<typename S::backend>>::type;
 };
 
+/// What the last stage of a shape makes, if nobody reads it.
+template <class Shape, bool = Shape::has_result>
+struct ResultOf {
+    using type = void;
+};
+template <class Shape>
+struct ResultOf<Shape, true> {
+    static constexpr int maker = Shape::bindings.stages[Shape::stages - 1].maker;
+    using type = typename Shape::template Made<static_cast<std::size_t>(maker)>;
+};
+
 /// `StageTuple` and `MakerTuple` are tuples of a pipeline's stages and slot makers.
 template <class StageTuple, class MakerTuple, Backend B>
 struct Shape {
