@@ -27,6 +27,11 @@
 
 namespace sluice {
 
+namespace detail {
+template <Backend B>
+class PipelineCall;
+} // namespace detail
+
 /// A batch that a pipeline takes: one that stays, or whose bytes are all there is to it.
 template <class Batch>
 concept Submittable =
@@ -255,8 +260,7 @@ private:
     using Graphed =
         typename std::conditional_t<GraphBackend<backend>, std::type_identity<detail::GraphedExecutor<Core>>,
                                     std::type_identity<NoGraphs>>::type;
-    class Call;
-    struct HeldUntilEnd;
+    using Call = detail::PipelineCall<backend>;
 
     template <bool MayChange, class Batch>
     BatchRead submit_own(const Batch& batch);

@@ -3,42 +3,47 @@
 
 namespace sluice {
 
-// Marks the pipeline as in use, on its device, for the length of a call.
-template <class... Ss, class... Makers>
-class Pipeline<Stages<Ss...>, Slots<Makers...>>::Call {
+namespace detail {
+
+/// Marks a pipeline as in use, on its device, for the length of a call.
+template <Backend B>
+class PipelineCall {
 public:
-    Call(Pipeline& pipeline, const char* name) : pipeline_(pipeline) {
+    PipelineCall(const StageStreams<B>& streams, std::atomic<bool>& in_use, const char* name)
+        : in_use_(in_use) {
         // Asking for the current device takes time that a replay would notice.
-        if (!pipeline.core_.streams.only_device())
-            device_.emplace(pipeline.core_.streams.device());
-        if (pipeline.in_use_.exchange(true, std::memory_order_acquire)) {
+        if (!streams.only_device())
+            device_.emplace(streams.device());
+        if (in_use.exchange(true, std::memory_order_acquire)) {
             throw Error(std::string(name) +
                         ": the pipeline is in use, by another thread or by this call's own stage; drive a "
                         "pipeline from one thread, and not from within its stages");
         }
     }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    ~Call() { pipeline_.in_use_.store(false, std::memory_order_release); }
+    PipelineCall(const PipelineCall&) = delete;
+    PipelineCall& operator=(const PipelineCall&) = delete;
+    ~PipelineCall() { in_use_.store(false, std::memory_order_release); }
 
 private:
-    Pipeline& pipeline_;
-    std::optional<DeviceGuard<backend>> device_;
+    std::atomic<bool>& in_use_;
+    std::optional<DeviceGuard<B>> device_;
 };
 
-// Gives a hold up at the end of a call, unless somebody else will.
-template <class... Ss, class... Makers>
-struct Pipeline<Stages<Ss...>, Slots<Makers...>>::HeldUntilEnd {
-    explicit HeldUntilEnd(const Hold& given) noexcept : hold(given) {}
+/// Gives a hold up at the end of a call, unless somebody else will.
+template <Backend B>
+struct HeldUntilEnd {
+    explicit HeldUntilEnd(const SourceHold<B>& given) noexcept : hold(given) {}
     HeldUntilEnd(const HeldUntilEnd&) = delete;
     HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
     ~HeldUntilEnd() {
         if (hold && !passed_on)
             hold.give_up();
     }
-    const Hold hold;
+    const SourceHold<B> hold;
     bool passed_on = false;
 };
+
+} // namespace detail
 
 template <class... Ss, class... Makers>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<Makers...> makers,
@@ -125,8 +130,8 @@ template <class... Ss, class... Makers>
 template <class Batch>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch, const Hold& hold) {
     // Given back at the end, whatever happens: all that reads the batch has told its source by then, or is drained.
-    HeldUntilEnd held{hold};
-    const Call call(*this, "submit");
+    detail::HeldUntilEnd<backend> held{hold};
+    const Call call(core_.streams, in_use_, "submit");
     require_sound("submit");
     // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
     // it takes time that a replay would notice.
@@ -156,7 +161,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) 
 // Waits until all stages that take the batch have read it.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) {
-    const Call call(*this, "BatchRead::wait");
+    const Call call(core_.streams, in_use_, "BatchRead::wait");
     if (!failure_.empty()) {
         throw_unreported();
         return; // Nothing is under way then.
@@ -177,7 +182,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) 
 template <class... Ss, class... Makers>
 template <class Out>
 const Out& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t number) {
-    const Call call(*this, "run");
+    const Call call(core_.streams, in_use_, "run");
     require_sound("run");
     try {
         await_stage<stage_count - 1>(number);
@@ -192,7 +197,7 @@ const Out& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t n
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::wait_for(BasicStreamRef<backend> stream) {
-    const Call call(*this, "wait_for");
+    const Call call(core_.streams, in_use_, "wait_for");
     require_sound("wait_for");
     core_.streams.require_own_device(stream, "wait_for: the stream");
     core_.streams.join(stream);
@@ -200,7 +205,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::wait_for(BasicStreamRef<backend>
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush() {
-    const Call call(*this, "flush");
+    const Call call(core_.streams, in_use_, "flush");
     require_sound("flush");
     try {
         leave();
@@ -213,7 +218,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush(BasicStreamRef<backend> stream) {
-    const Call call(*this, "flush");
+    const Call call(core_.streams, in_use_, "flush");
     require_sound("flush");
     core_.streams.require_own_device(stream, "flush: the stream");
     try {
@@ -228,7 +233,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush(BasicStreamRef<backend> st
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
-    const Call call(*this, "finish");
+    const Call call(core_.streams, in_use_, "finish");
     require_sound("finish");
     try {
         leave();
@@ -261,7 +266,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
-    const Call call(*this, "reset");
+    const Call call(core_.streams, in_use_, "reset");
     core_.drain();
     drop_batches();
     core_.forget_faults();

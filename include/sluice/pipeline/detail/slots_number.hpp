@@ -20,7 +20,12 @@ namespace sluice::detail {
 /// where they show it, and which allocations they point to. The same state has the same number. `SlotTuple` holds the
 /// slots of each maker.
 template <class Shape, class SlotTuple>
-class SlotsNumber {
+class SlotsNumber;
+
+template <class Shape, class... SlotsOfMaker>
+class SlotsNumber<Shape, std::tuple<SlotsOfMaker...>> {
+    using SlotTuple = std::tuple<SlotsOfMaker...>;
+
 public:
     std::uint64_t of(const SlotTuple& slots) {
         const std::uint64_t changes = Allocations::instance().changes();
@@ -76,10 +81,8 @@ private:
         });
         return same;
     }
-    static constexpr bool told_by_their_bytes = []<std::size_t... Is>(std::index_sequence<Is...>) {
-        return (told_by_bytes<typename Shape::template Made<Is>>() && ... && true);
-    }
-    (std::make_index_sequence<Shape::makers>{});
+    static constexpr bool told_by_their_bytes = (told_by_bytes<typename SlotsOfMaker::value_type>() && ... &&
+                                                 true);
 
     KeyBytes bytes_;
     KeyNumbers numbers_;

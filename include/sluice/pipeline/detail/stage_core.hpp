@@ -39,6 +39,7 @@ struct GivenBatch {
 template <class T>
 class SlotsOf {
 public:
+    using value_type = T;
     template <class Make>
     void make(Make& maker, int count, const std::string& stage) {
         slots_.reserve(static_cast<std::size_t>(count));
