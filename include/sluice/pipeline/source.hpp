@@ -147,9 +147,12 @@ public:
         typename std::conditional_t<HoldableBatch<Batch>, std::type_identity<HeldBatch<Batch, B>>,
                                     std::type_identity<Batch>>::type;
 
+    /// Empty.
     SourceBatch() = default;
+    /// Leaves `other` empty.
     SourceBatch(SourceBatch&& other) noexcept
         : value_(std::exchange(other.value_, nullptr)), slot_(std::exchange(other.slot_, nullptr)) {}
+    /// Gives its own slot back first, and leaves `other` empty.
     SourceBatch& operator=(SourceBatch&& other) noexcept {
         if (this != &other) {
             reset();
@@ -158,10 +161,12 @@ public:
         }
         return *this;
     }
+    /// Gives the slot back.
     ~SourceBatch() { reset(); }
 
     /// Whether there is a batch.
     explicit operator bool() const noexcept { return value_ != nullptr; }
+    /// Whether there is none.
     friend bool operator==(const SourceBatch& batch, std::nullptr_t) noexcept { return !batch; }
 
     /// The batch. Good until the slot is given back. Throws `Error` when there is none.
@@ -169,6 +174,7 @@ public:
         require_batch();
         return *value_;
     }
+    /// The same.
     const Batch* operator->() const {
         require_batch();
         return value_;
@@ -253,19 +259,23 @@ struct NoState {};
 template <class Batch, class State, class Fill, Backend B = DefaultBackend>
 class Source {
 public:
+    /// Whose streams read the batches.
     using backend = B;
+    /// What `next` gives.
     using value_type = SourceBatch<Batch, B>;
 
-    /// Throws `Error` for negative workers, slots or timeouts, and what a maker throws.
+    /// Makes the slots. The workers start with the first `next`. Throws `Error` for negative workers, slots or timeouts,
+    /// and what a maker throws.
     template <class MakeSlot>
     Source(MakeSlot make_slot, Fill fill, SourceOptions<B> options = {}) requires std::same_as<State, NoState>
         : Source(
               make_slot, [](int) { return NoState{}; }, std::move(fill), options) {}
+    /// The same, with a state for each worker.
     template <class MakeSlot, class MakeState>
     Source(MakeSlot make_slot, MakeState make_state, Fill fill, SourceOptions<B> options = {});
 
-    Source(const Source&) = delete;
-    Source& operator=(const Source&) = delete;
+    Source(const Source&) = delete;            ///< Cannot be copied.
+    Source& operator=(const Source&) = delete; ///< Cannot be assigned.
     /// Stops, and waits for the work that reads slots. Slots that are still held live on until they are given up.
     ~Source();
 
@@ -292,6 +302,7 @@ public:
     class Iterator;
     /// Goes on from where the source stands: `for (const auto& batch : source)`.
     Iterator begin() { return Iterator(*this); }
+    /// Behind the last batch.
     std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
@@ -325,21 +336,28 @@ private:
     bool stopping_ = false; // Under the ledger's mutex.
 };
 
-/// Holds one batch at a time. Move-only.
+/// An input iterator over a source's batches. Holds one batch at a time. Move-only.
 template <class Batch, class State, class Fill, Backend B>
 class Source<Batch, State, Fill, B>::Iterator {
 public:
+    /// What `next` gives.
     using value_type = typename Source::value_type;
+    /// Of iterators: none is ever taken.
     using difference_type = std::ptrdiff_t;
 
+    /// At the source's next batch, as `next`.
     explicit Iterator(Source& source) : source_(&source), batch_(source.next()) {}
+    /// The batch, which the loop may move from or submit.
     value_type& operator*() const noexcept { return batch_; }
+    /// Gives the batch back and takes the next one, as `next`.
     Iterator& operator++() {
         batch_.reset(); // First, since its slot may be the only one.
         batch_ = source_->next();
         return *this;
     }
+    /// The same.
     void operator++(int) { ++*this; }
+    /// Whether the source has ended.
     friend bool operator==(const Iterator& iterator, std::default_sentinel_t) { return !iterator.batch_; }
 
 private:
@@ -347,10 +365,12 @@ private:
     mutable value_type batch_; // The loop's to keep or to give back.
 };
 
+/// Of what makes a slot and what fills it.
 template <class MakeSlot, class Fill, Backend B = DefaultBackend>
 Source(MakeSlot, Fill, SourceOptions<B> = {})
     -> Source<std::invoke_result_t<MakeSlot&, int>, NoState, Fill, B>;
 
+/// The same, with what makes a worker's state.
 template <class MakeSlot, class MakeState, class Fill, Backend B = DefaultBackend>
 requires std::invocable<MakeState&, int> Source(MakeSlot, MakeState, Fill, SourceOptions<B> = {})
 ->Source<std::invoke_result_t<MakeSlot&, int>, std::invoke_result_t<MakeState&, int>, Fill, B>;

@@ -37,9 +37,11 @@ public:
               Stages<Producer, Consumer>(std::move(first), std::move(second)), options) {}
 };
 
+/// Of two stages, and what makes the slots between them.
 template <class Producer, class Consumer, class MakeSlot>
 TwoStreamPipeline(Producer, Consumer, MakeSlot, PipelineOptions = {})
     -> TwoStreamPipeline<Producer, Consumer, MakeSlot>;
+/// Of two stages that exchange nothing.
 template <class Producer, class Consumer>
 TwoStreamPipeline(Producer, Consumer, PipelineOptions = {}) -> TwoStreamPipeline<Producer, Consumer, void>;
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <sluice/backend/detail/stream_types.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice::detail {
@@ -69,18 +70,12 @@ struct StreamParameter<BasicStreamRef<B>> {
     static constexpr bool is_stream = true;
     using backend = B;
 };
-template <>
-struct StreamParameter<host::Queue*> {
+template <class Native>
+requires requires { typename BackendOfNativeStream<Native>::type; }
+struct StreamParameter<Native> {
     static constexpr bool is_stream = true;
-    using backend = Host;
+    using backend = typename BackendOfNativeStream<Native>::type;
 };
-#if SLUICE_HAS_CUDA
-template <>
-struct StreamParameter<cudaStream_t> {
-    static constexpr bool is_stream = true;
-    using backend = Cuda;
-};
-#endif
 
 /// What a stage's callable takes, apart from its stream. A generic callable takes a stream of `DefaultBackend`.
 template <class Parameters>
@@ -108,9 +103,5 @@ requires(!Signature<F>::known) struct CallableTraits<F> {
     using backend = DefaultBackend;
     using inputs = Types<>;
 };
-
-/// The backend that a stage with the callable `F` is for.
-template <class F>
-using StageBackend = typename CallableTraits<std::decay_t<F>>::backend;
 
 } // namespace sluice::detail
