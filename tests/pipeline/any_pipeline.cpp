@@ -99,14 +99,13 @@ TEST_CASE("AnyPipeline: a batch of the caller's own is read before it is filled 
 TEST_CASE("AnyPipeline: gives the results of a source's batches in order, of the type that is named") {
     for_each_schedule([](const PipelineOptions& options) {
         constexpr std::size_t count = 20;
-        AnyPipeline<Batch, B> pipeline{
-            Stages{Stage{"beside", [](Ref, const Batch&) {}},
-                   Stage{"last",
-                         [](const Batch& in, Batch& out) {
-                             for (std::size_t i = 0; i < words; ++i)
-                                 out[i] = in[i] + 1;
-                         }}},
-            Slots{[](int) { return Batch(words); }}, options};
+        AnyPipeline<Batch, B> pipeline{Stages{Stage{"beside", [](Ref, const Batch&) {}},
+                                              Stage{"last",
+                                                    [](const Batch& in, Batch& out) {
+                                                        for (std::size_t i = 0; i < words; ++i)
+                                                            out[i] = in[i] + 1;
+                                                    }}},
+                                       Slots{[](int) { return Batch(words); }}, options};
         auto source = make_source(count);
         std::size_t index = 0;
         for (const Batch& result : pipeline.run<Batch>(source)) {

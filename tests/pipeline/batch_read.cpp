@@ -197,8 +197,9 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("Contract 5: a fault that the destructor of a BatchRead met is thrown by the next wait, or forgotten "
-          "by reset") {
+TEST_CASE(
+    "Contract 5: a fault that the destructor of a BatchRead met is thrown by the next wait, or forgotten "
+    "by reset") {
     Delay::set({.one_in = 0});
     bool throws = true;
     const auto only = [&](BasicStreamRef<B>, PinnedSpan<const Word, B>) {

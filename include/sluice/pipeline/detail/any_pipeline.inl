@@ -39,9 +39,7 @@ struct AnyPipeline<Batch, B>::Holder final : Interface {
         if constexpr (HoldableBatch<Batch>)
             held.submit(static_cast<const HeldBatch<Batch, B>&>(batch));
     }
-    const void* result_tag() const noexcept override {
-        return &detail::type_tag<typename P::result_type>;
-    }
+    const void* result_tag() const noexcept override { return &detail::type_tag<typename P::result_type>; }
     const void* await_result(std::size_t number) override {
         if constexpr (std::is_void_v<typename P::result_type>)
             return nullptr; // `run` has refused it.
@@ -65,8 +63,9 @@ template <class Batch, Backend B>
 template <class Out>
 void AnyPipeline<Batch, B>::require_result() const {
     if (pipeline_->result_tag() != &detail::type_tag<Out>) {
-        throw Error("run: the last stage does not make what was asked for; name the type of its output, which no "
-                    "stage may read, as in run<Features>(source)");
+        throw Error(
+            "run: the last stage does not make what was asked for; name the type of its output, which no "
+            "stage may read, as in run<Features>(source)");
     }
 }
 

@@ -46,8 +46,7 @@ inline bool is_late(const Error& error) noexcept {
 
 [[noreturn]] inline void throw_other_device(const char* what, int device, int pipelines) {
     throw Error(std::string(what) + " belongs to device " + std::to_string(device) +
-                ", the pipeline to device " + std::to_string(pipelines) +
-                "; both must be the same device's");
+                ", the pipeline to device " + std::to_string(pipelines) + "; both must be the same device's");
 }
 
 inline void require_lanes(const std::string& stage, int lanes) {

@@ -39,7 +39,7 @@ public:
             } else {
                 run_in_order<stage>(core, number, batch);
             }
-            release_batch<stage>(core, number, hold);
+            core.template release_batch<stage>(number, hold);
         });
     }
 

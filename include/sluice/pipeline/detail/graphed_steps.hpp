@@ -335,7 +335,7 @@ private:
                     if (on_origin_)
                         on_origin = true;
                     else
-                        release_batch<stage>(core, released_, hold);
+                        core.template release_batch<stage>(released_, hold);
                 }
             });
             if (on_origin)

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 
-#include <sluice/pipeline/detail/overlapped.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/source.hpp>
 
@@ -48,7 +47,7 @@ public:
             batch.ops->run[stage](core, stream, number, batch.value);
             if constexpr (!Shape::aside[stage])
                 core.order->mark(stream, stream, stage, number, records_[stage], signals_[stage]);
-            release_batch<stage>(core, number, hold);
+            core.template release_batch<stage>(number, hold);
         });
     }
 

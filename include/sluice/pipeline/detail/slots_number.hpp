@@ -81,8 +81,8 @@ private:
         });
         return same;
     }
-    static constexpr bool told_by_their_bytes = (told_by_bytes<typename SlotsOfMaker::value_type>() && ... &&
-                                                 true);
+    static constexpr bool told_by_their_bytes =
+        (told_by_bytes<typename SlotsOfMaker::value_type>() && ... && true);
 
     KeyBytes bytes_;
     KeyNumbers numbers_;

@@ -22,6 +22,7 @@
 #include <sluice/pipeline/detail/shape.hpp>
 #include <sluice/pipeline/detail/slots_number.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
+#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 
@@ -170,6 +171,22 @@ public:
         (std::make_index_sequence<Shape::bindings.stages[Index].count>{});
     }
 
+    /// Tells the batch's source that stage I reads it.
+    template <std::size_t Index>
+    void release_batch(std::size_t number, const SourceHold<backend>& hold) {
+        if constexpr (Shape::bindings.reads_batch[Index]) {
+            if (!hold)
+                return;
+            if constexpr (Shape::aside[Index]) {
+                // A stream of no stage's, which may wait for the thread.
+                order->wait(spare_stream(), Index, number);
+                hold.release(spare_stream());
+            } else {
+                hold.release(streams.of(Index, number));
+            }
+        }
+    }
+
     /// The stage that is being called, or -1, and for which batch.
     int current_stage() const noexcept { return current_stage_; }
     std::size_t current_batch() const noexcept { return current_batch_; }
@@ -189,12 +206,6 @@ public:
     /// Batches that stage `stage` works on at the same time.
     std::size_t lanes(std::size_t stage) const noexcept {
         return Shape::aside[stage] ? cpu_stages.lanes(stage) : streams.lanes(stage);
-    }
-    /// A stream that no stage runs on.
-    Ref spare_stream() {
-        if (!spare_)
-            spare_.emplace();
-        return *spare_;
     }
     /// Waits on the calling thread until stage `stage`, which runs on threads, is through batch `number`.
     void await_on_thread(std::size_t stage, std::size_t number) {
@@ -242,6 +253,13 @@ public:
 
 private:
     struct Nothing {};
+
+    // A stream that no stage runs on.
+    Ref spare_stream() {
+        if (!spare_)
+            spare_.emplace();
+        return *spare_;
+    }
 
     template <std::size_t Index>
     void add_stage(Schedule schedule) {
