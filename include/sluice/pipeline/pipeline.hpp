@@ -15,7 +15,8 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/faults.hpp>
-#include <sluice/pipeline/detail/graphed.hpp>
+#include <sluice/pipeline/detail/graphed_stages.hpp>
+#include <sluice/pipeline/detail/graphed_steps.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
 #include <sluice/pipeline/detail/plan_check.hpp>
 #include <sluice/pipeline/detail/serial.hpp>
@@ -231,13 +232,7 @@ public:
     const PipelineOptions& options() const noexcept { return options_; }
 
     /// What became of the steps' graphs; all 0 under other schedules.
-    GraphCounters graph_counters() const noexcept {
-        if constexpr (GraphBackend<backend>) {
-            if (graphed_)
-                return graphed_->counters();
-        }
-        return {};
-    }
+    GraphCounters graph_counters() const noexcept;
 
     /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
     /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
@@ -256,9 +251,14 @@ private:
     template <class Batch, Backend B>
     friend class AnyPipeline;
     // A backend without graphs has pipelines all the same.
+    static constexpr bool has_graphs = GraphBackend<backend>;
     struct NoGraphs {};
-    using Graphed =
-        typename std::conditional_t<GraphBackend<backend>, std::type_identity<detail::GraphedExecutor<Core>>,
+    using StepsExecutor =
+        typename std::conditional_t<has_graphs && Shape::all_capturable,
+                                    std::type_identity<detail::GraphedSteps<Core>>,
+                                    std::type_identity<NoGraphs>>::type;
+    using StagesExecutor =
+        typename std::conditional_t<has_graphs, std::type_identity<detail::GraphedStages<Core>>,
                                     std::type_identity<NoGraphs>>::type;
     using Call = detail::PipelineCall<backend>;
 
@@ -269,15 +269,15 @@ private:
     template <class Batch>
     void submit_given(const Batch& batch, const Hold& hold);
     /// The one place that asks for the schedule: calls `visit` with what runs it.
-    template <class Visit>
-    void with_executor(Visit&& visit);
+    template <class Self, class Visit>
+    static decltype(auto) with_executor(Self& self, Visit&& visit);
+    void make_graphs();
     void await_batch(std::size_t number);
     template <std::size_t Index>
     void await_stage(std::size_t number);
     template <class Out>
     const Out& await_result(std::size_t number);
 
-    bool calls_stages() const noexcept;
     void enter();
     void leave();
     void sync();
@@ -292,7 +292,9 @@ private:
     PipelineOptions options_;
     Core core_;
     detail::SerialExecutor<Core> serial_;
-    std::optional<Graphed> graphed_;
+    // Under `Schedule::graphed`, one of them.
+    std::optional<StepsExecutor> steps_;
+    std::optional<StagesExecutor> stage_graphs_;
     std::atomic<bool> in_use_{false};
     bool inside_ = false; // Whether external streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;

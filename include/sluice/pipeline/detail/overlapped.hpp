@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include <sluice/pipeline/detail/executor.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/source.hpp>
 
@@ -64,9 +65,8 @@ void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch)
 }
 
 template <class Core>
-class OverlappedExecutor {
+class OverlappedExecutor : public EagerExecutor {
 public:
-    static constexpr bool keeps_batches() noexcept { return false; }
     static void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
                        const SourceHold<typename Core::backend>& hold) {
         Core::for_each_stage([&](auto stage) {

@@ -59,10 +59,28 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
         if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
             self.await_batch(number);
     };
-    if (options.schedule != Schedule::graphed)
-        return;
-    if constexpr (GraphBackend<backend>) {
-        graphed_.emplace(core_, options.graphs, options.steps_per_graph, options.graph_each_stage);
+    if (options.schedule == Schedule::graphed)
+        make_graphs();
+}
+
+// One graph for all stages, where all of them can be captured and the caller does not wish one for each, or else one for
+// each that can.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::make_graphs() {
+    if constexpr (has_graphs) {
+        if (options_.steps_per_graph < 0)
+            throw Error("a graph needs at least 1 step (0: as many as is good), got " +
+                        std::to_string(options_.steps_per_graph));
+        if constexpr (Shape::all_capturable) {
+            bool all = !options_.graph_each_stage;
+            Core::for_each_stage(
+                [&](auto stage) { all = all && core_.template stage<stage>().options().graphed; });
+            if (all) {
+                steps_.emplace(core_, options_.graphs, static_cast<std::size_t>(options_.steps_per_graph));
+                return;
+            }
+        }
+        stage_graphs_.emplace(core_, options_.graphs);
     } else {
         throw Error(std::string("the backend '") + backend::name +
                     "' has no graphs, which Schedule::graphed needs");
@@ -75,10 +93,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::~Pipeline() {
     if (failure_.empty()) {
         try {
             const DeviceGuard<backend> device(core_.streams.device());
-            if constexpr (GraphBackend<backend>) {
-                if (graphed_)
-                    graphed_->flush(core_);
-            }
+            with_executor(*this, [&](auto& executor) { executor.flush(core_); });
         } catch (...) {
             // A destructor has nobody to tell; whoever needs to know calls finish().
         }
@@ -88,20 +103,20 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::~Pipeline() {
 }
 
 template <class... Ss, class... Makers>
-template <class Visit>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Visit&& visit) {
-    if constexpr (GraphBackend<backend>) {
-        if (graphed_) {
-            visit(*graphed_);
-            return;
+template <class Self, class Visit>
+decltype(auto) Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Self& self, Visit&& visit) {
+    if constexpr (has_graphs) {
+        if constexpr (Shape::all_capturable) {
+            if (self.steps_)
+                return visit(*self.steps_);
         }
+        if (self.stage_graphs_)
+            return visit(*self.stage_graphs_);
     }
-    if (options_.schedule == Schedule::serial) {
-        visit(serial_);
-    } else {
-        detail::OverlappedExecutor<Core> overlapped;
-        visit(overlapped);
-    }
+    if (self.options_.schedule == Schedule::serial)
+        return visit(self.serial_);
+    detail::OverlappedExecutor<Core> overlapped;
+    return visit(overlapped);
 }
 
 template <class... Ss, class... Makers>
@@ -135,12 +150,12 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
     require_sound("submit");
     // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
     // it takes time that a replay would notice.
-    if (calls_stages())
+    if (!with_executor(*this, [](const auto& executor) { return executor.replays(); }))
         backend::check_launches();
     try {
         throw_known_fault();
         enter();
-        with_executor([&](auto& executor) {
+        with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
             executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
         });
@@ -155,7 +170,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
 template <class... Ss, class... Makers>
 template <std::size_t Index>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) {
-    with_executor([&](auto& executor) { executor.template await_stage<Index>(core_, number); });
+    with_executor(*this, [&](auto& executor) { executor.template await_stage<Index>(core_, number); });
 }
 
 // Waits until all stages that take the batch have read it.
@@ -297,14 +312,9 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::stream(std::size_t index) const {
     return core_.streams.of(index, 0);
 }
 
-// Whether the next submit will call stages: a replay calls none.
 template <class... Ss, class... Makers>
-bool Pipeline<Stages<Ss...>, Slots<Makers...>>::calls_stages() const noexcept {
-    if constexpr (GraphBackend<backend>) {
-        if (graphed_)
-            return !graphed_->replays();
-    }
-    return true;
+GraphCounters Pipeline<Stages<Ss...>, Slots<Makers...>>::graph_counters() const noexcept {
+    return with_executor(*this, [](const auto& executor) -> GraphCounters { return executor.counters(); });
 }
 
 template <class... Ss, class... Makers>
@@ -320,20 +330,14 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::leave() {
     throw_known_fault();
     if (!inside_)
         return;
-    if constexpr (GraphBackend<backend>) {
-        if (graphed_)
-            graphed_->flush(core_);
-    }
+    with_executor(*this, [&](auto& executor) { executor.flush(core_); });
     core_.streams.release_to_external();
     inside_ = false;
 }
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::drop_batches() noexcept {
-    if constexpr (GraphBackend<backend>) {
-        if (graphed_)
-            graphed_->reset();
-    }
+    with_executor(*this, [](auto& executor) { executor.reset(); });
 }
 
 template <class... Ss, class... Makers>

@@ -41,17 +41,15 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
             fail_at(place.stage, place.batch, place.or_earlier);
         }
     });
-    if constexpr (GraphBackend<backend>) {
-        if (!graphed_)
-            return;
-        graphed_->for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
+    with_executor(*this, [&](const auto& executor) {
+        executor.for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
             try {
                 backend::throw_if_failed(stream.get());
             } catch (...) {
                 fail_at(static_cast<int>(stage), std::nullopt, false);
             }
         });
-    }
+    });
 }
 
 // Called from within a handler: drains, notes the failure, and throws it with its stage and batch.

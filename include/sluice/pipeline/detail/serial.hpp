@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 
+#include <sluice/pipeline/detail/executor.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/source.hpp>
 
@@ -13,7 +14,7 @@ namespace sluice::detail {
 /// All stages of a device are on one stream, and need no marks. Where the work goes from one device to another, or to a
 /// thread and back, each stage waits for the one before it.
 template <class Core>
-class SerialExecutor {
+class SerialExecutor : public EagerExecutor {
     using Shape = typename Core::Shape;
     static constexpr std::size_t stages = Core::stages;
 
@@ -29,8 +30,6 @@ public:
                 (threads ? signals_ : records_)[former] = true;
         }
     }
-
-    static constexpr bool keeps_batches() noexcept { return false; }
 
     void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
                 const SourceHold<typename Core::backend>& hold) {

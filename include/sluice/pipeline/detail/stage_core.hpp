@@ -105,7 +105,7 @@ public:
     const std::string& name(std::size_t stage) const noexcept { return *names_[stage]; }
 
     /// Calls stage I for batch `number` of the type `Batch`, with a stream to work on. A CPU stage is called on a thread
-    /// of its own, after `waits`.
+    /// of its own, after what `add_wait` was told.
     template <std::size_t Index, class Batch>
     void run(Ref stream, std::size_t number, const Batch& batch) {
         const Range range(names_[Index]->c_str());
