@@ -102,7 +102,7 @@ private:
     template <class Pipe, class Source, class Out>
     friend class Results;
     struct Interface;
-    template <class P>
+    template <class Pipe>
     struct Holder;
 
     template <class Out>

@@ -33,9 +33,9 @@ struct StageOptions {
     int lanes = 1;
 };
 
-/// The backend that a stage is for whose callable is an `F`: that of the stream that it takes; `Host` where it takes none.
-template <class F>
-using StageBackend = typename detail::CallableTraits<std::decay_t<F>>::backend;
+/// The backend that a stage is for whose callable is a `Function`: that of the stream that it takes; `Host` where it takes none.
+template <class Function>
+using StageBackend = typename detail::CallableTraits<std::decay_t<Function>>::backend;
 
 /// A step of the work on each batch.
 ///
@@ -69,34 +69,34 @@ using StageBackend = typename detail::CallableTraits<std::decay_t<F>>::backend;
 ///
 /// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors,
 /// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.
-template <class F, Backend B = StageBackend<F>>
+template <class Function, Backend B = StageBackend<Function>>
 class Stage {
 public:
     /// What the stage calls.
-    using Callable = F;
+    using Callable = Function;
     /// The backend that it is for.
     using backend = B;
 
     /// Calls `function` for each batch; `name` appears in errors. Takes both by value.
-    Stage(std::string name, F function, StageOptions<B> options = {})
+    Stage(std::string name, Function function, StageOptions<B> options = {})
         : name_(std::move(name)), callable_(std::move(function)), options_(options) {}
 
     /// As given.
     const std::string& name() const noexcept { return name_; }
     /// The callable, for the pipeline.
-    F& callable() noexcept { return callable_; }
+    Function& callable() noexcept { return callable_; }
     /// As given.
     const StageOptions<B>& options() const noexcept { return options_; }
 
 private:
     std::string name_;
-    F callable_;
+    Function callable_;
     StageOptions<B> options_;
 };
 
 /// Of a callable, for the backend of its stream or of the options.
-template <class F, Backend B = StageBackend<F>>
-Stage(std::string, F, StageOptions<B> = {}) -> Stage<F, B>;
+template <class Function, Backend B = StageBackend<Function>>
+Stage(std::string, Function, StageOptions<B> = {}) -> Stage<Function, B>;
 
 /// A value under a name of its own, so that two outputs of one type are two types. Used as a `T`.
 ///

@@ -27,10 +27,10 @@ struct AnyPipeline<Batch, B>::Interface {
 };
 
 template <class Batch, Backend B>
-template <class P>
+template <class Pipe>
 struct AnyPipeline<Batch, B>::Holder final : Interface {
-    template <class S, class M>
-    Holder(S stages, M makers, const PipelineOptions& options)
+    template <class StageList, class MakerList>
+    Holder(StageList stages, MakerList makers, const PipelineOptions& options)
         : held(std::move(stages), std::move(makers), options) {}
     BatchRead submit(const Batch& batch) override { return held.submit(batch); }
     BatchRead submit(Batch& batch) override { return held.submit(batch); }
@@ -39,12 +39,12 @@ struct AnyPipeline<Batch, B>::Holder final : Interface {
         if constexpr (HoldableBatch<Batch>)
             held.submit(static_cast<const HeldBatch<Batch, B>&>(batch));
     }
-    const void* result_tag() const noexcept override { return &detail::type_tag<typename P::result_type>; }
+    const void* result_tag() const noexcept override { return &detail::type_tag<typename Pipe::result_type>; }
     const void* await_result(std::size_t number) override {
-        if constexpr (std::is_void_v<typename P::result_type>)
+        if constexpr (std::is_void_v<typename Pipe::result_type>)
             return nullptr; // `run` has refused it.
         else
-            return &held.template await_result<typename P::result_type>(number);
+            return &held.template await_result<typename Pipe::result_type>(number);
     }
     void wait_for(BasicStreamRef<B> stream) override { held.wait_for(stream); }
     void flush() override { held.flush(); }
@@ -56,7 +56,7 @@ struct AnyPipeline<Batch, B>::Holder final : Interface {
     BasicStreamRef<B> stream(std::size_t index) const override { return held.stream(index); }
     bool failed() const noexcept override { return held.failed(); }
     GraphCounters graph_counters() const noexcept override { return held.graph_counters(); }
-    P held;
+    Pipe held;
 };
 
 template <class Batch, Backend B>

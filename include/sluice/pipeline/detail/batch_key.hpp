@@ -120,8 +120,8 @@ constexpr decltype(auto) with_members(const T& value, Visit&& visit) {
 /// Converts to base classes of `T` alone, of which an aggregate's first initialiser is one where it has any.
 template <class T>
 struct AnyBase {
-    template <class U>
-    requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>) constexpr operator U() const noexcept;
+    template <class Base>
+    requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) constexpr operator Base() const noexcept;
 };
 
 /// An aggregate whose members can be named: no base class, which structured bindings do not look into, not too many, and
@@ -206,8 +206,8 @@ template <class T>
 struct IsTupleLike : std::false_type {};
 template <class... Ts>
 struct IsTupleLike<std::tuple<Ts...>> : std::true_type {};
-template <class A, class B>
-struct IsTupleLike<std::pair<A, B>> : std::true_type {};
+template <class First, class Second>
+struct IsTupleLike<std::pair<First, Second>> : std::true_type {};
 
 template <class T>
 bool append_key(KeyBytes& key, const T& value);

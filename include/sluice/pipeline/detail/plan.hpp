@@ -33,8 +33,8 @@ template <class T, class B>
 struct IsView<DeviceSpan<T, B>> : std::true_type {};
 template <class T, class B>
 struct IsView<PinnedSpan<T, B>> : std::true_type {};
-template <class T, std::size_t N>
-struct IsView<std::span<T, N>> : std::true_type {};
+template <class T, std::size_t Extent>
+struct IsView<std::span<T, Extent>> : std::true_type {};
 
 /// A parameter beside what one slot maker makes.
 struct ParameterFit {
@@ -45,29 +45,33 @@ struct ParameterFit {
     bool converts = false;
 };
 
-template <class P, class Slot>
+template <class Parameter, class Slot>
 constexpr ParameterFit fit_of() {
-    using Plain = std::remove_cvref_t<P>;
+    using Plain = std::remove_cvref_t<Parameter>;
     constexpr bool exact = std::is_same_v<Plain, Slot>;
     return {.exact = exact,
-            .changes = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>,
-            .constant = std::is_lvalue_reference_v<P> && std::is_const_v<std::remove_reference_t<P>>,
-            .copied = exact && !std::is_reference_v<P> && !IsView<Plain>::value,
-            .converts = std::is_convertible_v<Slot&, P>};
+            .changes =
+                std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>,
+            .constant =
+                std::is_lvalue_reference_v<Parameter> && std::is_const_v<std::remove_reference_t<Parameter>>,
+            .copied = exact && !std::is_reference_v<Parameter> && !IsView<Plain>::value,
+            .converts = std::is_convertible_v<Slot&, Parameter>};
 }
 
 /// `fits[i][p][m]`: parameter p of stage i beside slot maker m.
-template <std::size_t N, std::size_t M>
-using FitTable = std::array<std::array<std::array<ParameterFit, M == 0 ? 1 : M>, most_parameters>, N>;
+template <std::size_t Count, std::size_t MakerCount>
+using FitTable =
+    std::array<std::array<std::array<ParameterFit, MakerCount == 0 ? 1 : MakerCount>, most_parameters>,
+               Count>;
 
 /// Finds whose output each parameter is, stage by stage.
-template <std::size_t N, std::size_t M>
+template <std::size_t Count, std::size_t MakerCount>
 struct Binder {
-    const FitTable<N, M>& fits;
-    Bindings<N> out{};
-    std::size_t makers = M; // Not a constant: nvcc warns of comparisons with a constant 0.
-    std::size_t next = 0;   // The first maker that no stage has yet.
-    std::array<int, M + 1> owner{};
+    const FitTable<Count, MakerCount>& fits;
+    Bindings<Count> out{};
+    std::size_t makers = MakerCount; // Not a constant: nvcc warns of comparisons with a constant 0.
+    std::size_t next = 0;            // The first maker that no stage has yet.
+    std::array<int, MakerCount + 1> owner{};
 
     constexpr void note(bool is, PlanFault fault, std::size_t number) {
         FoundFault& found = out.found;
@@ -83,7 +87,7 @@ struct Binder {
     // A generic callable: as in a chain.
     constexpr void bind_generic(std::size_t i) {
         Binding& stage = out.stages[i];
-        note(M + 1 != N && M != N, PlanFault::generic_in_shape, i);
+        note(MakerCount + 1 != Count && MakerCount != Count, PlanFault::generic_in_shape, i);
         stage.from[0] = i == 0 ? from_batch : static_cast<int>(i) - 1;
         stage.count = 1;
         if (i < makers) {
@@ -167,8 +171,8 @@ struct Binder {
 
     // Who reads what stage j makes.
     constexpr void look_at_readers(std::size_t j) {
-        std::size_t readers = 0, changing = N;
-        for (std::size_t i = 0; i < N; ++i) {
+        std::size_t readers = 0, changing = Count;
+        for (std::size_t i = 0; i < Count; ++i) {
             if (!out.reads[i][j])
                 continue;
             ++readers;
@@ -180,16 +184,17 @@ struct Binder {
         }
         out.unread[j] = out.stages[j].maker >= 0 && readers == 0;
         // The last stage's is the pipeline's result, or its own workspace.
-        note(out.unread[j] && j + 1 < N, PlanFault::unread, j);
-        note(readers > 1 && changing < N, PlanFault::changed_by_one_of_several, changing);
+        note(out.unread[j] && j + 1 < Count, PlanFault::unread, j);
+        note(readers > 1 && changing < Count, PlanFault::changed_by_one_of_several, changing);
     }
 };
 
-template <std::size_t N, std::size_t M>
-constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<Binding, N>& signatures,
-                                  const std::array<bool, N>& callable) {
-    Binder<N, M> binder{fits};
-    for (std::size_t i = 0; i < N; ++i) {
+template <std::size_t Count, std::size_t MakerCount>
+constexpr Bindings<Count> bind_stages(const FitTable<Count, MakerCount>& fits,
+                                      const std::array<Binding, Count>& signatures,
+                                      const std::array<bool, Count>& callable) {
+    Binder<Count, MakerCount> binder{fits};
+    for (std::size_t i = 0; i < Count; ++i) {
         binder.out.stages[i] = signatures[i];
         binder.note(!callable[i], PlanFault::not_callable, i);
         if (signatures[i].known) {
@@ -199,21 +204,23 @@ constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<B
             binder.bind_generic(i);
         }
     }
-    binder.note(binder.next != M, PlanFault::left_over, binder.next);
-    for (std::size_t j = 0; j < N; ++j)
+    binder.note(binder.next != MakerCount, PlanFault::left_over, binder.next);
+    for (std::size_t j = 0; j < Count; ++j)
         binder.look_at_readers(j);
     return binder.out;
 }
 
-template <class Makers, class P>
+template <class Makers, class Parameter>
 constexpr auto fits_of() {
     return []<std::size_t... Ms>(std::index_sequence<Ms...>) {
         constexpr std::size_t makers = sizeof...(Ms);
         std::array<ParameterFit, makers == 0 ? 1 : makers> row{};
         if constexpr (makers == 0)
-            row[0].changes = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
+            row[0].changes =
+                std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
         else
-            ((row[Ms] = fit_of<P, typename SlotMadeBy<std::tuple_element_t<Ms, Makers>>::type>()), ...);
+            ((row[Ms] = fit_of<Parameter, typename SlotMadeBy<std::tuple_element_t<Ms, Makers>>::type>()),
+             ...);
         return row;
     }
     (std::make_index_sequence<std::tuple_size_v<Makers>>{});
@@ -246,14 +253,14 @@ constexpr Bindings<std::tuple_size_v<StageTuple>> make_bindings() {
     (std::make_index_sequence<std::tuple_size_v<StageTuple>>{});
 }
 
-template <std::size_t N>
-constexpr Edges<N> make_edges(const Bindings<N>& bindings) {
-    const StageRelation<N>& reads = bindings.reads;
-    Edges<N> edges;
+template <std::size_t Count>
+constexpr Edges<Count> make_edges(const Bindings<Count>& bindings) {
+    const StageRelation<Count>& reads = bindings.reads;
+    Edges<Count> edges;
     // Whom a stage's own work on a batch comes after: of this batch, and of the one before in the same slots.
-    StageRelation<N> after{};
-    StageRelation<N> after_former{};
-    for (std::size_t i = 0; i < N; ++i) {
+    StageRelation<Count> after{};
+    StageRelation<Count> after_former{};
+    for (std::size_t i = 0; i < Count; ++i) {
         for (std::size_t j = 0; j < i; ++j) {
             if (!reads[i][j])
                 continue;
@@ -264,24 +271,24 @@ constexpr Edges<N> make_edges(const Bindings<N>& bindings) {
                 after[i][k] = after[i][k] || after[j][k];
         }
     }
-    for (std::size_t i = 0; i < N; ++i) {
-        for (std::size_t own = 0; own < N; ++own) {
+    for (std::size_t i = 0; i < Count; ++i) {
+        for (std::size_t own = 0; own < Count; ++own) {
             if (own != i && !after[i][own])
                 continue;
-            for (std::size_t reader = 0; reader < N; ++reader) {
+            for (std::size_t reader = 0; reader < Count; ++reader) {
                 if (!reads[reader][own])
                     continue;
                 after_former[i][reader] = true;
-                for (std::size_t k = 0; k < N; ++k)
+                for (std::size_t k = 0; k < Count; ++k)
                     after_former[i][k] = after_former[i][k] || after[reader][k];
             }
         }
     }
-    for (std::size_t i = 0; i < N; ++i) {
-        for (std::size_t j = 0; j < N; ++j) {
+    for (std::size_t i = 0; i < Count; ++i) {
+        for (std::size_t j = 0; j < Count; ++j) {
             bool same = reads[i][j];
             bool former = reads[j][i];
-            for (std::size_t k = 0; k < N; ++k) {
+            for (std::size_t k = 0; k < Count; ++k) {
                 same = same && !(reads[i][k] && after[k][j]);
                 former = former && !(reads[i][k] && after_former[k][j]) && !(reads[k][i] && after[k][j]);
             }

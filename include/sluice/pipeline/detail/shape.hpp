@@ -27,8 +27,8 @@ struct Binding {
 };
 
 /// A relation between the stages of a pipeline: `[i][k]` is between stage i and stage k.
-template <std::size_t N>
-using StageRelation = std::array<std::array<bool, N>, N>;
+template <std::size_t Count>
+using StageRelation = std::array<std::array<bool, Count>, Count>;
 
 /// What can be wrong with a list of stages and slot makers. Of several, the first one is told.
 enum class PlanFault {
@@ -52,34 +52,34 @@ struct FoundFault {
 };
 
 /// What each stage reads and makes.
-template <std::size_t N>
+template <std::size_t Count>
 struct Bindings {
-    std::array<Binding, N> stages{};
-    StageRelation<N> reads{}; // `[i][j]`: stage i reads the output of stage j, which comes before it.
-    std::array<bool, N> reads_batch{};
-    std::array<bool, N> unread{}; // Stage i has an output that no stage reads.
+    std::array<Binding, Count> stages{};
+    StageRelation<Count> reads{}; // `[i][j]`: stage i reads the output of stage j, which comes before it.
+    std::array<bool, Count> reads_batch{};
+    std::array<bool, Count> unread{}; // Stage i has an output that no stage reads.
     FoundFault found{};
 };
 
-/// The waits of a pipeline of N stages, without those that others imply.
+/// The waits of a pipeline, without those that others imply.
 ///
 /// Stage i works on a batch after each stage whose output it reads has done so (`same[i][j]`), and after each reader k
 /// of its own output is done with the batch that was in the slot before (`former[i][k]`).
-template <std::size_t N>
+template <std::size_t Count>
 struct Edges {
-    StageRelation<N> same{};
-    StageRelation<N> former{};
+    StageRelation<Count> same{};
+    StageRelation<Count> former{};
     /// Whether anybody waits for stage i.
-    std::array<bool, N> awaited{};
+    std::array<bool, Count> awaited{};
     /// How many stages must have come first, on the longest way.
-    std::array<std::size_t, N> depth{};
+    std::array<std::size_t, Count> depth{};
 };
 
 // Found in plan.hpp, from the types that the callables take.
 template <class StageTuple, class MakerTuple>
 constexpr Bindings<std::tuple_size_v<StageTuple>> make_bindings();
-template <std::size_t N>
-constexpr Edges<N> make_edges(const Bindings<N>& bindings);
+template <std::size_t Count>
+constexpr Edges<Count> make_edges(const Bindings<Count>& bindings);
 template <class Maker>
 struct SlotMadeBy;
 
@@ -88,12 +88,12 @@ template <class... Ss>
 struct PipelineBackend {
     using type = Host;
 };
-template <class S, class... Ss>
-struct PipelineBackend<S, Ss...> {
-    using type =
-        typename std::conditional_t<!CallableTraits<typename S::Callable>::takes_stream ||
-                                        std::is_same_v<typename S::backend, Host>,
-                                    PipelineBackend<Ss...>, std::type_identity<typename S::backend>>::type;
+template <class First, class... Ss>
+struct PipelineBackend<First, Ss...> {
+    using type = typename std::conditional_t<!CallableTraits<typename First::Callable>::takes_stream ||
+                                                 std::is_same_v<typename First::backend, Host>,
+                                             PipelineBackend<Ss...>,
+                                             std::type_identity<typename First::backend>>::type;
 };
 
 /// What the last stage of a shape makes, if nobody reads it.
@@ -118,9 +118,9 @@ struct Shape {
 
     template <std::size_t Index>
     using StageAt = std::tuple_element_t<Index, StageTuple>;
-    /// What slot maker M makes.
-    template <std::size_t M>
-    using Made = typename SlotMadeBy<std::tuple_element_t<M, MakerTuple>>::type;
+    /// What a slot maker makes.
+    template <std::size_t MakerIndex>
+    using Made = typename SlotMadeBy<std::tuple_element_t<MakerIndex, MakerTuple>>::type;
 
     static constexpr Bindings<stages> bindings = make_bindings<StageTuple, MakerTuple>();
     static constexpr Edges<stages> edges = make_edges<stages>(bindings);

@@ -148,9 +148,10 @@ public:
     void invoke(Stream stream, std::size_t slot, const Batch& batch) {
         auto& callable = std::get<Index>(stages_).callable();
         [&]<std::size_t... Ps>(std::index_sequence<Ps...>) {
-            using F = std::remove_reference_t<decltype(callable)>;
+            using Function = std::remove_reference_t<decltype(callable)>;
             if constexpr (Shape::template is_cpu<Index>) {
-                constexpr bool fits = std::invocable<F&, decltype(argument<Index, Ps>(slot, batch))...>;
+                constexpr bool fits =
+                    std::invocable<Function&, decltype(argument<Index, Ps>(slot, batch))...>;
                 static_assert(
                     fits || !Shape::sound,
                     "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
@@ -159,7 +160,7 @@ public:
                     callable(argument<Index, Ps>(slot, batch)...);
             } else {
                 constexpr bool fits =
-                    std::invocable<F&, Stream, decltype(argument<Index, Ps>(slot, batch))...>;
+                    std::invocable<Function&, Stream, decltype(argument<Index, Ps>(slot, batch))...>;
                 static_assert(
                     fits || !Shape::sound,
                     "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
@@ -301,9 +302,9 @@ private:
         }
     }
 
-    template <std::size_t Index, std::size_t P, class Batch>
+    template <std::size_t Index, std::size_t Position, class Batch>
     decltype(auto) argument(std::size_t slot, const Batch& batch) {
-        constexpr int from = Shape::bindings.stages[Index].from[P];
+        constexpr int from = Shape::bindings.stages[Index].from[Position];
         if constexpr (from == from_batch) {
             return (batch);
         } else {
