@@ -15,13 +15,10 @@
 
 namespace sluice::detail {
 
-/// What a slot maker makes; refuses, with a readable message, one that makes nothing.
+/// What a slot maker makes; `int` for one that makes nothing, which is refused.
 template <class Maker>
 struct SlotMadeBy {
     static constexpr bool makes = requires(Maker & make) { requires !std::is_void_v<decltype(make(0))>; };
-    static_assert(
-        makes, "sluice::Pipeline: a slot maker must be callable as make(int slot), and return what the two "
-               "stages exchange");
     using type = std::remove_cvref_t<
         typename std::conditional_t<makes, std::invoke_result<Maker&, int>, std::type_identity<int>>::type>;
 };
@@ -190,9 +187,9 @@ struct Binder {
 };
 
 template <std::size_t Count, std::size_t MakerCount>
-constexpr Bindings<Count> bind_stages(const FitTable<Count, MakerCount>& fits,
-                                      const std::array<Binding, Count>& signatures,
-                                      const std::array<bool, Count>& callable) {
+constexpr Bindings<Count>
+bind_stages(const FitTable<Count, MakerCount>& fits, const std::array<Binding, Count>& signatures,
+            const std::array<bool, Count>& callable, const std::array<bool, MakerCount + 1>& makes) {
     Binder<Count, MakerCount> binder{fits};
     for (std::size_t i = 0; i < Count; ++i) {
         binder.out.stages[i] = signatures[i];
@@ -204,6 +201,8 @@ constexpr Bindings<Count> bind_stages(const FitTable<Count, MakerCount>& fits,
             binder.bind_generic(i);
         }
     }
+    for (std::size_t maker = 0; maker < binder.makers; ++maker)
+        binder.note(!makes[maker], PlanFault::makes_nothing, maker);
     binder.note(binder.next != MakerCount, PlanFault::left_over, binder.next);
     for (std::size_t j = 0; j < Count; ++j)
         binder.look_at_readers(j);
@@ -248,7 +247,11 @@ constexpr Bindings<std::tuple_size_v<StageTuple>> make_bindings() {
             add_fits<MakerTuple>(fits[Index], Inputs{});
         };
         (add(std::integral_constant<std::size_t, Is>{}), ...);
-        return bind_stages<stages, makers>(fits, signatures, callable);
+        const auto makes = []<std::size_t... Ms>(std::index_sequence<Ms...>) {
+            return std::array<bool, makers + 1>{SlotMadeBy<std::tuple_element_t<Ms, MakerTuple>>::makes...};
+        }
+        (std::make_index_sequence<makers>{});
+        return bind_stages<stages, makers>(fits, signatures, callable, makes);
     }
     (std::make_index_sequence<std::tuple_size_v<StageTuple>>{});
 }

@@ -14,6 +14,10 @@ namespace sluice::detail {
 /// about, and its number, with the message.
 template <class Culprit, std::size_t Number, PlanFault Fault>
 struct FitsTogether {
+    static_assert(
+        Fault != PlanFault::makes_nothing,
+        "sluice::Pipeline: a slot maker must be callable as make(int slot), and return what the two "
+        "stages exchange");
     static_assert(Fault != PlanFault::not_callable,
                   "sluice::Pipeline: a stage's callable is no callable: it has no operator()");
     static_assert(
@@ -57,7 +61,7 @@ struct FitsTogether {
 template <class Shape>
 constexpr bool check_plan() {
     constexpr FoundFault found = Shape::bindings.found;
-    if constexpr (found.fault == PlanFault::left_over)
+    if constexpr (found.fault == PlanFault::left_over || found.fault == PlanFault::makes_nothing)
         return FitsTogether<std::tuple_element_t<found.number, typename Shape::Makers>, found.number,
                             found.fault>::value;
     else

@@ -33,6 +33,7 @@ using StageRelation = std::array<std::array<bool, Count>, Count>;
 /// What can be wrong with a list of stages and slot makers. Of several, the first one is told.
 enum class PlanFault {
     none,
+    makes_nothing,
     not_callable,
     copied,
     generic_in_shape,
@@ -45,7 +46,7 @@ enum class PlanFault {
     changed_by_one_of_several,
 };
 
-/// A fault, and the number of the stage (or, of one that is left over, of the slot maker) that has it.
+/// A fault, and the number of the stage, or else of the slot maker, that has it.
 struct FoundFault {
     PlanFault fault = PlanFault::none;
     std::size_t number = 0;

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -79,7 +81,7 @@ public:
         for_each_stage([&](auto index) { add_stage<index>(schedule); });
         for_each_stage([&](auto index) {
             constexpr int maker = Shape::bindings.stages[index].maker;
-            if constexpr (maker >= 0) {
+            if constexpr (maker >= 0 && Shape::sound) {
                 const DeviceGuard<backend> device(streams.device_of(index));
                 constexpr auto m = static_cast<std::size_t>(maker);
                 std::get<m>(slots_).make(std::get<m>(makers), slots, name(index));
