@@ -253,10 +253,9 @@ private:
     // A backend without graphs has pipelines all the same.
     static constexpr bool has_graphs = GraphBackend<backend>;
     struct NoGraphs {};
-    using StepsExecutor =
-        typename std::conditional_t<has_graphs && Shape::all_capturable,
-                                    std::type_identity<detail::GraphedSteps<Core>>,
-                                    std::type_identity<NoGraphs>>::type;
+    using StepsExecutor = typename std::conditional_t<has_graphs && Shape::all_capturable,
+                                                      std::type_identity<detail::GraphedSteps<Core>>,
+                                                      std::type_identity<NoGraphs>>::type;
     using StagesExecutor =
         typename std::conditional_t<has_graphs, std::type_identity<detail::GraphedStages<Core>>,
                                     std::type_identity<NoGraphs>>::type;
