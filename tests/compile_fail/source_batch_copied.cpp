@@ -1,5 +1,5 @@
 // A source's batch that is copied with its slot instead of as what it is.
-// EXPECT: deleted function
+// EXPECT: deleted
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

@@ -1,6 +1,7 @@
 // A last stage that takes something else than the slot before it. It is refused when the pipeline is made,
 // before any batch is submitted.
 // EXPECT: sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker makes for it
+// EXPECT: FitsTogether<sluice::Stage<
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sluice/pipeline/any_pipeline.hpp>
 
@@ -93,6 +94,31 @@ TEST_CASE("AnyPipeline: a batch of the caller's own is read before it is filled 
         trainer.pipeline().finish();
         CHECK(trainer.values() == expected_memories(2, words, batches_from(0, 20)));
     });
+}
+
+TEST_CASE("AnyPipeline: gives the results of a source's batches in order, of the type that is named") {
+    for_each_schedule([](const PipelineOptions& options) {
+        constexpr std::size_t count = 20;
+        AnyPipeline<Batch, B> pipeline{Stages{Stage{"beside", [](Ref, const Batch&) {}},
+                                              Stage{"last",
+                                                    [](const Batch& in, Batch& out) {
+                                                        for (std::size_t i = 0; i < words; ++i)
+                                                            out[i] = in[i] + 1;
+                                                    }}},
+                                       Slots{[](int) { return Batch(words); }}, options};
+        auto source = make_source(count);
+        std::size_t index = 0;
+        for (const Batch& result : pipeline.run<Batch>(source)) {
+            CHECK(result[words - 1] == input_word(index, words - 1) + 1);
+            ++index;
+        }
+        CHECK(index == count);
+        CHECK(contains(text_of([&] { (void)pipeline.run<int>(source); }),
+                       "run: the last stage does not make what was asked for"));
+    });
+    AnyPipeline<int, B> nothing{Stages{Stage{"only", [](Ref, const int&) {}}}, Slots{}};
+    std::vector<int> batches{1, 2, 3};
+    CHECK_THROWS_AS((void)nothing.run<int>(batches), Error);
 }
 
 TEST_CASE("AnyPipeline: moved, it goes on; options and streams are the pipeline's") {

@@ -7,6 +7,7 @@
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
+#include "pipeline/thrown.hpp"
 #include "support/delayed_backend.hpp"
 
 namespace pipeline_batch_read {
@@ -180,8 +181,49 @@ TEST_CASE(
         }
         CHECK(pipeline.failed());
         CHECK(calls == 1);
-        CHECK(contains(text_of([&] { pipeline.finish(); }),
-                       "stage 'last', batch 0: its callable threw: no weights"));
+        if (!asked) {
+            // The destructor could not throw it: the next call does, once.
+            const Caught error([&] { pipeline.submit(batch); });
+            REQUIRE(error);
+            CHECK(error->stage() == "last");
+            CHECK(error->batch() == 0);
+            CHECK(error.text() == "stage 'last', batch 0: its callable threw: no weights");
+            CHECK(error.nests<std::runtime_error>(
+                [](const auto& nested) { return std::string(nested.what()) == "no weights"; }));
+        }
+        CHECK(contains_all(text_of([&] { pipeline.finish(); }),
+                           {"finish: the pipeline has failed before and needs a reset() first",
+                            "stage 'last', batch 0: its callable threw: no weights"}));
+    }
+}
+
+TEST_CASE(
+    "Contract 5: a fault that the destructor of a BatchRead met is thrown by the next wait, or forgotten "
+    "by reset") {
+    Delay::set({.one_in = 0});
+    bool throws = true;
+    const auto only = [&](BasicStreamRef<B>, PinnedSpan<const Word, B>) {
+        if (throws)
+            throw std::runtime_error("no weights");
+    };
+    for (const bool reset : {false, true}) {
+        throws = true;
+        PinnedBuffer<Word, B> batch(words);
+        Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, dag_options(Schedule::graphed, 2, 4)};
+        BatchRead later = pipeline.submit(std::as_const(batch));
+        pipeline.submit(batch);
+        CHECK(pipeline.failed());
+        if (reset) {
+            pipeline.reset();
+            throws = false;
+            CHECK_NOTHROW(pipeline.submit(batch));
+            CHECK_NOTHROW(pipeline.finish());
+        } else {
+            const auto error = caught_error([&] { later.wait(); });
+            REQUIRE(error);
+            CHECK(error->stage() == "only");
+            CHECK(error->batch() == 0);
+        }
     }
 }
 

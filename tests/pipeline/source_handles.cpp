@@ -46,14 +46,14 @@ using Value = std::remove_cvref_t<decltype(*std::declval<const SourceBatch<Batch
 
 } // namespace
 
-static_assert(std::same_as<Value<Buffer>, detail::HeldBatch<Buffer, B>>);
-static_assert(std::same_as<Value<std::span<const int>>, detail::HeldBatch<std::span<const int>, B>>);
+static_assert(std::same_as<Value<Buffer>, HeldBatch<Buffer, B>>);
+static_assert(std::same_as<Value<std::span<const int>>, HeldBatch<std::span<const int>, B>>);
 static_assert(std::same_as<Value<int>, int>);
 static_assert(std::same_as<Value<const int*>, const int*>);
 static_assert(std::same_as<Value<Sealed>, Sealed>);
 static_assert(std::movable<SourceBatch<int, B>> && !std::copyable<SourceBatch<int, B>>);
-static_assert(std::is_trivially_copyable_v<detail::SourceHold<B>>);
-static_assert(!std::copyable<detail::HeldBatch<Buffer, B>>);
+static_assert(std::is_trivially_copyable_v<SourceHold<B>>);
+static_assert(!std::copyable<HeldBatch<Buffer, B>>);
 
 TEST_CASE("Source: two batches in hand are two batches") {
     for_each_crew([](Options options) {
@@ -261,7 +261,7 @@ TEST_CASE("Source: handles and holds may outlive their source") {
     const Alive before = alive_now<B>();
     {
         std::optional<SourceBatch<Buffer, B>> batch;
-        detail::SourceHold<B> hold;
+        SourceHold<B> hold;
         const BasicStream<B> stream;
         DeviceBuffer<Word, B> to(words);
         {
@@ -309,159 +309,8 @@ TEST_CASE("Source: a release on a stream that is being captured is refused in a 
 TEST_CASE("Source: a batch that has been given back is not held") {
     Source source{make_buffer, fill_buffer, Options{.workers = 0, .batches = 2}};
     const auto& value = *source.next();
-    CHECK(contains(text_of([&] { (void)detail::SourceBatchAccess::hold(value); }),
+    CHECK(contains(text_of([&] { (void)detail::HeldBatchAccess::hold(value); }),
                    "the batch has been given back"));
-}
-
-#if !defined(SLUICE_TEST_CUDA)
-namespace {
-
-// Makes waits for events fail before their end.
-struct Impatience {
-    static std::atomic<bool>& on() {
-        static std::atomic<bool> value{false};
-        return value;
-    }
-    template <class Any>
-    static void before(const char*) {}
-    template <class Any>
-    static void before(const char*, typename Any::NativeStream) {}
-    template <class Any>
-    static void before(const char* function, typename Any::NativeEvent) {
-        if (on() && std::string_view(function) == "synchronize_event")
-            throw Error("no patience");
-    }
-};
-
-} // namespace
-
-TEST_CASE("Contract 5: a wait that fails fails the source, and the slot is not filled while it may be read") {
-    using H = Hooked<B, Impatience>;
-    for (const int workers : {0, 1}) {
-        const BasicStream<H> stream;
-        ScopedLatch latch;
-        std::atomic<int> fills{0};
-        Source source{make_number, [&](std::size_t, int&) { ++fills; },
-                      SourceOptions<H>{.workers = workers, .slots = 1, .batches = 3}};
-        Impatience::on() = true;
-        {
-            const auto batch = source.next();
-            stream.enqueue([handle = latch.handle()] { handle.pass(); });
-            batch.release(stream);
-        }
-        const std::string text = text_of([&] { (void)source.next(); });
-        CHECK(contains_all(text, {"source: filling batch 1 failed",
-                                  "waiting for the work that reads its slot failed", "no patience"}));
-        CHECK(text_of([&] { (void)source.next(); }) == text);
-        CHECK(fills.load() == 1);
-        // It may still be read.
-        CHECK(contains(text_of([&] { source.rewind(); }), "no patience"));
-        latch.open();
-        Impatience::on() = false;
-        source.rewind();
-        int batches = 0;
-        while (source.next())
-            ++batches;
-        CHECK(batches == 3);
-    }
-}
-#endif
-
-TEST_CASE("Source: a worker thread that cannot be started is an Error, and nothing is left behind") {
-    for (const int bad : {0, 2}) {
-        static int failing = 0;
-        failing = bad;
-        Source source{make_number, fill_number, Options{.workers = 3, .batches = 9}};
-        detail::before_source_thread = [](int worker) {
-            if (worker == failing)
-                throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
-        };
-        for (int tries = 0; tries < 2; ++tries) {
-            const Caught error([&] { (void)source.next(); });
-            CHECK(contains_all(error.text(), {"source: worker thread " + std::to_string(bad) +
-                                              " of 3 could not be started"}));
-            CHECK(error.nests<std::system_error>([](const auto&) { return true; }));
-        }
-        detail::before_source_thread = nullptr;
-        CHECK(values_of(source) == tens(9)); // and it goes on once there are threads
-    }
-}
-
-TEST_CASE("Source: stop from within fill ends the source before that batch") {
-    for_each_crew([](Options options) {
-        void* self = nullptr;
-        const auto fill = [&self](auto stop) {
-            return [&self, stop](std::size_t index, int& out) {
-                fill_number(index, out);
-                if (index == 4)
-                    stop(self);
-            };
-        };
-        struct Stopper {
-            std::atomic<void (*)(void*)>* call;
-            void operator()(void* source) const { call->load()(source); }
-        };
-        std::atomic<void (*)(void*)> call{nullptr};
-        Source source{make_number, fill(Stopper{&call}), options};
-        self = &source;
-        call = [](void* to) { static_cast<decltype(source)*>(to)->stop(); };
-        CHECK(values_of(source) == tens(4));
-        CHECK_FALSE(source.next());
-        call = [](void*) {};
-        source.stop();
-        call = [](void* to) { static_cast<decltype(source)*>(to)->rewind(); };
-        source.rewind();
-        CHECK(contains(text_of([&] { (void)values_of(source); }), "rewind was called from within fill"));
-    });
-}
-
-TEST_CASE("Source: next throws when a batch is late, says why, and goes on") {
-    using namespace std::chrono_literals;
-    CHECK(text_of([] {
-              Source{make_number, fill_number, Options{.timeout = -1ms}};
-          }) == "a source needs a timeout of 0 ms (none) or more, got -1");
-    ScopedLatch latch;
-    Source source{make_number,
-                  [handle = latch.handle()](std::size_t index, int& out) {
-                      fill_number(index, out);
-                      if (index == 1)
-                          handle.pass();
-                  },
-                  Options{.workers = 1, .batches = 3, .timeout = 50ms}};
-    CHECK(*source.next() == 0);
-    CHECK(latch.wait_until_reached());
-    const std::string late = "source: batch 1 was not ready within 50 ms: its worker was in fill";
-    CHECK(text_of([&] { (void)source.next(); }) == late);
-    CHECK(text_of([&] { (void)source.next(); }) == late);
-    latch.open();
-    CHECK(eventually([&] { return source.filled() > 0; }));
-    CHECK(*source.next() == 10);
-    CHECK(*source.next() == 20);
-    CHECK_FALSE(source.next());
-}
-
-TEST_CASE("Source: next says that a late batch's slot is still being read, or held elsewhere") {
-    using namespace std::chrono_literals;
-    if (!streams_overlap<B>())
-        return;
-    const BasicStream<B> stream;
-    Gate<B> gate;
-    Source source{make_number, fill_number, Options{.workers = 1, .slots = 1, .timeout = 50ms}};
-    auto batch = source.next();
-    const auto mine = batch.hold();
-    const auto theirs = mine.hold_elsewhere();
-    mine.give_up();
-    batch.reset();
-    CHECK(contains(text_of([&] { (void)source.next(); }),
-                   "batch 1 was not ready within 50 ms: no worker had a slot"));
-    gate.hold(stream);
-    theirs.release(stream);
-    theirs.give_up();
-    CHECK(contains(text_of([&] { (void)source.next(); }),
-                   "its worker was waiting for the work that reads its slot"));
-    gate.open();
-    CHECK(eventually([&] { return source.filled() == 1; }));
-    CHECK(*source.next() == 10);
 }
 
 } // namespace pipeline_source_handles

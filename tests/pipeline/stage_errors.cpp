@@ -141,6 +141,36 @@ TEST_CASE("Contract 5: what a stage threw is nested, whatever its type") {
     });
 }
 
+TEST_CASE("Contract 5: what a slot maker throws is nested in an error that names the stage and the slot") {
+    const auto make_pipeline = [](auto throw_it) {
+        const auto make = [=](int slot) {
+            if (slot == 1)
+                throw_it();
+            return slot;
+        };
+        Pipeline pipeline{Stages{Stage{"first", [](BasicStreamRef<B>, int, int&) {}},
+                                 Stage{"last", [](BasicStreamRef<B>, int&) {}}},
+                          Slots{make}};
+    };
+    const Caught standard([&] { make_pipeline(throw_standard); });
+    REQUIRE(standard);
+    CHECK(standard->stage() == "first");
+    CHECK_FALSE(standard->batch());
+    CHECK(standard.text() == "stage 'first': making slot 1 failed: the image is 3 rows short");
+    CHECK(standard.nests<std::out_of_range>(
+        [](const auto& nested) { return std::string(nested.what()) == "the image is 3 rows short"; }));
+
+    const Caught other([&] { make_pipeline(throw_other); });
+    CHECK(other.text() == "stage 'first': making slot 1 failed: an exception of an unknown type");
+    CHECK(other.nests<Thrown>([](const Thrown& nested) { return nested.number == 42; }));
+
+    const Caught error([&] { make_pipeline(throw_error); });
+    REQUIRE(error);
+    CHECK(error->name() == "cudaErrorFoo");
+    CHECK(error->stage() == "first");
+    CHECK(error.nests<Error>([](const Error& nested) { return nested.stage().empty(); }));
+}
+
 TEST_CASE("Contract 5: a failed pipeline refuses every call and says why") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> stream;

@@ -32,6 +32,7 @@ namespace sluice {
 template <class Batch, Backend B = DefaultBackend>
 class AnyPipeline {
 public:
+    /// That of the stages.
     using backend = B;
 
     /// Makes the pipeline. Throws what `Pipeline`'s constructor throws.
@@ -51,74 +52,69 @@ public:
         : AnyPipeline(Stages{std::move(producer), std::move(consumer)}, Slots{std::move(make_slot)},
                       options) {}
 
-    /// See `Pipeline`.
+    /// As `Pipeline::submit`.
     BatchRead submit(const Batch& batch) { return pipeline_->submit(batch); }
+    /// The same, for a batch that might be filled again.
     BatchRead submit(Batch& batch) { return pipeline_->submit(batch); }
+    /// For a batch of a source.
     void submit(const SourceBatch<Batch, B>& batch) { pipeline_->submit(batch); }
+    /// The same.
     void submit(SourceBatch<Batch, B>& batch) { pipeline_->submit(std::as_const(batch)); }
     /// For `*batch` of a source's batch.
     template <class Held>
-    requires std::same_as<Held, detail::HeldBatch<Batch, B>>
+    requires std::same_as<Held, HeldBatch<Batch, B>>
     void submit(const Held& batch) { pipeline_->submit_held(batch); }
+    /// The same.
     template <class Held>
-    requires std::same_as<Held, detail::HeldBatch<Batch, B>>
+    requires std::same_as<Held, HeldBatch<Batch, B>>
     void submit(Held& batch) { pipeline_->submit_held(batch); }
+
+    /// As `Pipeline::run`, of a pipeline whose last stage makes an `Out`: `for (const auto& loss :
+    /// pipeline.run<Loss>(source))`. Throws `Error`, also where it makes something else, or nothing.
+    template <class Out, class Source>
+    Results<AnyPipeline, Source, Out> run(Source& source) {
+        require_result<Out>();
+        return Results<AnyPipeline, Source, Out>(*this, source);
+    }
+
+    /// As `Pipeline::wait_for`.
     void wait_for(BasicStreamRef<B> stream) { pipeline_->wait_for(stream); }
+    /// As `Pipeline::flush`.
     void flush() { pipeline_->flush(); }
+    /// As `Pipeline::flush`.
     void flush(BasicStreamRef<B> stream) { pipeline_->flush(stream); }
+    /// As `Pipeline::finish`.
     void finish() { pipeline_->finish(); }
+    /// As `Pipeline::reset`.
     void reset() { pipeline_->reset(); }
+    /// As `Pipeline::submitted`.
     std::size_t submitted() const noexcept { return pipeline_->submitted(); }
+    /// As `Pipeline::options`.
     const PipelineOptions& options() const noexcept { return pipeline_->options(); }
+    /// As `Pipeline::stream`.
     BasicStreamRef<B> stream(std::size_t index) const { return pipeline_->stream(index); }
+    /// As `Pipeline::failed`.
     bool failed() const noexcept { return pipeline_->failed(); }
+    /// As `Pipeline::graph_counters`.
     GraphCounters graph_counters() const noexcept { return pipeline_->graph_counters(); }
 
 private:
-    struct Interface {
-        virtual ~Interface() = default;
-        virtual BatchRead submit(const Batch& batch) = 0;
-        virtual BatchRead submit(Batch& batch) = 0;
-        virtual void submit(const SourceBatch<Batch, B>& batch) = 0;
-        /// Of a `HeldBatch`.
-        virtual void submit_held(const Batch& batch) = 0;
-        virtual void wait_for(BasicStreamRef<B> stream) = 0;
-        virtual void flush() = 0;
-        virtual void flush(BasicStreamRef<B> stream) = 0;
-        virtual void finish() = 0;
-        virtual void reset() = 0;
-        virtual std::size_t submitted() const noexcept = 0;
-        virtual const PipelineOptions& options() const noexcept = 0;
-        virtual BasicStreamRef<B> stream(std::size_t index) const = 0;
-        virtual bool failed() const noexcept = 0;
-        virtual GraphCounters graph_counters() const noexcept = 0;
-    };
-    template <class P>
-    struct Holder final : Interface {
-        template <class S, class M>
-        Holder(S stages, M makers, const PipelineOptions& options)
-            : held(std::move(stages), std::move(makers), options) {}
-        BatchRead submit(const Batch& batch) override { return held.submit(batch); }
-        BatchRead submit(Batch& batch) override { return held.submit(batch); }
-        void submit(const SourceBatch<Batch, B>& batch) override { held.submit(batch); }
-        void submit_held(const Batch& batch) override {
-            if constexpr (detail::Holdable<Batch>)
-                held.submit(static_cast<const detail::HeldBatch<Batch, B>&>(batch));
-        }
-        void wait_for(BasicStreamRef<B> stream) override { held.wait_for(stream); }
-        void flush() override { held.flush(); }
-        void flush(BasicStreamRef<B> stream) override { held.flush(stream); }
-        void finish() override { held.finish(); }
-        void reset() override { held.reset(); }
-        std::size_t submitted() const noexcept override { return held.submitted(); }
-        const PipelineOptions& options() const noexcept override { return held.options(); }
-        BasicStreamRef<B> stream(std::size_t index) const override { return held.stream(index); }
-        bool failed() const noexcept override { return held.failed(); }
-        GraphCounters graph_counters() const noexcept override { return held.graph_counters(); }
-        P held;
-    };
+    template <class Pipe, class Source, class Out>
+    friend class Results;
+    struct Interface;
+    template <class Pipe>
+    struct Holder;
+
+    template <class Out>
+    void require_result() const;
+    template <class Out>
+    const Out& await_result(std::size_t number) {
+        return *static_cast<const Out*>(pipeline_->await_result(number));
+    }
 
     std::unique_ptr<Interface> pipeline_;
 };
 
 } // namespace sluice
+
+#include <sluice/pipeline/detail/any_pipeline.inl>

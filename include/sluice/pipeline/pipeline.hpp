@@ -15,10 +15,13 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/faults.hpp>
-#include <sluice/pipeline/detail/graphed.hpp>
+#include <sluice/pipeline/detail/graphed_stages.hpp>
+#include <sluice/pipeline/detail/graphed_steps.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/plan_check.hpp>
 #include <sluice/pipeline/detail/serial.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/results.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage.hpp>
@@ -26,16 +29,21 @@
 namespace sluice {
 
 namespace detail {
-/// A batch that stays, or whose bytes are all there is to it.
+template <Backend B>
+class PipelineCall;
+} // namespace detail
+
+/// A batch that a pipeline takes: one that stays, or whose bytes are all there is to it.
 template <class Batch>
 concept Submittable =
     std::is_lvalue_reference_v<Batch> || std::is_trivially_copyable_v<std::remove_cvref_t<Batch>>;
-} // namespace detail
 
 /// The stages of a pipeline, in an order in which each comes after those whose outputs it takes.
 template <class... Ss>
 struct Stages {
+    /// Moved into the pipeline.
     std::tuple<Ss...> all;
+    /// Takes each stage by value.
     explicit Stages(Ss... stages) : all(std::move(stages)...) {}
 };
 
@@ -43,12 +51,15 @@ struct Stages {
 /// `make(int slot)` for each slot of its ring, once, when the pipeline is made.
 template <class... Makers>
 struct Slots {
+    /// Used by the pipeline's constructor, and dropped then.
     std::tuple<Makers...> all;
+    /// Takes each maker by value.
     explicit Slots(Makers... makers) : all(std::move(makers)...) {}
 };
 
 /// How a pipeline runs.
 struct PipelineOptions {
+    /// How the stages run.
     Schedule schedule = Schedule::overlapped;
     /// Slots of each stage's output, at least 1. With 2, a stage fills one while the next one
     /// empties the other; more let stages of uneven duration run further ahead.
@@ -102,13 +113,19 @@ struct PipelineOptions {
 template <class StageList, class SlotList>
 class Pipeline;
 
+/// See the primary template.
 template <class... Ss, class... Makers>
 class Pipeline<Stages<Ss...>, Slots<Makers...>> {
     using Shape = detail::Shape<std::tuple<Ss...>, std::tuple<Makers...>,
                                 typename detail::PipelineBackend<Ss...>::type>;
+    using Result = typename detail::ResultOf<Shape>::type;
 
 public:
-    using backend = typename detail::PipelineBackend<Ss...>::type;
+    /// That of its GPU stages; `Host` where there is none.
+    using backend = typename Shape::backend;
+    /// What the last stage makes, if no stage reads it: what `run` gives. Otherwise void.
+    using result_type = Result;
+    /// How many stages there are.
     static constexpr std::size_t stage_count = sizeof...(Ss);
 
     static_assert(stage_count > 0, "sluice::Pipeline: name at least one stage");
@@ -116,17 +133,17 @@ public:
                     std::is_same_v<typename Ss::backend, Host>)&&...),
                   "sluice::Pipeline: all stages must take streams of the same backend, CPU stages excepted");
 
-    /// Makes the streams, events and slots. Throws `Error`, and what a maker throws.
+    /// Makes the streams, events and slots. Throws `Error`; what a maker throws is nested in one that names the stage and
+    /// the slot.
     Pipeline(Stages<Ss...> stages, Slots<Makers...> makers, PipelineOptions options = {});
 
     /// The same for stages of which none has an output.
     explicit Pipeline(Stages<Ss...> stages,
-                      PipelineOptions options = {}) requires(sizeof...(Makers) == 0 &&
-                                                             !Shape::bindings.faults.unmade)
+                      PipelineOptions options = {}) requires(sizeof...(Makers) == 0 && !Shape::lacks_makers)
         : Pipeline(std::move(stages), Slots<Makers...>(), options) {}
+    /// Does not compile: a stage has an output, and no slot makers are given.
     explicit Pipeline(Stages<Ss...> stages,
-                      PipelineOptions options = {}) requires(sizeof...(Makers) == 0 &&
-                                                             Shape::bindings.faults.unmade)
+                      PipelineOptions options = {}) requires(sizeof...(Makers) == 0 && Shape::lacks_makers)
         : Pipeline(NotMade{}) {
         (void)stages;
         (void)options;
@@ -136,8 +153,8 @@ public:
             "each stage's output, as in Pipeline{Stages{a, b}, Slots{make}}");
     }
 
-    Pipeline(const Pipeline&) = delete;
-    Pipeline& operator=(const Pipeline&) = delete;
+    Pipeline(const Pipeline&) = delete;            ///< Cannot be copied.
+    Pipeline& operator=(const Pipeline&) = delete; ///< Cannot be assigned.
 
     /// Enqueues what submitted batches still need, unless the pipeline has failed, and waits for the work in flight.
     ~Pipeline();
@@ -146,48 +163,37 @@ public:
     ///
     /// What the stages read of it, such as pinned memory, must stay as it is until they have: `BatchRead` tells when, and
     /// batches of a `Source` see to it themselves. A batch that is not trivially copyable is referred to until then.
-    /// Throws `Error`: for a stage's exception or failed call, a known fault of earlier work, or a pipeline that has
+    /// \throws Error for a stage's exception or failed call, a known fault of earlier work, or a pipeline that has
     /// failed before.
     template <class Batch>
-    requires detail::Submittable<Batch> BatchRead submit(Batch&& batch) {
-        using Plain = std::remove_cvref_t<Batch>;
-        submit_given(static_cast<const Plain&>(batch), {});
-        return BatchRead(waiter_, run_, submitted_ - 1,
-                         !std::is_const_v<std::remove_reference_t<Batch>> &&
-                             detail::may_change_under_way<Plain>());
+    requires Submittable<Batch> BatchRead submit(Batch&& batch) {
+        return submit_own<!std::is_const_v<std::remove_reference_t<Batch>>>(std::as_const(batch));
     }
 
     /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
     template <class Batch>
-    requires(!detail::Submittable<Batch>) void submit(Batch&& batch) = delete;
+    requires(!Submittable<Batch>) void submit(Batch&& batch) = delete;
 
     /// The same for a batch of a source: its slot is filled again once all stages that take the batch have read it.
     template <class Batch, Backend B>
     void submit(const SourceBatch<Batch, B>& batch) {
-        static_assert(
-            std::is_same_v<B, backend>,
-            "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
-            "theirs, such as SourceOptions<Host>{}");
-        if constexpr (std::is_same_v<B, backend>) {
-            if (!batch)
-                throw Error(
-                    "submit: the batch is empty, its source has ended; look at it before it is submitted");
-            submit_given(static_cast<const Batch&>(*batch), batch.hold());
-        }
+        submit_of_source(batch);
+    }
+    /// The same.
+    template <class Batch, Backend B>
+    void submit(SourceBatch<Batch, B>& batch) {
+        submit_of_source(batch);
+    }
+    /// The same.
+    template <class Batch, Backend B>
+    void submit(SourceBatch<Batch, B>&& batch) {
+        submit_of_source(batch);
     }
     /// The same for `*batch`.
     template <class Batch, Backend B>
-    void submit(const detail::HeldBatch<Batch, B>& batch) {
+    void submit(const HeldBatch<Batch, B>& batch) {
         if constexpr (std::is_same_v<B, backend>)
-            submit_given(static_cast<const Batch&>(batch), detail::SourceBatchAccess::hold(batch));
-    }
-    template <class Batch, Backend B>
-    void submit(SourceBatch<Batch, B>& batch) {
-        submit(std::as_const(batch));
-    }
-    template <class Batch, Backend B>
-    void submit(SourceBatch<Batch, B>&& batch) {
-        submit(std::as_const(batch));
+            submit_given(static_cast<const Batch&>(batch), detail::HeldBatchAccess::hold(batch));
     }
 
     /// Submits the batches of `source` and gives the results of the last stage, in order: `for (const auto& result :
@@ -195,7 +201,7 @@ public:
     /// way as there are slots. Waits for each result. The last stage must have an output, in memory that the host reads.
     /// A loop that is left early loses nothing but the results of the batches under way. Throws `Error`.
     template <class Source>
-    auto run(Source& source);
+    Results<Pipeline, Source, result_type> run(Source& source);
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
     void wait_for(BasicStreamRef<backend> stream);
@@ -222,16 +228,11 @@ public:
     /// Whether a failure has been thrown that `reset` has not cleared.
     bool failed() const noexcept { return !failure_.empty(); }
 
+    /// As given when it was made.
     const PipelineOptions& options() const noexcept { return options_; }
 
     /// What became of the steps' graphs; all 0 under other schedules.
-    GraphCounters graph_counters() const noexcept {
-        if constexpr (GraphBackend<backend>) {
-            if (graphed_)
-                return graphed_->counters();
-        }
-        return {};
-    }
+    GraphCounters graph_counters() const noexcept;
 
     /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
     /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
@@ -244,80 +245,55 @@ private:
     explicit Pipeline(NotMade); // of a program that has been refused; there is no body
 
     using Core = detail::StageCore<Shape>;
-    using Hold = detail::SourceHold<backend>;
-    template <class Pipe, class Source>
+    using Hold = SourceHold<backend>;
+    template <class Pipe, class Source, class Out>
     friend class Results;
+    template <class Batch, Backend B>
+    friend class AnyPipeline;
     // A backend without graphs has pipelines all the same.
+    static constexpr bool has_graphs = GraphBackend<backend>;
     struct NoGraphs {};
-    using Graphed =
-        typename std::conditional_t<GraphBackend<backend>, std::type_identity<detail::GraphedExecutor<Core>>,
+    using StepsExecutor = typename std::conditional_t<has_graphs && Shape::all_capturable,
+                                                      std::type_identity<detail::GraphedSteps<Core>>,
+                                                      std::type_identity<NoGraphs>>::type;
+    using StagesExecutor =
+        typename std::conditional_t<has_graphs, std::type_identity<detail::GraphedStages<Core>>,
                                     std::type_identity<NoGraphs>>::type;
+    using Call = detail::PipelineCall<backend>;
 
-    // Marks the pipeline as in use, on its device, for the length of a call.
-    class Call {
-    public:
-        Call(Pipeline& pipeline, const char* name) : pipeline_(pipeline) {
-            // Asking for the current device takes time that a replay would notice.
-            if (!pipeline.core_.streams.only_device())
-                device_.emplace(pipeline.core_.streams.device());
-            if (pipeline.in_use_.exchange(true, std::memory_order_acquire)) {
-                throw Error(
-                    std::string(name) +
-                    ": the pipeline is in use, by another thread or by this call's own stage; drive a "
-                    "pipeline from one thread, and not from within its stages");
-            }
-        }
-        Call(const Call&) = delete;
-        Call& operator=(const Call&) = delete;
-        ~Call() { pipeline_.in_use_.store(false, std::memory_order_release); }
-
-    private:
-        Pipeline& pipeline_;
-        std::optional<DeviceGuard<backend>> device_;
-    };
-
-    struct HeldUntilEnd {
-        explicit HeldUntilEnd(const Hold& given) noexcept : hold(given) {}
-        HeldUntilEnd(const HeldUntilEnd&) = delete;
-        HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
-        ~HeldUntilEnd() {
-            if (hold && !passed_on)
-                hold.give_up();
-        }
-        const Hold hold;
-        bool passed_on = false;
-    };
-
+    template <bool MayChange, class Batch>
+    BatchRead submit_own(const Batch& batch);
+    template <class Batch, Backend B>
+    void submit_of_source(const SourceBatch<Batch, B>& batch);
     template <class Batch>
     void submit_given(const Batch& batch, const Hold& hold);
     /// The one place that asks for the schedule: calls `visit` with what runs it.
-    template <class Visit>
-    void with_executor(Visit&& visit);
+    template <class Self, class Visit>
+    static decltype(auto) with_executor(Self& self, Visit&& visit);
+    void make_graphs();
     void await_batch(std::size_t number);
     template <std::size_t Index>
     void await_stage(std::size_t number);
-    const auto& await_result(std::size_t number);
+    template <class Out>
+    const Out& await_result(std::size_t number);
 
-    bool calls_stages() const noexcept {
-        if constexpr (GraphBackend<backend>) {
-            if (graphed_)
-                return !graphed_->replays();
-        }
-        return true;
-    }
-    void require_sound(const char* call) const;
-    void throw_known_fault();
     void enter();
     void leave();
     void sync();
     void drop_batches() noexcept;
+    // In detail/pipeline_faults.inl:
+    void require_sound(const char* call) const;
+    void throw_unreported() const;
+    void throw_known_fault();
     [[noreturn]] void fail();
     [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
 
     PipelineOptions options_;
     Core core_;
     detail::SerialExecutor<Core> serial_;
-    std::optional<Graphed> graphed_;
+    // Under `Schedule::graphed`, one of them.
+    std::optional<StepsExecutor> steps_;
+    std::optional<StagesExecutor> stage_graphs_;
     std::atomic<bool> in_use_{false};
     bool inside_ = false; // Whether external streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;
@@ -326,11 +302,14 @@ private:
     detail::BatchWaiterRef waiter_;
 };
 
+/// Of stages and slot makers.
 template <class... Ss, class... Makers>
 Pipeline(Stages<Ss...>, Slots<Makers...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<Makers...>>;
+/// Of stages that have no outputs.
 template <class... Ss>
 Pipeline(Stages<Ss...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<>>;
 
 } // namespace sluice
 
 #include <sluice/pipeline/detail/pipeline.inl>
+#include <sluice/pipeline/detail/pipeline_faults.inl>

@@ -28,8 +28,8 @@ namespace sluice {
 /// launch's results have been handed over, it waits for them and hands them over first, with all that are older. In a
 /// plain `capture`, of whose replays nobody would tell, a push is refused.
 ///
-/// Driven by the thread that drives the pipeline and launches the graphs. Takes results of any device; can be neither copied nor moved. Takes pinned memory for `slots` results, and about as much again for
-/// graphs. Destroying it waits for copies under way, and drops what has not been handed over: call `finish` first. Graphs
+/// Driven by the thread that drives the pipeline and launches the graphs. Takes results of any device; can be neither
+/// copied nor moved. Takes pinned memory for `slots` results, and about as much again for graphs. Destroying it waits for copies under way, and drops what has not been handed over: call `finish` first. Graphs
 /// that it was captured into may outlive it; their replays hand nothing over then.
 ///
 /// \code
@@ -50,8 +50,9 @@ public:
         : state_(std::make_shared<State>(count, std::make_unique<HandlerOf<Handler>>(std::move(handler)),
                                          slots)) {}
 
-    Readback(const Readback&) = delete;
-    Readback& operator=(const Readback&) = delete;
+    Readback(const Readback&) = delete;            ///< Cannot be copied.
+    Readback& operator=(const Readback&) = delete; ///< Cannot be assigned.
+    /// Waits for copies under way.
     ~Readback() { reset(); }
 
     /// Enqueues the copy of `values`, device memory of up to `count` values, on `stream`; the handler is given as many.

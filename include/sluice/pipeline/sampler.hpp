@@ -22,9 +22,11 @@ struct SamplerOptions {
     bool shuffle = true;
     /// What the order depends on. The same seed and epoch give the same order, everywhere.
     std::uint64_t seed = 0;
+    /// Each epoch has an order of its own.
     std::uint32_t epoch = 0;
-    /// This rank, of so many that share an epoch.
+    /// This rank, from 0, below `shards`.
     std::uint64_t shard = 0;
+    /// Ranks that share an epoch.
     std::uint64_t shards = 1;
     /// What becomes of a last batch that is not full: true: it is kept, shorter; false: it is dropped.
     bool keep_last = true;
@@ -76,6 +78,7 @@ public:
         return result;
     }
 
+    /// As given, with the epoch of `of_epoch`.
     SLUICE_HOST_DEVICE constexpr const SamplerOptions& options() const noexcept { return options_; }
 
     /// Samples of this shard.
@@ -103,32 +106,41 @@ private:
     SLUICE_HOST_DEVICE constexpr std::uint64_t permuted(std::uint64_t number) const noexcept;
 
     SamplerOptions options_;
-    std::uint32_t low_bits_ =
-        0; // Of a number that goes through the network, which has a bit more above at most.
+    // Of a number that goes through the network, which has a bit more above at most.
+    std::uint32_t low_bits_ = 0;
     std::uint32_t high_bits_ = 0;
 };
 
 /// The samples of one batch, in order.
 class Sampler::Samples {
 public:
+    /// A forward iterator over the samples' numbers. Refers to its `Samples`, which must outlive it.
     class Iterator {
     public:
+        /// A sample's number.
         using value_type = std::uint64_t;
+        /// Signed, as the standard has it.
         using difference_type = std::ptrdiff_t;
 
+        /// At no sample; may only be assigned to.
         constexpr Iterator() = default;
+        /// At sample `index` of `samples`.
         SLUICE_HOST_DEVICE constexpr Iterator(const Samples* samples, std::uint64_t index) noexcept
             : samples_(samples), index_(index) {}
+        /// The sample's number.
         SLUICE_HOST_DEVICE constexpr std::uint64_t operator*() const noexcept { return (*samples_)[index_]; }
+        /// To the next sample.
         SLUICE_HOST_DEVICE constexpr Iterator& operator++() noexcept {
             ++index_;
             return *this;
         }
+        /// To the next sample; returns where it was.
         SLUICE_HOST_DEVICE constexpr Iterator operator++(int) noexcept {
             const Iterator former = *this;
             ++index_;
             return former;
         }
+        /// Whether both are at the same place of one batch.
         friend SLUICE_HOST_DEVICE constexpr bool operator==(const Iterator& a, const Iterator& b) noexcept {
             return a.index_ == b.index_;
         }
@@ -138,14 +150,18 @@ public:
         std::uint64_t index_ = 0;
     };
 
+    /// Samples.
     SLUICE_HOST_DEVICE constexpr std::uint64_t size() const noexcept { return size_; }
+    /// Whether there is no such batch.
     SLUICE_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
     /// The number of the `i`-th sample, `i` below `size()`.
     SLUICE_HOST_DEVICE constexpr std::uint64_t operator[](std::uint64_t i) const noexcept {
         const SamplerOptions& options = sampler_.options();
         return sampler_.at((first_ + i) * options.shards + options.shard);
     }
+    /// The first sample.
     SLUICE_HOST_DEVICE constexpr Iterator begin() const noexcept { return {this, 0}; }
+    /// Behind the last sample.
     SLUICE_HOST_DEVICE constexpr Iterator end() const noexcept { return {this, size_}; }
 
 private:
@@ -159,62 +175,6 @@ private:
     std::uint64_t size_;
 };
 
-// ---------------------------------------------------------------------------------------------------------------
-
-constexpr Sampler::Sampler(const SamplerOptions& options) : options_(options) {
-    if (options.batch == 0)
-        throw Error("a sampler needs batches of at least 1 sample, got 0");
-    if (options.shard >= options.shards) {
-        throw Error("a sampler needs a shard below the number of shards, got shard " +
-                    std::to_string(options.shard) + " of " + std::to_string(options.shards));
-    }
-    if (options.samples > std::uint64_t{1} << 63)
-        throw Error("a sampler takes 2^63 samples at most, got " + std::to_string(options.samples));
-    std::uint32_t bits = 0;
-    while (bits < 64 && (std::uint64_t{1} << bits) < options.samples)
-        ++bits;
-    high_bits_ = bits / 2;
-    low_bits_ = bits - high_bits_;
-}
-
-SLUICE_HOST_DEVICE constexpr Sampler::Samples Sampler::samples(std::uint64_t index) const noexcept {
-    if (index >= batches())
-        return {*this, 0, 0};
-    const std::uint64_t first = index * options_.batch;
-    const std::uint64_t left = size() - first;
-    return {*this, first, left < options_.batch ? left : options_.batch};
-}
-
-SLUICE_HOST_DEVICE constexpr std::uint64_t Sampler::at(std::uint64_t place) const noexcept {
-    if (!options_.shuffle)
-        return place;
-    // There are less than twice as many numbers as samples, so this ends soon; and it ends, since a permutation leads
-    // back to `place` at last, which is a sample's.
-    std::uint64_t number = permuted(place);
-    while (number >= options_.samples)
-        number = permuted(number);
-    return number;
-}
-
-SLUICE_HOST_DEVICE constexpr std::uint64_t Sampler::permuted(std::uint64_t number) const noexcept {
-    const std::uint64_t low_mask = (std::uint64_t{1} << low_bits_) - 1;
-    const std::uint64_t high_mask = (std::uint64_t{1} << high_bits_) - 1;
-    std::uint64_t low = number & low_mask;
-    std::uint64_t high = number >> low_bits_;
-    // With 24 rounds all orders of few samples are equally frequent, as far as tests see; many samples need fewer.
-    const std::uint64_t rounds = low_bits_ + high_bits_ <= 12 ? 24 : 10;
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-        const bool even = round % 2 == 0;
-        CountedRandom random(RandomKey{.seed = options_.seed,
-                                       .epoch = options_.epoch,
-                                       .sample = (round << 32) | (even ? low : high),
-                                       .operation = 0xFFFF});
-        if (even)
-            high ^= random.next_u32() & high_mask;
-        else
-            low ^= random.next_u32() & low_mask;
-    }
-    return (high << low_bits_) | low;
-}
-
 } // namespace sluice
+
+#include <sluice/pipeline/detail/sampler.inl>

@@ -24,6 +24,19 @@
 
 namespace sluice {
 
+namespace detail {
+template <class Batch, Backend B>
+struct SourcePlace;
+template <class Batch, Backend B>
+class SourcePlaces;
+struct HeldBatchAccess;
+} // namespace detail
+
+template <class Batch, Backend B>
+class SourceBatch;
+template <class Batch, Backend B>
+class HeldBatch;
+
 /// How a source works.
 template <Backend B = DefaultBackend>
 struct SourceOptions {
@@ -41,6 +54,85 @@ struct SourceOptions {
     std::chrono::milliseconds timeout{0};
 };
 
+/// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
+/// it up with `give_up`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
+/// when the source goes.
+template <Backend B = DefaultBackend>
+class SourceHold {
+public:
+    /// Holds nothing.
+    SourceHold() = default;
+
+    /// Whether it holds a slot. Nothing else may be asked of one that does not.
+    explicit operator bool() const noexcept { return slot_ != nullptr; }
+
+    /// What `stream` has been handed so far reads the batch. May be called for any number of streams, more than once, and
+    /// before or after others; they do not wait for each other. Throws `Error`, also while `stream` is being captured.
+    void release(BasicStreamRef<B> stream) const { slot_->ledger->release(*slot_, stream); }
+
+    /// Gives the hold up: no `release` of it comes any more. Once for each hold; no copy may be used afterwards.
+    void give_up() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
+
+    /// The same, where the host has read the batch by now.
+    void give_up_on_host() const noexcept { give_up(); }
+
+    /// A further hold, which a thread other than the caller's will give up by itself. `Source::next` waits for such ones,
+    /// and throws when all slots are held by others, which it would wait for in vain.
+    SourceHold hold_elsewhere() const {
+        slot_->ledger->hold(*slot_, true);
+        return SourceHold(slot_, true);
+    }
+
+    /// The batch's number in its source.
+    std::size_t index() const noexcept { return slot_->index; }
+    /// Batches behind it that are ready to be taken right now, as `Source::filled`.
+    std::size_t ready_behind() const noexcept { return slot_->ledger->ready.load(std::memory_order_relaxed); }
+    /// The source's slots.
+    std::size_t slots() const noexcept { return slot_->ledger->slots.size(); }
+
+private:
+    template <class, Backend>
+    friend class SourceBatch;
+    template <class, Backend>
+    friend class HeldBatch;
+    SourceHold(detail::SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
+
+    // Throws `Error` when nobody holds the slot any longer.
+    static SourceHold of(detail::SourceSlot<B>* slot) {
+        slot->ledger->hold(*slot, false);
+        return SourceHold(slot, false);
+    }
+
+    detail::SourceSlot<B>* slot_ = nullptr;
+    bool elsewhere_ = false;
+};
+
+/// Whether a source keeps a batch as a `HeldBatch`: where one can be derived from it.
+template <class Batch>
+concept HoldableBatch =
+    std::is_class_v<Batch> && !std::is_final_v<Batch> && std::is_move_constructible_v<Batch>;
+
+/// A source's batch that knows the slot that it lies in, so that a pipeline that is given `*batch` instead of `batch` can
+/// hold the slot all the same. Made by sources alone; copy it as a `Batch`.
+template <class Batch, Backend B = DefaultBackend>
+class HeldBatch : public Batch {
+public:
+    /// Cannot be copied.
+    HeldBatch(const HeldBatch&) = delete;
+    /// Cannot be assigned.
+    HeldBatch& operator=(const HeldBatch&) = delete;
+
+private:
+    template <class, Backend>
+    friend struct detail::SourcePlace;
+    friend struct detail::HeldBatchAccess;
+    HeldBatch(Batch&& batch, detail::SourceSlot<B>* slot)
+        : Batch(std::move(batch)), sluice_source_slot_(slot) {}
+    // Names that hide no member of `Batch`.
+    SourceHold<B> sluice_source_hold() const { return SourceHold<B>::of(sluice_source_slot_); }
+    detail::SourceSlot<B>* sluice_source_slot_;
+};
+
 /// A batch of a source in the caller's hands. The slot that it lies in is not filled again while this lives, nor before
 /// the work is done that was told of with `release`, as a pipeline's `submit` does. Destroyed without either, it gives
 /// the slot back unread.
@@ -51,11 +143,16 @@ class SourceBatch {
 public:
     /// What `*` refers to: a `Batch`, or, where one can be derived from it, one that knows its slot, so that
     /// `pipeline.submit(*batch)` does the same as `pipeline.submit(batch)`. Copy it as a `Batch`, not with `auto`.
-    using value_type = detail::SourceValue<Batch, B>;
+    using value_type =
+        typename std::conditional_t<HoldableBatch<Batch>, std::type_identity<HeldBatch<Batch, B>>,
+                                    std::type_identity<Batch>>::type;
 
+    /// Empty.
     SourceBatch() = default;
+    /// Leaves `other` empty.
     SourceBatch(SourceBatch&& other) noexcept
         : value_(std::exchange(other.value_, nullptr)), slot_(std::exchange(other.slot_, nullptr)) {}
+    /// Gives its own slot back first, and leaves `other` empty.
     SourceBatch& operator=(SourceBatch&& other) noexcept {
         if (this != &other) {
             reset();
@@ -64,10 +161,12 @@ public:
         }
         return *this;
     }
+    /// Gives the slot back.
     ~SourceBatch() { reset(); }
 
     /// Whether there is a batch.
     explicit operator bool() const noexcept { return value_ != nullptr; }
+    /// Whether there is none.
     friend bool operator==(const SourceBatch& batch, std::nullptr_t) noexcept { return !batch; }
 
     /// The batch. Good until the slot is given back. Throws `Error` when there is none.
@@ -75,6 +174,7 @@ public:
         require_batch();
         return *value_;
     }
+    /// The same.
     const Batch* operator->() const {
         require_batch();
         return value_;
@@ -101,25 +201,23 @@ public:
             slot->ledger->done(*slot, false);
     }
 
-    /// For pipelines: holds the slot beyond this handle, until the result's `done` is called. Throws `Error` when there is
-    /// no batch.
-    detail::SourceHold<B> hold() const {
+    /// Holds the slot beyond this handle, until the result's `give_up` is called, as pipelines do. Throws `Error` when there
+    /// is no batch.
+    SourceHold<B> hold() const {
         require_batch();
-        return detail::SourceBatchAccess::hold(*this);
+        return SourceHold<B>::of(slot_);
     }
 
 private:
     template <class, class, class, Backend>
     friend class Source;
-    friend struct detail::SourceBatchAccess;
 
-    explicit SourceBatch(detail::SourcePlace<Batch, B>& place) noexcept
-        : value_(&place.value()), slot_(&place) {}
+    SourceBatch(const value_type& value, detail::SourceSlot<B>& slot) noexcept
+        : value_(&value), slot_(&slot) {}
     void require_batch() const {
         if (value_ == nullptr) [[unlikely]]
             throw Error("source: an empty SourceBatch was used as a batch; the source has ended, or it was "
-                        "moved from: "
-                        "look with `if (batch)` first");
+                        "moved from: look with `if (batch)` first");
     }
 
     const value_type* value_ = nullptr;
@@ -128,16 +226,6 @@ private:
 
 /// The state of a source whose workers need none of their own.
 struct NoState {};
-
-namespace detail {
-
-/// What a source's `fill` returns; without `type` where it cannot be called.
-template <class State, class Fill, class Batch>
-struct FillResult : std::invoke_result<Fill&, State&, std::size_t, Batch&> {};
-template <class Fill, class Batch>
-struct FillResult<NoState, Fill, Batch> : std::invoke_result<Fill&, std::size_t, Batch&> {};
-
-} // namespace detail
 
 /// Fills slots with batches 0, 1, 2 … and hands them out in that order, whatever the number of workers and however long
 /// each of them takes.
@@ -171,19 +259,23 @@ struct FillResult<NoState, Fill, Batch> : std::invoke_result<Fill&, std::size_t,
 template <class Batch, class State, class Fill, Backend B = DefaultBackend>
 class Source {
 public:
+    /// Whose streams read the batches.
     using backend = B;
+    /// What `next` gives.
     using value_type = SourceBatch<Batch, B>;
 
-    /// Throws `Error` for negative workers, slots or timeouts, and what a maker throws.
+    /// Makes the slots. The workers start with the first `next`. Throws `Error` for negative workers, slots or timeouts,
+    /// and what a maker throws.
     template <class MakeSlot>
     Source(MakeSlot make_slot, Fill fill, SourceOptions<B> options = {}) requires std::same_as<State, NoState>
         : Source(
               make_slot, [](int) { return NoState{}; }, std::move(fill), options) {}
+    /// The same, with a state for each worker.
     template <class MakeSlot, class MakeState>
     Source(MakeSlot make_slot, MakeState make_state, Fill fill, SourceOptions<B> options = {});
 
-    Source(const Source&) = delete;
-    Source& operator=(const Source&) = delete;
+    Source(const Source&) = delete;            ///< Cannot be copied.
+    Source& operator=(const Source&) = delete; ///< Cannot be assigned.
     /// Stops, and waits for the work that reads slots. Slots that are still held live on until they are given up.
     ~Source();
 
@@ -210,6 +302,7 @@ public:
     class Iterator;
     /// Goes on from where the source stands: `for (const auto& batch : source)`.
     Iterator begin() { return Iterator(*this); }
+    /// Behind the last batch.
     std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
@@ -243,21 +336,28 @@ private:
     bool stopping_ = false; // Under the ledger's mutex.
 };
 
-/// Holds one batch at a time. Move-only.
+/// An input iterator over a source's batches. Holds one batch at a time. Move-only.
 template <class Batch, class State, class Fill, Backend B>
 class Source<Batch, State, Fill, B>::Iterator {
 public:
+    /// What `next` gives.
     using value_type = typename Source::value_type;
+    /// Of iterators: none is ever taken.
     using difference_type = std::ptrdiff_t;
 
+    /// At the source's next batch, as `next`.
     explicit Iterator(Source& source) : source_(&source), batch_(source.next()) {}
+    /// The batch, which the loop may move from or submit.
     value_type& operator*() const noexcept { return batch_; }
+    /// Gives the batch back and takes the next one, as `next`.
     Iterator& operator++() {
         batch_.reset(); // First, since its slot may be the only one.
         batch_ = source_->next();
         return *this;
     }
+    /// The same.
     void operator++(int) { ++*this; }
+    /// Whether the source has ended.
     friend bool operator==(const Iterator& iterator, std::default_sentinel_t) { return !iterator.batch_; }
 
 private:
@@ -265,10 +365,12 @@ private:
     mutable value_type batch_; // The loop's to keep or to give back.
 };
 
+/// Of what makes a slot and what fills it.
 template <class MakeSlot, class Fill, Backend B = DefaultBackend>
 Source(MakeSlot, Fill, SourceOptions<B> = {})
     -> Source<std::invoke_result_t<MakeSlot&, int>, NoState, Fill, B>;
 
+/// The same, with what makes a worker's state.
 template <class MakeSlot, class MakeState, class Fill, Backend B = DefaultBackend>
 requires std::invocable<MakeState&, int> Source(MakeSlot, MakeState, Fill, SourceOptions<B> = {})
 ->Source<std::invoke_result_t<MakeSlot&, int>, std::invoke_result_t<MakeState&, int>, Fill, B>;

@@ -33,6 +33,10 @@ struct StageOptions {
     int lanes = 1;
 };
 
+/// The backend that a stage is for whose callable is a `Function`: that of the stream that it takes; `Host` where it takes none.
+template <class Function>
+using StageBackend = typename detail::CallableTraits<std::decay_t<Function>>::backend;
+
 /// A step of the work on each batch.
 ///
 /// A GPU stage's callable takes a stream, enqueues work there and returns without waiting for it. It is called once a
@@ -65,27 +69,34 @@ struct StageOptions {
 ///
 /// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors,
 /// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.
-template <class F, Backend B = detail::StageBackend<F>>
+template <class Function, Backend B = StageBackend<Function>>
 class Stage {
 public:
-    using Callable = F;
+    /// What the stage calls.
+    using Callable = Function;
+    /// The backend that it is for.
     using backend = B;
 
-    Stage(std::string name, F function, StageOptions<B> options = {})
+    /// Calls `function` for each batch; `name` appears in errors. Takes both by value.
+    Stage(std::string name, Function function, StageOptions<B> options = {})
         : name_(std::move(name)), callable_(std::move(function)), options_(options) {}
 
+    /// As given.
     const std::string& name() const noexcept { return name_; }
-    F& callable() noexcept { return callable_; }
+    /// The callable, for the pipeline.
+    Function& callable() noexcept { return callable_; }
+    /// As given.
     const StageOptions<B>& options() const noexcept { return options_; }
 
 private:
     std::string name_;
-    F callable_;
+    Function callable_;
     StageOptions<B> options_;
 };
 
-template <class F, Backend B = detail::StageBackend<F>>
-Stage(std::string, F, StageOptions<B> = {}) -> Stage<F, B>;
+/// Of a callable, for the backend of its stream or of the options.
+template <class Function, Backend B = StageBackend<Function>>
+Stage(std::string, Function, StageOptions<B> = {}) -> Stage<Function, B>;
 
 /// A value under a name of its own, so that two outputs of one type are two types. Used as a `T`.
 ///
@@ -98,6 +109,7 @@ Stage(std::string, F, StageOptions<B> = {}) -> Stage<F, B>;
 /// \endcode
 template <class Tag, class T>
 struct Tagged : T {
+    /// What tells it from others of its type.
     using tag = Tag;
 };
 

@@ -20,7 +20,7 @@ template <class Producer, class Consumer, class MakeSlot>
 class TwoStreamPipeline : public Pipeline<Stages<Producer, Consumer>, Slots<MakeSlot>> {
 public:
     /// Runs `producer`, then `consumer`, on each batch; `make_slot(int slot)` makes what they exchange.
-    /// Throws `Error`, and what `make_slot` throws.
+    /// Throws `Error`; what `make_slot` throws is nested in it.
     TwoStreamPipeline(Producer producer, Consumer consumer, MakeSlot make_slot, PipelineOptions options = {})
         : Pipeline<Stages<Producer, Consumer>, Slots<MakeSlot>>(
               Stages<Producer, Consumer>(std::move(producer), std::move(consumer)),
@@ -37,9 +37,11 @@ public:
               Stages<Producer, Consumer>(std::move(first), std::move(second)), options) {}
 };
 
+/// Of two stages, and what makes the slots between them.
 template <class Producer, class Consumer, class MakeSlot>
 TwoStreamPipeline(Producer, Consumer, MakeSlot, PipelineOptions = {})
     -> TwoStreamPipeline<Producer, Consumer, MakeSlot>;
+/// Of two stages that exchange nothing.
 template <class Producer, class Consumer>
 TwoStreamPipeline(Producer, Consumer, PipelineOptions = {}) -> TwoStreamPipeline<Producer, Consumer, void>;
 

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <optional>
-#include <ranges>
 #include <span>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -120,8 +120,8 @@ constexpr decltype(auto) with_members(const T& value, Visit&& visit) {
 /// Converts to base classes of `T` alone, of which an aggregate's first initialiser is one where it has any.
 template <class T>
 struct AnyBase {
-    template <class U>
-    requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>) constexpr operator U() const noexcept;
+    template <class Base>
+    requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) constexpr operator Base() const noexcept;
 };
 
 /// An aggregate whose members can be named: no base class, which structured bindings do not look into, not too many, and
@@ -185,12 +185,18 @@ concept NamesMemory = requires(const T& value) {
     requires { typename T::backend; } || requires { typename T::element_type; });
 /// Ordinary memory of its own, such as a vector's: its elements are read when the work is captured.
 template <class T>
-concept OwnsHostElements =
-    std::ranges::contiguous_range<const T> && std::ranges::sized_range<const T> && !requires {
-    typename T::backend;
+concept OwnsHostElements = requires(const T& value) {
+    { std::begin(value) } -> std::contiguous_iterator;
+    { std::end(value) } -> std::same_as<decltype(std::begin(value))>;
 }
+&&!requires { typename T::backend; }
 &&!requires { typename T::element_type; }
 &&!std::is_array_v<T>;
+
+template <class T>
+std::size_t element_count(const T& range) {
+    return static_cast<std::size_t>(std::end(range) - std::begin(range));
+}
 
 template <class T>
 struct IsOptional : std::false_type {};
@@ -200,8 +206,8 @@ template <class T>
 struct IsTupleLike : std::false_type {};
 template <class... Ts>
 struct IsTupleLike<std::tuple<Ts...>> : std::true_type {};
-template <class A, class B>
-struct IsTupleLike<std::pair<A, B>> : std::true_type {};
+template <class First, class Second>
+struct IsTupleLike<std::pair<First, Second>> : std::true_type {};
 
 template <class T>
 bool append_key(KeyBytes& key, const T& value);
@@ -209,7 +215,7 @@ bool append_key(KeyBytes& key, const T& value);
 /// A range by its elements alone, wherever they lie.
 template <class T>
 bool append_elements(KeyBytes& key, const T& range) {
-    append_scalar(key, static_cast<std::size_t>(std::ranges::size(range)));
+    append_scalar(key, element_count(range));
     bool known = true;
     for (const auto& element : range)
         known = known && append_key(key, element);
@@ -252,9 +258,9 @@ bool append_key(KeyBytes& key, const T& value) {
     } else if constexpr (OwnsHostElements<T>) {
         // Elements that lie within the value, as a std::array's, are where it is.
         if constexpr (!std::is_trivially_copyable_v<T>)
-            append_address(key, std::ranges::data(value));
+            append_address(key, std::to_address(std::begin(value)));
         // A large one costs more to compare than a graph saves.
-        return std::ranges::size(value) <= 4096 && append_elements(key, value);
+        return element_count(value) <= 4096 && append_elements(key, value);
     } else if constexpr (std::is_empty_v<T>) {
         return true;
     } else if constexpr (PlainAggregate<T>) {

@@ -1,13 +1,16 @@
 /// \file
-/// Where a fault came from, as far as that can be told.
+/// Where a fault came from, as far as that can be told, and what is refused when a pipeline is made.
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/stage.hpp>
 
 namespace sluice::detail {
 
@@ -24,6 +27,56 @@ inline bool is_late(const Error& error) noexcept {
             return true;
     }
     return false;
+}
+
+/// Called from within a handler: throws what a slot maker has thrown in an `Error` that names the stage and the slot.
+[[noreturn]] inline void throw_maker_failure(const std::string& stage, int slot) {
+    const std::string words = "making slot " + std::to_string(slot) + " failed: ";
+    std::string explanation = "an exception of an unknown type";
+    try {
+        throw;
+    } catch (const Error& error) {
+        std::throw_with_nested(error.after(words).in_stage(stage));
+    } catch (const std::exception& exception) {
+        explanation = exception.what();
+    } catch (...) {
+    }
+    std::throw_with_nested(Error(words + explanation).in_stage(stage));
+}
+
+[[noreturn]] inline void throw_other_device(const char* what, int device, int pipelines) {
+    throw Error(std::string(what) + " belongs to device " + std::to_string(device) +
+                ", the pipeline to device " + std::to_string(pipelines) + "; both must be the same device's");
+}
+
+inline void require_lanes(const std::string& stage, int lanes) {
+    if (lanes < 1)
+        throw Error("stage '" + stage + "': a stage needs at least 1 lane, got " + std::to_string(lanes));
+}
+
+/// The device of a stage's streams in a pipeline of device `pipelines`. Throws `Error` for options that do not go
+/// together.
+template <Backend B>
+int require_stage_device(const std::string& stage, const StageOptions<B>& options, int pipelines) {
+    const int device = options.device < 0 ? pipelines : options.device;
+    require_lanes(stage, options.lanes);
+    if (device >= B::device_count()) {
+        throw Error("stage '" + stage + "': there is no device " + std::to_string(device) + "; there are " +
+                    std::to_string(B::device_count()) + ", counted from 0");
+    }
+    if (!options.stream)
+        return device;
+    if (options.lanes > 1) {
+        throw Error("stage '" + stage + "': a stage on an external stream has 1 lane, and " +
+                    std::to_string(options.lanes) + " were asked for");
+    }
+    const int external = options.stream->device();
+    if (external != device) {
+        throw Error("stage '" + stage + "': the external stream belongs to device " +
+                    std::to_string(external) + ", the " + (options.device < 0 ? "pipeline" : "stage") +
+                    " to device " + std::to_string(device) + "; both must be the same device's");
+    }
+    return device;
 }
 
 struct FaultPlace {

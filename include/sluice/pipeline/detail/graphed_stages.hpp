@@ -15,7 +15,7 @@ namespace sluice::detail {
 
 /// As overlapped, on the stages' own streams and with the same waits, but that a captured stage is a launch.
 template <class Core>
-class GraphedStages {
+class GraphedStages : public EagerExecutor {
     using Shape = typename Core::Shape;
     using B = typename Core::backend;
     using Ref = typename Core::Ref;
@@ -39,12 +39,10 @@ public:
             } else {
                 run_in_order<stage>(core, number, batch);
             }
-            release_batch<stage>(core, number, hold);
+            core.template release_batch<stage>(number, hold);
         });
     }
 
-    static constexpr bool keeps_batches() noexcept { return false; }
-    void flush(Core&) {}
     void reset() noexcept {
         for (const auto& graphs : graphs_) {
             if (graphs)
@@ -55,7 +53,6 @@ public:
     void await_stage(Core& core, std::size_t number) {
         OverlappedExecutor<Core>::template await_stage<Index>(core, number);
     }
-    bool replays() const noexcept { return false; }
 
     template <class Visit>
     void for_each_capture_stream(Visit&& visit) const {

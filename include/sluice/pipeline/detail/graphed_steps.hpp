@@ -2,20 +2,21 @@
 /// Schedule::graphed where all stages can be captured: the work on one or more batches is one graph.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include <sluice/pipeline/detail/overlapped.hpp>
-#include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/pending_batches.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/detail/step_graphs.hpp>
+#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
+
+constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return b < a ? b : a; }
+constexpr std::size_t larger(std::size_t a, std::size_t b) noexcept { return a < b ? b : a; }
 
 /// A graph of `length` steps holds each stage's work on `length` successive batches, with the waits between them inside:
 /// stage i on the batches that begin `lag[i]` before the newest ones, so that stages overlap from the first node on.
@@ -35,17 +36,15 @@ public:
     /// `steps` of a graph; 0: as many as is good.
     GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
         : slots_(core.order->slots()), asked_(steps > 0), longest_(asked_ ? steps : automatic_steps),
-          origin_(core.streams.of(0, 0)), graphs_(options), refusals_(options.on_refusal) {
+          origin_(core.streams.of(0, 0)), graphs_(options), refusals_(options.on_refusal),
+          pending_(longest_ + 2 * stages) {
         choose_lags();
         phases_ = slots_ * lane_turns(core);
-        pending_.resize(std::bit_ceil(longest_ + 2 * stages));
-        pending_mask_ = pending_.size() - 1;
         make_capture_streams(core);
     }
 
     void submit(Core& core, std::size_t number, const Given& batch, const Hold& hold) {
-        Pending& pending = pending_of(number);
-        pending.take(batch, hold, numbers_);
+        pending_.take(number, batch, hold);
         submitted_ = number + 1;
         if (hold)
             ++holds_;
@@ -73,11 +72,7 @@ public:
 
     /// Forgets all batches. Nobody works on any.
     void reset() noexcept {
-        for (Pending& pending : pending_) {
-            if (pending.hold)
-                pending.hold.give_up();
-            pending.hold = {};
-        }
+        pending_.drop();
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
         steady_ = false;
         next_.fill(0);
@@ -118,47 +113,8 @@ public:
 private:
     static constexpr std::size_t automatic_steps = 16;
 
-    // A batch that not all stages have had yet.
-    struct Pending {
-        Given batch;
-        Hold hold;
-        std::vector<std::max_align_t> copy;
-        std::uint64_t key = 0; // 0: it cannot be told from others.
-        KeyBytes shape;        // Its key without addresses,
-        bool shaped = false;   // where it has been asked for while the batch was there.
-
-        void take(const Given& given, const Hold& source, BatchNumbers& numbers) {
-            batch = given;
-            hold = source;
-            // Where there is no copy, the batch is a source's, or the caller keeps it.
-            if (!source && given.ops->copied_bytes > 0) {
-                const std::size_t words =
-                    (given.ops->copied_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t);
-                if (copy.size() < words) [[unlikely]]
-                    copy.resize(words);
-                given.ops->copy(copy.data(), given.value);
-                batch.value = copy.data();
-            }
-            shaped = false;
-            if constexpr (reads_batch) {
-                // Work may read it where it is then.
-                key = numbers.number_of(*given.ops, batch.value,
-                                        batch.value == given.value ? given.value : nullptr);
-            }
-        }
-    };
     // The batches that each stage works on in one graph: from next_ on, until this one.
     using Until = std::array<std::size_t, stages>;
-
-    // Whether any stage reads the batch.
-    static constexpr bool reads_batch = [] {
-        bool any = false;
-        for (std::size_t stage = 0; stage < stages; ++stage)
-            any = any || Shape::bindings.reads_batch[stage];
-        return any;
-    }();
-
-    Pending& pending_of(std::size_t number) noexcept { return pending_[number & pending_mask_]; }
 
     // A stage is one batch behind those that it reads, as long as the slots between them last that long.
     void choose_lags() {
@@ -171,8 +127,8 @@ private:
                 lasts = lasts && !(Shape::bindings.reads[i][j] && lag_[i] - lag_[j] > slots_);
         }
         for (std::size_t& lag : lag_) {
-            lag = lasts ? lag : (std::min)(lag, slots_);
-            most_lag_ = (std::max)(most_lag_, lag);
+            lag = lasts ? lag : smaller(lag, slots_);
+            most_lag_ = larger(most_lag_, lag);
         }
     }
 
@@ -195,7 +151,7 @@ private:
             return 1;
         if (!hold)
             return asked_ ? longest_ : 1;
-        const std::size_t most = std::max<std::size_t>(1, (std::min)(longest_, hold.slots() / 2));
+        const std::size_t most = larger(1, smaller(longest_, hold.slots() / 2));
         if (asked_)
             return most;
         std::size_t length = 1;
@@ -243,22 +199,15 @@ private:
     bool make_key(Core& core, std::size_t first, std::size_t length) {
         const std::size_t phase = phases_ & (phases_ - 1) ? first % phases_ : first & (phases_ - 1);
         StepKey& key = graphs_.new_key(core, phase, length);
-        if constexpr (reads_batch) {
-            for (std::size_t batch = first_keyed(first); batch < first + length; ++batch) {
-                const std::uint64_t number = pending_of(batch).key;
-                if (number == 0) [[unlikely]] {
-                    refusals_.untold_batches();
-                    return false;
-                }
-                key.push_back(number);
-            }
-        }
-        return true;
+        if (pending_.append_numbers(key, first_keyed(first), first + length)) [[likely]]
+            return true;
+        refusals_.untold_batches();
+        return false;
     }
     static std::size_t lane_turns(const Core& core) noexcept {
         std::size_t turns = 1;
         for (std::size_t stage = 0; stage < stages; ++stage)
-            turns = (std::max)(turns, core.lanes(stage));
+            turns = larger(turns, core.lanes(stage));
         return turns;
     }
 
@@ -266,34 +215,15 @@ private:
         const bool replayed = graphs_.run(
             core, origin_, [&](Ref origin) { capture_group(core, origin, until); },
             [&] { run_eagerly(core, until); },
-            [&](KeyBytes& kind) { return append_shapes(kind, first, length); }, [&] { to_origin(core); });
+            [&](KeyBytes& kind) {
+                return pending_.append_shapes(kind, first_keyed(first), first, first + length);
+            },
+            [&] { to_origin(core); });
         core.leave_stage();
         if (!replayed)
             return;
         steady_ = true;
         next_ = until;
-    }
-
-    // The batches' numbers and sizes, but not their addresses.
-    bool append_shapes(KeyBytes& kind, std::size_t first, std::size_t length) {
-        const KeyBytes* former = nullptr;
-        for (std::size_t batch = first_keyed(first); reads_batch && batch < first + length; ++batch) {
-            Pending& pending = pending_of(batch);
-            // Older ones may have been given back, and be filled with others by now.
-            if (!pending.shaped && batch >= first) {
-                pending.shape.clear();
-                pending.shape.leave_out_addresses();
-                pending.shaped = pending.batch.ops->append_key(pending.shape, pending.batch.value);
-            }
-            if (!pending.shaped)
-                return false;
-            // One after the other, each once: a longer graph of the same batches is of the same kind.
-            if (former != nullptr && *former == pending.shape)
-                continue;
-            append_bytes(kind, pending.shape.data(), pending.shape.size());
-            former = &pending.shape;
-        }
-        return reads_batch;
     }
 
     // Orders the origin after what stages have been handed on their own streams.
@@ -314,8 +244,8 @@ private:
     void for_each_work(const Until& until, Visit&& visit) {
         std::size_t begin = submitted_, end = 0;
         for (std::size_t stage = 0; stage < stages; ++stage) {
-            begin = (std::min)(begin, next_[stage]);
-            end = (std::max)(end, until[stage]);
+            begin = smaller(begin, next_[stage]);
+            end = larger(end, until[stage]);
         }
         for (std::size_t batch = begin; batch < end; ++batch) {
             Core::for_each_stage([&](auto stage) {
@@ -355,7 +285,7 @@ private:
                         after(other, batch - slots_);
                 }
             });
-            const Given& given = pending_of(batch).batch;
+            const Given& given = pending_.given(batch);
             given.ops->run[stage](core, stream, batch, given.value);
             if constexpr (Shape::edges.awaited[stage])
                 capture_marks_[stage][batch % slots_].record(stream);
@@ -379,7 +309,7 @@ private:
         for_each_work(until, [&](auto stage, std::size_t batch) {
             if (batch != next_[stage])
                 return;
-            run_in_order<stage>(core, batch, pending_of(batch).batch);
+            run_in_order<stage>(core, batch, pending_.given(batch));
             ++next_[stage];
         });
     }
@@ -393,10 +323,10 @@ private:
         std::size_t end = submitted_;
         for (std::size_t stage = 0; stage < stages; ++stage) {
             if (Shape::bindings.reads_batch[stage])
-                end = (std::min)(end, next_[stage]);
+                end = smaller(end, next_[stage]);
         }
         for (; released_ < end; ++released_) {
-            Hold& hold = pending_of(released_).hold;
+            Hold& hold = pending_.hold(released_);
             if (!hold)
                 continue;
             bool on_origin = false;
@@ -405,7 +335,7 @@ private:
                     if (on_origin_)
                         on_origin = true;
                     else
-                        release_batch<stage>(core, released_, hold);
+                        core.template release_batch<stage>(released_, hold);
                 }
             });
             if (on_origin)
@@ -421,15 +351,13 @@ private:
     std::size_t longest_; // so many steps of a graph at most.
     Ref origin_;
     StepGraphs<Core> graphs_;
-    BatchNumbers numbers_;
     Refusals refusals_;
+    PendingBatches<Core> pending_;
 
     std::array<std::size_t, stages> lag_{};
     std::size_t most_lag_ = 0;
     std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
 
-    std::vector<Pending> pending_; // a ring, as long as a power of two
-    std::size_t pending_mask_ = 0;
     std::size_t started_ = 0;                // All batches before have been through all stages,
     std::size_t grouped_ = 0;                // these are on their way,
     std::size_t submitted_ = 0;              // and these are held.

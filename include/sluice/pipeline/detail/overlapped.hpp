@@ -4,8 +4,9 @@
 
 #include <cstddef>
 
-#include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/executor.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 
@@ -63,32 +64,14 @@ void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch)
     });
 }
 
-/// Tells the batch's source that stage I reads it.
-template <std::size_t Index, class Core>
-void release_batch(Core& core, std::size_t number, const SourceHold<typename Core::backend>& hold) {
-    using Shape = typename Core::Shape;
-    if constexpr (Shape::bindings.reads_batch[Index]) {
-        if (!hold)
-            return;
-        if constexpr (Shape::aside[Index]) {
-            // A stream of no stage's, which may wait for the thread.
-            core.order->wait(core.spare_stream(), Index, number);
-            hold.release(core.spare_stream());
-        } else {
-            hold.release(core.streams.of(Index, number));
-        }
-    }
-}
-
 template <class Core>
-class OverlappedExecutor {
+class OverlappedExecutor : public EagerExecutor {
 public:
-    static constexpr bool keeps_batches() noexcept { return false; }
     static void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
                        const SourceHold<typename Core::backend>& hold) {
         Core::for_each_stage([&](auto stage) {
             run_in_order<stage>(core, number, batch);
-            release_batch<stage>(core, number, hold);
+            core.template release_batch<stage>(number, hold);
         });
     }
 

@@ -1,9 +1,49 @@
 // Bodies of pipeline.hpp.
 #pragma once
 
-#include <iterator>
-
 namespace sluice {
+
+namespace detail {
+
+/// Marks a pipeline as in use, on its device, for the length of a call.
+template <Backend B>
+class PipelineCall {
+public:
+    PipelineCall(const StageStreams<B>& streams, std::atomic<bool>& in_use, const char* name)
+        : in_use_(in_use) {
+        // Asking for the current device takes time that a replay would notice.
+        if (!streams.only_device())
+            device_.emplace(streams.device());
+        if (in_use.exchange(true, std::memory_order_acquire)) {
+            throw Error(std::string(name) +
+                        ": the pipeline is in use, by another thread or by this call's own stage; drive a "
+                        "pipeline from one thread, and not from within its stages");
+        }
+    }
+    PipelineCall(const PipelineCall&) = delete;
+    PipelineCall& operator=(const PipelineCall&) = delete;
+    ~PipelineCall() { in_use_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool>& in_use_;
+    std::optional<DeviceGuard<B>> device_;
+};
+
+/// Gives a hold up at the end of a call, unless somebody else will.
+template <Backend B>
+struct HeldUntilEnd {
+    explicit HeldUntilEnd(const SourceHold<B>& given) noexcept : hold(given) {}
+    HeldUntilEnd(const HeldUntilEnd&) = delete;
+    HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
+    ~HeldUntilEnd() {
+        if (hold && !passed_on)
+            hold.give_up();
+    }
+    const SourceHold<B> hold;
+    bool passed_on = false;
+};
+
+} // namespace detail
 
 template <class... Ss, class... Makers>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<Makers...> makers,
@@ -11,7 +51,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
     : options_(options),
       core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.launch_blocking),
       serial_(core_), waiter_(detail::BatchWaiter::make()) {
-    (void)Shape::check();
+    (void)detail::check_plan<Shape>();
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<Pipeline*>(pipeline);
@@ -19,10 +59,28 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
         if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
             self.await_batch(number);
     };
-    if (options.schedule != Schedule::graphed)
-        return;
-    if constexpr (GraphBackend<backend>) {
-        graphed_.emplace(core_, options.graphs, options.steps_per_graph, options.graph_each_stage);
+    if (options.schedule == Schedule::graphed)
+        make_graphs();
+}
+
+// One graph for all stages, where all of them can be captured and the caller does not wish one for each, or else one for
+// each that can.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::make_graphs() {
+    if constexpr (has_graphs) {
+        if (options_.steps_per_graph < 0)
+            throw Error("a graph needs at least 1 step (0: as many as is good), got " +
+                        std::to_string(options_.steps_per_graph));
+        if constexpr (Shape::all_capturable) {
+            bool all = !options_.graph_each_stage;
+            Core::for_each_stage(
+                [&](auto stage) { all = all && core_.template stage<stage>().options().graphed; });
+            if (all) {
+                steps_.emplace(core_, options_.graphs, static_cast<std::size_t>(options_.steps_per_graph));
+                return;
+            }
+        }
+        stage_graphs_.emplace(core_, options_.graphs);
     } else {
         throw Error(std::string("the backend '") + backend::name +
                     "' has no graphs, which Schedule::graphed needs");
@@ -35,10 +93,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::~Pipeline() {
     if (failure_.empty()) {
         try {
             const DeviceGuard<backend> device(core_.streams.device());
-            if constexpr (GraphBackend<backend>) {
-                if (graphed_)
-                    graphed_->flush(core_);
-            }
+            with_executor(*this, [&](auto& executor) { executor.flush(core_); });
         } catch (...) {
             // A destructor has nobody to tell; whoever needs to know calls finish().
         }
@@ -48,19 +103,41 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::~Pipeline() {
 }
 
 template <class... Ss, class... Makers>
-template <class Visit>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Visit&& visit) {
-    if constexpr (GraphBackend<backend>) {
-        if (graphed_) {
-            visit(*graphed_);
-            return;
+template <class Self, class Visit>
+decltype(auto) Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Self& self, Visit&& visit) {
+    if constexpr (has_graphs) {
+        if constexpr (Shape::all_capturable) {
+            if (self.steps_)
+                return visit(*self.steps_);
         }
+        if (self.stage_graphs_)
+            return visit(*self.stage_graphs_);
     }
-    if (options_.schedule == Schedule::serial) {
-        visit(serial_);
-    } else {
-        detail::OverlappedExecutor<Core> overlapped;
-        visit(overlapped);
+    if (self.options_.schedule == Schedule::serial)
+        return visit(self.serial_);
+    detail::OverlappedExecutor<Core> overlapped;
+    return visit(overlapped);
+}
+
+template <class... Ss, class... Makers>
+template <bool MayChange, class Batch>
+BatchRead Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_own(const Batch& batch) {
+    submit_given(batch, {});
+    return BatchRead(waiter_, run_, submitted_ - 1, MayChange && detail::may_change_under_way<Batch>());
+}
+
+template <class... Ss, class... Makers>
+template <class Batch, Backend B>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_of_source(const SourceBatch<Batch, B>& batch) {
+    static_assert(
+        std::is_same_v<B, backend>,
+        "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
+        "theirs, such as SourceOptions<Host>{}");
+    if constexpr (std::is_same_v<B, backend>) {
+        if (!batch)
+            throw Error(
+                "submit: the batch is empty, its source has ended; look at it before it is submitted");
+        submit_given(static_cast<const Batch&>(*batch), batch.hold());
     }
 }
 
@@ -68,17 +145,17 @@ template <class... Ss, class... Makers>
 template <class Batch>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch, const Hold& hold) {
     // Given back at the end, whatever happens: all that reads the batch has told its source by then, or is drained.
-    HeldUntilEnd held{hold};
-    const Call call(*this, "submit");
+    detail::HeldUntilEnd<backend> held{hold};
+    const Call call(core_.streams, in_use_, "submit");
     require_sound("submit");
     // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
     // it takes time that a replay would notice.
-    if (calls_stages())
+    if (!with_executor(*this, [](const auto& executor) { return executor.replays(); }))
         backend::check_launches();
     try {
         throw_known_fault();
         enter();
-        with_executor([&](auto& executor) {
+        with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
             executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
         });
@@ -93,15 +170,17 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
 template <class... Ss, class... Makers>
 template <std::size_t Index>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) {
-    with_executor([&](auto& executor) { executor.template await_stage<Index>(core_, number); });
+    with_executor(*this, [&](auto& executor) { executor.template await_stage<Index>(core_, number); });
 }
 
 // Waits until all stages that take the batch have read it.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) {
-    const Call call(*this, "BatchRead::wait");
-    if (!failure_.empty())
+    const Call call(core_.streams, in_use_, "BatchRead::wait");
+    if (!failure_.empty()) {
+        throw_unreported();
         return; // Nothing is under way then.
+    }
     try {
         Core::for_each_stage([&](auto stage) {
             if constexpr (Shape::bindings.reads_batch[stage])
@@ -116,8 +195,9 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) 
 }
 
 template <class... Ss, class... Makers>
-const auto& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t number) {
-    const Call call(*this, "run");
+template <class Out>
+const Out& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t number) {
+    const Call call(core_.streams, in_use_, "run");
     require_sound("run");
     try {
         await_stage<stage_count - 1>(number);
@@ -132,7 +212,7 @@ const auto& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t 
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::wait_for(BasicStreamRef<backend> stream) {
-    const Call call(*this, "wait_for");
+    const Call call(core_.streams, in_use_, "wait_for");
     require_sound("wait_for");
     core_.streams.require_own_device(stream, "wait_for: the stream");
     core_.streams.join(stream);
@@ -140,7 +220,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::wait_for(BasicStreamRef<backend>
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush() {
-    const Call call(*this, "flush");
+    const Call call(core_.streams, in_use_, "flush");
     require_sound("flush");
     try {
         leave();
@@ -153,7 +233,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush(BasicStreamRef<backend> stream) {
-    const Call call(*this, "flush");
+    const Call call(core_.streams, in_use_, "flush");
     require_sound("flush");
     core_.streams.require_own_device(stream, "flush: the stream");
     try {
@@ -168,7 +248,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::flush(BasicStreamRef<backend> st
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
-    const Call call(*this, "finish");
+    const Call call(core_.streams, in_use_, "finish");
     require_sound("finish");
     try {
         leave();
@@ -183,7 +263,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
-    core_.drain_threads();
+    core_.cpu_stages.drain();
     std::exception_ptr first; // Whole, with what is nested in it.
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
         try {
@@ -201,7 +281,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
-    const Call call(*this, "reset");
+    const Call call(core_.streams, in_use_, "reset");
     core_.drain();
     drop_batches();
     core_.forget_faults();
@@ -216,6 +296,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     submitted_ = 0;
     ++run_;
     failure_.clear();
+    waiter_->unreported = nullptr;
 }
 
 template <class... Ss, class... Makers>
@@ -232,46 +313,8 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::stream(std::size_t index) const {
 }
 
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) const {
-    if (failure_.empty())
-        return;
-    throw Error(std::string(call) +
-                ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);
-}
-
-// Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
-    if (const detail::ThreadFault& fault = core_.fault(); fault.known()) {
-        try {
-            std::rethrow_exception(fault.thrown());
-        } catch (...) {
-            fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
-        }
-    }
-    if constexpr (requires { backend::any_failed(); }) {
-        if (!backend::any_failed()) [[likely]]
-            return;
-    }
-    core_.streams.for_each([&](BasicStreamRef<backend> stream) {
-        try {
-            backend::throw_if_failed(stream.get());
-        } catch (...) {
-            const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
-            fail_at(place.stage, place.batch, place.or_earlier);
-        }
-    });
-    if constexpr (GraphBackend<backend>) {
-        if (!graphed_)
-            return;
-        graphed_->for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
-            try {
-                backend::throw_if_failed(stream.get());
-            } catch (...) {
-                fail_at(static_cast<int>(stage), std::nullopt, false);
-            }
-        });
-    }
+GraphCounters Pipeline<Stages<Ss...>, Slots<Makers...>>::graph_counters() const noexcept {
+    return with_executor(*this, [](const auto& executor) -> GraphCounters { return executor.counters(); });
 }
 
 template <class... Ss, class... Makers>
@@ -287,137 +330,25 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::leave() {
     throw_known_fault();
     if (!inside_)
         return;
-    if constexpr (GraphBackend<backend>) {
-        if (graphed_)
-            graphed_->flush(core_);
-    }
+    with_executor(*this, [&](auto& executor) { executor.flush(core_); });
     core_.streams.release_to_external();
     inside_ = false;
 }
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::drop_batches() noexcept {
-    if constexpr (GraphBackend<backend>) {
-        if (graphed_)
-            graphed_->reset();
-    }
+    with_executor(*this, [](auto& executor) { executor.reset(); });
 }
-
-// Called from within a handler: drains, notes the failure, and throws it with its stage and batch.
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
-    const int stage = core_.current_stage();
-    bool earlier = false;
-    try {
-        throw;
-    } catch (const Error& error) {
-        earlier = !options_.launch_blocking && detail::is_late(error);
-    } catch (...) {
-    }
-    // A fault of earlier work that a later call was told of: which work's, nobody knows.
-    if (earlier) {
-        const bool any = submitted_ > 0 || stage >= 0;
-        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : submitted_ - 1) : std::nullopt,
-                true);
-    }
-    fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
-}
-
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail_at(int stage, std::optional<std::size_t> batch,
-                                                        bool or_earlier) {
-    core_.leave_stage();
-    core_.drain();
-    drop_batches();
-    const auto place = [&](const Error& error) {
-        if (or_earlier && batch)
-            return error.at_or_before(*batch);
-        if (stage < 0)
-            return error;
-        const std::string& name = core_.name(static_cast<std::size_t>(stage));
-        return batch ? error.in_stage(name, *batch) : error.in_stage(name);
-    };
-    std::string explanation = "an exception of an unknown type";
-    try {
-        throw;
-    } catch (const Error& error) {
-        const Error placed = place(error);
-        failure_ = placed.what();
-        std::throw_with_nested(placed);
-    } catch (const std::exception& exception) {
-        explanation = exception.what();
-    } catch (...) {
-    }
-    const Error placed = place(Error("its callable threw: " + explanation));
-    failure_ = placed.what();
-    std::throw_with_nested(placed);
-}
-
-/// See `Pipeline::run`.
-template <class Pipe, class Source>
-class Results {
-public:
-    Results(Pipe& pipeline, Source& source)
-        : pipeline_(pipeline), next_(std::begin(source)), end_(std::end(source)),
-          taken_(pipeline.submitted()) {}
-    Results(const Results&) = delete;
-    Results& operator=(const Results&) = delete;
-
-    class Iterator {
-    public:
-        using difference_type = std::ptrdiff_t;
-        using value_type = std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>;
-        explicit Iterator(Results& results) : results_(&results) { results_->advance(); }
-        const value_type& operator*() const noexcept { return *results_->shown_; }
-        Iterator& operator++() {
-            ++results_->taken_;
-            results_->advance();
-            return *this;
-        }
-        void operator++(int) { ++*this; }
-        friend bool operator==(const Iterator& iterator, std::default_sentinel_t) {
-            return iterator.at_end();
-        }
-
-    private:
-        bool at_end() const noexcept { return results_->shown_ == nullptr; }
-        Results* results_;
-    };
-    Iterator begin() { return Iterator(*this); }
-    std::default_sentinel_t end() const noexcept { return {}; }
-
-private:
-    void advance() {
-        shown_ = nullptr;
-        const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
-        while (pipeline_.submitted() - taken_ < slots) {
-            // Only now, since a batch that a source has given and nobody submits is lost.
-            if (submitted_)
-                ++next_;
-            submitted_ = !(next_ == end_);
-            if (!submitted_)
-                break;
-            pipeline_.submit(*next_);
-        }
-        if (taken_ < pipeline_.submitted())
-            shown_ = &pipeline_.await_result(taken_);
-    }
-
-    Pipe& pipeline_;
-    decltype(std::begin(std::declval<Source&>())) next_;
-    decltype(std::end(std::declval<Source&>())) end_;
-    std::size_t taken_;
-    bool submitted_ = false; // Whether `*next_` has been.
-    const std::remove_cvref_t<decltype(std::declval<Pipe&>().await_result(0))>* shown_ = nullptr;
-};
 
 template <class... Ss, class... Makers>
 template <class Source>
-auto Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source) {
+Results<Pipeline<Stages<Ss...>, Slots<Makers...>>, Source,
+        typename Pipeline<Stages<Ss...>, Slots<Makers...>>::result_type>
+Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source) {
     static_assert(Shape::has_result,
                   "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot "
                   "maker, that the loop reads");
-    return Results<Pipeline, Source>(*this, source);
+    return Results<Pipeline, Source, result_type>(*this, source);
 }
 
 } // namespace sluice

@@ -1,9 +1,8 @@
 /// \file
-/// What the stages of a pipeline exchange, from what their callables take.
+/// How a pipeline's shape follows from what its callables take.
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <tuple>
@@ -11,18 +10,15 @@
 #include <utility>
 
 #include <sluice/memory/span.hpp>
-#include <sluice/pipeline/detail/edges.hpp>
+#include <sluice/pipeline/detail/shape.hpp>
 #include <sluice/pipeline/detail/signature.hpp>
 
 namespace sluice::detail {
 
-/// What a slot maker makes; refuses, with a readable message, one that makes nothing.
+/// What a slot maker makes; `int` for one that makes nothing, which is refused.
 template <class Maker>
 struct SlotMadeBy {
     static constexpr bool makes = requires(Maker & make) { requires !std::is_void_v<decltype(make(0))>; };
-    static_assert(
-        makes, "sluice::Pipeline: a slot maker must be callable as make(int slot), and return what the two "
-               "stages exchange");
     using type = std::remove_cvref_t<
         typename std::conditional_t<makes, std::invoke_result<Maker&, int>, std::type_identity<int>>::type>;
 };
@@ -34,8 +30,8 @@ template <class T, class B>
 struct IsView<DeviceSpan<T, B>> : std::true_type {};
 template <class T, class B>
 struct IsView<PinnedSpan<T, B>> : std::true_type {};
-template <class T, std::size_t N>
-struct IsView<std::span<T, N>> : std::true_type {};
+template <class T, std::size_t Extent>
+struct IsView<std::span<T, Extent>> : std::true_type {};
 
 /// A parameter beside what one slot maker makes.
 struct ParameterFit {
@@ -46,112 +42,95 @@ struct ParameterFit {
     bool converts = false;
 };
 
-template <class P, class Slot>
+template <class Parameter, class Slot>
 constexpr ParameterFit fit_of() {
-    using Plain = std::remove_cvref_t<P>;
+    using Plain = std::remove_cvref_t<Parameter>;
     constexpr bool exact = std::is_same_v<Plain, Slot>;
     return {.exact = exact,
-            .changes = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>,
-            .constant = std::is_lvalue_reference_v<P> && std::is_const_v<std::remove_reference_t<P>>,
-            .copied = exact && !std::is_reference_v<P> && !IsView<Plain>::value,
-            .converts = std::is_convertible_v<Slot&, P>};
+            .changes =
+                std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>,
+            .constant =
+                std::is_lvalue_reference_v<Parameter> && std::is_const_v<std::remove_reference_t<Parameter>>,
+            .copied = exact && !std::is_reference_v<Parameter> && !IsView<Plain>::value,
+            .converts = std::is_convertible_v<Slot&, Parameter>};
 }
 
-inline constexpr int from_batch = -1;
-inline constexpr int unresolved = -2;
-inline constexpr std::size_t most_parameters = 16;
-
-/// Where the arguments of one stage come from.
-struct Binding {
-    bool known = false;
-    std::size_t count = 0;                       // Parameters but for the stream,
-    std::array<int, most_parameters> from{};     // the stage whose output each is, or `from_batch`,
-    std::array<bool, most_parameters> changes{}; // and whether it may change it.
-    int maker = -1;                              // What makes its own output; -1: it has none.
-};
-
-/// What can be wrong with a list of stages and slot makers.
-struct PlanFaults {
-    bool not_callable = false;
-    bool generic_in_shape = false;
-    bool left_over = false;
-    bool unread = false;
-    bool unmade = false;
-    bool later = false;
-    bool ambiguous = false;
-    bool twice = false;
-    bool copied = false;
-    bool changed_by_one_of_several = false;
-};
-
-template <std::size_t N>
-struct Bindings {
-    std::array<Binding, N> stages{};
-    StageRelation<N> reads{};
-    std::array<bool, N> reads_batch{};
-    std::array<bool, N> unread{};
-    PlanFaults faults{};
-};
-
 /// `fits[i][p][m]`: parameter p of stage i beside slot maker m.
-template <std::size_t N, std::size_t M>
-using FitTable = std::array<std::array<std::array<ParameterFit, M == 0 ? 1 : M>, most_parameters>, N>;
+template <std::size_t Count, std::size_t MakerCount>
+using FitTable =
+    std::array<std::array<std::array<ParameterFit, MakerCount == 0 ? 1 : MakerCount>, most_parameters>,
+               Count>;
 
-template <std::size_t N, std::size_t M>
-constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<Binding, N>& shapes) {
-    Bindings<N> out;
-    std::size_t makers = M; // not a constant: nvcc warns of comparisons with a constant 0
-    std::size_t next = 0;   // The first maker that no stage has yet.
-    std::array<int, M + 1> owner{};
-    for (std::size_t i = 0; i < N; ++i) {
+/// Finds whose output each parameter is, stage by stage.
+template <std::size_t Count, std::size_t MakerCount>
+struct Binder {
+    const FitTable<Count, MakerCount>& fits;
+    Bindings<Count> out{};
+    std::size_t makers = MakerCount; // Not a constant: nvcc warns of comparisons with a constant 0.
+    std::size_t next = 0;            // The first maker that no stage has yet.
+    std::array<int, MakerCount + 1> owner{};
+
+    constexpr void note(bool is, PlanFault fault, std::size_t number) {
+        FoundFault& found = out.found;
+        if (is && (found.fault == PlanFault::none || fault < found.fault))
+            found = {fault, number};
+    }
+    constexpr void give_maker(std::size_t i) {
+        out.stages[i].maker = static_cast<int>(next);
+        owner[next] = static_cast<int>(i);
+        ++next;
+    }
+
+    // A generic callable: as in a chain.
+    constexpr void bind_generic(std::size_t i) {
         Binding& stage = out.stages[i];
-        stage = shapes[i];
-        if (!stage.known) {
-            // A generic callable: as in a chain.
-            out.faults.generic_in_shape = out.faults.generic_in_shape || (M + 1 != N && M != N);
-            stage.from[0] = i == 0 ? from_batch : static_cast<int>(i) - 1;
-            stage.count = 1;
-            if (i < makers) {
-                stage.from[1] = static_cast<int>(i);
-                stage.count = 2;
-                stage.maker = static_cast<int>(i);
-                owner[next] = static_cast<int>(i);
-                ++next;
-            }
-            if (i == 0)
-                out.reads_batch[0] = true;
-            else
-                out.reads[i][i - 1] = true;
-            continue;
+        note(MakerCount + 1 != Count && MakerCount != Count, PlanFault::generic_in_shape, i);
+        stage.from[0] = i == 0 ? from_batch : static_cast<int>(i) - 1;
+        stage.count = 1;
+        if (i < makers) {
+            stage.from[1] = static_cast<int>(i);
+            stage.count = 2;
+            give_maker(i);
+            stage.maker = static_cast<int>(i);
         }
-        // The last parameter, where it is what the next maker makes, is this stage's own output.
-        if (stage.count > 0 && next < makers) {
-            const auto& last = fits[i][stage.count - 1];
-            bool already = false;
-            for (std::size_t m = 0; m < next; ++m)
-                already = already || last[m].exact || last[m].converts;
-            // A stage that takes one thing only, of a type that is there already, reads it.
-            const bool output = !last[next].constant && (last[next].exact || last[next].converts) &&
-                                !(stage.count == 1 && already);
-            if (output) {
-                stage.maker = static_cast<int>(next);
-                stage.from[stage.count - 1] = static_cast<int>(i);
-                stage.changes[stage.count - 1] = true;
-                out.faults.copied = out.faults.copied || last[next].copied;
-                owner[next] = static_cast<int>(i);
-                ++next;
-            }
-        }
+        if (i == 0)
+            out.reads_batch[0] = true;
+        else
+            out.reads[i][i - 1] = true;
+    }
+
+    // The last parameter, where it is what the next maker makes, is this stage's own output.
+    constexpr void bind_output(std::size_t i) {
+        Binding& stage = out.stages[i];
+        if (stage.count == 0 || next >= makers)
+            return;
+        const auto& last = fits[i][stage.count - 1];
+        bool already = false;
+        for (std::size_t m = 0; m < next; ++m)
+            already = already || last[m].exact || last[m].converts;
+        // A stage that takes one thing only, of a type that is there already, reads it.
+        if (last[next].constant || !(last[next].exact || last[next].converts) ||
+            (stage.count == 1 && already))
+            return;
+        stage.from[stage.count - 1] = static_cast<int>(i);
+        stage.changes[stage.count - 1] = true;
+        note(last[next].copied, PlanFault::copied, i);
+        give_maker(i);
+    }
+
+    constexpr void bind_inputs(std::size_t i) {
+        Binding& stage = out.stages[i];
         const std::size_t inputs = stage.count - (stage.maker >= 0 ? 1 : 0);
         const std::size_t made = next - (stage.maker >= 0 ? 1 : 0);
         for (std::size_t p = 0; p < inputs; ++p) {
-            int exact = unresolved, converting = unresolved;
+            const auto& fit = fits[i][p];
+            int exact = from_batch, converting = from_batch;
             std::size_t exact_count = 0, converting_count = 0;
             for (std::size_t m = 0; m < made; ++m) {
-                if (fits[i][p][m].exact) {
+                if (fit[m].exact) {
                     exact = owner[m];
                     ++exact_count;
-                } else if (fits[i][p][m].converts) {
+                } else if (fit[m].converts) {
                     converting = owner[m];
                     ++converting_count;
                 }
@@ -159,166 +138,170 @@ constexpr Bindings<N> bind_stages(const FitTable<N, M>& fits, const std::array<B
             const int found = exact_count > 0 ? exact : converting;
             const std::size_t count = exact_count > 0 ? exact_count : converting_count;
             if (count == 0) {
-                // It is the batch, then, which is handed on as a constant.
-                out.faults.unmade = out.faults.unmade || fits[i][p][0].changes;
-                // Unless it is what only a later stage makes. A batch may be of the type of its reader's own output.
-                bool own = i == 0;
-                for (std::size_t m = made; m < next; ++m)
-                    own = own || fits[i][p][m].exact;
-                for (std::size_t m = next; m < makers; ++m)
-                    out.faults.later = out.faults.later || (!own && fits[i][p][m].exact);
-                stage.from[p] = from_batch;
-                out.reads_batch[i] = true;
+                bind_batch(i, p, made);
                 continue;
             }
             // Of several outputs of one type, the neighbour's is meant: a chain. Anything else needs a tag.
-            out.faults.ambiguous = out.faults.ambiguous || (count > 1 && found + 1 != static_cast<int>(i));
+            note(count > 1 && found + 1 != static_cast<int>(i), PlanFault::ambiguous, i);
             for (std::size_t m = 0; m < made; ++m)
-                out.faults.copied = out.faults.copied || (owner[m] == found && fits[i][p][m].copied);
-            out.faults.twice = out.faults.twice || out.reads[i][static_cast<std::size_t>(found)];
+                note(owner[m] == found && fit[m].copied, PlanFault::copied, i);
+            note(out.reads[i][static_cast<std::size_t>(found)], PlanFault::twice, i);
             stage.from[p] = found;
-            stage.changes[p] = fits[i][p][0].changes;
+            stage.changes[p] = fit[0].changes;
             out.reads[i][static_cast<std::size_t>(found)] = true;
         }
     }
-    out.faults.left_over = next != M;
-    for (std::size_t j = 0; j < N; ++j) {
-        std::size_t readers = 0;
-        bool changed = false;
-        for (std::size_t i = 0; i < N; ++i) {
+
+    // Parameter p of stage i is the batch, which is handed on as a constant: no stage before makes it.
+    constexpr void bind_batch(std::size_t i, std::size_t p, std::size_t made) {
+        const auto& fit = fits[i][p];
+        note(fit[0].changes, PlanFault::unmade, i);
+        // Unless it is what only a later stage makes. A batch may be of the type of its reader's own output.
+        bool own = i == 0;
+        for (std::size_t m = made; m < next; ++m)
+            own = own || fit[m].exact;
+        for (std::size_t m = next; m < makers; ++m)
+            note(!own && fit[m].exact, PlanFault::later, i);
+        out.stages[i].from[p] = from_batch;
+        out.reads_batch[i] = true;
+    }
+
+    // Who reads what stage j makes.
+    constexpr void look_at_readers(std::size_t j) {
+        std::size_t readers = 0, changing = Count;
+        for (std::size_t i = 0; i < Count; ++i) {
             if (!out.reads[i][j])
                 continue;
             ++readers;
-            for (std::size_t p = 0; p < out.stages[i].count; ++p)
-                changed = changed || (out.stages[i].known && out.stages[i].from[p] == static_cast<int>(j) &&
-                                      out.stages[i].changes[p]);
+            const Binding& reader = out.stages[i];
+            for (std::size_t p = 0; p < reader.count; ++p) {
+                if (reader.known && reader.from[p] == static_cast<int>(j) && reader.changes[p])
+                    changing = i;
+            }
         }
         out.unread[j] = out.stages[j].maker >= 0 && readers == 0;
         // The last stage's is the pipeline's result, or its own workspace.
-        out.faults.unread = out.faults.unread || (out.unread[j] && j + 1 < N);
-        out.faults.changed_by_one_of_several =
-            out.faults.changed_by_one_of_several || (readers > 1 && changed);
-    }
-    return out;
-}
-
-/// What the stages of a pipeline exchange: `StageTuple` and `MakerTuple` are tuples of its stages and slot makers.
-template <class StageTuple, class MakerTuple>
-class Plan {
-public:
-    static constexpr std::size_t stages = std::tuple_size_v<StageTuple>;
-    static constexpr std::size_t makers = std::tuple_size_v<MakerTuple>;
-
-    template <std::size_t Index>
-    using Callable = typename std::tuple_element_t<Index, StageTuple>::Callable;
-    template <std::size_t M>
-    using Made = typename SlotMadeBy<std::tuple_element_t<M, MakerTuple>>::type;
-
-private:
-    template <std::size_t Index, class... Ps>
-    static constexpr void add_fits(FitTable<stages, makers>& table, Types<Ps...>) {
-        static_assert(sizeof...(Ps) <= most_parameters, "sluice::Pipeline: a stage takes at most 16 things");
-        [[maybe_unused]] std::size_t p = 0;
-        ((add_fit<Index, Ps>(table[Index][p]), ++p), ...);
-    }
-    template <std::size_t Index, class P>
-    static constexpr void add_fit(std::array<ParameterFit, makers == 0 ? 1 : makers>& row) {
-        if constexpr (makers == 0) {
-            row[0].changes = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
-        } else {
-            [&]<std::size_t... Ms>(std::index_sequence<Ms...>) { ((row[Ms] = fit_of<P, Made<Ms>>()), ...); }
-            (std::make_index_sequence<makers>{});
-        }
-    }
-    static constexpr Bindings<stages> make() {
-        FitTable<stages, makers> table{};
-        std::array<Binding, stages> shapes{};
-        [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-            ((shapes[Is].known = CallableTraits<Callable<Is>>::known,
-              shapes[Is].count = CallableTraits<Callable<Is>>::inputs::count,
-              add_fits<Is>(table, typename CallableTraits<Callable<Is>>::inputs{})),
-             ...);
-        }
-        (std::make_index_sequence<stages>{});
-        auto out = bind_stages<stages, makers>(table, shapes);
-        [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-            out.faults.not_callable = (!MayBeCallable<Callable<Is>> || ...);
-        }
-        (std::make_index_sequence<stages>{});
-        return out;
-    }
-
-public:
-    static constexpr Bindings<stages> bindings = make();
-    static constexpr Edges<stages> edges = make_edges<stages>(bindings.reads, bindings.unread);
-
-    /// Whether stage I has an output.
-    template <std::size_t Index>
-    static constexpr bool has_output = bindings.stages[Index].maker >= 0;
-    /// Whether the last stage's output is nobody's input: the pipeline's result.
-    static constexpr bool has_result = bindings.unread[stages - 1];
-    /// Whether stage I runs on the CPU, whatever the other stages' backend.
-    template <std::size_t Index>
-    static constexpr bool is_cpu = !CallableTraits<Callable<Index>>::takes_stream;
-    /// The last stage that reads the batch; -1: none does.
-    static constexpr int last_batch_reader = [] {
-        int last = -1;
-        for (std::size_t i = 0; i < stages; ++i)
-            last = bindings.reads_batch[i] ? static_cast<int>(i) : last;
-        return last;
-    }();
-
-    /// Whether all fits together.
-    static constexpr bool sound = [] {
-        constexpr PlanFaults faults = bindings.faults;
-        return !(faults.not_callable || faults.copied || faults.generic_in_shape || faults.unmade ||
-                 faults.later || faults.left_over || faults.ambiguous || faults.twice || faults.unread ||
-                 faults.changed_by_one_of_several);
-    }();
-
-    /// Refuses, in a sentence, what does not fit together.
-    static constexpr bool check() {
-        constexpr PlanFaults faults = bindings.faults;
-        static_assert(!faults.not_callable,
-                      "sluice::Pipeline: a stage's callable is no callable: it has no operator()");
-        static_assert(
-            !faults.copied,
-            "sluice::Pipeline: a stage takes a slot by value, and what it writes there would be lost; take "
-            "it by reference");
-        static_assert(
-            !faults.generic_in_shape,
-            "sluice::Pipeline: in a pipeline that is no plain chain, each stage's callable must name the "
-            "types that it takes, not auto");
-        static_assert(
-            !faults.unmade,
-            "sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker "
-            "makes for it or for an earlier stage; callables take (stream, const Batch&, const In&..., "
-            "Out&)");
-        static_assert(
-            !faults.later || faults.unmade,
-            "sluice::Pipeline: a stage takes what a later stage, or none, makes; list each stage after those "
-            "whose outputs it takes");
-        static_assert(
-            !faults.left_over || faults.unmade || faults.copied || faults.later,
-            "sluice::Pipeline: a slot maker is left over: give one for each stage whose callable's last "
-            "parameter is its output, in the order of the stages");
-        static_assert(
-            !faults.ambiguous,
-            "sluice::Pipeline: a stage takes the output of one of several earlier stages that have the same "
-            "type; tell them apart with sluice::Tagged");
-        static_assert(
-            !faults.twice || faults.ambiguous,
-            "sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its "
-            "own, "
-            "and where two stages' outputs have the same type, tell them apart with sluice::Tagged");
-        static_assert(!faults.unread || faults.ambiguous || faults.twice || faults.left_over ||
-                          faults.unmade || faults.later,
-                      "sluice::Pipeline: no stage takes the output of a stage that is not the last one");
-        static_assert(
-            !faults.changed_by_one_of_several || faults.twice,
-            "sluice::Pipeline: an output that several stages read must be taken as const by each of them");
-        return sound;
+        note(out.unread[j] && j + 1 < Count, PlanFault::unread, j);
+        note(readers > 1 && changing < Count, PlanFault::changed_by_one_of_several, changing);
     }
 };
+
+template <std::size_t Count, std::size_t MakerCount>
+constexpr Bindings<Count>
+bind_stages(const FitTable<Count, MakerCount>& fits, const std::array<Binding, Count>& signatures,
+            const std::array<bool, Count>& callable, const std::array<bool, MakerCount + 1>& makes) {
+    Binder<Count, MakerCount> binder{fits};
+    for (std::size_t i = 0; i < Count; ++i) {
+        binder.out.stages[i] = signatures[i];
+        binder.note(!callable[i], PlanFault::not_callable, i);
+        if (signatures[i].known) {
+            binder.bind_output(i);
+            binder.bind_inputs(i);
+        } else {
+            binder.bind_generic(i);
+        }
+    }
+    for (std::size_t maker = 0; maker < binder.makers; ++maker)
+        binder.note(!makes[maker], PlanFault::makes_nothing, maker);
+    binder.note(binder.next != MakerCount, PlanFault::left_over, binder.next);
+    for (std::size_t j = 0; j < Count; ++j)
+        binder.look_at_readers(j);
+    return binder.out;
+}
+
+template <class Makers, class Parameter>
+constexpr auto fits_of() {
+    return []<std::size_t... Ms>(std::index_sequence<Ms...>) {
+        constexpr std::size_t makers = sizeof...(Ms);
+        std::array<ParameterFit, makers == 0 ? 1 : makers> row{};
+        if constexpr (makers == 0)
+            row[0].changes =
+                std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
+        else
+            ((row[Ms] = fit_of<Parameter, typename SlotMadeBy<std::tuple_element_t<Ms, Makers>>::type>()),
+             ...);
+        return row;
+    }
+    (std::make_index_sequence<std::tuple_size_v<Makers>>{});
+}
+template <class Makers, class Row, class... Ps>
+constexpr void add_fits(Row& table, Types<Ps...>) {
+    static_assert(sizeof...(Ps) <= most_parameters, "sluice::Pipeline: a stage takes at most 16 things");
+    [[maybe_unused]] std::size_t p = 0;
+    ((table[p] = fits_of<Makers, Ps>(), ++p), ...);
+}
+
+template <class StageTuple, class MakerTuple>
+constexpr Bindings<std::tuple_size_v<StageTuple>> make_bindings() {
+    return []<std::size_t... Is>(std::index_sequence<Is...>) {
+        constexpr std::size_t stages = sizeof...(Is), makers = std::tuple_size_v<MakerTuple>;
+        FitTable<stages, makers> fits{};
+        std::array<Binding, stages> signatures{};
+        std::array<bool, stages> callable{};
+        const auto add = [&]<std::size_t Index>(std::integral_constant<std::size_t, Index>) {
+            using Callable = typename std::tuple_element_t<Index, StageTuple>::Callable;
+            using Inputs = typename CallableTraits<Callable>::inputs;
+            callable[Index] = MayBeCallable<Callable>;
+            signatures[Index].known = CallableTraits<Callable>::known;
+            signatures[Index].count = Inputs::count;
+            add_fits<MakerTuple>(fits[Index], Inputs{});
+        };
+        (add(std::integral_constant<std::size_t, Is>{}), ...);
+        const auto makes = []<std::size_t... Ms>(std::index_sequence<Ms...>) {
+            return std::array<bool, makers + 1>{SlotMadeBy<std::tuple_element_t<Ms, MakerTuple>>::makes...};
+        }
+        (std::make_index_sequence<makers>{});
+        return bind_stages<stages, makers>(fits, signatures, callable, makes);
+    }
+    (std::make_index_sequence<std::tuple_size_v<StageTuple>>{});
+}
+
+template <std::size_t Count>
+constexpr Edges<Count> make_edges(const Bindings<Count>& bindings) {
+    const StageRelation<Count>& reads = bindings.reads;
+    Edges<Count> edges;
+    // Whom a stage's own work on a batch comes after: of this batch, and of the one before in the same slots.
+    StageRelation<Count> after{};
+    StageRelation<Count> after_former{};
+    for (std::size_t i = 0; i < Count; ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            if (!reads[i][j])
+                continue;
+            after[i][j] = true;
+            if (edges.depth[i] < edges.depth[j] + 1)
+                edges.depth[i] = edges.depth[j] + 1;
+            for (std::size_t k = 0; k < j; ++k)
+                after[i][k] = after[i][k] || after[j][k];
+        }
+    }
+    for (std::size_t i = 0; i < Count; ++i) {
+        for (std::size_t own = 0; own < Count; ++own) {
+            if (own != i && !after[i][own])
+                continue;
+            for (std::size_t reader = 0; reader < Count; ++reader) {
+                if (!reads[reader][own])
+                    continue;
+                after_former[i][reader] = true;
+                for (std::size_t k = 0; k < Count; ++k)
+                    after_former[i][k] = after_former[i][k] || after[reader][k];
+            }
+        }
+    }
+    for (std::size_t i = 0; i < Count; ++i) {
+        for (std::size_t j = 0; j < Count; ++j) {
+            bool same = reads[i][j];
+            bool former = reads[j][i];
+            for (std::size_t k = 0; k < Count; ++k) {
+                same = same && !(reads[i][k] && after[k][j]);
+                former = former && !(reads[i][k] && after_former[k][j]) && !(reads[k][i] && after[k][j]);
+            }
+            edges.same[i][j] = same;
+            // Of a stage that neither takes nor gives anything, its lanes know nothing of each other.
+            edges.former[i][j] = former || (i == j && (bindings.unread[i] || !after_former[i][i]));
+            edges.awaited[j] = edges.awaited[j] || edges.same[i][j] || edges.former[i][j];
+        }
+    }
+    return edges;
+}
 
 } // namespace sluice::detail

@@ -2,13 +2,11 @@
 /// What a readback shares with the graphs that its pushes were captured into.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,87 +15,11 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
-#include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
-#include <sluice/pipeline/detail/device_event.hpp>
+#include <sluice/memory/span.hpp>
+#include <sluice/pipeline/detail/readback_places.hpp>
 
 namespace sluice::detail {
-
-/// Pinned places of one size, made in advance: during a capture nothing pinned can be allocated. Not synchronised.
-template <class T, Backend B>
-class ReadbackPlaces {
-public:
-    /// A result on its way: its values, and behind `length`, where it is known on the device alone, how many.
-    struct Place {
-        std::int64_t* length;
-        T* values;
-    };
-
-    explicit ReadbackPlaces(std::size_t count) : stride_(64 + (count * sizeof(T) + 63) / 64 * 64) {
-        static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64,
-                      "sluice::Readback: values must be trivially copyable, and aligned to 64 bytes at most");
-    }
-
-    std::size_t stride() const noexcept { return stride_; }
-    std::size_t free() const noexcept { return free_.size(); }
-
-    void add(std::size_t places) {
-        blocks_.reserve(blocks_.size() + 1);
-        PinnedBuffer<std::byte, B> block(places * stride_);
-        made_ += places;
-        free_.reserve(made_); // so that `give_back` allocates nothing
-        for (std::size_t place = 0; place < places; ++place) {
-            std::byte* const at = block.data() + place * stride_;
-            free_.push_back({reinterpret_cast<std::int64_t*>(at), reinterpret_cast<T*>(at + 64)});
-        }
-        blocks_.push_back(std::move(block));
-    }
-    /// One that is free; there must be one.
-    Place take() noexcept {
-        const Place place = free_.back();
-        free_.pop_back();
-        return place;
-    }
-    void give_back(Place place) noexcept { free_.push_back(place); }
-
-private:
-    std::size_t stride_;
-    std::size_t made_ = 0;
-    std::vector<PinnedBuffer<std::byte, B>> blocks_;
-    std::vector<Place> free_;
-};
-
-/// The places that one graph copies its results to, in the order of its pushes, and the event behind its last launch.
-template <class T, Backend B>
-struct ReplayedResults {
-    using Places = ReadbackPlaces<T, B>;
-    struct Result {
-        typename Places::Place place;
-        std::size_t size;
-        bool counted; // Whether the place's `length` says how many of them there are.
-    };
-
-    explicit ReplayedResults(std::shared_ptr<Places> places) : pool(std::move(places)) {}
-    ReplayedResults(const ReplayedResults&) = delete;
-    ReplayedResults& operator=(const ReplayedResults&) = delete;
-    ~ReplayedResults() {
-        try {
-            if (!reached)
-                arrived.sync();
-        } catch (...) {
-            // The copies will not come; whoever waits for their stream is told so.
-        }
-        for (const Result& result : results)
-            pool->give_back(result.place);
-    }
-
-    std::shared_ptr<Places> pool;
-    std::vector<Result> results;
-    // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
-    DeviceEvent<B> arrived;
-    bool reached = true;
-    std::size_t pending = 0; // Results of the last launch that have not been handed over.
-};
 
 /// All of a readback but its type of handler. Hooks of graphs refer to it as long as it is there.
 template <class T, Backend B>
@@ -119,7 +41,8 @@ public:
         const auto eager = static_cast<std::size_t>(slots);
         places_ = std::make_shared<Places>(count);
         // Places for the graphs of captures to come: many where they are small.
-        spare_ = (std::max)(eager, std::min<std::size_t>(1024, 262144 / places_->stride()));
+        const std::size_t many = 262144 / places_->stride() < 1024 ? 262144 / places_->stride() : 1024;
+        spare_ = eager < many ? many : eager;
         places_->add(eager + spare_);
         slots_.reserve(eager);
         for (std::size_t slot = 0; slot < eager; ++slot)
@@ -329,9 +252,9 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
             "capture; give the readback as many slots as one capture has pushes");
     }
     std::shared_ptr<Hook> hook = latest_.lock();
-    const bool known = hook != nullptr && std::any_of(hooks->begin(), hooks->end(), [&](const auto& other) {
-                           return other.get() == hook.get();
-                       });
+    bool known = false; // Whether that was this capture.
+    for (const auto& other : *hooks)
+        known = known || (hook != nullptr && other.get() == hook.get());
     if (!known) {
         const DeviceGuard<B> device(device_);
         hook = std::make_shared<Hook>(this->weak_from_this(), places_);
@@ -350,8 +273,7 @@ void ReadbackState<T, B>::make_room(Replayed& replayed) {
     while (replayed.pending > 0) {
         if (handing_) {
             throw Error("readback: a graph was launched from within the handler, while its last results have "
-                        "not been "
-                        "handed over; launch it outside");
+                        "not been handed over; launch it outside");
         }
         await(front());
         hand_over();

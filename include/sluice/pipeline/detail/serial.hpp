@@ -5,16 +5,16 @@
 #include <array>
 #include <cstddef>
 
-#include <sluice/pipeline/detail/overlapped.hpp>
-#include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/executor.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 
 /// All stages of a device are on one stream, and need no marks. Where the work goes from one device to another, or to a
 /// thread and back, each stage waits for the one before it.
 template <class Core>
-class SerialExecutor {
+class SerialExecutor : public EagerExecutor {
     using Shape = typename Core::Shape;
     static constexpr std::size_t stages = Core::stages;
 
@@ -31,8 +31,6 @@ public:
         }
     }
 
-    static constexpr bool keeps_batches() noexcept { return false; }
-
     void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
                 const SourceHold<typename Core::backend>& hold) {
         Core::for_each_stage([&](auto stage) {
@@ -48,7 +46,7 @@ public:
             batch.ops->run[stage](core, stream, number, batch.value);
             if constexpr (!Shape::aside[stage])
                 core.order->mark(stream, stream, stage, number, records_[stage], signals_[stage]);
-            release_batch<stage>(core, number, hold);
+            core.template release_batch<stage>(number, hold);
         });
     }
 

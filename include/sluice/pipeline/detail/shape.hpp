@@ -1,5 +1,6 @@
 /// \file
-/// A pipeline's plan, and which of its stages run where.
+/// A pipeline's shape: what each stage reads, which stages wait for which, and where they run. The one list from which
+/// every schedule takes its order.
 #pragma once
 
 #include <array>
@@ -9,45 +10,139 @@
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
-#include <sluice/pipeline/detail/plan.hpp>
+#include <sluice/pipeline/detail/signature.hpp>
 
 namespace sluice::detail {
+
+inline constexpr int from_batch = -1;
+inline constexpr std::size_t most_parameters = 16;
+
+/// Where the arguments of one stage come from.
+struct Binding {
+    bool known = false;
+    std::size_t count = 0;                       // Parameters but for the stream,
+    std::array<int, most_parameters> from{};     // the stage whose output each is, or `from_batch`,
+    std::array<bool, most_parameters> changes{}; // and whether it may change it.
+    int maker = -1;                              // What makes its own output; -1: it has none.
+};
+
+/// A relation between the stages of a pipeline: `[i][k]` is between stage i and stage k.
+template <std::size_t Count>
+using StageRelation = std::array<std::array<bool, Count>, Count>;
+
+/// What can be wrong with a list of stages and slot makers. Of several, the first one is told.
+enum class PlanFault {
+    none,
+    makes_nothing,
+    not_callable,
+    copied,
+    generic_in_shape,
+    unmade,
+    later,
+    left_over,
+    ambiguous,
+    twice,
+    unread,
+    changed_by_one_of_several,
+};
+
+/// A fault, and the number of the stage, or else of the slot maker, that has it.
+struct FoundFault {
+    PlanFault fault = PlanFault::none;
+    std::size_t number = 0;
+};
+
+/// What each stage reads and makes.
+template <std::size_t Count>
+struct Bindings {
+    std::array<Binding, Count> stages{};
+    StageRelation<Count> reads{}; // `[i][j]`: stage i reads the output of stage j, which comes before it.
+    std::array<bool, Count> reads_batch{};
+    std::array<bool, Count> unread{}; // Stage i has an output that no stage reads.
+    FoundFault found{};
+};
+
+/// The waits of a pipeline, without those that others imply.
+///
+/// Stage i works on a batch after each stage whose output it reads has done so (`same[i][j]`), and after each reader k
+/// of its own output is done with the batch that was in the slot before (`former[i][k]`).
+template <std::size_t Count>
+struct Edges {
+    StageRelation<Count> same{};
+    StageRelation<Count> former{};
+    /// Whether anybody waits for stage i.
+    std::array<bool, Count> awaited{};
+    /// How many stages must have come first, on the longest way.
+    std::array<std::size_t, Count> depth{};
+};
+
+// Found in plan.hpp, from the types that the callables take.
+template <class StageTuple, class MakerTuple>
+constexpr Bindings<std::tuple_size_v<StageTuple>> make_bindings();
+template <std::size_t Count>
+constexpr Edges<Count> make_edges(const Bindings<Count>& bindings);
+template <class Maker>
+struct SlotMadeBy;
 
 /// The backend of a pipeline: that of its GPU stages, `Host` where there is none.
 template <class... Ss>
 struct PipelineBackend {
     using type = Host;
 };
-template <class S, class... Ss>
-struct PipelineBackend<S, Ss...> {
-    using type =
-        typename std::conditional_t<!CallableTraits<typename S::Callable>::takes_stream ||
-                                        std::is_same_v<typename S::backend, Host>,
-                                    PipelineBackend<Ss...>, std::type_identity<typename S::backend>>::type;
+template <class First, class... Ss>
+struct PipelineBackend<First, Ss...> {
+    using type = typename std::conditional_t<!CallableTraits<typename First::Callable>::takes_stream ||
+                                                 std::is_same_v<typename First::backend, Host>,
+                                             PipelineBackend<Ss...>,
+                                             std::type_identity<typename First::backend>>::type;
 };
 
+/// What the last stage of a shape makes, if nobody reads it.
+template <class Shape, bool = Shape::has_result>
+struct ResultOf {
+    using type = void;
+};
+template <class Shape>
+struct ResultOf<Shape, true> {
+    static constexpr int maker = Shape::bindings.stages[Shape::stages - 1].maker;
+    using type = typename Shape::template Made<static_cast<std::size_t>(maker)>;
+};
+
+/// `StageTuple` and `MakerTuple` are tuples of a pipeline's stages and slot makers.
 template <class StageTuple, class MakerTuple, Backend B>
-struct Shape : Plan<StageTuple, MakerTuple> {
-    using Plan<StageTuple, MakerTuple>::stages;
-    using Plan<StageTuple, MakerTuple>::edges;
-    using Plan<StageTuple, MakerTuple>::bindings;
+struct Shape {
     using StageTypes = StageTuple;
     using Makers = MakerTuple;
     using backend = B;
+    static constexpr std::size_t stages = std::tuple_size_v<StageTuple>;
+    static constexpr std::size_t makers = std::tuple_size_v<MakerTuple>;
+
     template <std::size_t Index>
     using StageAt = std::tuple_element_t<Index, StageTuple>;
+    /// What a slot maker makes.
+    template <std::size_t MakerIndex>
+    using Made = typename SlotMadeBy<std::tuple_element_t<MakerIndex, MakerTuple>>::type;
 
+    static constexpr Bindings<stages> bindings = make_bindings<StageTuple, MakerTuple>();
+    static constexpr Edges<stages> edges = make_edges<stages>(bindings);
+    /// Whether all fits together.
+    static constexpr bool sound = bindings.found.fault == PlanFault::none;
+    static constexpr bool lacks_makers = bindings.found.fault == PlanFault::unmade;
+
+    /// Whether the last stage's output is nobody's input: the pipeline's result.
+    static constexpr bool has_result = bindings.unread[stages - 1];
+    /// Whether stage I runs on the CPU, whatever the other stages' backend.
+    template <std::size_t Index>
+    static constexpr bool is_cpu = !CallableTraits<typename StageAt<Index>::Callable>::takes_stream;
     /// The backend's streams are threads: CPU stages run on streams of it like any other.
     static constexpr bool host_streams = std::is_same_v<typename B::NativeStream, host::Queue*>;
     /// Stage I's callable is called on a stream's thread.
     template <std::size_t Index>
-    static constexpr bool called_as_task =
-        host_streams&& Plan<StageTuple, MakerTuple>::template is_cpu<Index>;
+    static constexpr bool called_as_task = host_streams&& is_cpu<Index>;
     /// Stage I runs on threads beside the backend's streams.
     template <std::size_t Index>
     static constexpr bool runs_aside =
-        !host_streams && (Plan<StageTuple, MakerTuple>::template is_cpu<Index> ||
-                          !std::is_same_v<typename StageAt<Index>::backend, B>);
+        !host_streams && (is_cpu<Index> || !std::is_same_v<typename StageAt<Index>::backend, B>);
 
     static constexpr std::array<bool, stages> aside = []<std::size_t... Is>(std::index_sequence<Is...>) {
         return std::array<bool, stages>{runs_aside<Is>...};
@@ -89,3 +184,5 @@ struct Shape : Plan<StageTuple, MakerTuple> {
 };
 
 } // namespace sluice::detail
+
+#include <sluice/pipeline/detail/plan.hpp>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <sluice/backend/detail/stream_types.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice::detail {
@@ -15,7 +16,7 @@ struct Types {
 };
 
 /// The parameters of a callable with one signature; a generic or overloaded one has none that are known.
-template <class F>
+template <class Function>
 struct Signature {
     static constexpr bool known = false;
     using parameters = Types<>;
@@ -25,36 +26,36 @@ struct KnownSignature {
     static constexpr bool known = true;
     using parameters = Types<Ps...>;
 };
-template <class R, class... Ps>
-struct Signature<R (*)(Ps...)> : KnownSignature<Ps...> {};
-template <class R, class... Ps>
-struct Signature<R (*)(Ps...) noexcept> : KnownSignature<Ps...> {};
-template <class M>
+template <class Result, class... Ps>
+struct Signature<Result (*)(Ps...)> : KnownSignature<Ps...> {};
+template <class Result, class... Ps>
+struct Signature<Result (*)(Ps...) noexcept> : KnownSignature<Ps...> {};
+template <class Member>
 struct MemberSignature {
     static constexpr bool known = false;
     using parameters = Types<>;
 };
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...)> : KnownSignature<Ps...> {};
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...) const> : KnownSignature<Ps...> {};
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...) noexcept> : KnownSignature<Ps...> {};
-template <class R, class C, class... Ps>
-struct MemberSignature<R (C::*)(Ps...) const noexcept> : KnownSignature<Ps...> {};
-template <class F>
-requires requires { &F::operator(); }
-struct Signature<F> : MemberSignature<decltype(&F::operator())> {};
+template <class Result, class Class, class... Ps>
+struct MemberSignature<Result (Class::*)(Ps...)> : KnownSignature<Ps...> {};
+template <class Result, class Class, class... Ps>
+struct MemberSignature<Result (Class::*)(Ps...) const> : KnownSignature<Ps...> {};
+template <class Result, class Class, class... Ps>
+struct MemberSignature<Result (Class::*)(Ps...) noexcept> : KnownSignature<Ps...> {};
+template <class Result, class Class, class... Ps>
+struct MemberSignature<Result (Class::*)(Ps...) const noexcept> : KnownSignature<Ps...> {};
+template <class Function>
+requires requires { &Function::operator(); }
+struct Signature<Function> : MemberSignature<decltype(&Function::operator())> {};
 
 struct WithCallOperator {
     void operator()();
 };
-template <class F>
-struct BesideCallOperator : F, WithCallOperator {};
+template <class Function>
+struct BesideCallOperator : Function, WithCallOperator {};
 /// Whether there is any call operator, generic or not, or nobody can tell.
-template <class F>
-concept MayBeCallable = !std::is_class_v<F> || std::is_final_v<F> || !requires {
-    &BesideCallOperator<F>::operator();
+template <class Function>
+concept MayBeCallable = !std::is_class_v<Function> || std::is_final_v<Function> || !requires {
+    &BesideCallOperator<Function>::operator();
 };
 
 /// Whether a parameter is a stream, and of which backend.
@@ -69,18 +70,12 @@ struct StreamParameter<BasicStreamRef<B>> {
     static constexpr bool is_stream = true;
     using backend = B;
 };
-template <>
-struct StreamParameter<host::Queue*> {
+template <class Native>
+requires requires { typename BackendOfNativeStream<Native>::type; }
+struct StreamParameter<Native> {
     static constexpr bool is_stream = true;
-    using backend = Host;
+    using backend = typename BackendOfNativeStream<Native>::type;
 };
-#if SLUICE_HAS_CUDA
-template <>
-struct StreamParameter<cudaStream_t> {
-    static constexpr bool is_stream = true;
-    using backend = Cuda;
-};
-#endif
 
 /// What a stage's callable takes, apart from its stream. A generic callable takes a stream of `DefaultBackend`.
 template <class Parameters>
@@ -97,20 +92,16 @@ requires StreamParameter<std::remove_cvref_t<First>>::is_stream struct StagePara
     using inputs = Types<Rest...>;
 };
 
-template <class F>
-struct CallableTraits : StageParameters<typename Signature<F>::parameters> {
+template <class Function>
+struct CallableTraits : StageParameters<typename Signature<Function>::parameters> {
     static constexpr bool known = true;
 };
-template <class F>
-requires(!Signature<F>::known) struct CallableTraits<F> {
+template <class Function>
+requires(!Signature<Function>::known) struct CallableTraits<Function> {
     static constexpr bool known = false;
     static constexpr bool takes_stream = true;
     using backend = DefaultBackend;
     using inputs = Types<>;
 };
-
-/// The backend that a stage with the callable `F` is for.
-template <class F>
-using StageBackend = typename CallableTraits<std::decay_t<F>>::backend;
 
 } // namespace sluice::detail

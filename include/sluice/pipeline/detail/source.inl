@@ -5,6 +5,59 @@ namespace sluice {
 
 namespace detail {
 
+/// A slot with its batch in it.
+template <class Batch, Backend B>
+struct SourcePlace : SourceSlot<B> {
+    using Value = typename SourceBatch<Batch, B>::value_type;
+    template <class Make>
+    SourcePlace(Make& make, int number, int device)
+        : SourceSlot<B>(device), value(make_value(make, number, this)) {}
+    Value value;
+    Batch& batch() noexcept { return value; }
+
+private:
+    template <class Make>
+    static Value make_value(Make& make, int number, SourceSlot<B>* slot) {
+        if constexpr (HoldableBatch<Batch>)
+            return Value(make(number), slot);
+        else
+            return make(number);
+    }
+};
+
+/// The slots of a source of `Batch`.
+template <class Batch, Backend B>
+class SourcePlaces final : public SourceLedger<B> {
+public:
+    using SourceLedger<B>::SourceLedger;
+
+    template <class Make>
+    void make(Make& make_slot, int number) {
+        places_.push_back(std::make_unique<SourcePlace<Batch, B>>(make_slot, number, this->device));
+        this->add(*places_.back());
+    }
+
+private:
+    ~SourcePlaces() override { this->await_all_reads(); }
+
+    std::vector<std::unique_ptr<SourcePlace<Batch, B>>> places_;
+};
+
+/// What a pipeline does with `*batch` of a source's batch.
+struct HeldBatchAccess {
+    /// A hold of it. Throws `Error` when it has been given back.
+    template <class Batch, Backend B>
+    static SourceHold<B> hold(const HeldBatch<Batch, B>& batch) {
+        return batch.sluice_source_hold();
+    }
+};
+
+/// What a source's `fill` returns; without `type` where it cannot be called.
+template <class State, class Fill, class Batch>
+struct FillResult : std::invoke_result<Fill&, State&, std::size_t, Batch&> {};
+template <class Fill, class Batch>
+struct FillResult<NoState, Fill, Batch> : std::invoke_result<Fill&, std::size_t, Batch&> {};
+
 /// A call of a source's `fill` on this thread.
 struct FillInProgress {
     const void* source;
@@ -131,7 +184,7 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot) {
         const std::lock_guard lock(ledger_->mutex);
         slot.state = Slot::State::filling;
     }
-    return call_fill(state, slot.index, static_cast<Place&>(slot).batch);
+    return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
 }
 
 // The same with the lock, which is given up meanwhile, and the outcome noted.
@@ -208,7 +261,7 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     if (slot.last)
         return {};
     ledger.hand_out(slot);
-    return value_type(static_cast<Place&>(slot));
+    return value_type(static_cast<Place&>(slot).value, slot);
 }
 
 // Returns once it is known what became of batch `index`.

@@ -9,8 +9,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,12 +16,7 @@
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 
-namespace sluice {
-
-template <class Batch, Backend B>
-class SourceBatch;
-
-namespace detail {
+namespace sluice::detail {
 
 /// Whether the latest record of `event` has been reached for sure, whatever became of the work before it.
 template <Backend B>
@@ -346,125 +339,4 @@ private:
     std::size_t free_count_ = 0;
 };
 
-/// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
-/// it up with `give_up`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
-/// when the source goes.
-template <Backend B>
-class SourceHold {
-public:
-    SourceHold() = default;
-
-    /// Whether it holds a slot.
-    explicit operator bool() const noexcept { return slot_ != nullptr; }
-
-    /// What `stream` has been handed so far reads the batch. May be called for any number of streams, more than once, and
-    /// before or after others; they do not wait for each other. Throws `Error`, also while `stream` is being captured.
-    void release(BasicStreamRef<B> stream) const { slot_->ledger->release(*slot_, stream); }
-
-    /// Gives the hold up: no `release` of it comes any more. Once for each hold; no copy may be used afterwards.
-    void give_up() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
-
-    /// The same, where the host has read the batch by now.
-    void give_up_on_host() const noexcept { give_up(); }
-
-    /// A further hold, which a thread other than the caller's will give up by itself. `Source::next` waits for such ones,
-    /// and throws when all slots are held by others, which it would wait for in vain.
-    SourceHold hold_elsewhere() const {
-        slot_->ledger->hold(*slot_, true);
-        return SourceHold(slot_, true);
-    }
-
-    /// The batch's number in its source.
-    std::size_t index() const noexcept { return slot_->index; }
-    /// Batches behind it that are ready to be taken right now, as `Source::filled`.
-    std::size_t ready_behind() const noexcept { return slot_->ledger->ready.load(std::memory_order_relaxed); }
-    /// The source's slots.
-    std::size_t slots() const noexcept { return slot_->ledger->slots.size(); }
-
-private:
-    friend struct SourceBatchAccess;
-    SourceHold(SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
-
-    SourceSlot<B>* slot_ = nullptr;
-    bool elsewhere_ = false;
-};
-
-/// Whether a batch is kept as a `HeldBatch`.
-template <class Batch>
-concept Holdable = std::is_class_v<Batch> && !std::is_final_v<Batch> && std::is_move_constructible_v<Batch>;
-
-/// A batch that knows the slot that it lies in, so that a pipeline that is given `*batch` instead of `batch` can hold
-/// the slot all the same. Copy it as a `Batch`.
-template <class Batch, Backend B>
-class HeldBatch : public Batch {
-public:
-    HeldBatch(Batch&& batch, SourceSlot<B>* slot) : Batch(std::move(batch)), sluice_source_slot_(slot) {}
-    HeldBatch(const HeldBatch&) = delete;
-    HeldBatch& operator=(const HeldBatch&) = delete;
-
-private:
-    friend struct SourceBatchAccess;
-    SourceSlot<B>* sluice_source_slot_; // A name that hides no member of `Batch`.
-};
-
-/// A slot with its batch in it.
-template <class Batch, Backend B>
-struct SourcePlace : SourceSlot<B> {
-    template <class Make>
-    SourcePlace(Make& make, int number, int device) : SourceSlot<B>(device), batch(make(number)) {}
-    Batch batch;
-    const Batch& value() const noexcept { return batch; }
-};
-template <Holdable Batch, Backend B>
-struct SourcePlace<Batch, B> : SourceSlot<B> {
-    template <class Make>
-    SourcePlace(Make& make, int number, int device) : SourceSlot<B>(device), batch(make(number), this) {}
-    HeldBatch<Batch, B> batch;
-    const HeldBatch<Batch, B>& value() const noexcept { return batch; }
-};
-
-/// What `*batch` gives.
-template <class Batch, Backend B>
-using SourceValue = std::remove_cvref_t<decltype(std::declval<const SourcePlace<Batch, B>&>().value())>;
-
-/// The slots of a source of `Batch`.
-template <class Batch, Backend B>
-class SourcePlaces final : public SourceLedger<B> {
-public:
-    using SourceLedger<B>::SourceLedger;
-
-    template <class Make>
-    void make(Make& make_slot, int number) {
-        places_.push_back(std::make_unique<SourcePlace<Batch, B>>(make_slot, number, this->device));
-        this->add(*places_.back());
-    }
-
-private:
-    ~SourcePlaces() override { this->await_all_reads(); }
-
-    std::vector<std::unique_ptr<SourcePlace<Batch, B>>> places_;
-};
-
-/// What a pipeline does with the batches of a source.
-struct SourceBatchAccess {
-    /// A hold of the batch in a handle, which must not be empty. Throws `Error`.
-    template <class Batch, Backend B>
-    static SourceHold<B> hold(const SourceBatch<Batch, B>& batch) {
-        return hold_slot(batch.slot_);
-    }
-    /// A hold of a batch that was given as `*batch`. Throws `Error` when it has been given back.
-    template <class Batch, Backend B>
-    static SourceHold<B> hold(const HeldBatch<Batch, B>& batch) {
-        return hold_slot(batch.sluice_source_slot_);
-    }
-
-private:
-    template <Backend B>
-    static SourceHold<B> hold_slot(SourceSlot<B>* slot) {
-        slot->ledger->hold(*slot, false);
-        return SourceHold<B>(slot, false);
-    }
-};
-
-} // namespace detail
-} // namespace sluice
+} // namespace sluice::detail

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -17,12 +18,13 @@
 
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/batch_key.hpp>
-#include <sluice/pipeline/detail/cpu_threads.hpp>
-#include <sluice/pipeline/detail/key_numbers.hpp>
+#include <sluice/pipeline/detail/cpu_stages.hpp>
+#include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/detail/range.hpp>
 #include <sluice/pipeline/detail/shape.hpp>
-#include <sluice/pipeline/detail/stage_order.hpp>
+#include <sluice/pipeline/detail/slots_number.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
+#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 
@@ -40,11 +42,17 @@ struct GivenBatch {
 template <class T>
 class SlotsOf {
 public:
+    using value_type = T;
     template <class Make>
-    void make(Make& maker, int count) {
+    void make(Make& maker, int count, const std::string& stage) {
         slots_.reserve(static_cast<std::size_t>(count));
-        for (int slot = 0; slot < count; ++slot)
-            slots_.push_back(std::unique_ptr<T>(new T(maker(slot))));
+        for (int slot = 0; slot < count; ++slot) {
+            try {
+                slots_.push_back(std::unique_ptr<T>(new T(maker(slot))));
+            } catch (...) {
+                throw_maker_failure(stage, slot);
+            }
+        }
     }
     T& operator[](std::size_t slot) noexcept { return *slots_[slot]; }
     const T& operator[](std::size_t slot) const noexcept { return *slots_[slot]; }
@@ -73,10 +81,10 @@ public:
         for_each_stage([&](auto index) { add_stage<index>(schedule); });
         for_each_stage([&](auto index) {
             constexpr int maker = Shape::bindings.stages[index].maker;
-            if constexpr (maker >= 0) {
+            if constexpr (maker >= 0 && Shape::sound) {
                 const DeviceGuard<backend> device(streams.device_of(index));
                 constexpr auto m = static_cast<std::size_t>(maker);
-                std::get<m>(slots_).make(std::get<m>(makers), slots);
+                std::get<m>(slots_).make(std::get<m>(makers), slots, name(index));
             }
         });
         order.emplace(static_cast<std::size_t>(slots), streams);
@@ -99,23 +107,24 @@ public:
     const std::string& name(std::size_t stage) const noexcept { return *names_[stage]; }
 
     /// Calls stage I for batch `number` of the type `Batch`, with a stream to work on. A CPU stage is called on a thread
-    /// of its own, after `waits`.
+    /// of its own, after what `add_wait` was told.
     template <std::size_t Index, class Batch>
     void run(Ref stream, std::size_t number, const Batch& batch) {
         const Range range(names_[Index]->c_str());
         enter_stage(Index, number);
         if constexpr (Shape::template runs_aside<Index>) {
-            run_aside<Index>(number, batch);
+            cpu_stages.template run<Index>(*this, number, batch);
             if (launch_blocking_)
-                threads_[Index].drain();
+                cpu_stages.drain(Index);
         } else {
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<Index>) {
-                    backend::enqueue(stream.get(), [this, number, held = Held<Index, Batch>(batch)] {
+                    using Kept = KeptBatch<Batch, Shape::bindings.reads_batch[Index]>;
+                    backend::enqueue(stream.get(), [this, number, kept = Kept(batch)] {
                         try {
-                            invoke<Index>(Nothing{}, order->slot_of(number), held.get());
+                            invoke<Index>(Nothing{}, order->slot_of(number), kept.get());
                         } catch (...) {
-                            fault_.set(std::current_exception(), Index, number);
+                            cpu_stages.fault().set(std::current_exception(), Index, number);
                             throw; // Streams that wait for this must fail, too.
                         }
                     });
@@ -136,6 +145,51 @@ public:
         current_stage_ = -1;
     }
 
+    /// The call itself: with the stream, if the stage takes one, and what the stage reads and writes.
+    template <std::size_t Index, class Stream, class Batch>
+    void invoke(Stream stream, std::size_t slot, const Batch& batch) {
+        auto& callable = std::get<Index>(stages_).callable();
+        [&]<std::size_t... Ps>(std::index_sequence<Ps...>) {
+            using Function = std::remove_reference_t<decltype(callable)>;
+            if constexpr (Shape::template is_cpu<Index>) {
+                constexpr bool fits =
+                    std::invocable<Function&, decltype(argument<Index, Ps>(slot, batch))...>;
+                static_assert(
+                    fits || !Shape::sound,
+                    "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
+                    "or what earlier stages make");
+                if constexpr (fits)
+                    callable(argument<Index, Ps>(slot, batch)...);
+            } else {
+                constexpr bool fits =
+                    std::invocable<Function&, Stream, decltype(argument<Index, Ps>(slot, batch))...>;
+                static_assert(
+                    fits || !Shape::sound,
+                    "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
+                    "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
+                if constexpr (fits)
+                    callable(stream, argument<Index, Ps>(slot, batch)...);
+            }
+        }
+        (std::make_index_sequence<Shape::bindings.stages[Index].count>{});
+    }
+
+    /// Tells the batch's source that stage I reads it.
+    template <std::size_t Index>
+    void release_batch(std::size_t number, const SourceHold<backend>& hold) {
+        if constexpr (Shape::bindings.reads_batch[Index]) {
+            if (!hold)
+                return;
+            if constexpr (Shape::aside[Index]) {
+                // A stream of no stage's, which may wait for the thread.
+                order->wait(spare_stream(), Index, number);
+                hold.release(spare_stream());
+            } else {
+                hold.release(streams.of(Index, number));
+            }
+        }
+    }
+
     /// The stage that is being called, or -1, and for which batch.
     int current_stage() const noexcept { return current_stage_; }
     std::size_t current_batch() const noexcept { return current_batch_; }
@@ -149,32 +203,23 @@ public:
     /// What the next CPU stage that is called waits for first.
     void add_wait(std::size_t stage, std::size_t batch) {
         if constexpr (Shape::any_aside)
-            waits_[wait_count_++] = order->wait_of(stage, batch);
+            cpu_stages.add_wait(order->wait_of(stage, batch));
     }
 
     /// Batches that stage `stage` works on at the same time.
     std::size_t lanes(std::size_t stage) const noexcept {
-        return Shape::aside[stage] ? threads_[stage].count() : streams.lanes(stage);
-    }
-    /// A stream that no stage runs on.
-    Ref spare_stream() {
-        if (!spare_)
-            spare_.emplace();
-        return *spare_;
+        return Shape::aside[stage] ? cpu_stages.lanes(stage) : streams.lanes(stage);
     }
     /// Waits on the calling thread until stage `stage`, which runs on threads, is through batch `number`.
     void await_on_thread(std::size_t stage, std::size_t number) {
         if constexpr (Shape::any_aside)
-            (void)await(order->wait_of(stage, number));
+            (void)cpu_stages.await(order->wait_of(stage, number), streams);
     }
-
-    /// What is known to have gone wrong on a thread.
-    const ThreadFault& fault() const noexcept { return fault_; }
 
     /// Waits for all work, whatever becomes of it.
     void drain() noexcept {
         // Streams may wait for threads, and threads for streams: neither needs this one to go on.
-        drain_threads();
+        cpu_stages.drain();
         streams.drain();
         // Before the semaphores that it waits for count from 0 again.
         if (spare_) {
@@ -185,47 +230,16 @@ public:
             }
         }
     }
-    void drain_threads() const noexcept {
-        for (const CpuThreads& threads : threads_)
-            threads.drain();
-    }
     void forget_faults() noexcept {
-        fault_.clear();
-        for (const CpuThreads& threads : threads_)
-            threads.clear_failures();
+        cpu_stages.forget_faults();
         streams.clear_failures();
         if (order)
             order->reset();
-        wait_count_ = 0;
         current_stage_ = -1;
     }
 
-    /// A number for all that a callable may read in the slots on the host: their bytes, what their members hold
-    /// elsewhere, where they show it, and which allocations they point to. The same state has the same number.
-    std::uint64_t slots_number() {
-        const std::uint64_t changes = Allocations::instance().changes();
-        if (slots_told_by_bytes && changes == slot_changes_ && slots_unchanged()) [[likely]]
-            return slots_number_;
-        slot_bytes_.clear();
-        for_each_slot([&](const auto& slot) {
-            append_bytes(slot_bytes_, static_cast<const void*>(&slot), sizeof(slot));
-            if constexpr (!told_by_bytes<std::remove_cvref_t<decltype(slot)>>())
-                (void)append_key(slot_bytes_, slot);
-        });
-        if (changes == slot_changes_ && slot_bytes_ == known_slot_bytes_)
-            return slots_number_;
-        known_slot_bytes_ = slot_bytes_;
-        for_each_slot([&](const auto& slot) {
-            for (std::size_t at = 0; at + sizeof(void*) <= sizeof(slot); at += sizeof(void*)) {
-                const void* word = nullptr;
-                std::memcpy(&word, reinterpret_cast<const char*>(&slot) + at, sizeof(word));
-                append_scalar(slot_bytes_, Allocations::instance().number_of(word));
-            }
-        });
-        slot_changes_ = changes;
-        slots_number_ = slot_numbers_.number_of(slot_bytes_);
-        return slots_number_;
-    }
+    /// A number for the state of the slots on the host.
+    std::uint64_t slots_number() { return slots_number_.of(slots_); }
 
     template <std::size_t Index>
     auto& slot(std::size_t number) {
@@ -241,30 +255,14 @@ public:
     std::optional<StageOrder<Shape>> order;
 
 private:
-    using Semaphore = typename StageOrder<Shape>::Semaphore;
-    using Wait = typename StageOrder<Shape>::Wait;
     struct Nothing {};
 
-    // A batch for a thread that reads it later, if stage I does: as a copy, where its bytes are all there is to it.
-    template <std::size_t Index, class Batch>
-    struct Held {
-        static constexpr bool by_value =
-            std::is_trivially_copyable_v<Batch> && Shape::bindings.reads_batch[Index];
-        explicit Held(const Batch& batch) : kept(keep(batch)) {}
-        static auto keep(const Batch& batch) {
-            if constexpr (by_value)
-                return batch;
-            else
-                return &batch;
-        }
-        const Batch& get() const noexcept {
-            if constexpr (by_value)
-                return kept;
-            else
-                return *kept;
-        }
-        std::conditional_t<by_value, Batch, const Batch*> kept;
-    };
+    // A stream that no stage runs on.
+    Ref spare_stream() {
+        if (!spare_)
+            spare_.emplace();
+        return *spare_;
+    }
 
     template <std::size_t Index>
     void add_stage(Schedule schedule) {
@@ -278,11 +276,8 @@ private:
             }
         }
         if constexpr (Shape::template runs_aside<Index>) {
-            if (options.lanes < 1) {
-                throw Error("stage '" + stage.name() + "': a stage needs at least 1 lane, got " +
-                            std::to_string(options.lanes));
-            }
-            threads_[Index].start(schedule == Schedule::serial ? 1 : options.lanes);
+            require_lanes(stage.name(), options.lanes);
+            cpu_stages.start(Index, schedule == Schedule::serial ? 1 : options.lanes);
             streams.add_without_stream();
         } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(options)>, StageOptions<backend>>) {
             streams.add(stage.name(), options);
@@ -309,9 +304,9 @@ private:
         }
     }
 
-    template <std::size_t Index, std::size_t P, class Batch>
+    template <std::size_t Index, std::size_t Position, class Batch>
     decltype(auto) argument(std::size_t slot, const Batch& batch) {
-        constexpr int from = Shape::bindings.stages[Index].from[P];
+        constexpr int from = Shape::bindings.stages[Index].from[Position];
         if constexpr (from == from_batch) {
             return (batch);
         } else {
@@ -320,108 +315,6 @@ private:
         }
     }
 
-    template <std::size_t Index, class Stream, class Batch>
-    void invoke(Stream stream, std::size_t slot, const Batch& batch) {
-        auto& callable = std::get<Index>(stages_).callable();
-        [&]<std::size_t... Ps>(std::index_sequence<Ps...>) {
-            using F = std::remove_reference_t<decltype(callable)>;
-            if constexpr (Shape::template is_cpu<Index>) {
-                constexpr bool fits = std::invocable<F&, decltype(argument<Index, Ps>(slot, batch))...>;
-                static_assert(
-                    fits || !Shape::sound,
-                    "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
-                    "or what earlier stages make");
-                if constexpr (fits)
-                    callable(argument<Index, Ps>(slot, batch)...);
-            } else {
-                constexpr bool fits =
-                    std::invocable<F&, Stream, decltype(argument<Index, Ps>(slot, batch))...>;
-                static_assert(
-                    fits || !Shape::sound,
-                    "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
-                    "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
-                if constexpr (fits)
-                    callable(stream, argument<Index, Ps>(slot, batch)...);
-            }
-        }
-        (std::make_index_sequence<Shape::bindings.stages[Index].count>{});
-    }
-
-    template <std::size_t Index, class Batch>
-    void run_aside(std::size_t number, const Batch& batch) {
-        // As many as stage I can have: one a stage and side of an edge.
-        std::array<Wait, most_waits<Index>> waits{};
-        const std::size_t count = std::exchange(wait_count_, 0);
-        for (std::size_t i = 0; i < count; ++i)
-            waits[i] = waits_[i];
-        threads_[Index].thread_of(number).enqueue(
-            [this, number, waits, count, held = Held<Index, Batch>(batch)] {
-                bool ready = !fault_.known();
-                try {
-                    for (std::size_t i = 0; ready && i < count; ++i)
-                        ready = await(waits[i]);
-                    if (ready) {
-                        const Range range(names_[Index]->c_str());
-                        const BasicStreamRef<Host> stream = threads_[Index].stream_of(number);
-                        invoke<Index>(stream, order->slot_of(number), held.get());
-                        Host::throw_if_failed(stream.get()); // what it enqueued there has run
-                    }
-                } catch (...) {
-                    fault_.set(std::current_exception(), Index, number);
-                }
-                // In any case, since streams wait for it.
-                order->semaphore(Index, number).signal(order->lap_of(number));
-            });
-    }
-    template <std::size_t Index>
-    static constexpr std::size_t most_waits = [] {
-        std::size_t count = 1;
-        for (std::size_t k = 0; k < stages; ++k)
-            count += (Shape::edges.same[Index][k] ? 1U : 0U) + (Shape::edges.former[Index][k] ? 1U : 0U);
-        return count;
-    }();
-
-    // Waits on a stage's thread. False when what it waits for will not come.
-    bool await(const Wait& wait) {
-        while (!wait.semaphore->wait_for(wait.value, std::chrono::milliseconds(20))) {
-            if (fault_.known())
-                return false;
-            // A device that has failed signals nobody.
-            if (!Shape::aside[wait.stage])
-                streams.for_each([](Ref stream) { (void)stream.is_done(); });
-        }
-        return true;
-    }
-
-    // But those of CPU stages, which write them when they run, and which nobody may read when a stage is called.
-    template <class Visit>
-    void for_each_slot(Visit&& visit) const {
-        for_each_stage([&](auto index) {
-            constexpr int maker = Shape::bindings.stages[index].maker;
-            if constexpr (maker >= 0 && Shape::capturable[index]) {
-                const auto& slots = std::get<static_cast<std::size_t>(maker)>(slots_);
-                for (std::size_t slot = 0; slot < slots.size(); ++slot)
-                    visit(slots[slot]);
-            }
-        });
-    }
-
-    // Whether all slots are as they were when their number was made. Those that `told_by_bytes`.
-    bool slots_unchanged() const noexcept {
-        std::size_t at = 0;
-        bool same = true;
-        for_each_slot([&](const auto& slot) {
-            if constexpr (!std::is_empty_v<std::remove_cvref_t<decltype(slot)>>)
-                same = same && std::memcmp(&slot, known_slot_bytes_.data() + at, sizeof(slot)) == 0;
-            at += sizeof(slot);
-        });
-        return same;
-    }
-    static constexpr bool slots_told_by_bytes = []<std::size_t... Is>(std::index_sequence<Is...>) {
-        return (told_by_bytes<typename Shape::template Made<Is>>() && ... && true);
-    }
-    (std::make_index_sequence<Shape::makers>{});
-
     template <class Indices>
     struct SlotTuple;
     template <std::size_t... Ms>
@@ -429,24 +322,20 @@ private:
         using type = std::tuple<SlotsOf<typename Shape::template Made<Ms>>...>;
     };
 
+    using AllSlots = typename SlotTuple<std::make_index_sequence<Shape::makers>>::type;
+
     typename Shape::StageTypes stages_;
     std::array<const std::string*, stages> names_{};
-    typename SlotTuple<std::make_index_sequence<Shape::makers>>::type slots_;
-    KeyBytes slot_bytes_;
-    KeyNumbers slot_numbers_;
-    // The state that has `slots_number_`, as long as so many allocations have changed.
-    KeyBytes known_slot_bytes_;
-    std::uint64_t slot_changes_ = ~std::uint64_t{0};
-    std::uint64_t slots_number_ = 0;
+    AllSlots slots_;
+    SlotsNumber<Shape, AllSlots> slots_number_;
     bool launch_blocking_;
     int current_stage_ = -1;
     std::size_t current_batch_ = 0;
-    std::array<Wait, 2 * stages + 1> waits_{};
-    std::size_t wait_count_ = 0;
-    ThreadFault fault_;
     std::optional<BasicStream<backend>> spare_;
-    // Last: its threads end before anything that they use goes.
-    std::array<CpuThreads, stages> threads_;
+
+public:
+    /// Last: its threads end before anything that they use goes.
+    CpuStages<Shape> cpu_stages;
 };
 
 /// What the executors do with a batch of whatever type.

@@ -1,17 +1,21 @@
 /// \file
-/// Where the stages of a pipeline run.
+/// Where the stages of a pipeline run, and the marks by which they wait for each other.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <exception>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
+#include <sluice/backend/semaphore.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/stage.hpp>
 
@@ -32,7 +36,7 @@ public:
     /// Adds the streams of the next stage. Throws `Error` for options that do not go together.
     void add(const std::string& stage, const StageOptions<B>& options) {
         Streams& streams = of_stage_.emplace_back();
-        streams.device = require_device(stage, options);
+        streams.device = require_stage_device(stage, options, device_);
         streams.priority = options.priority;
         if (streams.device != device_)
             several_devices_ = true;
@@ -185,9 +189,7 @@ public:
             if (streams.device == device)
                 return;
         }
-        throw Error(std::string(what) + " belongs to device " + std::to_string(device) +
-                    ", the pipeline to device " + std::to_string(device_) +
-                    "; both must be the same device's");
+        throw_other_device(what, device, device_);
     }
 
 private:
@@ -226,31 +228,6 @@ private:
         std::unique_ptr<BasicEvent<B>> event;
     };
 
-    // The device of a stage's streams.
-    int require_device(const std::string& stage, const StageOptions<B>& options) const {
-        const int device = options.device < 0 ? device_ : options.device;
-        if (options.lanes < 1) {
-            throw Error("stage '" + stage + "': a stage needs at least 1 lane, got " +
-                        std::to_string(options.lanes));
-        }
-        if (device >= B::device_count()) {
-            throw Error("stage '" + stage + "': there is no device " + std::to_string(device) +
-                        "; there are " + std::to_string(B::device_count()) + ", counted from 0");
-        }
-        if (!options.stream)
-            return device;
-        if (options.lanes > 1) {
-            throw Error("stage '" + stage + "': a stage on an external stream has 1 lane, and " +
-                        std::to_string(options.lanes) + " were asked for");
-        }
-        const int external = options.stream->device();
-        if (external != device) {
-            throw Error("stage '" + stage + "': the external stream belongs to device " +
-                        std::to_string(external) + ", the " + (options.device < 0 ? "pipeline" : "stage") +
-                        " to device " + std::to_string(device) + "; both must be the same device's");
-        }
-        return device;
-    }
     BasicEvent<B>* fence_of(int device) {
         for (const Fence& fence : fences_) {
             if (fence.device == device)
@@ -270,6 +247,120 @@ private:
     std::vector<Active> active_;
     std::vector<Ref> external_;
     std::vector<Fence> fences_;
+};
+
+/// Instead of semaphores where no stage needs one.
+struct NoSemaphore {};
+
+/// One wait of a thread.
+template <class Semaphore>
+struct SemaphoreWait {
+    Semaphore* semaphore = nullptr;
+    std::uint32_t value = 0;
+    std::size_t stage = 0;
+};
+
+/// The marks that stages set when they have been through a batch, made once: an event a stage and slot, and, where
+/// threads take part, a semaphore that counts the laps.
+template <class Shape>
+class StageOrder {
+public:
+    using backend = typename Shape::backend;
+    using Ref = BasicStreamRef<backend>;
+    static constexpr std::size_t stages = Shape::stages;
+    using Semaphore =
+        typename std::conditional_t<Shape::any_aside, std::type_identity<BasicSemaphore<backend>>,
+                                    std::type_identity<NoSemaphore>>::type;
+    using Wait = SemaphoreWait<Semaphore>;
+
+    StageOrder(std::size_t slots, StageStreams<backend>& streams) : slots_(slots), streams_(streams) {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            const DeviceGuard<backend> device(streams.device_of(stage));
+            events_[stage].reserve(slots);
+            for (std::size_t slot = 0; slot < slots; ++slot)
+                events_[stage].emplace_back();
+            if constexpr (Shape::any_aside) {
+                for (std::size_t slot = 0; slot < slots; ++slot)
+                    semaphores_[stage].push_back(std::make_unique<Semaphore>());
+                if (!Shape::aside[stage] && Shape::needs_semaphore(stage))
+                    streams.add_sides(stage);
+            }
+        }
+    }
+
+    std::size_t slots() const noexcept { return slots_; }
+    std::size_t slot_of(std::size_t batch) const noexcept { return batch % slots_; }
+
+    BasicEvent<backend>& event(std::size_t stage, std::size_t batch) noexcept {
+        return events_[stage][slot_of(batch)];
+    }
+    Semaphore& semaphore(std::size_t stage, std::size_t batch) noexcept {
+        return *semaphores_[stage][slot_of(batch)];
+    }
+    /// What a semaphore counts to when its stage has been through `batch`.
+    std::uint32_t lap_of(std::size_t batch) const noexcept {
+        return static_cast<std::uint32_t>(batch / slots_ + 1);
+    }
+    Wait wait_of(std::size_t stage, std::size_t batch) noexcept {
+        return {&semaphore(stage, batch), lap_of(batch), stage};
+    }
+
+    /// Later work of `stream` comes after stage `stage` is through `batch`.
+    void wait(Ref stream, std::size_t stage, std::size_t batch) {
+        if (Shape::aside[stage]) {
+            if constexpr (Shape::any_aside)
+                semaphore(stage, batch).wait(stream, lap_of(batch));
+        } else {
+            stream.wait(event(stage, batch));
+        }
+    }
+    /// Whether a thread has signalled that stage `stage` is through `batch`.
+    bool reached(std::size_t stage, std::size_t batch) noexcept {
+        if constexpr (Shape::any_aside)
+            return semaphore(stage, batch).reached(lap_of(batch));
+        else
+            return false;
+    }
+    /// Stage `stage`, a GPU stage, is through `batch` when `stream` gets here. Its semaphore is signalled on `signals`:
+    /// the same stream, or another one.
+    void mark(Ref stream, Ref signals, std::size_t stage, std::size_t batch, bool with_event,
+              bool with_semaphore) {
+        const bool elsewhere = with_semaphore && !(signals == stream);
+        if (with_event || elsewhere)
+            event(stage, batch).record(stream);
+        if constexpr (Shape::any_aside) {
+            if (elsewhere)
+                signals.wait(event(stage, batch));
+            if (with_semaphore)
+                semaphore(stage, batch).signal(signals, lap_of(batch));
+        }
+    }
+
+    /// Has the events stand for nothing that has failed: streams that wait for one get its fault.
+    void record_anew() {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (BasicEvent<backend>& event : events_[stage]) {
+                if (!Shape::aside[stage])
+                    event.record(streams_.of(stage, 0));
+            }
+        }
+    }
+
+    /// All laps are over, and batches count from 0 again. Nobody waits.
+    void reset() {
+        if constexpr (Shape::any_aside) {
+            for (auto& of_stage : semaphores_) {
+                for (auto& semaphore : of_stage)
+                    semaphore->reset();
+            }
+        }
+    }
+
+private:
+    std::size_t slots_;
+    StageStreams<backend>& streams_;
+    std::array<std::vector<BasicEvent<backend>>, stages> events_;
+    std::array<std::vector<std::unique_ptr<Semaphore>>, stages> semaphores_;
 };
 
 } // namespace sluice::detail

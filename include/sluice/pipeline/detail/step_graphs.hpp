@@ -2,7 +2,6 @@
 /// Graphs of pipeline steps, each under a key that tells what its work read on the host.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,12 +32,15 @@ public:
             differences |= i < a.size_ ? a.numbers_[i] ^ b.numbers_[i] : 0;
         if (differences != 0)
             return false;
-        return a.size_ <= few || std::equal(a.more_.begin(), a.more_.begin() + a.more(), b.more_.begin());
+        for (std::size_t i = few; i < a.size_; ++i) {
+            if (a.more_[i - few] != b.more_[i - few])
+                return false;
+        }
+        return true;
     }
 
 private:
     static constexpr std::size_t few = 4; // As many as a graph of one step of two stages needs.
-    std::ptrdiff_t more() const noexcept { return static_cast<std::ptrdiff_t>(size_ - few); }
     void push_more(std::uint64_t number) {
         if (size_ - few >= more_.size())
             more_.resize(2 * more_.size() + 16);
@@ -90,7 +92,7 @@ public:
         const auto capture_unless_changing = [&](Ref origin) {
             // Before any stage is called: an attempt that is given up leaves other numbers in the slots, and stages that
             // are behind may have to read the former ones.
-            if (std::find(changing_.begin(), changing_.end(), key_) != changing_.end())
+            if (holds(changing_, key_))
                 throw changes_slots();
             const std::uint64_t before = core.slots_number();
             capture(origin);
@@ -98,8 +100,7 @@ public:
                 throw changes_slots();
         };
         const auto is_warm = [&] {
-            return make_kind(core.slots_number(), append_kind) &&
-                   std::find(kinds_.begin(), kinds_.end(), kind_) != kinds_.end();
+            return make_kind(core.slots_number(), append_kind) && holds(kinds_, kind_);
         };
         graphs_.run_or(stream, key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
         return !ran_eagerly;
@@ -110,12 +111,20 @@ public:
     void clear_failure() noexcept { graphs_.clear_failure(); }
 
 private:
+    template <class T>
+    static bool holds(const std::vector<T>& all, const T& one) noexcept {
+        for (const T& each : all) {
+            if (each == one)
+                return true;
+        }
+        return false;
+    }
     static NotCapturable changes_slots() {
         return NotCapturable(
             "capture refused: a stage changes its slot on the host, which a replay would not do", true);
     }
     void note_changing() {
-        if (std::find(changing_.begin(), changing_.end(), key_) != changing_.end())
+        if (holds(changing_, key_))
             return;
         if (changing_.size() < most_changing)
             changing_.push_back(key_);
@@ -130,8 +139,7 @@ private:
     }
     template <class AppendKind>
     void note_kind(std::uint64_t slots, AppendKind&& append_kind) {
-        if (kinds_.size() < most_kinds && make_kind(slots, append_kind) &&
-            std::find(kinds_.begin(), kinds_.end(), kind_) == kinds_.end())
+        if (kinds_.size() < most_kinds && make_kind(slots, append_kind) && !holds(kinds_, kind_))
             kinds_.push_back(kind_);
     }
 

@@ -1,0 +1,34 @@
+// Bodies of batch_read.hpp.
+#pragma once
+
+namespace sluice {
+
+inline BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
+    if (this != &other) {
+        wait_quietly();
+        waiter_ = std::move(other.waiter_);
+        run_ = other.run_;
+        number_ = other.number_;
+        waits_ = other.waits_;
+    }
+    return *this;
+}
+
+inline void BatchRead::wait() {
+    const detail::BatchWaiterRef waiter = std::move(waiter_);
+    if (waiter && waiter->pipeline != nullptr)
+        waiter->wait(waiter->pipeline, run_, number_);
+}
+
+inline void BatchRead::wait_quietly() noexcept {
+    if (!waiter_ || !waits_)
+        return;
+    const detail::BatchWaiterRef waiter = waiter_;
+    try {
+        wait();
+    } catch (...) {
+        waiter->unreported = std::current_exception();
+    }
+}
+
+} // namespace sluice

@@ -1,0 +1,199 @@
+/// \file
+/// CPU stages among stages of another backend: their threads, and what these wait for.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/host.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/range.hpp>
+#include <sluice/pipeline/detail/stage_streams.hpp>
+
+namespace sluice::detail {
+
+/// The first thing that went wrong on a pipeline's threads. Any thread may use it.
+class ThreadFault {
+public:
+    bool known() const noexcept { return known_.load(std::memory_order_acquire); }
+
+    void set(std::exception_ptr thrown, std::size_t stage, std::size_t batch) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (known_.load(std::memory_order_relaxed))
+            return;
+        thrown_ = std::move(thrown);
+        stage_ = stage;
+        batch_ = batch;
+        known_.store(true, std::memory_order_release);
+    }
+    void clear() noexcept {
+        const std::lock_guard lock(mutex_);
+        thrown_ = nullptr;
+        known_.store(false, std::memory_order_release);
+    }
+    std::size_t stage() const noexcept { return stage_; }
+    std::size_t batch() const noexcept { return batch_; }
+    const std::exception_ptr& thrown() const noexcept { return thrown_; }
+
+private:
+    std::mutex mutex_;
+    std::atomic<bool> known_{false};
+    std::exception_ptr thrown_;
+    std::size_t stage_ = 0;
+    std::size_t batch_ = 0;
+};
+
+/// The threads of one CPU stage, which take batches in turns, each with a stream that runs what it is handed at once.
+class CpuThreads {
+public:
+    void start(int count) {
+        for (int thread = 0; thread < count; ++thread) {
+            threads_.emplace_back();
+            streams_.push_back(BasicStream<Host>::make_inline());
+        }
+    }
+    std::size_t count() const noexcept { return threads_.size(); }
+    BasicStreamRef<Host> thread_of(std::size_t batch) const noexcept {
+        return threads_[batch % threads_.size()];
+    }
+    BasicStreamRef<Host> stream_of(std::size_t batch) const noexcept {
+        return streams_[batch % streams_.size()];
+    }
+    /// Waits for all that the threads have been handed.
+    void drain() const noexcept {
+        for (const BasicStream<Host>& thread : threads_) {
+            try {
+                thread.sync();
+            } catch (...) {
+                // What a stage throws is kept as the pipeline's fault.
+            }
+        }
+    }
+    void clear_failures() const noexcept {
+        for (const BasicStream<Host>& stream : streams_)
+            Host::clear_failure(stream.get());
+    }
+
+private:
+    std::vector<BasicStream<Host>> streams_; // Used by the threads, which end first.
+    std::vector<BasicStream<Host>> threads_;
+};
+
+/// A batch for a thread that reads it later, if it does: as a copy, where its bytes are all there is to it.
+template <class Batch, bool Reads>
+class KeptBatch {
+public:
+    explicit KeptBatch(const Batch& batch) : kept_(keep(batch)) {}
+    const Batch& get() const noexcept {
+        if constexpr (by_value)
+            return kept_;
+        else
+            return *kept_;
+    }
+
+private:
+    static constexpr bool by_value = std::is_trivially_copyable_v<Batch> && Reads;
+    static auto keep(const Batch& batch) {
+        if constexpr (by_value)
+            return batch;
+        else
+            return &batch;
+    }
+    std::conditional_t<by_value, Batch, const Batch*> kept_;
+};
+
+/// The CPU stages of one pipeline.
+template <class Shape>
+class CpuStages {
+    using Wait = typename StageOrder<Shape>::Wait;
+    static constexpr std::size_t stages = Shape::stages;
+
+public:
+    void start(std::size_t stage, int lanes) { threads_[stage].start(lanes); }
+    std::size_t lanes(std::size_t stage) const noexcept { return threads_[stage].count(); }
+
+    /// What the next stage that is called waits for first.
+    void add_wait(const Wait& wait) { waits_[wait_count_++] = wait; }
+
+    /// Hands batch `number` to a thread of stage I, which waits for what was added, and calls the stage then.
+    template <std::size_t Index, class Core, class Batch>
+    void run(Core& core, std::size_t number, const Batch& batch) {
+        using Kept = KeptBatch<Batch, Shape::bindings.reads_batch[Index]>;
+        // As many as stage I can have: one a stage and side of an edge.
+        std::array<Wait, most_waits<Index>> waits{};
+        const std::size_t count = std::exchange(wait_count_, 0);
+        for (std::size_t i = 0; i < count; ++i)
+            waits[i] = waits_[i];
+        threads_[Index].thread_of(number).enqueue([&core, number, waits, count, kept = Kept(batch)] {
+            CpuStages& self = core.cpu_stages;
+            bool ready = !self.fault_.known();
+            try {
+                for (std::size_t i = 0; ready && i < count; ++i)
+                    ready = self.await(waits[i], core.streams);
+                if (ready) {
+                    const Range range(core.name(Index).c_str());
+                    const BasicStreamRef<Host> stream = self.threads_[Index].stream_of(number);
+                    core.template invoke<Index>(stream, core.order->slot_of(number), kept.get());
+                    Host::throw_if_failed(stream.get()); // what it enqueued there has run
+                }
+            } catch (...) {
+                self.fault_.set(std::current_exception(), Index, number);
+            }
+            // In any case, since streams wait for it.
+            core.order->semaphore(Index, number).signal(core.order->lap_of(number));
+        });
+    }
+
+    /// Waits on a thread. False when what it waits for will not come.
+    template <class Streams>
+    bool await(const Wait& wait, const Streams& streams) const {
+        while (!wait.semaphore->wait_for(wait.value, std::chrono::milliseconds(20))) {
+            if (fault_.known())
+                return false;
+            // A device that has failed signals nobody.
+            if (!Shape::aside[wait.stage])
+                streams.for_each([](auto stream) { (void)stream.is_done(); });
+        }
+        return true;
+    }
+
+    /// What is known to have gone wrong on a thread.
+    ThreadFault& fault() noexcept { return fault_; }
+    const ThreadFault& fault() const noexcept { return fault_; }
+
+    void drain(std::size_t stage) const noexcept { threads_[stage].drain(); }
+    void drain() const noexcept {
+        for (const CpuThreads& threads : threads_)
+            threads.drain();
+    }
+    void forget_faults() noexcept {
+        fault_.clear();
+        for (const CpuThreads& threads : threads_)
+            threads.clear_failures();
+        wait_count_ = 0;
+    }
+
+private:
+    template <std::size_t Index>
+    static constexpr std::size_t most_waits = [] {
+        std::size_t count = 1;
+        for (std::size_t k = 0; k < stages; ++k)
+            count += (Shape::edges.same[Index][k] ? 1U : 0U) + (Shape::edges.former[Index][k] ? 1U : 0U);
+        return count;
+    }();
+
+    std::array<Wait, 2 * stages + 1> waits_{};
+    std::size_t wait_count_ = 0;
+    ThreadFault fault_;
+    // Last: its threads end before anything that they use goes.
+    std::array<CpuThreads, stages> threads_;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,119 @@
+/// \file
+/// Batches that wait for stages, with what tells them apart.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sluice/pipeline/detail/batch_key.hpp>
+#include <sluice/pipeline/detail/key_numbers.hpp>
+#include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/detail/step_graphs.hpp>
+#include <sluice/pipeline/source.hpp>
+
+namespace sluice::detail {
+
+/// The batches that not all stages have had yet, and their sources' holds.
+template <class Core>
+class PendingBatches {
+    using Given = GivenBatch<Core>;
+    using Hold = SourceHold<typename Core::backend>;
+
+public:
+    /// Whether any stage reads the batch.
+    static constexpr bool are_read = [] {
+        bool any = false;
+        for (std::size_t stage = 0; stage < Core::stages; ++stage)
+            any = any || Core::Shape::bindings.reads_batch[stage];
+        return any;
+    }();
+
+    /// For so many at a time.
+    explicit PendingBatches(std::size_t most) : ring_(std::bit_ceil(most)), mask_(ring_.size() - 1) {}
+
+    const Given& given(std::size_t number) noexcept { return at(number).batch; }
+    Hold& hold(std::size_t number) noexcept { return at(number).hold; }
+
+    void take(std::size_t number, const Given& given, const Hold& source) {
+        Pending& pending = at(number);
+        pending.batch = given;
+        pending.hold = source;
+        // Where there is no copy, the batch is a source's, or the caller keeps it.
+        if (!source && given.ops->copied_bytes > 0) {
+            const std::size_t words =
+                (given.ops->copied_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t);
+            if (pending.copy.size() < words) [[unlikely]]
+                pending.copy.resize(words);
+            given.ops->copy(pending.copy.data(), given.value);
+            pending.batch.value = pending.copy.data();
+        }
+        pending.shaped = false;
+        if constexpr (are_read) {
+            const void* const value = pending.batch.value;
+            // Work may read it where it is then.
+            pending.key = numbers_.number_of(*given.ops, value, value == given.value ? given.value : nullptr);
+        }
+    }
+
+    /// Appends the batches' numbers. False when one cannot be told from others.
+    bool append_numbers(StepKey& key, std::size_t begin, std::size_t end) noexcept {
+        for (std::size_t batch = begin; are_read && batch < end; ++batch) {
+            const std::uint64_t number = at(batch).key;
+            if (number == 0) [[unlikely]]
+                return false;
+            key.push_back(number);
+        }
+        return true;
+    }
+
+    /// Appends the batches' numbers and sizes, but not their addresses, of those from `begin` on. Of those before `first`
+    /// no more is known than before. False when one's are not.
+    bool append_shapes(KeyBytes& kind, std::size_t begin, std::size_t first, std::size_t end) {
+        const KeyBytes* former = nullptr;
+        for (std::size_t batch = begin; are_read && batch < end; ++batch) {
+            Pending& pending = at(batch);
+            // Older ones may have been given back, and be filled with others by now.
+            if (!pending.shaped && batch >= first) {
+                pending.shape.clear();
+                pending.shape.leave_out_addresses();
+                pending.shaped = pending.batch.ops->append_key(pending.shape, pending.batch.value);
+            }
+            if (!pending.shaped)
+                return false;
+            // One after the other, each once: a longer graph of the same batches is of the same kind.
+            if (former != nullptr && *former == pending.shape)
+                continue;
+            append_bytes(kind, pending.shape.data(), pending.shape.size());
+            former = &pending.shape;
+        }
+        return are_read;
+    }
+
+    /// Gives all holds up.
+    void drop() noexcept {
+        for (Pending& pending : ring_) {
+            if (pending.hold)
+                pending.hold.give_up();
+            pending.hold = {};
+        }
+    }
+
+private:
+    struct Pending {
+        Given batch;
+        Hold hold;
+        std::vector<std::max_align_t> copy;
+        std::uint64_t key = 0; // 0: it cannot be told from others.
+        KeyBytes shape;        // Its key without addresses,
+        bool shaped = false;   // where it has been asked for while the batch was there.
+    };
+    Pending& at(std::size_t number) noexcept { return ring_[number & mask_]; }
+
+    std::vector<Pending> ring_; // as long as a power of two
+    std::size_t mask_;
+    BatchNumbers numbers_;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,105 @@
+// Bodies of pipeline.hpp: how a pipeline fails, and how that is told.
+#pragma once
+
+namespace sluice {
+
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) const {
+    if (failure_.empty())
+        return;
+    throw_unreported();
+    throw Error(std::string(call) +
+                ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);
+}
+
+// Throws, once, the fault that the destructor of a `BatchRead` met.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_unreported() const {
+    if (waiter_->unreported != nullptr)
+        std::rethrow_exception(std::exchange(waiter_->unreported, nullptr));
+}
+
+// Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
+    if (const detail::ThreadFault& fault = core_.cpu_stages.fault(); fault.known()) {
+        try {
+            std::rethrow_exception(fault.thrown());
+        } catch (...) {
+            fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
+        }
+    }
+    if constexpr (requires { backend::any_failed(); }) {
+        if (!backend::any_failed()) [[likely]]
+            return;
+    }
+    core_.streams.for_each([&](BasicStreamRef<backend> stream) {
+        try {
+            backend::throw_if_failed(stream.get());
+        } catch (...) {
+            const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
+            fail_at(place.stage, place.batch, place.or_earlier);
+        }
+    });
+    with_executor(*this, [&](const auto& executor) {
+        executor.for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
+            try {
+                backend::throw_if_failed(stream.get());
+            } catch (...) {
+                fail_at(static_cast<int>(stage), std::nullopt, false);
+            }
+        });
+    });
+}
+
+// Called from within a handler: drains, notes the failure, and throws it with its stage and batch.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
+    const int stage = core_.current_stage();
+    bool earlier = false;
+    try {
+        throw;
+    } catch (const Error& error) {
+        earlier = !options_.launch_blocking && detail::is_late(error);
+    } catch (...) {
+    }
+    // A fault of earlier work that a later call was told of: which work's, nobody knows.
+    if (earlier) {
+        const bool any = submitted_ > 0 || stage >= 0;
+        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : submitted_ - 1) : std::nullopt,
+                true);
+    }
+    fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
+}
+
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail_at(int stage, std::optional<std::size_t> batch,
+                                                        bool or_earlier) {
+    core_.leave_stage();
+    core_.drain();
+    drop_batches();
+    const auto place = [&](const Error& error) {
+        if (or_earlier && batch)
+            return error.at_or_before(*batch);
+        if (stage < 0)
+            return error;
+        const std::string& name = core_.name(static_cast<std::size_t>(stage));
+        return batch ? error.in_stage(name, *batch) : error.in_stage(name);
+    };
+    std::string explanation = "an exception of an unknown type";
+    try {
+        throw;
+    } catch (const Error& error) {
+        const Error placed = place(error);
+        failure_ = placed.what();
+        std::throw_with_nested(placed);
+    } catch (const std::exception& exception) {
+        explanation = exception.what();
+    } catch (...) {
+    }
+    const Error placed = place(Error("its callable threw: " + explanation));
+    failure_ = placed.what();
+    std::throw_with_nested(placed);
+}
+
+} // namespace sluice
