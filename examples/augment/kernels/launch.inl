@@ -37,19 +37,17 @@ constexpr bool begins_with_resized_crop() {
     }
 }
 
-template <Staging staging, int Channels, class C, class In, class Out>
-void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
-    static_assert(sizeof(SharedSample<C>) <= static_bytes,
-                  "augment::Chain: too many operators for a block's memory");
+/// Chooses the columns of a group and of its tile, and how many numbers are read and written at a time. The bytes of shared
+/// memory that a group needs for its rows.
+template <int Channels, class C, class In, class Out>
+int choose_columns(TileArguments<C, In, Out>& arguments) {
     constexpr bool blurred = C::blur < C::size;
     const int width = arguments.out_shape.width;
-    const int height = arguments.out_shape.height;
     // Without a blur, a thread does four columns at once where nothing is rotated.
     const int columns_of_thread = blurred || has_rotation<C>() ? 1 : 4;
     arguments.columns = std::min(nn::ceil_div(nn::ceil_div(width, columns_of_thread), 32) * 32, most_columns);
     arguments.whole = width <= arguments.columns;
     arguments.tile = columns_of_thread * arguments.columns;
-    int groups = block_threads / arguments.columns;
     int bytes_of_group = 0;
     if constexpr (blurred) {
         constexpr int margin = tile_margin<C>();
@@ -58,6 +56,7 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
             arguments.tile = arguments.columns - 2 * margin;
         bytes_of_group = 4 * RowsLayout<Channels>::words(arguments.columns + 2 * margin);
     }
+    arguments.tiles = nn::ceil_div(width, arguments.tile);
     arguments.by_fours = arguments.out_strides.column == 1 && arguments.out_strides.row % 4 == 0 &&
                          arguments.out_strides.channel % 4 == 0 && arguments.tile % 4 == 0 &&
                          reinterpret_cast<std::uintptr_t>(arguments.out) % (4 * sizeof(Out)) == 0;
@@ -66,8 +65,18 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
     arguments.in_by_fours = arguments.in_strides.column == 1 && arguments.in_strides.row % 4 == 0 &&
                             arguments.in_strides.channel % 4 == 0 &&
                             reinterpret_cast<std::uintptr_t>(arguments.in) % (4 * sizeof(In)) == 0;
+    return bytes_of_group;
+}
+
+template <Staging staging, int Channels, class C, class In, class Out>
+void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& arguments, int images) {
+    static_assert(sizeof(SharedSample<C>) <= static_bytes,
+                  "augment::Chain: too many operators for a block's memory");
+    constexpr bool blurred = C::blur < C::size;
+    const int height = arguments.out_shape.height;
+    const int bytes_of_group = choose_columns<Channels>(arguments);
+    int groups = block_threads / arguments.columns;
     // Long strips save the rows that neighbours evaluate both; short ones let all multiprocessors take part.
-    arguments.tiles = nn::ceil_div(width, arguments.tile);
     const int beside = arguments.tiles * (arguments.in_shape.channels / Channels);
     const auto blocks = [&](int strip) {
         return static_cast<std::int64_t>(images) * beside * nn::ceil_div(height, strip * groups);

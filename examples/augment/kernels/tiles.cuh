@@ -165,6 +165,50 @@ __device__ void with_column(const TileArguments<C, In, Out>& arguments, const ty
     }
 }
 
+/// Blurs `rows_at_once` rows, from `y` on, along a thread's column, and puts them to `place` in shared memory.
+template <int Channels, int half, class Pixels, class Weights>
+__device__ __forceinline__ void blur_rows(ColumnSums<Channels, half>& sums, const Pixels& pixels, int y,
+                                          const Weights& weight, float* place) {
+#pragma unroll
+    for (int r = 0; r < rows_at_once; ++r) {
+        const Pixel<Channels> complete = sums.add(pixels(y + r + half), weight);
+#pragma unroll
+        for (int c = 0; c < Channels; ++c)
+            place[RowsLayout<Channels>::offset(c, r)] = complete.value[c];
+    }
+}
+
+/// Blurs four columns of a row along it, from `rows` in shared memory, finishes them, and stores the first `count` at `out`.
+template <int Channels, class C, class In, class Out>
+__device__ __forceinline__ void finish_four(const TileArguments<C, In, Out>& arguments,
+                                            const typename C::Prepared& prepared, const float* rows,
+                                            int first_channel, Out* out, int count) {
+    constexpr int half = C::template Op<C::blur>::half;
+    using Layout = RowsLayout<Channels>;
+    const Strides& strides = arguments.out_strides;
+#pragma unroll
+    for (int c = 0; c < Channels; ++c) {
+        float result[4];
+        blur_four<half, tile_margin<C>(), Layout::stride>(rows + Layout::offset(c, 0),
+                                                          element<C::blur>(prepared).weight, result);
+        Four<Out> four;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            four.value[i] =
+                store_pixel<Out>(finished<C, C::blur + 1>(prepared, result[i], first_channel + c));
+        Out* const to = out + c * strides.channel;
+        if (arguments.by_fours) {
+            *reinterpret_cast<Four<Out>*>(to) = four;
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                if (i < count)
+                    to[i * strides.column] = four.value[i];
+            }
+        }
+    }
+}
+
 template <Staging staging, int Channels, class C, class In, class Out>
 __global__ void __launch_bounds__(2 * block_threads, 1)
     blurred_kernel(const __grid_constant__ TileArguments<C, In, Out> arguments) {
@@ -225,43 +269,15 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
                     (void)sums.add(pixels(y), weight);
             }
             for (int y = begin; y < end; y += rows_at_once) {
-                if (evaluates) {
-#pragma unroll
-                    for (int r = 0; r < rows_at_once; ++r) {
-                        const Pixel<Channels> complete = sums.add(pixels(y + r + half), weight);
-#pragma unroll
-                        for (int c = 0; c < Channels; ++c)
-                            place[Layout::offset(c, r)] = complete.value[c];
-                    }
-                }
+                if (evaluates)
+                    blur_rows(sums, pixels, y, weight, place);
                 if (mirrored_left)
                     copy_column<Channels>(rows + Layout::place(margin - x), place);
                 if (mirrored_right) // both, in a narrow image
                     copy_column<Channels>(rows + Layout::place(margin + 2 * (width - 1) - x), place);
                 meet(group, columns);
-                if (y + own_row < end && out_columns > 0) {
-#pragma unroll
-                    for (int c = 0; c < Channels; ++c) {
-                        float result[4];
-                        blur_four<half, margin, Layout::stride>(own_rows + Layout::offset(c, 0), weight,
-                                                                result);
-                        Four<Out> four;
-#pragma unroll
-                        for (int i = 0; i < 4; ++i)
-                            four.value[i] = store_pixel<Out>(
-                                finished<C, C::blur + 1>(prepared, result[i], first_channel + c));
-                        Out* const to = out + c * strides.channel;
-                        if (arguments.by_fours) {
-                            *reinterpret_cast<Four<Out>*>(to) = four;
-                        } else {
-#pragma unroll
-                            for (int i = 0; i < 4; ++i) {
-                                if (i < out_columns)
-                                    to[i * strides.column] = four.value[i];
-                            }
-                        }
-                    }
-                }
+                if (y + own_row < end && out_columns > 0)
+                    finish_four<Channels>(arguments, prepared, own_rows, first_channel, out, out_columns);
                 out += rows_at_once * strides.row;
                 meet(group, columns);
             }

@@ -71,6 +71,21 @@ __device__ inline void store_four(Bfloat16* to, const float4& four) {
     *reinterpret_cast<uint2*>(to) = make_uint2(two_bfloat16(four.x, four.y), two_bfloat16(four.z, four.w));
 }
 
+/// Stores a thread's columns of rows g and g + 8 of a map, which are `row`.
+template <std::size_t Products, class Out>
+__device__ __forceinline__ void store_columns(const float (&sums)[Products][4], Out* map, int t,
+                                              const unsigned (&row)[2], unsigned rows) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        if (row[half] >= rows)
+            continue;
+        Out* const to = map + static_cast<std::size_t>(row[half]) * (8 * Products) + 4 * t;
+#pragma unroll
+        for (std::size_t pair = 0; pair < Products / 2; ++pair)
+            store_four(to + 16 * pair, columns_of(sums[2 * pair], sums[2 * pair + 1], half));
+    }
+}
+
 /// The pixels of a warp's tile in shared memory: 16 blocks of 4×4. While one stage is worked on, the next is filled.
 template <class Pixel>
 struct ForwardStage {
@@ -124,6 +139,16 @@ struct ForwardMemory {
     float4 bias1[8];
     float4 bias2[16];
     ForwardStage<Pixel> stages[forward_threads / 32][2];
+
+    /// Fills all but the stages.
+    __device__ __forceinline__ void load(const ForwardWeights& layers, int thread) {
+        FirstWeights::pack(weights1, layers.weights[1], thread, forward_threads);
+        SecondWeights::pack(weights2, layers.weights[2], thread, forward_threads);
+        if (thread < 32)
+            reinterpret_cast<float*>(bias1)[thread] = layers.bias[1][thread];
+        if (thread < 64)
+            reinterpret_cast<float*>(bias2)[thread] = layers.bias[2][thread];
+    }
 };
 
 /// Every warp takes 16 rows of the last map at a time, each a block of 4×4 pixels of an image.
@@ -140,12 +165,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
     if (tile * 16 < rows)
         stages[0].fetch(images, tile, rows, thread % 32);
     commit_copies();
-    FirstWeights::pack(memory.weights1, layers.weights[1], thread, forward_threads);
-    SecondWeights::pack(memory.weights2, layers.weights[2], thread, forward_threads);
-    if (thread < 32)
-        reinterpret_cast<float*>(memory.bias1)[thread] = layers.bias[1][thread];
-    if (thread < 64)
-        reinterpret_cast<float*>(memory.bias2)[thread] = layers.bias[2][thread];
+    memory.load(layers, thread);
 
     const int lane = thread % 32;
     const int g = lane / 4;
@@ -206,15 +226,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
 #pragma unroll
         for (int n = 0; n < 8; ++n)
             relu(sums2[n]);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            if (row[half] >= rows)
-                continue;
-            Out* const to = second + static_cast<std::size_t>(row[half]) * 64 + 4 * t;
-#pragma unroll
-            for (int pair = 0; pair < 4; ++pair)
-                store_four(to + 16 * pair, columns_of(sums2[2 * pair], sums2[2 * pair + 1], half));
-        }
+        store_columns(sums2, second, t, row, rows);
     }
 }
 

@@ -197,6 +197,31 @@ __device__ __forceinline__ void store_bias_sums(float* bias_parts, float (&bias_
     }
 }
 
+/// Adds to a warp's sums what strip `strip`, of 8 pixels' width, contributes for a column of taps and 16 inputs. `load_rows`
+/// loads two rows of the pixels that the taps see.
+template <int Inputs, class LoadRows>
+__device__ __forceinline__ void add_strip(float (&sums)[3][8][4], const LoadRows& load_rows,
+                                          const uint4* factors, int strip, int lane) {
+    using Tile = WgradTile<Inputs>;
+    std::uint32_t rows[Tile::down + 1][4];
+    load_rows(rows[0], 0);
+#pragma unroll
+    for (int y = 0; y < Tile::down; ++y) {
+        load_rows(rows[y + 1], 2 * y + 2);
+        const std::uint32_t between[4] = {rows[y][2], rows[y][3], rows[y + 1][0], rows[y + 1][1]};
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair) {
+            const uint4 factor = factors[((strip * Tile::down + y) * 4 + pair) * 32 + lane];
+            multiply_add(sums[0][2 * pair], rows[y], factor.x, factor.y);
+            multiply_add(sums[0][2 * pair + 1], rows[y], factor.z, factor.w);
+            multiply_add(sums[1][2 * pair], between, factor.x, factor.y);
+            multiply_add(sums[1][2 * pair + 1], between, factor.z, factor.w);
+            multiply_add(sums[2][2 * pair], rows[y + 1], factor.x, factor.y);
+            multiply_add(sums[2][2 * pair + 1], rows[y + 1], factor.z, factor.w);
+        }
+    }
+}
+
 /// `Inputs` channels, and a group of 64 outputs. Of 12 warps each sums for a column of taps and 16 inputs.
 template <int Inputs>
 __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
@@ -258,23 +283,7 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
                 load_matrices_transposed(rows,
                                          pixels + Tile::offset((y + matrix_y) * Tile::row + column, chunk));
             };
-            std::uint32_t rows[Tile::down + 1][4];
-            load_rows(rows[0], 0);
-#pragma unroll
-            for (int y = 0; y < Tile::down; ++y) {
-                load_rows(rows[y + 1], 2 * y + 2);
-                const std::uint32_t between[4] = {rows[y][2], rows[y][3], rows[y + 1][0], rows[y + 1][1]};
-#pragma unroll
-                for (int pair = 0; pair < 4; ++pair) {
-                    const uint4 factor = factors[((strip * Tile::down + y) * 4 + pair) * 32 + lane];
-                    multiply_add(sums[0][2 * pair], rows[y], factor.x, factor.y);
-                    multiply_add(sums[0][2 * pair + 1], rows[y], factor.z, factor.w);
-                    multiply_add(sums[1][2 * pair], between, factor.x, factor.y);
-                    multiply_add(sums[1][2 * pair + 1], between, factor.z, factor.w);
-                    multiply_add(sums[2][2 * pair], rows[y + 1], factor.x, factor.y);
-                    multiply_add(sums[2][2 * pair + 1], rows[y + 1], factor.z, factor.w);
-                }
-            }
+            add_strip<Inputs>(sums, load_rows, factors, strip, lane);
             // Not all in the end, when each warp would do the same and the Tensor Cores nothing.
             if (more && thread < Tile::spreading) {
                 if (turn == turns / 2)
