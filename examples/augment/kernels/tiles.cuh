@@ -165,19 +165,6 @@ __device__ void with_column(const TileArguments<C, In, Out>& arguments, const ty
     }
 }
 
-/// Blurs `rows_at_once` rows, from `y` on, along a thread's column, and puts them to `place` in shared memory.
-template <int Channels, int half, class Pixels, class Weights>
-__device__ __forceinline__ void blur_rows(ColumnSums<Channels, half>& sums, const Pixels& pixels, int y,
-                                          const Weights& weight, float* place) {
-#pragma unroll
-    for (int r = 0; r < rows_at_once; ++r) {
-        const Pixel<Channels> complete = sums.add(pixels(y + r + half), weight);
-#pragma unroll
-        for (int c = 0; c < Channels; ++c)
-            place[RowsLayout<Channels>::offset(c, r)] = complete.value[c];
-    }
-}
-
 /// Blurs four columns of a row along it, from `rows` in shared memory, finishes them, and stores the first `count` at `out`.
 template <int Channels, class C, class In, class Out>
 __device__ __forceinline__ void finish_four(const TileArguments<C, In, Out>& arguments,
@@ -238,8 +225,7 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
     float* const rows = reinterpret_cast<float*>(dynamic) + arguments.words_before_rows +
                         group * Layout::words(columns + 2 * margin);
 
-    // The column that a thread evaluates, its place in shared memory, and the places beyond the image's edges where
-    // the reflections of a column are.
+    // A thread's column, its place in shared memory, and on which sides the image's edge reflects it.
     const int unreflected = arguments.whole ? thread : left - margin + thread;
     const bool evaluates =
         arguments.whole ? thread < width : unreflected >= -half && unreflected < width + half;
@@ -269,8 +255,15 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
                     (void)sums.add(pixels(y), weight);
             }
             for (int y = begin; y < end; y += rows_at_once) {
-                if (evaluates)
-                    blur_rows(sums, pixels, y, weight, place);
+                if (evaluates) {
+#pragma unroll
+                    for (int r = 0; r < rows_at_once; ++r) {
+                        const Pixel<Channels> complete = sums.add(pixels(y + r + half), weight);
+#pragma unroll
+                        for (int c = 0; c < Channels; ++c)
+                            place[Layout::offset(c, r)] = complete.value[c];
+                    }
+                }
                 if (mirrored_left)
                     copy_column<Channels>(rows + Layout::place(margin - x), place);
                 if (mirrored_right) // both, in a narrow image
