@@ -33,8 +33,8 @@ struct PretrainingData {
         sluice::PinnedBuffer<std::uint8_t, B> labels;
     };
 
-    PretrainingData(const DigitWorkload& workload, std::uint64_t seed)
-        : digits(workload.digits()), canvas(workload.canvas()), seed(seed) {
+    PretrainingData(const DigitWorkload& workload, const Options& options)
+        : digits(workload.digits()), canvas(workload.canvas()), seed(options.seed) {
         canvas.height = canvas.width = canvas.cell;
     }
 
@@ -95,7 +95,7 @@ Pretraining pretrain_encoder(const DigitWorkload& workload, const Options& optio
     using Data = detail::PretrainingData<B>;
     using Batch = typename Data::Batch;
 
-    const Data data(workload, options.seed);
+    const Data data(workload, options);
     nn::Encoder<B> encoder({.height = data.canvas.height,
                             .width = data.canvas.width,
                             .channels = workload.plan().channels,

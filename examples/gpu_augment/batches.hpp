@@ -45,6 +45,13 @@ struct RawBatch {
         : images(plan.amount.batch * plan.image_bytes()), labels(plan.amount.batch), samples(labels.size()) {}
 };
 
+template <sluice::Backend B>
+void copy_batch(sluice::BasicStreamRef<B> stream, RawBatch<B>& to, const LoadedBatch<B>& from) {
+    copy(stream, to.images, from.images);
+    copy(stream, to.labels, from.labels);
+    copy(stream, to.samples, from.samples);
+}
+
 /// Augmented images on the host, of a loader that augments.
 template <sluice::Backend B>
 struct AugmentedBatch {

@@ -108,9 +108,7 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
     Trainer<B> trainer(plan, classifier);
 
     sluice::Stage copy_in{"copy", [](StreamRef stream, const LoadedBatch<B>& in, RawBatch<B>& out) {
-                              copy(stream, out.images, in.images);
-                              copy(stream, out.labels, in.labels);
-                              copy(stream, out.samples, in.samples);
+                              copy_batch(stream, out, in);
                           }};
     sluice::Stage augment{"augment", [&](StreamRef stream, RawBatch<B>& in, ReadyBatch<B>& out) {
                               augmentation.run(stream, in.images, in.samples, out.images);
@@ -143,6 +141,19 @@ struct AugmentingWorker {
     }
 };
 
+/// The batches of a training, which `workers` threads augment.
+template <sluice::Backend B>
+auto source_of_augmented(const Workload& workload, const BatchAugmentation& augmentation, int workers) {
+    const Plan& plan = workload.plan();
+    return sluice::Source{
+        [&plan](int) { return AugmentedBatch<B>(plan); }, [&plan](int) { return AugmentingWorker(plan); },
+        [&workload, &augmentation](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
+            worker.fill(workload, augmentation, index, out);
+        },
+        sluice::SourceOptions<B>{
+            .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+}
+
 /// Trains on batches that the source's workers augment, and that are copied to the device as numbers of four bytes.
 template <sluice::Backend B>
 examples::Training
@@ -159,13 +170,7 @@ train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& a
     sluice::Pipeline pipeline{sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
                               sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
                               {.schedule = schedule, .graph_each_stage = true}};
-    sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
-                          [&](int) { return AugmentingWorker(plan); },
-                          [&](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
-                              worker.fill(workload, augmentation, index, out);
-                          },
-                          sluice::SourceOptions<B>{
-                              .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+    auto source = source_of_augmented<B>(workload, augmentation, workers);
     return trainer.run(source, pipeline, std::string("cpu, ") + to_string(schedule));
 }
 

@@ -37,6 +37,18 @@ SLUICE_HOST_DEVICE double value_and_gradient(const Box<P>& prediction, const Box
     return value;
 }
 
+/// The value of the pair of prediction `place` and target `i`; writes the prediction's gradient if it is asked for.
+template <class Formula, bool with_gradient, class Arguments>
+SLUICE_HOST_DEVICE double value_of_pair(const Arguments& all, std::int64_t place, std::int64_t i,
+                                        double factor) {
+    if constexpr (with_gradient) {
+        return value_and_gradient<Formula>(all.predictions[place], all.targets[i], factor,
+                                           all.gradient[place]);
+    } else {
+        return worked_value<Formula>(all.predictions[place], all.targets[i], all.work);
+    }
+}
+
 template <class G>
 SLUICE_HOST_DEVICE Box<G> zero_box() {
     return box_as<G>(Box<float>{0.0f, 0.0f, 0.0f, 0.0f});
