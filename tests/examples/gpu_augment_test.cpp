@@ -128,7 +128,7 @@ TEST_CASE("gpu_augment keeps the report of a sweep that is interrupted") {
 }
 
 TEST_CASE("gpu_augment learns digits, with augmentation and without") {
-    const Outcome outcome = program.run(digits + " --batch 32 --steps 200 --schedule serial");
+    const Outcome outcome = program.run(digits + " --batch 32 --steps 80 --schedule serial");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());

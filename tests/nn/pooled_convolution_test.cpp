@@ -280,16 +280,16 @@ TEST_CASE_TEMPLATE("pooled convolution: convolution and pool of the channels tha
     const auto side = [&](std::size_t tile) {
         return std::array{tile, 2 * random.between(1, tile / 2), tile + 2}[random.between(0, 2)];
     };
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < (on_device ? 3 : 1); ++round) {
         check_layer<T, std::uint8_t>(random, {side(8), side(16), 1}, 4, 3, random.between(1, 3));
         check_layer<T, std::uint8_t>(random, {side(8), side(16), 1}, 8, 3, random.between(1, 3));
         check_layer<T, T>(random, {side(16), side(64), 4}, 16, 2, random.between(1, 2));
         check_layer<T, T>(random, {side(8), side(16), 4}, 32, 2, random.between(1, 2));
     }
     check_layer<T, T>(random, {side(16), side(16), 16}, 64, 2, random.between(1, 2));
-    check_layer<T, T>(random, {side(8), side(16), 32}, 128, 2, random.between(1, 2));
     // The general way does with these what it does with fewer channels; the plain loops take most of the test's time.
     if (nn::has_conv_fprop<Bfloat16, B>) {
+        check_layer<T, T>(random, {side(8), side(16), 32}, 128, 2, random.between(1, 2));
         check_layer<T, T>(random, {side(16), side(16), 64}, 64, 2, random.between(1, 2));
         check_layer<T, T>(random, {side(16), side(16), 64}, 256, 1, 1);
     }
