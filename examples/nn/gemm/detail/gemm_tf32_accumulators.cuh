@@ -197,16 +197,16 @@ struct TileFours {
     static constexpr unsigned turns = fours / threads + (V::form == GemmForm::weight_gradient ? 1 : 0);
     static constexpr unsigned at_once = turns < 4 ? turns : 4;
 
-    const cooperative_groups::cluster_group cluster;
     const unsigned cluster_size;
     const unsigned all;
     const unsigned begin;
     const unsigned stride;
 
     __device__ explicit TileFours(bool with_column_sums)
-        : cluster(cooperative_groups::this_cluster()), cluster_size(cluster.num_blocks()),
+        : cluster_size(cooperative_groups::this_cluster().num_blocks()),
           all(fours + (with_column_sums ? column_fours : 0)),
-          begin(cluster.block_rank() * threads + threadIdx.x), stride(cluster_size * threads) {}
+          begin(cooperative_groups::this_cluster().block_rank() * threads + threadIdx.x),
+          stride(cluster_size * threads) {}
 
     __device__ static unsigned place_of(unsigned four) {
         return sums_offset(four / column_fours, four % column_fours * 4);
@@ -236,6 +236,7 @@ struct TileFours {
             for_all([&](unsigned i, unsigned at) { sum[i] = of_block(shared, at); });
             return;
         }
+        const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
         const float* from = cluster.map_shared_rank(shared, 0);
         for_all([&](unsigned i, unsigned at) { sum[i] = load_four(from + place_of(at)); });
 #pragma unroll 1
@@ -347,7 +348,7 @@ __device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<
 #pragma unroll 2
         for (unsigned four = threadIdx.x; four < fours.all; four += threads)
             store_four(shared + fours.place_of(four), fours.of_block(shared, four));
-        fours.cluster.sync();
+        cooperative_groups::this_cluster().sync();
     }
     bool done = true;
     if (gridDim.y == 1)
@@ -356,7 +357,7 @@ __device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<
         done = store_split(fours, output, shared);
     // No block exits while others read its shared memory.
     if (fours.cluster_size > 1)
-        fours.cluster.sync();
+        cooperative_groups::this_cluster().sync();
     if (with_column_sums && done && last_of(arguments.tickets, arguments.column_tiles * fours.cluster_size))
         step_bias(arguments);
 }
