@@ -273,14 +273,18 @@ __global__ void __launch_bounds__(update_slices* update_places)
                              static_cast<double>(factors[0]) * sum);
 }
 
+} // namespace
+
+std::size_t stem_backward_scratch() { return backward_blocks * multiprocessors() * StemGradients::size; }
+
 template <class Pixel>
-void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
-                     sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                     float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
-                     sluice::DeviceSpan<const float, sluice::Cuda> map,
-                     Matrix<const float, sluice::Cuda> gradient,
-                     sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                     sluice::DeviceSpan<float, sluice::Cuda> scratch) {
+void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
+                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
+                   sluice::DeviceSpan<const float, sluice::Cuda> map,
+                   Matrix<const float, sluice::Cuda> gradient,
+                   sluice::DeviceSpan<const float, sluice::Cuda> factors,
+                   sluice::DeviceSpan<float, sluice::Cuda> scratch) {
     const std::size_t rows = checked_stem_pixels<Pixel>("stem_backward", images, raster_of_row, width) / 4;
     for (std::size_t i = 0; i < 2; ++i)
         check_stem_layer("stem_backward", i, {layers[i].weights, layers[i].bias});
@@ -306,27 +310,15 @@ void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixe
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-} // namespace
-
-std::size_t stem_backward_scratch() { return backward_blocks * multiprocessors() * StemGradients::size; }
-
-void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
-                   sluice::DeviceSpan<const float, sluice::Cuda> map,
-                   Matrix<const float, sluice::Cuda> gradient,
-                   sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                   sluice::DeviceSpan<float, sluice::Cuda> scratch) {
-    launch_backward(stream, images, raster_of_row, width, scale, layers, map, gradient, factors, scratch);
-}
-void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
-                   sluice::DeviceSpan<const float, sluice::Cuda> map,
-                   Matrix<const float, sluice::Cuda> gradient,
-                   sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                   sluice::DeviceSpan<float, sluice::Cuda> scratch) {
-    launch_backward(stream, images, raster_of_row, width, scale, layers, map, gradient, factors, scratch);
-}
+#define NN_STEM_BACKWARD(Pixel)                                                                              \
+    template void stem_backward(                                                                             \
+        sluice::CudaStreamRef, sluice::DeviceSpan<const Pixel, sluice::Cuda>,                                \
+        sluice::DeviceSpan<const std::int32_t, sluice::Cuda>, std::size_t, float,                            \
+        const StemUpdate<sluice::Cuda>(&)[2], sluice::DeviceSpan<const float, sluice::Cuda>,                 \
+        Matrix<const float, sluice::Cuda>, sluice::DeviceSpan<const float, sluice::Cuda>,                    \
+        sluice::DeviceSpan<float, sluice::Cuda>)
+NN_STEM_BACKWARD(std::uint8_t);
+NN_STEM_BACKWARD(float);
+#undef NN_STEM_BACKWARD
 
 } // namespace nn

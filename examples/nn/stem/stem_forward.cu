@@ -230,11 +230,13 @@ __global__ void __launch_bounds__(forward_threads, 2)
     }
 }
 
+} // namespace
+
 template <class Pixel, class Out>
-void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
-                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                    float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                    sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<Out, sluice::Cuda> second) {
+void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
+                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<Out, sluice::Cuda> second) {
     const std::size_t pixels = checked_stem_pixels<Pixel>("stem_forward", images, raster_of_row, width);
     const std::size_t rows = pixels / 16;
     for (std::size_t i = 0; i < 3; ++i)
@@ -255,6 +257,8 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     if constexpr (std::is_same_v<Out, float>) {
         if (!first.empty())
             kernel = stem_forward_kernel<Pixel, Out, true>;
+    } else {
+        require_size("stem_forward: elements of the map before one of Bfloat16", first.size(), 0);
     }
     const std::size_t tiles = (rows + 15) / 16;
     constexpr std::size_t warps = forward_threads / 32;
@@ -267,32 +271,15 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-} // namespace
-
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
-}
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
-}
-
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  Matrix<Bfloat16, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
-}
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  Matrix<Bfloat16, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
-}
+#define NN_STEM_FORWARD(Pixel, Out)                                                                          \
+    template void stem_forward(sluice::CudaStreamRef, sluice::DeviceSpan<const Pixel, sluice::Cuda>,         \
+                               sluice::DeviceSpan<const std::int32_t, sluice::Cuda>, std::size_t, float,     \
+                               const StemLayer<sluice::Cuda>(&)[3], sluice::DeviceSpan<float, sluice::Cuda>, \
+                               Matrix<Out, sluice::Cuda>)
+NN_STEM_FORWARD(std::uint8_t, float);
+NN_STEM_FORWARD(float, float);
+NN_STEM_FORWARD(std::uint8_t, Bfloat16);
+NN_STEM_FORWARD(float, Bfloat16);
+#undef NN_STEM_FORWARD
 
 } // namespace nn

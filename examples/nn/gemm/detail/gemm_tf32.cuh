@@ -29,16 +29,9 @@ using EarlyAuxiliaries = float4[V::reads_early ? V::rows / 8 : 1][2][columns / 3
 template <class V>
 __device__ __forceinline__ void read_early(EarlyAuxiliaries<V>& early, const TileEpilogue<V::form>& epilogue,
                                            unsigned row0, unsigned column0) {
-    const unsigned unit = threadIdx.x % 32 / 4;
-    const unsigned pair = 2 * (threadIdx.x % 4);
-#pragma unroll
-    for (unsigned q = 0; q < V::rows / 8; ++q)
-#pragma unroll
-        for (unsigned odd = 0; odd < 2; ++odd)
-#pragma unroll
-            for (unsigned group = 0; group < columns / 32; ++group)
-                early[q][odd][group] =
-                    epilogue.auxiliary(row0 + row_of<V>(q, pair + odd), column0 + 32 * group + 4 * unit);
+    for_all_fours<V>([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+        early[q][odd][group] = epilogue.auxiliary(row0 + row, column0 + column);
+    });
 }
 
 /// A product, or its part that a block computes.

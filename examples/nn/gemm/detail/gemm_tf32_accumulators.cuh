@@ -165,9 +165,9 @@ __device__ void store_warp_tile(const Arguments& arguments, const TileEpilogue<V
     }
 }
 
-/// Puts a warp's sums in its part of the block's shared memory, those of columns behind the others.
-template <class V>
-__device__ __forceinline__ void share_sums(float* mine, const Accumulators<V>& sums, bool with_column_sums) {
+/// Calls `use(q, odd, group, row, column)` for each of a thread's fours, which lie in its warp's tile at `row` and `column`.
+template <class V, class Use>
+__device__ __forceinline__ void for_all_fours(const Use& use) {
     const unsigned unit = threadIdx.x % 32 / 4;
     const unsigned pair = 2 * (threadIdx.x % 4);
 #pragma unroll
@@ -175,10 +175,18 @@ __device__ __forceinline__ void share_sums(float* mine, const Accumulators<V>& s
 #pragma unroll
         for (unsigned odd = 0; odd < 2; ++odd)
 #pragma unroll
-            for (unsigned group = 0; group < Accumulators<V>::groups; ++group)
-                store_four(mine + sums_offset(row_of<V>(q, pair + odd), 32 * group + 4 * unit),
-                           sums.four(group, q, odd));
-    if (with_column_sums && pair == 0) {
+            for (unsigned group = 0; group < columns / 32; ++group)
+                use(q, odd, group, row_of<V>(q, pair + odd), 32 * group + 4 * unit);
+}
+
+/// Puts a warp's sums in its part of the block's shared memory, those of columns behind the others.
+template <class V>
+__device__ __forceinline__ void share_sums(float* mine, const Accumulators<V>& sums, bool with_column_sums) {
+    for_all_fours<V>([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+        store_four(mine + sums_offset(row, column), sums.four(group, q, odd));
+    });
+    if (with_column_sums && threadIdx.x % 4 == 0) {
+        const unsigned unit = threadIdx.x % 32 / 4;
 #pragma unroll
         for (unsigned group = 0; group < Accumulators<V>::groups; ++group) {
             const float* const four = sums.of_columns[group];
