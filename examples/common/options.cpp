@@ -108,6 +108,15 @@ std::string with_default(const std::string& help, const std::string& text) {
 bool CommonOptions::one_by_one() const { return contains(schedules, sluice::Schedule::serial); }
 bool CommonOptions::as_graph() const { return contains(schedules, sluice::Schedule::graphed); }
 
+CommandLine::CommandLine(const std::string& description) : app_(std::make_unique<CLI::App>(description)) {}
+CommandLine::~CommandLine() = default;
+
+void CommandLine::add_flag(const std::string& name, bool& target, const std::string& help) {
+    app_->add_flag(name, target, help);
+}
+
+bool CommandLine::was_given(const std::string& name) const { return app_->count(name) > 0; }
+
 std::int64_t parse_whole_number(const std::string& option, const std::string& text, std::int64_t least,
                                 std::int64_t most) {
     const std::optional<std::int64_t> number = number_from<std::int64_t>(text);
@@ -120,12 +129,13 @@ std::int64_t parse_whole_number(const std::string& option, const std::string& te
     return *number;
 }
 
-void add_option(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
+void add_option(CommandLine& app, const std::string& name, const std::string& type, const std::string& help,
                 std::function<void(const std::string&)> assign) {
-    app.add_option_function<std::string>(name, std::move(assign), help)->type_name(type);
+    app.app().add_option_function<std::string>(name, std::move(assign), help)->type_name(type);
 }
 
-void add_written_file(CLI::App& app, const std::string& name, std::string& target, const std::string& help) {
+void add_written_file(CommandLine& app, const std::string& name, std::string& target,
+                      const std::string& help) {
     add_option(app, name, "FILE", help, [&target](const std::string& text) {
         require_writable_place(text);
         target = text;
@@ -144,7 +154,7 @@ void require_way_of_single_stage(const CommonOptions& options) {
     }
 }
 
-void add_common_options(CLI::App& app, CommonOptions& options, const DefaultTexts& defaults) {
+void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults) {
     add_option(app, "--backend", "auto|cuda|host",
                "what to run on; auto takes the GPU if there is one (default: auto)",
                [&options](const std::string& text) { options.backend = parse_backend(text); });
@@ -164,12 +174,13 @@ void add_common_options(CLI::App& app, CommonOptions& options, const DefaultText
     add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");
 }
 
-std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv) {
-    return parse_or_exit_code(app, argc, argv, std::cout, std::cerr);
+std::optional<int> parse_or_exit_code(CommandLine& line, int argc, const char* const* argv) {
+    return parse_or_exit_code(line, argc, argv, std::cout, std::cerr);
 }
 
-std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv, std::ostream& out,
+std::optional<int> parse_or_exit_code(CommandLine& line, int argc, const char* const* argv, std::ostream& out,
                                       std::ostream& err) {
+    CLI::App& app = line.app();
     const std::string name = program_name(argc, argv);
     if (app.get_name().empty())
         app.name(name);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,24 +54,45 @@ struct DefaultTexts {
     std::string warmup;
 };
 
+/// A program's command line. It keeps CLI11, which takes long to compile, to one source file.
+class CommandLine {
+public:
+    /// `description` is what `--help` begins with.
+    explicit CommandLine(const std::string& description);
+    CommandLine(const CommandLine&) = delete;
+    CommandLine& operator=(const CommandLine&) = delete;
+    ~CommandLine();
+
+    /// An option without a value, which sets `target`, which must outlive the parsing.
+    void add_flag(const std::string& name, bool& target, const std::string& help);
+    /// Whether an option was on the command line that was parsed.
+    [[nodiscard]] bool was_given(const std::string& name) const;
+
+    CLI::App& app() { return *app_; }
+
+private:
+    std::unique_ptr<CLI::App> app_;
+};
+
 /// Adds the common options to `app`; `options` must outlive the parsing. Values are checked when they are
 /// parsed, and a bad one throws BadInput with what was expected.
-void add_common_options(CLI::App& app, CommonOptions& options, const DefaultTexts& defaults);
+void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults);
 
 // For an example's own options. What they are told is checked when it is parsed, and BadInput names the
 // option.
 
 /// An option with a value, which `assign` gets as text. `type` stands for the value in `--help`.
-void add_option(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
+void add_option(CommandLine& app, const std::string& name, const std::string& type, const std::string& help,
                 std::function<void(const std::string&)> assign);
 
 /// The name of a file that is going to be written.
-void add_written_file(CLI::App& app, const std::string& name, std::string& target, const std::string& help);
+void add_written_file(CommandLine& app, const std::string& name, std::string& target,
+                      const std::string& help);
 
 /// A whole number from `least` to `most`; `target` is of an integer's type, or an optional of one.
 template <class Target>
-void add_number(CLI::App& app, const std::string& name, Target& target, std::int64_t least, std::int64_t most,
-                const std::string& help);
+void add_number(CommandLine& app, const std::string& name, Target& target, std::int64_t least,
+                std::int64_t most, const std::string& help);
 
 /// A whole number from `least` to `most`.
 /// \throws BadInput, naming `option`, when `text` is anything else
@@ -91,8 +113,8 @@ void require_way_of_single_stage(const CommonOptions& options);
 
 /// Parses the arguments of `main`. Empty when the program is to go on; otherwise its exit code: 0 after
 /// `--help`, printed to `out`, and 2 after a wrong option, told in one line on `err`.
-std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv);
-std::optional<int> parse_or_exit_code(CLI::App& app, int argc, const char* const* argv, std::ostream& out,
+std::optional<int> parse_or_exit_code(CommandLine& app, int argc, const char* const* argv);
+std::optional<int> parse_or_exit_code(CommandLine& app, int argc, const char* const* argv, std::ostream& out,
                                       std::ostream& err);
 
 /// Runs `body`, which parses the arguments and returns the exit code. BadInput becomes one line on `err` and
@@ -118,8 +140,8 @@ std::string to_string(BackendKind backend);
 // ---------------------------------------------------------------------------------------------------------------
 
 template <class Target>
-void add_number(CLI::App& app, const std::string& name, Target& target, std::int64_t least, std::int64_t most,
-                const std::string& help) {
+void add_number(CommandLine& app, const std::string& name, Target& target, std::int64_t least,
+                std::int64_t most, const std::string& help) {
     add_option(app, name, "N", help, [name, least, most, &target](const std::string& text) {
         const std::int64_t number = parse_whole_number(name, text, least, most);
         if constexpr (requires { typename Target::value_type; }) {

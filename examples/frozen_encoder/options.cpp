@@ -1,16 +1,15 @@
 #include <frozen_encoder/options.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <common/bad_input.hpp>
 
 namespace frozen_encoder {
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
-    CLI::App app{"Trains a decoder on the features of a frozen encoder, one stage of a pipeline each, and "
-                 "measures what "
-                 "overlapping them, and replaying them as graphs, gains. With --data DIR it learns to "
-                 "segment handwritten digits."};
+    examples::CommandLine app{
+        "Trains a decoder on the features of a frozen encoder, one stage of a pipeline each, and "
+        "measures what "
+        "overlapping them, and replaying them as graphs, gains. With --data DIR it learns to "
+        "segment handwritten digits."};
     examples::add_common_options(app, options,
                                  {.batch = "8", .steps = "100, or 1,500 on digits", .warmup = "10"});
 
@@ -53,7 +52,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::require_data_for_picture(options, options.picture);
     if (!options.synthetic()) {
         for (const char* name : {"--image", "--depth", "--decoder-device", "--only"}) {
-            if (app.count(name) > 0)
+            if (app.was_given(name))
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }
     }

@@ -69,6 +69,60 @@ inline std::vector<nn::NamedTensor> scaled(std::vector<nn::NamedTensor> tensors,
     return tensors;
 }
 
+/// What a report begins with, on `out` too.
+template <sluice::Backend B>
+examples::Report begin_report(const Plan& plan, const Options& options, std::ostream& out) {
+    examples::Report report;
+    report.experiment = "frozen_encoder";
+    report.backend = B::name;
+    report.device = B::device_name(B::current_device());
+    report.data = options.data;
+    report.batch = static_cast<std::int64_t>(plan.batch);
+    report.steps = static_cast<std::int64_t>(plan.steps);
+    report.extra.emplace_back("precision", precision_name<B>(options.gemm.precision));
+    out << "frozen_encoder on " << report.backend << ": " << report.device << "\n"
+        << plan.batch << " images of 3x" << plan.height << "x" << plan.width << " a batch, " << plan.steps
+        << " steps after " << plan.warmup << " of warm-up, data: " << options.data << std::endl;
+    return report;
+}
+
+/// Gives the encoder the weights of a file, or trains it to name digits, or leaves it as it is.
+template <sluice::Backend B>
+void load_encoder(sluice::BasicStreamRef<B> stream, nn::Encoder<B>& encoder, const DigitWorkload* digits,
+                  const Options& options, examples::Report& report, std::ostream& out) {
+    if (!options.load_encoder.empty()) {
+        try {
+            encoder.load(stream, read_weights(options.load_encoder));
+        } catch (const sluice::Error& error) {
+            throw examples::BadInput(options.load_encoder + ": expected an encoder of this network, but " +
+                                     error.what());
+        }
+        out << "encoder: taken from " << options.load_encoder << std::endl;
+    } else if (digits != nullptr && options.encoder_steps > 0) {
+        const Pretraining pretraining = pretrain_encoder<B>(*digits, options);
+        encoder.load(stream, pretraining.weights);
+        report.extra.emplace_back("encoder_accuracy", pretraining.held_out_accuracy);
+        out << "encoder: trained for " << options.encoder_steps << " steps to name digits, right on "
+            << std::fixed << std::setprecision(1) << 100 * pretraining.held_out_accuracy
+            << " % of the held-out ones; frozen now" << std::endl;
+    }
+}
+
+/// Adds what was measured on held-out digits, and draws them if asked to.
+inline void report_held_out(const Evaluation& evaluation, const Plan& plan, const Options& options,
+                            examples::Report& report, std::ostream& out) {
+    report.ink_pixel_accuracy =
+        examples::ink_pixel_accuracy(evaluation.confusion, examples::background_label);
+    report.mean_iou = examples::mean_iou(evaluation.confusion);
+    out << "held-out digits: " << std::fixed << std::setprecision(1) << 100 * *report.ink_pixel_accuracy
+        << " % of the ink pixels have the right class, mean IoU " << std::setprecision(3) << *report.mean_iou
+        << std::endl;
+    if (!options.picture.empty()) {
+        examples::write_png(draw(evaluation, plan), options.picture);
+        out << "images, labels and predictions side by side: " << options.picture << std::endl;
+    }
+}
+
 template <sluice::Backend B>
 examples::Report run_in_memory(const Options& options, std::ostream& out) {
     const std::optional<std::size_t> taken_before = device_memory_taken<B>();
@@ -82,37 +136,12 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     const Workload& workload = digits ? static_cast<const Workload&>(*digits) : *synthetic;
     const Plan& plan = workload.plan();
 
-    examples::Report report;
-    report.experiment = "frozen_encoder";
-    report.backend = B::name;
-    report.device = B::device_name(B::current_device());
-    report.data = options.data;
-    report.batch = static_cast<std::int64_t>(plan.batch);
-    report.steps = static_cast<std::int64_t>(plan.steps);
-    report.extra.emplace_back("precision", precision_name<B>(options.gemm.precision));
-    out << "frozen_encoder on " << report.backend << ": " << report.device << "\n"
-        << plan.batch << " images of 3x" << plan.height << "x" << plan.width << " a batch, " << plan.steps
-        << " steps after " << plan.warmup << " of warm-up, data: " << options.data << std::endl;
+    examples::Report report = begin_report<B>(plan, options, out);
 
     // The encoder, frozen from here on.
     sluice::BasicStream<B> stream;
     nn::Encoder<B> encoder = make_encoder<B>(plan, options);
-    if (!options.load_encoder.empty()) {
-        try {
-            encoder.load(stream, read_weights(options.load_encoder));
-        } catch (const sluice::Error& error) {
-            throw examples::BadInput(options.load_encoder + ": expected an encoder of this network, but " +
-                                     error.what());
-        }
-        out << "encoder: taken from " << options.load_encoder << std::endl;
-    } else if (digits && options.encoder_steps > 0) {
-        const Pretraining pretraining = pretrain_encoder<B>(*digits, options);
-        encoder.load(stream, pretraining.weights);
-        report.extra.emplace_back("encoder_accuracy", pretraining.held_out_accuracy);
-        out << "encoder: trained for " << options.encoder_steps << " steps to name digits, right on "
-            << std::fixed << std::setprecision(1) << 100 * pretraining.held_out_accuracy
-            << " % of the held-out ones; frozen now" << std::endl;
-    }
+    load_encoder<B>(stream, encoder, digits.get(), options, report, out);
     if (!options.save_encoder.empty())
         write_weights(encoder.weights(stream), options.save_encoder);
 
@@ -162,19 +191,8 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     if (taken_before)
         out << "peak device memory: " << memory / 1'000'000 << " MB more than before" << std::endl;
 
-    if (digits) {
-        const Evaluation evaluation = evaluate(*digits, encoder, decoder);
-        report.ink_pixel_accuracy =
-            examples::ink_pixel_accuracy(evaluation.confusion, examples::background_label);
-        report.mean_iou = examples::mean_iou(evaluation.confusion);
-        out << "held-out digits: " << std::fixed << std::setprecision(1) << 100 * *report.ink_pixel_accuracy
-            << " % of the ink pixels have the right class, mean IoU " << std::setprecision(3)
-            << *report.mean_iou << std::endl;
-        if (!options.picture.empty()) {
-            examples::write_png(draw(evaluation, plan), options.picture);
-            out << "images, labels and predictions side by side: " << options.picture << std::endl;
-        }
-    }
+    if (digits)
+        report_held_out(evaluate(*digits, encoder, decoder), plan, options, report, out);
     return report;
 }
 

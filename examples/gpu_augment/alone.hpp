@@ -30,11 +30,8 @@ double seconds_of_copying(const Workload& workload) {
     LoadedBatch<B> loaded(workload.plan());
     RawBatch<B> raw(workload.plan());
     workload.fill(0, loaded.view());
-    return seconds_of<B>(workload.plan().amount, [&](sluice::BasicStreamRef<B> stream) {
-        copy(stream, raw.images, loaded.images);
-        copy(stream, raw.labels, loaded.labels);
-        copy(stream, raw.samples, loaded.samples);
-    });
+    return seconds_of<B>(workload.plan().amount,
+                         [&](sluice::BasicStreamRef<B> stream) { copy_batch(stream, raw, loaded); });
 }
 
 /// Of augmenting a batch on the device.
@@ -44,10 +41,7 @@ double seconds_of_augmenting(const Workload& workload, const BatchAugmentation& 
     RawBatch<B> raw(workload.plan());
     ReadyBatch<B> ready(workload.plan());
     workload.fill(0, loaded.view());
-    nn::on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
-        copy(stream, raw.images, loaded.images);
-        copy(stream, raw.samples, loaded.samples);
-    });
+    nn::on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { copy_batch(stream, raw, loaded); });
     return seconds_of<B>(workload.plan().amount, [&](sluice::BasicStreamRef<B> stream) {
         augmentation.run(stream, raw.images, raw.samples, ready.images);
     });
@@ -58,13 +52,7 @@ template <sluice::Backend B>
 double seconds_of_workers(const Workload& workload, const BatchAugmentation& augmentation, int workers) {
     using Clock = std::chrono::steady_clock;
     const Plan& plan = workload.plan();
-    sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
-                          [&](int) { return AugmentingWorker(plan); },
-                          [&](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
-                              worker.fill(workload, augmentation, index, out);
-                          },
-                          sluice::SourceOptions<B>{
-                              .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+    auto source = source_of_augmented<B>(workload, augmentation, workers);
     const auto start = Clock::now(); // and that of the workers, which begin when the first batch is asked for
     while (source.next() != nullptr) {
     }

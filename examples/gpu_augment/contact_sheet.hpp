@@ -10,7 +10,7 @@
 #include <common/picture.hpp>
 #include <common/ppm.hpp>
 #include <gpu_augment/augmentation.hpp>
-#include <gpu_augment/batches.hpp>
+#include <gpu_augment/options.hpp>
 #include <nn/core/device.hpp>
 #include <sluice/sluice.hpp>
 

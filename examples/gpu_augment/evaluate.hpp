@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <gpu_augment/augmentation.hpp>
-#include <gpu_augment/batches.hpp>
+#include <gpu_augment/train.hpp>
 #include <nn/models/classifier.hpp>
 #include <sluice/sluice.hpp>
 

@@ -1,6 +1,5 @@
 #include <gpu_augment/options.hpp>
 
-#include <CLI/CLI.hpp>
 #include <bit>
 
 #include <common/bad_input.hpp>
@@ -28,7 +27,7 @@ void check_together(const Options& options) {
 } // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
-    CLI::App app{
+    examples::CommandLine app{
         "Trains a classifier on images that are augmented, each in its own way: on the processor by "
         "the loader's workers, on the GPU in the training's stream (serial), in a stream of its own "
         "(overlapped), and as graphs. Tells what each costs, beside training and augmentation alone. "
@@ -78,7 +77,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
             options.placements.insert(options.placements.begin() + 1, Placement::cpu);
     }
     // What digits are for is accuracy, which is the same under every schedule.
-    if (!options.synthetic() && app.count("--schedule") == 0)
+    if (!options.synthetic() && !app.was_given("--schedule"))
         options.schedules = {sluice::Schedule::overlapped};
     check_together(options);
     return std::nullopt;

@@ -106,11 +106,9 @@ private:
     }
 
     examples::Training train(Placement placement, sluice::Schedule schedule, int workers) {
-        if (placement == Placement::cpu) {
-            const BatchAugmentation augmentation = augmentation_of(chain_of(placement));
-            return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers);
-        }
         const BatchAugmentation augmentation = augmentation_of(chain_of(placement));
+        if (placement == Placement::cpu)
+            return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers);
         if (placement == Placement::device || !options_.synthetic())
             return train_augmenting_on_device(*workload_, augmentation, classifier_, schedule, workers);
         ReadyBatch<B> ready(plan());
@@ -118,9 +116,8 @@ private:
             LoadedBatch<B> loaded(plan());
             RawBatch<B> raw(plan());
             workload_->fill(0, loaded.view());
-            copy(stream_.ref(), raw.images, loaded.images);
-            copy(stream_.ref(), raw.samples, loaded.samples);
-            copy(stream_.ref(), ready.labels, loaded.labels);
+            copy_batch(stream_.ref(), raw, loaded);
+            copy(stream_.ref(), ready.labels, raw.labels);
             augmentation.run(stream_.ref(), raw.images, raw.samples, ready.images);
             stream_.sync();
         }

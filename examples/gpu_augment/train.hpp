@@ -2,6 +2,7 @@
 /// The experiment's heart: a classifier that trains on images which are augmented in one place or another.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +13,76 @@
 
 #include <common/training.hpp>
 #include <gpu_augment/augmentation.hpp>
-#include <gpu_augment/batches.hpp>
+#include <gpu_augment/workload.hpp>
 #include <nn/models/classifier.hpp>
 #include <sluice/sluice.hpp>
 
 namespace gpu_augment {
+
+/// Images as they are loaded, on the host. Which samples they are is a part of the batch: what changes from step to step
+/// travels as data, so that a step that is captured once draws new parameters in each replay.
+template <sluice::Backend B>
+struct LoadedBatch {
+    sluice::PinnedBuffer<std::uint8_t, B> images;
+    sluice::PinnedBuffer<std::uint8_t, B> labels;
+    sluice::PinnedBuffer<augment::SampleId, B> samples;
+
+    explicit LoadedBatch(const Plan& plan)
+        : images(plan.amount.batch * plan.image_bytes()), labels(plan.amount.batch), samples(labels.size()) {}
+
+    BatchView view() {
+        return {
+            {images.data(), images.size()}, {labels.data(), labels.size()}, {samples.data(), samples.size()}};
+    }
+
+    /// All that a captured step reads of it on the host: where the buffers lie.
+    friend auto graph_key(const LoadedBatch& batch) {
+        return std::array<const void*, 3>{batch.images.data(), batch.labels.data(), batch.samples.data()};
+    }
+};
+
+/// The same on the device.
+template <sluice::Backend B>
+struct RawBatch {
+    sluice::DeviceBuffer<std::uint8_t, B> images;
+    sluice::DeviceBuffer<std::uint8_t, B> labels;
+    sluice::DeviceBuffer<augment::SampleId, B> samples;
+
+    explicit RawBatch(const Plan& plan)
+        : images(plan.amount.batch * plan.image_bytes()), labels(plan.amount.batch), samples(labels.size()) {}
+};
+
+template <sluice::Backend B>
+void copy_batch(sluice::BasicStreamRef<B> stream, RawBatch<B>& to, const LoadedBatch<B>& from) {
+    copy(stream, to.images, from.images);
+    copy(stream, to.labels, from.labels);
+    copy(stream, to.samples, from.samples);
+}
+
+/// Augmented images on the host, of a loader that augments.
+template <sluice::Backend B>
+struct AugmentedBatch {
+    sluice::PinnedBuffer<float, B> images;
+    sluice::PinnedBuffer<std::uint8_t, B> labels;
+
+    explicit AugmentedBatch(const Plan& plan)
+        : images(plan.amount.batch * plan.image_bytes()), labels(plan.amount.batch) {}
+
+    /// All that a captured step reads of it on the host: where the buffers lie.
+    friend auto graph_key(const AugmentedBatch& batch) {
+        return std::array<const void*, 2>{batch.images.data(), batch.labels.data()};
+    }
+};
+
+/// What the classifier trains on: augmented images on the device.
+template <sluice::Backend B>
+struct ReadyBatch {
+    sluice::DeviceBuffer<float, B> images;
+    sluice::DeviceBuffer<std::uint8_t, B> labels;
+
+    explicit ReadyBatch(const Plan& plan)
+        : images(plan.amount.batch * plan.image_bytes()), labels(plan.amount.batch) {}
+};
 
 /// Slots of a source: an even number, so that the pairs of its slots and a pipeline's are as few as its slots.
 inline int source_slots(int workers) { return (workers + 4) / 2 * 2; }
@@ -108,9 +174,7 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
     Trainer<B> trainer(plan, classifier);
 
     sluice::Stage copy_in{"copy", [](StreamRef stream, const LoadedBatch<B>& in, RawBatch<B>& out) {
-                              copy(stream, out.images, in.images);
-                              copy(stream, out.labels, in.labels);
-                              copy(stream, out.samples, in.samples);
+                              copy_batch(stream, out, in);
                           }};
     sluice::Stage augment{"augment", [&](StreamRef stream, RawBatch<B>& in, ReadyBatch<B>& out) {
                               augmentation.run(stream, in.images, in.samples, out.images);
@@ -143,6 +207,19 @@ struct AugmentingWorker {
     }
 };
 
+/// The batches of a training, which `workers` threads augment.
+template <sluice::Backend B>
+auto source_of_augmented(const Workload& workload, const BatchAugmentation& augmentation, int workers) {
+    const Plan& plan = workload.plan();
+    return sluice::Source{
+        [&plan](int) { return AugmentedBatch<B>(plan); }, [&plan](int) { return AugmentingWorker(plan); },
+        [&workload, &augmentation](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
+            worker.fill(workload, augmentation, index, out);
+        },
+        sluice::SourceOptions<B>{
+            .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+}
+
 /// Trains on batches that the source's workers augment, and that are copied to the device as numbers of four bytes.
 template <sluice::Backend B>
 examples::Training
@@ -159,13 +236,7 @@ train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& a
     sluice::Pipeline pipeline{sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
                               sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
                               {.schedule = schedule, .graph_each_stage = true}};
-    sluice::Source source{[&](int) { return AugmentedBatch<B>(plan); },
-                          [&](int) { return AugmentingWorker(plan); },
-                          [&](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
-                              worker.fill(workload, augmentation, index, out);
-                          },
-                          sluice::SourceOptions<B>{
-                              .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+    auto source = source_of_augmented<B>(workload, augmentation, workers);
     return trainer.run(source, pipeline, std::string("cpu, ") + to_string(schedule));
 }
 

@@ -1,14 +1,12 @@
 #include <graph_replay/options.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <common/bad_input.hpp>
 
 namespace graph_replay {
 std::optional<int> parse(int argc, char** argv, Options& options) {
     // There is one stage, so nothing to overlap.
     options.schedules = {sluice::Schedule::serial, sluice::Schedule::graphed};
-    CLI::App app{
+    examples::CommandLine app{
         "Runs a step one launch at a time (serial) and as a graph (graphed), compares the results bit by "
         "bit, and measures what the graph gains; among the steps are a loop whose length the device "
         "decides and a number that changes from replay to replay."};

@@ -55,14 +55,14 @@ Evaluation evaluate(const DetectionWorkload& workload, nn::Detector<B>& detector
     sluice::DeviceBuffer<std::uint8_t, B> images(host_images.size());
     sluice::DeviceBuffer<float, B> predictions(batch * detector.predictions_size());
     std::vector<float> numbers(predictions.size());
-    std::array<TargetBox, DetectionWorkload::most_boxes> room;
+    std::array<DetectionWorkload::Box, DetectionWorkload::most_boxes> room;
 
     Evaluation result;
     for (std::size_t first = 0; first < held_out_canvases; first += batch) {
         std::vector<std::vector<examples::PixelBox>> truth(batch);
         for (std::size_t i = 0; i < batch; ++i) {
             const std::span image(host_images.data() + i * bytes, bytes);
-            for (const TargetBox& box : workload.compose_held_out(first + i, image, room))
+            for (const DetectionWorkload::Box& box : workload.compose_held_out(first + i, image, room))
                 truth[i].push_back({box.x1, box.y1, box.x2, box.y2});
         }
         copy(stream, images, host_images);

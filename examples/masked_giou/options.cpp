@@ -1,7 +1,5 @@
 #include <masked_giou/options.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <common/bad_input.hpp>
 
 namespace masked_giou {
@@ -32,7 +30,7 @@ bool Options::wants(const char* name) const {
 }
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
-    CLI::App app{
+    examples::CommandLine app{
         "Generalised intersection over union of predicted boxes, of which most are padding: the loss "
         "in six ways, with the copy of targets that each needs; the work per box at which skipping "
         "the padding pays; a detector's forward pass. With --data DIR the detector learns to find "

@@ -29,7 +29,7 @@ inline sluice::RaggedCapacity capacity_of(const DetectionWorkload& workload) {
 template <sluice::Backend B>
 struct HostBatch {
     sluice::PinnedBuffer<std::uint8_t, B> images;
-    sluice::RaggedPacker<TargetBox, B> targets;
+    sluice::RaggedPacker<DetectionWorkload::Box, B> targets;
     sluice::PinnedBuffer<float, B> rate;
 
     explicit HostBatch(const DetectionWorkload& workload)
@@ -38,7 +38,7 @@ struct HostBatch {
     /// Composes batch `index`.
     void fill(const DetectionWorkload& workload, std::size_t index) {
         const std::size_t batch = workload.plan().batch;
-        std::array<TargetBox, DetectionWorkload::most_boxes> boxes;
+        std::array<DetectionWorkload::Box, DetectionWorkload::most_boxes> boxes;
         targets.clear();
         for (std::size_t i = 0; i < batch; ++i) {
             const std::span image(images.data() + i * workload.image_bytes(), workload.image_bytes());
@@ -57,7 +57,7 @@ struct HostBatch {
 template <sluice::Backend B>
 struct DeviceBatch {
     sluice::DeviceBuffer<std::uint8_t, B> images;
-    sluice::RaggedBatch<TargetBox, B> targets;
+    sluice::RaggedBatch<DetectionWorkload::Box, B> targets;
     sluice::DeviceBuffer<float, B> rate;
 
     explicit DeviceBatch(const DetectionWorkload& workload)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,8 +11,8 @@
 
 #include <common/detection.hpp>
 #include <common/idx.hpp>
-#include <masked_giou/box_data.hpp>
 #include <masked_giou/options.hpp>
+#include <nn/losses/boxes/box.hpp>
 
 namespace masked_giou {
 
@@ -36,6 +37,8 @@ struct TrainingPlan {
 /// Gives canvases and their boxes by number, the same for the same number, to any thread.
 class DetectionWorkload {
 public:
+    using Box = nn::Box<std::uint8_t>;
+
     /// Reads the IDX files of `options.data`; takes `steps` steps unless the options say otherwise. Throws
     /// `examples::BadInput`.
     DetectionWorkload(const Options& options, std::size_t steps);
@@ -49,13 +52,13 @@ public:
 
     /// Composes canvas `index` of the training. Returns the part of `boxes` that its boxes were written to,
     /// from left to right: the order in which predictions are theirs.
-    std::span<const TargetBox> compose(std::size_t index, std::span<std::uint8_t> image,
-                                       std::span<TargetBox, most_boxes> boxes) const {
+    std::span<const Box> compose(std::size_t index, std::span<std::uint8_t> image,
+                                 std::span<Box, most_boxes> boxes) const {
         return compose_from(digits_.train, training_epoch, index, image, boxes);
     }
     /// The same with digits that no training has seen.
-    std::span<const TargetBox> compose_held_out(std::size_t index, std::span<std::uint8_t> image,
-                                                std::span<TargetBox, most_boxes> boxes) const {
+    std::span<const Box> compose_held_out(std::size_t index, std::span<std::uint8_t> image,
+                                          std::span<Box, most_boxes> boxes) const {
         return compose_from(digits_.test, held_out_epoch, index, image, boxes);
     }
 
@@ -64,9 +67,15 @@ private:
     static constexpr std::uint32_t training_epoch = 0;
     static constexpr std::uint32_t held_out_epoch = 1;
 
-    std::span<const TargetBox> compose_from(const examples::IdxSplit& split, std::uint32_t epoch,
-                                            std::size_t index, std::span<std::uint8_t> image,
-                                            std::span<TargetBox, most_boxes> boxes) const;
+    std::span<const Box> compose_from(const examples::IdxSplit& split, std::uint32_t epoch, std::size_t index,
+                                      std::span<std::uint8_t> image, std::span<Box, most_boxes> boxes) const {
+        std::array<examples::PixelBox, most_boxes> found{};
+        const std::size_t count =
+            examples::compose_detection(split, spec_, seed_, epoch, index, image, found);
+        for (std::size_t i = 0; i < count; ++i)
+            boxes[i] = {found[i].x1, found[i].y1, found[i].x2, found[i].y2};
+        return boxes.first(count);
+    }
 
     examples::DigitSet digits_;
     examples::DetectionSpec spec_;

@@ -61,8 +61,10 @@ TEST_CASE("windows: bytes that are rotated, by any angle, in every layout") {
     NN_TEST_RANDOM(random);
     const auto own = turns();
     // Widths that are multiples of four, and not; less than a tile, one, and several.
-    for (const ImageShape shape : {ImageShape{3, 130, 136}, ImageShape{3, 64, 64}, ImageShape{3, 67, 129},
-                                   ImageShape{3, 1, 200}, ImageShape{3, 90, 1}, ImageShape{2, 30, 40}}) {
+    for (ImageShape shape : {ImageShape{3, 130, 136}, ImageShape{3, 64, 64}, ImageShape{3, 67, 129},
+                             ImageShape{3, 1, 200}, ImageShape{3, 90, 1}, ImageShape{2, 30, 40}}) {
+        if (!nn_test::on_device)
+            shape = {shape.channels, (shape.height + 2) / 3, (shape.width + 2) / 3};
         CAPTURE(shape.height);
         CAPTURE(shape.width);
         const auto images = random_images(random, static_cast<int>(own.size()), shape);

@@ -1,5 +1,5 @@
 /// \file
-/// The program frozen_encoder as a user runs it, on the backend that BACKEND names.
+/// The program frozen_encoder as a user runs it.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -13,6 +13,8 @@
 
 namespace examples_frozen_encoder {
 
+using sluice_test::backend;
+using sluice_test::on_host;
 using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
@@ -22,7 +24,7 @@ const std::string digits = " --data " SLUICE_DIGITS_DIR;
 // Short, but long enough for losses to fall.
 const std::string brief = " --batch 4 --steps 80 --warmup 2 --encoder-steps 60";
 
-const sluice_test::Program program(FROZEN_ENCODER " --backend " BACKEND);
+const sluice_test::Program program(FROZEN_ENCODER);
 
 } // namespace
 
@@ -37,7 +39,7 @@ TEST_CASE("frozen_encoder learns digits, with the same bits under every schedule
 
     const nlohmann::json& report = first.report;
     CHECK(report.at("experiment") == "frozen_encoder");
-    CHECK(report.at("backend") == BACKEND);
+    CHECK(report.at("backend") == backend);
     CHECK(report.at("batch") == 4);
     CHECK(report.at("steps") == 80);
     CHECK(report.at("ink_pixel_accuracy").is_number());
@@ -53,27 +55,30 @@ TEST_CASE("frozen_encoder learns digits, with the same bits under every schedule
     }
     CHECK(std::filesystem::file_size(file("digits.png")) > 1000);
 
-    SUBCASE("the saved encoder serves as well as the one just trained") {
-        const Outcome second =
-            program.run(digits + brief + " --schedule serial --load-encoder " + file("encoder"));
-        INFO(second.errors);
-        REQUIRE(second.code == 0);
-        CHECK(second.report.at("runs")[0].at("loss_last") == report.at("runs")[0].at("loss_last"));
-    }
-    SUBCASE("an encoder of other sizes is refused") {
-        program.check_refused(" --data synthetic --batch 1 --steps 1 --load-encoder " + file("encoder"),
-                              file("encoder") + ": expected an encoder of this network");
-    }
+    // The saved encoder serves as well as the one just trained.
+    const Outcome second =
+        program.run(digits + brief + " --schedule serial --load-encoder " + file("encoder"));
+    INFO(second.errors);
+    REQUIRE(second.code == 0);
+    CHECK(second.report.at("runs")[0].at("loss_last") == report.at("runs")[0].at("loss_last"));
+
+    program.check_refused(" --data synthetic --image 32 --depth 5 --batch 1 --steps 1 --load-encoder " +
+                              file("encoder"),
+                          file("encoder") + ": expected an encoder of this network");
 }
 
 TEST_CASE("frozen_encoder runs the published workload") {
-    const Outcome outcome = program.run(" --data synthetic --batch 1 --steps 2 --warmup 1 --workers 0");
+    // A processor takes a second a step, and shows on less that schedules agree.
+    const Outcome outcome =
+        program.run(std::string(" --data synthetic --batch 1 --workers 0") +
+                    (on_host() ? " --steps 1 --warmup 0 --schedule serial" : " --steps 2 --warmup 1"));
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     const nlohmann::json& report = outcome.report;
     CHECK(report.at("data") == "synthetic");
+    REQUIRE(report.at("runs").size() == (on_host() ? 1 : 3));
     for (const nlohmann::json& schedule : report.at("runs"))
-        CHECK(schedule.at("identical_to_serial") == true);
+        CHECK((on_host() || schedule.at("identical_to_serial") == true));
     CHECK_FALSE(report.contains("mean_iou"));
     // Ten classes at random: the loss begins near their entropy.
     CHECK(report.at("runs")[0].at("loss_first").get<double>() == doctest::Approx(2.303).epsilon(0.02));
@@ -82,26 +87,27 @@ TEST_CASE("frozen_encoder runs the published workload") {
 TEST_CASE("frozen_encoder keeps the frozen encoder in bfloat16, and learns as in float32") {
     std::vector<std::vector<double>> losses;
     for (const std::string precision : {"float32", "bfloat16"}) {
-        const std::string options =
-            digits + " --batch 4 --warmup 0 --encoder-steps 60 --losses --precision " + precision;
-        const Outcome outcome = program.run(options + " --steps 200 --schedule serial");
+        const std::string options = " --batch 4 --warmup 0 --losses --precision " + precision;
+        const Outcome outcome =
+            program.run(digits + options + " --encoder-steps 60 --steps 60 --schedule serial");
         INFO(outcome.errors);
         REQUIRE(outcome.code == 0);
         CHECK(outcome.report.at("precision") == precision);
         losses.push_back(outcome.report.at("runs")[0].at("losses").get<std::vector<double>>());
 
-        // That schedules agree shows sooner than that losses fall.
-        const Outcome schedules = program.run(options + " --steps 20 --schedule all");
+        // That schedules agree shows sooner than that losses fall, and on any images of this size.
+        const Outcome schedules =
+            program.run(" --data synthetic --image 48 --depth 4" + options + " --steps 20 --schedule all");
         INFO(schedules.errors);
         REQUIRE(schedules.code == 0);
         CHECK(schedules.report.at("runs").size() == 3);
         for (const nlohmann::json& run : schedules.report.at("runs"))
             CHECK(run.at("identical_to_serial") == true);
     }
-    REQUIRE(losses[0].size() == 200);
-    REQUIRE(losses[1].size() == 200);
+    REQUIRE(losses[0].size() == 60);
+    REQUIRE(losses[1].size() == 60);
     CHECK(losses[1] != losses[0]);
-    CHECK(losses[0].back() < 0.5 * losses[0].front());
+    CHECK(losses[0].back() < 0.7 * losses[0].front());
     for (std::size_t i = 0; i < losses[0].size(); ++i)
         CHECK(losses[1][i] == doctest::Approx(losses[0][i]).epsilon(0.01));
 }
@@ -119,7 +125,7 @@ TEST_CASE("frozen_encoder writes what a run starts from, and all its losses") {
         CHECK(run.at("losses")[0] == run.at("loss_first"));
         CHECK(run.at("losses")[5] == run.at("loss_last"));
         CHECK(run.at("identical_to_serial") == true);
-        CHECK(run.contains("device_bytes") == (std::string(BACKEND) == "cuda"));
+        CHECK(run.contains("device_bytes") == !on_host());
     }
     const examples::Safetensors content = examples::read_safetensors(start);
     CHECK(content.names("encoder.").size() == 8); // 1×1 and three halvings, weights and biases
@@ -135,7 +141,7 @@ TEST_CASE("frozen_encoder writes what a run starts from, and all its losses") {
 TEST_CASE("frozen_encoder trains its decoder on another device, with the same losses") {
     const std::string small =
         " --data synthetic --image 16 --depth 3 --batch 2 --steps 5 --warmup 1 --losses";
-    const sluice_test::Program on_two("SLUICE_HOST_DEVICES=2 " FROZEN_ENCODER " --backend " BACKEND);
+    const sluice_test::Program on_two("SLUICE_HOST_DEVICES=2 " FROZEN_ENCODER);
     const Outcome there = on_two.run(small + " --decoder-device 1");
     if (there.errors.find("expected one of 1 devices") != std::string::npos) {
         MESSAGE("skipped: needs two devices");

@@ -1,5 +1,5 @@
 /// \file
-/// The program gpu_augment as a user runs it, on the backend that BACKEND names.
+/// The program gpu_augment as a user runs it.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -12,7 +12,9 @@
 
 namespace examples_gpu_augment {
 
+using sluice_test::backend;
 using sluice_test::Bytes;
+using sluice_test::on_host;
 using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
@@ -22,7 +24,7 @@ const std::string digits = " --data " SLUICE_DIGITS_DIR;
 // Small, with more steps than there are slots, so that graphs are replayed.
 const std::string brief = " --side 32 --batch 6 --steps 12 --warmup 10 --workers 2";
 
-const sluice_test::Program program(GPU_AUGMENT " --backend " BACKEND);
+const sluice_test::Program program(GPU_AUGMENT);
 
 /// The trainings with images augmented at `place`, in their order.
 std::vector<nlohmann::json> trainings(const nlohmann::json& report, const std::string& place) {
@@ -45,7 +47,7 @@ TEST_CASE(
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());
     CHECK(outcome.report.at("experiment") == "gpu_augment");
-    CHECK(outcome.report.at("backend") == BACKEND);
+    CHECK(outcome.report.at("backend") == backend);
     CHECK(outcome.report.at("batch") == 6);
     CHECK(outcome.report.at("steps") == 12);
     for (const char* place : {"none", "cpu", "device"}) {
@@ -70,7 +72,7 @@ TEST_CASE(
     // Both draw the same augmentation, and one backend gives it the same bits on a stream and on a worker's thread.
     CHECK(cpu.at("loss_first").get<double>() ==
           doctest::Approx(device.at("loss_first").get<double>()).epsilon(1e-3));
-    if (std::string(BACKEND) == "host")
+    if (on_host())
         CHECK(cpu.at("results") == device.at("results"));
     // The parts of a step by themselves.
     std::multiset<std::string> parts;
@@ -128,7 +130,7 @@ TEST_CASE("gpu_augment keeps the report of a sweep that is interrupted") {
 }
 
 TEST_CASE("gpu_augment learns digits, with augmentation and without") {
-    const Outcome outcome = program.run(digits + " --batch 32 --steps 200 --schedule serial");
+    const Outcome outcome = program.run(digits + " --batch 32 --steps 80 --schedule serial");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());

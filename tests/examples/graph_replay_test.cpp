@@ -1,5 +1,5 @@
 /// \file
-/// The program graph_replay as a user runs it, on the backend that BACKEND names.
+/// The program graph_replay as a user runs it.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -11,6 +11,7 @@
 
 namespace examples_graph_replay {
 
+using sluice_test::backend;
 using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
@@ -18,7 +19,7 @@ namespace {
 
 const std::string brief = " --batch 4 --steps 5 --warmup 2 --inputs 96 --outputs 10 --chain 7";
 
-const sluice_test::Program program(GRAPH_REPLAY " --backend " BACKEND);
+const sluice_test::Program program(GRAPH_REPLAY);
 
 } // namespace
 
@@ -30,7 +31,7 @@ TEST_CASE("graph_replay captures each step once and gets the same bits from repl
 
     const nlohmann::json& report = outcome.report;
     CHECK(report.at("experiment") == "graph_replay");
-    CHECK(report.at("backend") == BACKEND);
+    CHECK(report.at("backend") == backend);
     CHECK(report.at("batch") == 4);
     CHECK(report.at("steps") == 5);
     const std::vector<std::string> parts{"linear", "chain:7", "loop/unroll:1", "loop/unroll:8", "rate"};

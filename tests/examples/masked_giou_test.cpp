@@ -1,5 +1,5 @@
 /// \file
-/// The program masked_giou as a user runs it, on the backend that BACKEND names.
+/// The program masked_giou as a user runs it.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,6 +12,7 @@
 
 namespace examples_masked_giou {
 
+using sluice_test::backend;
 using sluice_test::Outcome;
 using sluice_test::ScratchFolder;
 
@@ -21,7 +22,7 @@ const std::string digits = " --data " SLUICE_DIGITS_DIR;
 // Small, but with rows that differ.
 const std::string brief = " --batch 24 --boxes 12 --steps 3 --warmup 2";
 
-const sluice_test::Program program(MASKED_GIOU " --backend " BACKEND);
+const sluice_test::Program program(MASKED_GIOU);
 
 /// The runs of one part, in their order.
 std::vector<nlohmann::json> runs_of(const nlohmann::json& report, const std::string& part) {
@@ -45,7 +46,7 @@ TEST_CASE("masked_giou gets the same mean from all six variants, launched and re
             REQUIRE(outcome.code == 0);
             CHECK(outcome.errors.empty());
             CHECK(outcome.report.at("experiment") == "masked_giou");
-            CHECK(outcome.report.at("backend") == BACKEND);
+            CHECK(outcome.report.at("backend") == backend);
             CHECK(outcome.report.at("batch") == 24);
             CHECK(outcome.report.at("formula") == formula);
             CHECK(outcome.report.at("predictions") == type);

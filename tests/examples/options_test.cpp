@@ -3,8 +3,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include <CLI/CLI.hpp>
-
 #include <common/options.hpp>
 
 #include "scratch.hpp"
@@ -27,9 +25,10 @@ struct Parsed {
 
 Parsed parse(const std::vector<std::string>& arguments) {
     Parsed parsed;
-    CLI::App app{"An example."};
+    CommandLine app{"An example."};
     add_common_options(app, parsed.options, {"8", "100", "10"});
-    app.add_option("--depth", parsed.depth, "an option of the example's own");
+    add_option(app, "--depth", "TEXT", "an option of the example's own",
+               [&parsed](const std::string& text) { parsed.depth = text; });
     std::vector<const char*> argv{"/usr/bin/frozen_encoder"};
     for (const std::string& argument : arguments)
         argv.push_back(argument.c_str());

@@ -16,6 +16,10 @@
 
 namespace sluice_test {
 
+/// The backend that programs run on, "host" or "cuda": a test of a program is compiled once for both.
+extern const char* const backend;
+inline bool on_host() { return std::string(backend) == "host"; }
+
 /// What one run of a program gave.
 struct Outcome {
     int code = -1;         ///< the exit code; -1 when the program did not end by itself
@@ -26,8 +30,8 @@ struct Outcome {
 /// A program, with the options that all its runs have.
 class Program {
 public:
-    /// \param command the program's file and first options, as a shell takes them
-    explicit Program(std::string command) : command_(std::move(command)) {}
+    /// \param command the program's file, and what comes before it, as a shell takes them
+    explicit Program(const std::string& command) : command_(command + " --backend " + backend) {}
 
     /// Runs the program to its end, with `--json` and then `arguments`, its own output thrown away.
     [[nodiscard]] Outcome run(const std::string& arguments) const {

@@ -14,8 +14,13 @@
 
 namespace nn_test {
 
+/// As `precisions`, and bfloat16.
+#if SLUICE_TEST_CUDA
 inline constexpr nn::Precision all_precisions[] = {nn::Precision::float32, nn::Precision::tf32,
                                                    nn::Precision::bfloat16};
+#else
+inline constexpr nn::Precision all_precisions[] = {nn::Precision::tf32, nn::Precision::bfloat16};
+#endif
 
 inline double forward_tolerance(nn::Precision precision) {
     return precision == nn::Precision::bfloat16 ? 1e-2 : tolerance(precision);

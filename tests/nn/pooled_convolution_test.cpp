@@ -172,6 +172,13 @@ std::vector<float> coarse(std::vector<float> values) {
     return values;
 }
 
+naive::Doubles difference(const std::vector<float>& a, const std::vector<float>& b) {
+    naive::Doubles result = naive::doubles(a);
+    for (std::size_t i = 0; i < result.size(); ++i)
+        result[i] -= static_cast<double>(b[i]);
+    return result;
+}
+
 /// What a layer of elements `T` should do, and what it does, forward and back. `From` is `T`, or a byte for images.
 template <class T, class From>
 void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs, std::size_t batch,
@@ -236,12 +243,8 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
     layer.save(stream, "w", after);
     for (std::size_t i = 0; i < 2; ++i) {
         CAPTURE(i);
-        naive::Doubles moved;
-        for (std::size_t j = 0; j < before[i].values.size(); ++j) {
-            moved.push_back(static_cast<double>(before[i].values[j]) -
-                            static_cast<double>(after[i].values[j]));
-        }
-        CHECK(relative_error(moved, i == 0 ? expected.weight : expected.bias) <= element_tolerance<T>());
+        CHECK(relative_error(difference(before[i].values, after[i].values),
+                             i == 0 ? expected.weight : expected.bias) <= element_tolerance<T>());
     }
     if (!bytes) {
         CHECK(relative_error(widened(host(stream, in_gradients)), channels_last(expected.input)) <=
@@ -277,16 +280,16 @@ TEST_CASE_TEMPLATE("pooled convolution: convolution and pool of the channels tha
     const auto side = [&](std::size_t tile) {
         return std::array{tile, 2 * random.between(1, tile / 2), tile + 2}[random.between(0, 2)];
     };
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < (on_device ? 3 : 1); ++round) {
         check_layer<T, std::uint8_t>(random, {side(8), side(16), 1}, 4, 3, random.between(1, 3));
         check_layer<T, std::uint8_t>(random, {side(8), side(16), 1}, 8, 3, random.between(1, 3));
         check_layer<T, T>(random, {side(16), side(64), 4}, 16, 2, random.between(1, 2));
         check_layer<T, T>(random, {side(8), side(16), 4}, 32, 2, random.between(1, 2));
     }
     check_layer<T, T>(random, {side(16), side(16), 16}, 64, 2, random.between(1, 2));
-    check_layer<T, T>(random, {side(8), side(16), 32}, 128, 2, random.between(1, 2));
     // The general way does with these what it does with fewer channels; the plain loops take most of the test's time.
     if (nn::has_conv_fprop<Bfloat16, B>) {
+        check_layer<T, T>(random, {side(8), side(16), 32}, 128, 2, random.between(1, 2));
         check_layer<T, T>(random, {side(16), side(16), 64}, 64, 2, random.between(1, 2));
         check_layer<T, T>(random, {side(16), side(16), 64}, 256, 1, 1);
     }

@@ -10,6 +10,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <nn/core/device.hpp>
@@ -26,8 +27,15 @@ template <class T>
 using Buffer = sluice::DeviceBuffer<T, B>;
 using Stream = sluice::BasicStream<B>;
 
-/// Both precisions; on the Host they are the same.
+/// Whether sizes matter that fill a device's blocks and tiles: the Host backend shows the same with less.
+inline constexpr bool on_device = !std::is_same_v<B, sluice::Host>;
+
+/// Both precisions; the Host backend computes the same in either.
+#if SLUICE_TEST_CUDA
 inline constexpr nn::Precision precisions[] = {nn::Precision::float32, nn::Precision::tf32};
+#else
+inline constexpr nn::Precision precisions[] = {nn::Precision::tf32};
+#endif
 
 /// What is asked of results in float32, and of TF32 products on a device.
 inline double tolerance(nn::Precision precision) {

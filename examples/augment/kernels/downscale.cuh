@@ -130,10 +130,80 @@ __device__ __forceinline__ void prepare_filter(const DownscaleArguments<C, In, O
     }
 }
 
+/// Stores four neighbours of a row of interleaved channels, from number `at` on, of `numbers` in the tile's part of it.
+template <int Channels>
+__device__ __forceinline__ void store_interleaved(float* row, const float (&four)[4], int at, int numbers) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+        if (at + n >= 0 && at + n < numbers)
+            row[(at + n) % Channels * plane_words + (at + n) / Channels] = four[n];
+    }
+}
+
+/// The second step: filters rows from `origin` in shared memory, for four rows and all channels at once, and stores them.
+template <int Channels, class C, class In, class Out>
+__device__ __forceinline__ void filter_rows(const DownscaleArguments<C, In, Out>& arguments,
+                                            const typename C::Prepared& prepared, const float* origin,
+                                            const RowOfTile* rows, int image, int first_channel, int top,
+                                            int count, int left, int right) {
+    constexpr std::size_t place = place_of_resize<C>();
+    const Strides& strides = arguments.out_strides;
+    const Resize::Prepared& resize = arguments.resize;
+    for (int i = static_cast<int>(threadIdx.x); i < nn::ceil_div(count, 4) * arguments.columns;
+         i += static_cast<int>(blockDim.x)) {
+        const int row = i / arguments.columns * 4;
+        const int x = left + i - row / 4 * arguments.columns;
+        if (x >= right)
+            continue;
+        const Triangle taps = triangle(x, resize.scale_x, resize.in_width);
+        const float* from[4];
+        Pixel<Channels> pixel[4];
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            from[r] = origin + least(row + r, count - 1) * arguments.pitch + taps.begin;
+            pixel[r] = filled<Channels>(0.0f);
+        }
+        float total = 0.0f;
+#pragma unroll 2
+        for (int k = taps.begin; k < taps.end; ++k) {
+            const float weight = taps.weight(k);
+            total += weight;
+#pragma unroll
+            for (int r = 0; r < 4; ++r) {
+#pragma unroll
+                for (int c = 0; c < Channels; ++c)
+                    pixel[r].value[c] += weight * from[r][c * plane_words];
+                ++from[r];
+            }
+        }
+        const float one_by_total = 1.0f / total;
+        Out* to = arguments.out + image * strides.image + first_channel * strides.channel +
+                  (top + row) * strides.row + x * strides.column;
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            if (row + r < count) {
+                const float divisor = rows[row + r].total * total;
+                const float one_by = rows[row + r].one_by_total * one_by_total;
+#pragma unroll
+                for (int c = 0; c < Channels; ++c) {
+                    float value = pixel[r].value[c];
+                    if constexpr (std::is_same_v<In, std::uint8_t>) {
+                        value = divided(value, divisor, one_by);
+                    } else {
+                        value /= divisor;
+                    }
+                    to[c * strides.channel] =
+                        store_pixel<Out>(finished<C, place + 1>(prepared, value, first_channel + c));
+                }
+            }
+            to += strides.row;
+        }
+    }
+}
+
 template <int Channels, class C, class In, class Out>
 __global__ void __launch_bounds__(most_downscale_threads, 4)
     downscale_kernel(const __grid_constant__ DownscaleArguments<C, In, Out> arguments) {
-    constexpr std::size_t place = place_of_resize<C>();
     __shared__ __align__(16) float sums[Channels * plane_words];
     __shared__ float weights[weight_words];
     __shared__ RowOfTile rows[most_strip];
@@ -150,7 +220,6 @@ __global__ void __launch_bounds__(most_downscale_threads, 4)
     const int threads = static_cast<int>(blockDim.x);
 
     prepare_operators<Staging::none>(arguments, image, 0, sample);
-    const Resize::Prepared& resize = arguments.resize;
     prepare_filter(arguments, sample, top, count, left, right, weights, rows, part);
     __syncthreads();
     const Strides& strides = arguments.in_strides;
@@ -201,68 +270,15 @@ __global__ void __launch_bounds__(most_downscale_threads, 4)
                });
     } else {
         filter(std::integral_constant<int, 1>(), [&](int row, int number, const float(&sum)[1][4]) {
-#pragma unroll
-            for (int n = 0; n < 4; ++n) {
-                const int at = first + number + n - Channels * begin;
-                if (at >= 0 && at < Channels * (end - begin))
-                    sums[at % Channels * plane_words + row + at / Channels] = sum[0][n];
-            }
+            store_interleaved<Channels>(sums + row, sum[0], first + number - Channels * begin,
+                                        Channels * (end - begin));
         });
     }
     __syncthreads();
 
     const typename C::Prepared prepared = sample.prepared;
     const float* const origin = sums + left_of_crop - (planar ? first : begin);
-    const Strides& out_strides = arguments.out_strides;
-    for (int i = thread; i < nn::ceil_div(count, 4) * arguments.columns; i += threads) {
-        const int row = i / arguments.columns * 4;
-        const int x = left + i - row / 4 * arguments.columns;
-        if (x >= right)
-            continue;
-        const Triangle taps = triangle(x, resize.scale_x, resize.in_width);
-        const float* from[4];
-        Pixel<Channels> pixel[4];
-#pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            from[r] = origin + least(row + r, count - 1) * arguments.pitch + taps.begin;
-            pixel[r] = filled<Channels>(0.0f);
-        }
-        float total = 0.0f;
-#pragma unroll 2
-        for (int k = taps.begin; k < taps.end; ++k) {
-            const float weight = taps.weight(k);
-            total += weight;
-#pragma unroll
-            for (int r = 0; r < 4; ++r) {
-#pragma unroll
-                for (int c = 0; c < Channels; ++c)
-                    pixel[r].value[c] += weight * from[r][c * plane_words];
-                ++from[r];
-            }
-        }
-        const float one_by_total = 1.0f / total;
-        Out* to = arguments.out + image * out_strides.image + first_channel * out_strides.channel +
-                  (top + row) * out_strides.row + x * out_strides.column;
-#pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            if (row + r < count) {
-                const float divisor = rows[row + r].total * total;
-                const float one_by = rows[row + r].one_by_total * one_by_total;
-#pragma unroll
-                for (int c = 0; c < Channels; ++c) {
-                    float value = pixel[r].value[c];
-                    if constexpr (std::is_same_v<In, std::uint8_t>) {
-                        value = divided(value, divisor, one_by);
-                    } else {
-                        value /= divisor;
-                    }
-                    to[c * out_strides.channel] =
-                        store_pixel<Out>(finished<C, place + 1>(prepared, value, first_channel + c));
-                }
-            }
-            to += out_strides.row;
-        }
-    }
+    filter_rows<Channels>(arguments, prepared, origin, rows, image, first_channel, top, count, left, right);
 }
 
 } // namespace augment::detail

@@ -165,6 +165,37 @@ __device__ void with_column(const TileArguments<C, In, Out>& arguments, const ty
     }
 }
 
+/// Blurs four columns of a row along it, from `rows` in shared memory, finishes them, and stores the first `count` at `out`.
+template <int Channels, class C, class In, class Out>
+__device__ __forceinline__ void finish_four(const TileArguments<C, In, Out>& arguments,
+                                            const typename C::Prepared& prepared, const float* rows,
+                                            int first_channel, Out* out, int count) {
+    constexpr int half = C::template Op<C::blur>::half;
+    using Layout = RowsLayout<Channels>;
+    const Strides& strides = arguments.out_strides;
+#pragma unroll
+    for (int c = 0; c < Channels; ++c) {
+        float result[4];
+        blur_four<half, tile_margin<C>(), Layout::stride>(rows + Layout::offset(c, 0),
+                                                          element<C::blur>(prepared).weight, result);
+        Four<Out> four;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            four.value[i] =
+                store_pixel<Out>(finished<C, C::blur + 1>(prepared, result[i], first_channel + c));
+        Out* const to = out + c * strides.channel;
+        if (arguments.by_fours) {
+            *reinterpret_cast<Four<Out>*>(to) = four;
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                if (i < count)
+                    to[i * strides.column] = four.value[i];
+            }
+        }
+    }
+}
+
 template <Staging staging, int Channels, class C, class In, class Out>
 __global__ void __launch_bounds__(2 * block_threads, 1)
     blurred_kernel(const __grid_constant__ TileArguments<C, In, Out> arguments) {
@@ -194,8 +225,7 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
     float* const rows = reinterpret_cast<float*>(dynamic) + arguments.words_before_rows +
                         group * Layout::words(columns + 2 * margin);
 
-    // The column that a thread evaluates, its place in shared memory, and the places beyond the image's edges where
-    // the reflections of a column are.
+    // A thread's column, its place in shared memory, and on which sides the image's edge reflects it.
     const int unreflected = arguments.whole ? thread : left - margin + thread;
     const bool evaluates =
         arguments.whole ? thread < width : unreflected >= -half && unreflected < width + half;
@@ -239,29 +269,8 @@ __global__ void __launch_bounds__(2 * block_threads, 1)
                 if (mirrored_right) // both, in a narrow image
                     copy_column<Channels>(rows + Layout::place(margin + 2 * (width - 1) - x), place);
                 meet(group, columns);
-                if (y + own_row < end && out_columns > 0) {
-#pragma unroll
-                    for (int c = 0; c < Channels; ++c) {
-                        float result[4];
-                        blur_four<half, margin, Layout::stride>(own_rows + Layout::offset(c, 0), weight,
-                                                                result);
-                        Four<Out> four;
-#pragma unroll
-                        for (int i = 0; i < 4; ++i)
-                            four.value[i] = store_pixel<Out>(
-                                finished<C, C::blur + 1>(prepared, result[i], first_channel + c));
-                        Out* const to = out + c * strides.channel;
-                        if (arguments.by_fours) {
-                            *reinterpret_cast<Four<Out>*>(to) = four;
-                        } else {
-#pragma unroll
-                            for (int i = 0; i < 4; ++i) {
-                                if (i < out_columns)
-                                    to[i * strides.column] = four.value[i];
-                            }
-                        }
-                    }
-                }
+                if (y + own_row < end && out_columns > 0)
+                    finish_four<Channels>(arguments, prepared, own_rows, first_channel, out, out_columns);
                 out += rows_at_once * strides.row;
                 meet(group, columns);
             }

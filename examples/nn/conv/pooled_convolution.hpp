@@ -112,6 +112,17 @@ private:
                 Matrix<T, B> patches) const {
         gather_patches<T>(stream, maps, in_, patches);
     }
+    /// The convolution of whole images before the bias, from patches that it leaves in the workspace.
+    template <class From>
+    Matrix<T, B> convolve(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm,
+                          sluice::DeviceSpan<const From, B> maps, Workspace& workspace) const {
+        const std::size_t images = maps.size() / in_.size();
+        const Matrix<T, B> rows = patches(workspace, 0, images);
+        const Matrix<T, B> result = convolved(workspace, 0, images);
+        gather(stream, maps, rows);
+        gemm.multiply(stream, rows, layer_.factors(), result);
+        return result;
+    }
     void gather_weight_gradients(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, std::size_t images,
                                  std::size_t first_part, Workspace& workspace) const;
     void pack(sluice::BasicStreamRef<B> stream);
@@ -205,10 +216,8 @@ void PooledConvolution<T, B>::forward(sluice::BasicStreamRef<B> stream, Gemm<B>&
     const std::size_t count = require_maps("convolution", in_, maps.size());
     for (std::size_t first = 0; first < count; first += chunk_images_) {
         const std::size_t images = std::min(chunk_images_, count - first);
-        const Matrix<T, B> rows = patches(workspace, 0, images);
-        const Matrix<T, B> result = convolved(workspace, 0, images);
-        gather(stream, maps.subspan(first * in_.size(), images * in_.size()), rows);
-        gemm.multiply(stream, rows, layer_.factors(), result);
+        const Matrix<T, B> result =
+            convolve(stream, gemm, maps.subspan(first * in_.size(), images * in_.size()), workspace);
         pool_relu<T>(stream, result.span(), convolved_shape(), layer_.bias(),
                      pooled.subspan(first * out().size(), images * out().size()));
     }
@@ -237,14 +246,13 @@ void PooledConvolution<T, B>::backward(sluice::BasicStreamRef<B> stream, Gemm<B>
                        factors, workspace.scratch);
     for (std::size_t first = 0; first < count; first += chunk_images_) {
         const std::size_t images = std::min(chunk_images_, count - first);
-        const Matrix<T, B> rows = patches(workspace, 0, images);
-        const Matrix<T, B> result = convolved(workspace, 0, images);
-        gather(stream, maps.subspan(first * in_.size(), images * in_.size()), rows);
-        gemm.multiply(stream, rows, layer_.factors(), result);
+        const Matrix<T, B> result =
+            convolve(stream, gemm, maps.subspan(first * in_.size(), images * in_.size()), workspace);
         unpool_gradient<T>(stream, pooled_gradient.subspan(first * out().size(), images * out().size()),
                            convolved_shape(), result.span());
         gather_weight_gradients(stream, gemm, images, first / part_images_, workspace);
         if (!gradient.empty()) {
+            const Matrix<T, B> rows = patches(workspace, 0, images);
             gemm.multiply(stream, result, layer_.factors(), rows, {.transpose_b = true});
             sum_patches<T>(stream, rows, in_, gradient.subspan(first * in_.size(), images * in_.size()));
         }

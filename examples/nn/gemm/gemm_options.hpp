@@ -35,7 +35,8 @@ inline std::string name_of(Precision precision) {
 enum class Rounding { none, of_frozen_weights };
 
 /// Adds `--precision` and `--algorithms`, which write to `settings`. It must outlive the parsing.
-inline void add_gemm_options(CLI::App& app, GemmSettings& settings, Rounding rounding = Rounding::none) {
+inline void add_gemm_options(examples::CommandLine& app, GemmSettings& settings,
+                             Rounding rounding = Rounding::none) {
     if (rounding == Rounding::of_frozen_weights) {
         examples::add_option(app, "--precision", "tf32|float32|bfloat16",
                              "how a GPU multiplies (default: tf32); bfloat16, on the processor too: a frozen "

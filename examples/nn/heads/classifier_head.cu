@@ -96,6 +96,37 @@ __device__ float fill_gradients(float (&gradients)[step_images][most_classes], c
     return loss;
 }
 
+/// Adds to `step` what every `step_groups`-th of `count` images contributes, from number `group` on, and stores the gradient of
+/// its feature, which is at `place(image)`.
+template <class Place>
+__device__ __forceinline__ void add_images(float (&step)[most_classes], const float (&weight)[most_classes],
+                                           const float (&gradients)[step_images][most_classes],
+                                           const float* features, float* features_gradient,
+                                           const Place& place, unsigned group, unsigned count) {
+    constexpr unsigned batch = 4; // under way at once
+    for (unsigned start = group; start < count; start += batch * step_groups) {
+        float mine[batch];
+#pragma unroll
+        for (unsigned j = 0; j < batch; ++j) {
+            const unsigned i = start + j * step_groups;
+            mine[j] = i < count ? features[place(i)] : 0.0f;
+        }
+#pragma unroll
+        for (unsigned j = 0; j < batch; ++j) {
+            const unsigned i = start + j * step_groups;
+            if (i >= count)
+                break;
+            float sum = 0.0f;
+#pragma unroll
+            for (unsigned c = 0; c < most_classes; ++c) {
+                sum = fmaf(gradients[i][c], weight[c], sum);
+                step[c] = fmaf(gradients[i][c], mine[j], step[c]);
+            }
+            features_gradient[place(i)] = sum;
+        }
+    }
+}
+
 /// A block owns some rows of the weights, a thread one of them, for some of the images.
 __global__ void __launch_bounds__(step_rows* step_groups)
     step_kernel(const float* features, unsigned inputs, unsigned images, const float* logits,
@@ -121,28 +152,10 @@ __global__ void __launch_bounds__(step_rows* step_groups)
         __syncthreads();
         loss_sum += fill_gradients(gradients, logits, labels, classes, images, first, count);
         if (inside) {
-            constexpr unsigned batch = 4; // under way at once
-            for (unsigned start = group; start < count; start += batch * step_groups) {
-                float mine[batch];
-#pragma unroll
-                for (unsigned j = 0; j < batch; ++j) {
-                    const unsigned i = start + j * step_groups;
-                    mine[j] = i < count ? features[static_cast<std::size_t>(first + i) * inputs + row] : 0.0f;
-                }
-#pragma unroll
-                for (unsigned j = 0; j < batch; ++j) {
-                    const unsigned i = start + j * step_groups;
-                    if (i >= count)
-                        break;
-                    float sum = 0.0f;
-#pragma unroll
-                    for (unsigned c = 0; c < most_classes; ++c) {
-                        sum = fmaf(gradients[i][c], weight[c], sum);
-                        step[c] = fmaf(gradients[i][c], mine[j], step[c]);
-                    }
-                    features_gradient[static_cast<std::size_t>(first + i) * inputs + row] = sum;
-                }
-            }
+            const auto place = [&](unsigned image) {
+                return static_cast<std::size_t>(first + image) * inputs + row;
+            };
+            add_images(step, weight, gradients, features, features_gradient, place, group, count);
         }
         if (blockIdx.x == 0 && threadIdx.x < classes) {
             for (unsigned i = 0; i < count; ++i)

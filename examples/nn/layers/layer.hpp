@@ -107,6 +107,10 @@ struct LayerTensors {
     std::vector<float> bias;
 };
 
+/// Appends them as `name.weight` and `name.bias`, in PyTorch's layout.
+inline void append_tensors(const LayerShape& shape, const std::string& name, LayerTensors layer,
+                           std::vector<NamedTensor>& tensors);
+
 /// Takes `name.weight` and `name.bias` from among `tensors`. Throws `sluice::Error` when one is missing or has another
 /// shape.
 inline LayerTensors layer_tensors(const LayerShape& shape, const std::string& name,
@@ -158,11 +162,7 @@ void Layer<B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Matrix<co
 template <sluice::Backend B>
 void Layer<B>::save(sluice::BasicStreamRef<B> stream, const std::string& name,
                     std::vector<NamedTensor>& tensors) const {
-    tensors.push_back(
-        {name + ".weight", shape_.torch_shape(), shape_.torch_from_matrix(to_host(stream, weights_))});
-    std::vector<float> bias = to_host(stream, bias_);
-    bias.resize(shape_.outputs());
-    tensors.push_back({name + ".bias", {shape_.outputs()}, std::move(bias)});
+    append_tensors(shape_, name, {to_host(stream, weights_), to_host(stream, bias_)}, tensors);
 }
 
 template <sluice::Backend B>
@@ -171,6 +171,13 @@ void Layer<B>::load(sluice::BasicStreamRef<B> stream, const std::string& name,
     const LayerTensors layer = layer_tensors(shape_, name, tensors);
     sluice::copy_and_wait(stream, weights_, layer.matrix);
     sluice::copy_and_wait(stream, bias_, layer.bias);
+}
+
+inline void append_tensors(const LayerShape& shape, const std::string& name, LayerTensors layer,
+                           std::vector<NamedTensor>& tensors) {
+    layer.bias.resize(shape.outputs());
+    tensors.push_back({name + ".weight", shape.torch_shape(), shape.torch_from_matrix(layer.matrix)});
+    tensors.push_back({name + ".bias", {shape.outputs()}, std::move(layer.bias)});
 }
 
 inline LayerTensors layer_tensors(const LayerShape& shape, const std::string& name,

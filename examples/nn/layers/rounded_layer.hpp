@@ -70,11 +70,7 @@ template <sluice::Backend B>
 void RoundedLayer<B>::save(sluice::BasicStreamRef<B> stream, const std::string& name,
                            std::vector<NamedTensor>& tensors) const {
     const std::vector<Bfloat16> rounded = to_host(stream, weights_);
-    std::vector<float> bias = to_host(stream, bias_);
-    bias.resize(shape_.outputs());
-    tensors.push_back({name + ".weight", shape_.torch_shape(),
-                       shape_.torch_from_matrix(std::vector<float>(rounded.begin(), rounded.end()))});
-    tensors.push_back({name + ".bias", {shape_.outputs()}, std::move(bias)});
+    append_tensors(shape_, name, {{rounded.begin(), rounded.end()}, to_host(stream, bias_)}, tensors);
 }
 
 template <sluice::Backend B>

@@ -49,37 +49,19 @@ inline constexpr bool has_stem<sluice::Cuda> = true;
 
 /// From images, whose numbers are multiplied with `scale`, to `second` [N H W / 16, 64], which is the output of the last
 /// of the three `layers`; and, unless it is empty, to `first` [N H W / 4, 32], the output of the second. Both sides of
-/// an image are multiples of 4. Throws `sluice::Error` when a size does not fit, or a map is not aligned to 16 bytes.
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
+/// an image are multiples of 4. `Pixel` is std::uint8_t or float; `Out` is float, or, without `first`, Bfloat16, rounded
+/// once its sums are complete. Throws `sluice::Error` when a size does not fit, or a map is not aligned to 16 bytes.
+template <class Pixel, class Out>
+void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
                   float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second);
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second);
-
-/// The same without `first`, to a `second` that is rounded once its sums are complete.
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  Matrix<Bfloat16, sluice::Cuda> second);
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  Matrix<Bfloat16, sluice::Cuda> second);
+                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<Out, sluice::Cuda> second);
 
 /// One step of gradient descent for the first two layers, with the rate of `factors` (see `descent_factors`), from the
 /// gradient [N H W / 4, 32] of the second one's output `first`, after its ReLU. Squares of 8×8 pixels follow one another
 /// in the order of pixels. Throws `sluice::Error` when a size does not fit, or a map is not aligned to 16 bytes.
-void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
-                   sluice::DeviceSpan<const float, sluice::Cuda> first,
-                   Matrix<const float, sluice::Cuda> first_gradient,
-                   sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                   sluice::DeviceSpan<float, sluice::Cuda> scratch);
-void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
+template <class Pixel>
+void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
                    float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
                    sluice::DeviceSpan<const float, sluice::Cuda> first,

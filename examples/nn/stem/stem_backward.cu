@@ -128,6 +128,43 @@ __device__ __forceinline__ void store_gradients(float* sums, float (&to_weights1
         visit([&](int place, float& sum) { partial[blockIdx.x * StemGradients::size + place] = sum; });
 }
 
+/// Adds to the gradients of both layers what pixel `pixel` of a tile's squares contributes; `weights1` are the second layer's
+/// for that pixel.
+__device__ __forceinline__ void add_pixel(float (&to_weights1)[4][4], float (&to_weights0)[4],
+                                          const BackwardOperands& operands,
+                                          const std::uint32_t (&weights0)[2], const uint4* weights1,
+                                          int pixel, int lane) {
+    float back[2][4] = {}; // the gradient of the map of 16 channels
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+        const uint4 a = weights1[step * 32 + lane];
+        const std::uint32_t operand[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const uint4 b = operands.down[half][step / 2];
+            multiply_add_tf32(back[half], operand, step % 2 == 0 ? b.x : b.z, step % 2 == 0 ? b.y : b.w);
+        }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        float value[4] = {};
+        multiply_add_tf32(value, weights0[0], weights0[1], operands.pixels[half][pixel]);
+        const std::uint32_t operand[4] = {
+            truncated(greater_of(value[0], 0.0f)), truncated(greater_of(value[2], 0.0f)),
+            truncated(greater_of(value[1], 0.0f)), truncated(greater_of(value[3], 0.0f))};
+        const uint4(&side)[2] = operands.side[half];
+        multiply_add_tf32(to_weights1[0], operand, side[0].x, side[1].x);
+        multiply_add_tf32(to_weights1[1], operand, side[0].y, side[1].y);
+        multiply_add_tf32(to_weights1[2], operand, side[0].z, side[1].z);
+        multiply_add_tf32(to_weights1[3], operand, side[0].w, side[1].w);
+        const std::uint32_t masked[4] = {
+            value[0] > 0.0f ? truncated(back[half][0]) : 0u, value[2] > 0.0f ? truncated(back[half][2]) : 0u,
+            value[1] > 0.0f ? truncated(back[half][1]) : 0u, value[3] > 0.0f ? truncated(back[half][3]) : 0u};
+        multiply_add_tf32(to_weights0, masked, operands.across[half][pixel][0],
+                          operands.across[half][pixel][1]);
+    }
+}
+
 /// A warp takes a tile at a time. In the products that follow, columns are rows of the map: column c of half h is row
 /// 2 c + h. The map of 16 channels comes out with its channels as rows of the product, as the left operand of the sum
 /// over the map's rows wants it.
@@ -178,42 +215,9 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
         operands.load(stage, lane);
         __syncwarp(); // before the stage is filled anew
 #pragma unroll
-        for (int pixel = 0; pixel < 4; ++pixel) {
-            float back[2][4] = {}; // the gradient of the map of 16 channels
-#pragma unroll
-            for (int step = 0; step < 4; ++step) {
-                const uint4 a = weights1[(pixel * 4 + step) * 32 + lane];
-                const std::uint32_t operand[4] = {a.x, a.y, a.z, a.w};
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    const uint4 b = operands.down[half][step / 2];
-                    multiply_add_tf32(back[half], operand, step % 2 == 0 ? b.x : b.z,
-                                      step % 2 == 0 ? b.y : b.w);
-                }
-            }
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                float value[4] = {};
-                multiply_add_tf32(value, weights0[0], weights0[1], operands.pixels[half][pixel]);
-                const std::uint32_t operand[4] = {
-                    truncated(greater_of(value[0], 0.0f)), truncated(greater_of(value[2], 0.0f)),
-                    truncated(greater_of(value[1], 0.0f)), truncated(greater_of(value[3], 0.0f))};
-                multiply_add_tf32(to_weights1[pixel][0], operand, operands.side[half][0].x,
-                                  operands.side[half][1].x);
-                multiply_add_tf32(to_weights1[pixel][1], operand, operands.side[half][0].y,
-                                  operands.side[half][1].y);
-                multiply_add_tf32(to_weights1[pixel][2], operand, operands.side[half][0].z,
-                                  operands.side[half][1].z);
-                multiply_add_tf32(to_weights1[pixel][3], operand, operands.side[half][0].w,
-                                  operands.side[half][1].w);
-                const std::uint32_t masked[4] = {value[0] > 0.0f ? truncated(back[half][0]) : 0u,
-                                                 value[2] > 0.0f ? truncated(back[half][2]) : 0u,
-                                                 value[1] > 0.0f ? truncated(back[half][1]) : 0u,
-                                                 value[3] > 0.0f ? truncated(back[half][3]) : 0u};
-                multiply_add_tf32(to_weights0, masked, operands.across[half][pixel][0],
-                                  operands.across[half][pixel][1]);
-            }
-        }
+        for (int pixel = 0; pixel < 4; ++pixel)
+            add_pixel(to_weights1[pixel], to_weights0, operands, weights0, weights1 + pixel * 128, pixel,
+                      lane);
     }
 
     store_gradients(reinterpret_cast<float*>(memory), to_weights1, to_weights0, to_bias1, partial);
@@ -269,14 +273,18 @@ __global__ void __launch_bounds__(update_slices* update_places)
                              static_cast<double>(factors[0]) * sum);
 }
 
+} // namespace
+
+std::size_t stem_backward_scratch() { return backward_blocks * multiprocessors() * StemGradients::size; }
+
 template <class Pixel>
-void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
-                     sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                     float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
-                     sluice::DeviceSpan<const float, sluice::Cuda> map,
-                     Matrix<const float, sluice::Cuda> gradient,
-                     sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                     sluice::DeviceSpan<float, sluice::Cuda> scratch) {
+void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
+                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
+                   sluice::DeviceSpan<const float, sluice::Cuda> map,
+                   Matrix<const float, sluice::Cuda> gradient,
+                   sluice::DeviceSpan<const float, sluice::Cuda> factors,
+                   sluice::DeviceSpan<float, sluice::Cuda> scratch) {
     const std::size_t rows = checked_stem_pixels<Pixel>("stem_backward", images, raster_of_row, width) / 4;
     for (std::size_t i = 0; i < 2; ++i)
         check_stem_layer("stem_backward", i, {layers[i].weights, layers[i].bias});
@@ -302,27 +310,15 @@ void launch_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixe
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-} // namespace
-
-std::size_t stem_backward_scratch() { return backward_blocks * multiprocessors() * StemGradients::size; }
-
-void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
-                   sluice::DeviceSpan<const float, sluice::Cuda> map,
-                   Matrix<const float, sluice::Cuda> gradient,
-                   sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                   sluice::DeviceSpan<float, sluice::Cuda> scratch) {
-    launch_backward(stream, images, raster_of_row, width, scale, layers, map, gradient, factors, scratch);
-}
-void stem_backward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                   sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                   float scale, const StemUpdate<sluice::Cuda> (&layers)[2],
-                   sluice::DeviceSpan<const float, sluice::Cuda> map,
-                   Matrix<const float, sluice::Cuda> gradient,
-                   sluice::DeviceSpan<const float, sluice::Cuda> factors,
-                   sluice::DeviceSpan<float, sluice::Cuda> scratch) {
-    launch_backward(stream, images, raster_of_row, width, scale, layers, map, gradient, factors, scratch);
-}
+#define NN_STEM_BACKWARD(Pixel)                                                                              \
+    template void stem_backward(                                                                             \
+        sluice::CudaStreamRef, sluice::DeviceSpan<const Pixel, sluice::Cuda>,                                \
+        sluice::DeviceSpan<const std::int32_t, sluice::Cuda>, std::size_t, float,                            \
+        const StemUpdate<sluice::Cuda>(&)[2], sluice::DeviceSpan<const float, sluice::Cuda>,                 \
+        Matrix<const float, sluice::Cuda>, sluice::DeviceSpan<const float, sluice::Cuda>,                    \
+        sluice::DeviceSpan<float, sluice::Cuda>)
+NN_STEM_BACKWARD(std::uint8_t);
+NN_STEM_BACKWARD(float);
+#undef NN_STEM_BACKWARD
 
 } // namespace nn

@@ -71,6 +71,21 @@ __device__ inline void store_four(Bfloat16* to, const float4& four) {
     *reinterpret_cast<uint2*>(to) = make_uint2(two_bfloat16(four.x, four.y), two_bfloat16(four.z, four.w));
 }
 
+/// Stores a thread's columns of rows g and g + 8 of a map, which are `row`.
+template <std::size_t Products, class Out>
+__device__ __forceinline__ void store_columns(const float (&sums)[Products][4], Out* map, int t,
+                                              const unsigned (&row)[2], unsigned rows) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        if (row[half] >= rows)
+            continue;
+        Out* const to = map + static_cast<std::size_t>(row[half]) * (8 * Products) + 4 * t;
+#pragma unroll
+        for (std::size_t pair = 0; pair < Products / 2; ++pair)
+            store_four(to + 16 * pair, columns_of(sums[2 * pair], sums[2 * pair + 1], half));
+    }
+}
+
 /// The pixels of a warp's tile in shared memory: 16 blocks of 4×4. While one stage is worked on, the next is filled.
 template <class Pixel>
 struct ForwardStage {
@@ -124,6 +139,16 @@ struct ForwardMemory {
     float4 bias1[8];
     float4 bias2[16];
     ForwardStage<Pixel> stages[forward_threads / 32][2];
+
+    /// Fills all but the stages.
+    __device__ __forceinline__ void load(const ForwardWeights& layers, int thread) {
+        FirstWeights::pack(weights1, layers.weights[1], thread, forward_threads);
+        SecondWeights::pack(weights2, layers.weights[2], thread, forward_threads);
+        if (thread < 32)
+            reinterpret_cast<float*>(bias1)[thread] = layers.bias[1][thread];
+        if (thread < 64)
+            reinterpret_cast<float*>(bias2)[thread] = layers.bias[2][thread];
+    }
 };
 
 /// Every warp takes 16 rows of the last map at a time, each a block of 4×4 pixels of an image.
@@ -140,12 +165,7 @@ __global__ void __launch_bounds__(forward_threads, 2)
     if (tile * 16 < rows)
         stages[0].fetch(images, tile, rows, thread % 32);
     commit_copies();
-    FirstWeights::pack(memory.weights1, layers.weights[1], thread, forward_threads);
-    SecondWeights::pack(memory.weights2, layers.weights[2], thread, forward_threads);
-    if (thread < 32)
-        reinterpret_cast<float*>(memory.bias1)[thread] = layers.bias[1][thread];
-    if (thread < 64)
-        reinterpret_cast<float*>(memory.bias2)[thread] = layers.bias[2][thread];
+    memory.load(layers, thread);
 
     const int lane = thread % 32;
     const int g = lane / 4;
@@ -206,23 +226,17 @@ __global__ void __launch_bounds__(forward_threads, 2)
 #pragma unroll
         for (int n = 0; n < 8; ++n)
             relu(sums2[n]);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            if (row[half] >= rows)
-                continue;
-            Out* const to = second + static_cast<std::size_t>(row[half]) * 64 + 4 * t;
-#pragma unroll
-            for (int pair = 0; pair < 4; ++pair)
-                store_four(to + 16 * pair, columns_of(sums2[2 * pair], sums2[2 * pair + 1], half));
-        }
+        store_columns(sums2, second, t, row, rows);
     }
 }
 
+} // namespace
+
 template <class Pixel, class Out>
-void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
-                    sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                    float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                    sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<Out, sluice::Cuda> second) {
+void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel, sluice::Cuda> images,
+                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
+                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
+                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<Out, sluice::Cuda> second) {
     const std::size_t pixels = checked_stem_pixels<Pixel>("stem_forward", images, raster_of_row, width);
     const std::size_t rows = pixels / 16;
     for (std::size_t i = 0; i < 3; ++i)
@@ -243,6 +257,8 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     if constexpr (std::is_same_v<Out, float>) {
         if (!first.empty())
             kernel = stem_forward_kernel<Pixel, Out, true>;
+    } else {
+        require_size("stem_forward: elements of the map before one of Bfloat16", first.size(), 0);
     }
     const std::size_t tiles = (rows + 15) / 16;
     constexpr std::size_t warps = forward_threads / 32;
@@ -255,32 +271,15 @@ void launch_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const Pixel
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
-} // namespace
-
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
-}
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  sluice::DeviceSpan<float, sluice::Cuda> first, Matrix<float, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, first, second);
-}
-
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const std::uint8_t, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  Matrix<Bfloat16, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
-}
-void stem_forward(sluice::CudaStreamRef stream, sluice::DeviceSpan<const float, sluice::Cuda> images,
-                  sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row, std::size_t width,
-                  float scale, const StemLayer<sluice::Cuda> (&layers)[3],
-                  Matrix<Bfloat16, sluice::Cuda> second) {
-    launch_forward(stream, images, raster_of_row, width, scale, layers, {}, second);
-}
+#define NN_STEM_FORWARD(Pixel, Out)                                                                          \
+    template void stem_forward(sluice::CudaStreamRef, sluice::DeviceSpan<const Pixel, sluice::Cuda>,         \
+                               sluice::DeviceSpan<const std::int32_t, sluice::Cuda>, std::size_t, float,     \
+                               const StemLayer<sluice::Cuda>(&)[3], sluice::DeviceSpan<float, sluice::Cuda>, \
+                               Matrix<Out, sluice::Cuda>)
+NN_STEM_FORWARD(std::uint8_t, float);
+NN_STEM_FORWARD(float, float);
+NN_STEM_FORWARD(std::uint8_t, Bfloat16);
+NN_STEM_FORWARD(float, Bfloat16);
+#undef NN_STEM_FORWARD
 
 } // namespace nn

@@ -152,6 +152,22 @@ __device__ __forceinline__ void store_tile(const float (&sums)[4][DgradTile<Inpu
     }
 }
 
+/// Begins to copy a turn's weights to their place in the ring: those of turn `turn` of a round, counted on into the next
+/// round, if there is one.
+template <int Inputs>
+__device__ __forceinline__ void fetch_weights(std::uint32_t ring, const uint4* weights, int rounds, int round,
+                                              int turn) {
+    using Tile = DgradTile<Inputs>;
+    if (turn < Tile::turns || round + 1 < rounds) {
+        const std::uint32_t to = ring + (turn % Tile::stages) * Tile::stage_bytes;
+        const uint4* const from = weights + (round * Tile::turns + turn) * (Tile::stage_bytes / 16);
+#pragma unroll
+        for (int i = static_cast<int>(threadIdx.x); i < Tile::stage_bytes / 16; i += conv_threads)
+            copy_16_bytes(to + i * 16, from + i);
+    }
+    commit_copies(); // maybe an empty group, so that the count stays right
+}
+
 /// Each of four warps computes 4×16 pixels of all channels.
 template <int Inputs>
 __global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
@@ -166,19 +182,10 @@ __global__ void __launch_bounds__(conv_threads, DgradTile<Inputs>::wide ? 2 : 4)
     const int warp = thread / 32;
     const std::uint32_t pixels = shared_address(conv_memory);
     const std::uint32_t ring = pixels + Tile::buffers * Tile::pixel_bytes;
-    const uint4* const weights = reinterpret_cast<const uint4*>(packed);
     const int rounds = shape.outputs / Tile::depth;
 
-    // Turn by turn, or those of the next round.
     const auto fetch = [&](int round, int turn) {
-        if (turn < Tile::turns || round + 1 < rounds) {
-            const std::uint32_t to = ring + (turn % Tile::stages) * Tile::stage_bytes;
-            const uint4* const from = weights + (round * Tile::turns + turn) * (Tile::stage_bytes / 16);
-#pragma unroll
-            for (int i = thread; i < Tile::stage_bytes / 16; i += conv_threads)
-                copy_16_bytes(to + i * 16, from + i);
-        }
-        commit_copies(); // maybe an empty group, so that the count stays right
+        fetch_weights<Inputs>(ring, reinterpret_cast<const uint4*>(packed), rounds, round, turn);
     };
     const auto load = [&](int i, int round) {
         return load_chunk<Inputs>(i, pooled_gradient, routes, shape, place, round * Tile::depth);

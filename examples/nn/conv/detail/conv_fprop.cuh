@@ -200,6 +200,29 @@ __device__ __forceinline__ void copy_tile(std::uint32_t pixels, const std::uint1
     }
 }
 
+/// Pools two rows of pixels, eight of a thread's channels from `channel` on, and stores them at `element`.
+template <bool Routes>
+__device__ __forceinline__ void store_pools(const float (&upper)[8][4], const float (&lower)[8][4], int part,
+                                            const float* bias, int channel, std::size_t element,
+                                            std::uint16_t* pooled, std::uint32_t* routes) {
+    std::uint32_t words[4];
+    std::uint32_t route = 0;
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+        const auto& above = upper[4 * part + n];
+        const auto& below = lower[4 * part + n];
+        const float bias0 = bias[channel + 2 * n];
+        const float bias1 = bias[channel + 2 * n + 1];
+        words[n] = pooled_pair(above, below, bias0, bias1);
+        if constexpr (Routes)
+            route |= routes_of_pools(above, below, words[n]) << (8 * n);
+    }
+    if constexpr (Routes)
+        routes[element / 8] = route;
+    if (!Routes || pooled != nullptr)
+        *reinterpret_cast<uint4*>(pooled + element) = make_uint4(words[0], words[1], words[2], words[3]);
+}
+
 /// `Inputs` channels to `groups` groups of 64, one after another; one, unless it is 64 inputs. Each of four
 /// warps computes 4×16 pixels. `Routes`: writes those too, and pooled maps only if asked for.
 template <int Inputs, bool Routes>
@@ -272,24 +295,8 @@ __global__ void __launch_bounds__(conv_threads, 2)
 #pragma unroll
             for (int part = 0; part < 2; ++part) {
                 const int channel = (place.group * groups + group) * 64 + part * 32 + lane % 4 * 8;
-                const std::size_t element = at * shape.outputs + channel;
-                std::uint32_t words[4];
-                std::uint32_t route = 0;
-#pragma unroll
-                for (int n = 0; n < 4; ++n) {
-                    const auto& upper = sums[2 * row][4 * part + n];
-                    const auto& lower = sums[2 * row + 1][4 * part + n];
-                    const float bias0 = bias[channel + 2 * n];
-                    const float bias1 = bias[channel + 2 * n + 1];
-                    words[n] = pooled_pair(upper, lower, bias0, bias1);
-                    if constexpr (Routes)
-                        route |= routes_of_pools(upper, lower, words[n]) << (8 * n);
-                }
-                if constexpr (Routes)
-                    routes[element / 8] = route;
-                if (!Routes || pooled != nullptr)
-                    *reinterpret_cast<uint4*>(pooled + element) =
-                        make_uint4(words[0], words[1], words[2], words[3]);
+                store_pools<Routes>(sums[2 * row], sums[2 * row + 1], part, bias, channel,
+                                    at * shape.outputs + channel, pooled, routes);
             }
         }
     }

@@ -15,14 +15,34 @@
 
 namespace nn::detail {
 
-/// The tiles of all images that a part sums over: from `first` up to `last`.
-struct TileRange {
+/// What a block sums over: for a group of outputs, the tiles of all images from `first` up to `last`.
+struct WgradPart {
+    int group;
+    unsigned part;
     std::size_t first;
     std::size_t last;
 
-    __device__ TileRange(std::size_t tiles, unsigned part, unsigned parts)
-        : first(tiles * part / parts), last(tiles * (part + 1) / parts) {}
+    __device__ WgradPart(std::size_t tiles, unsigned groups)
+        : group(static_cast<int>(blockIdx.x % groups)), part(blockIdx.x / groups),
+          first(tiles * part / (gridDim.x / groups)), last(tiles * (part + 1) / (gridDim.x / groups)) {}
 };
+
+/// Adds to three rows of taps what two rows of pools contribute: `above` and `below` are the rows of pixels that they begin and
+/// end with, `factors` those of the tiles of outputs from `first` on.
+template <std::size_t Tiles, std::size_t Count>
+__device__ __forceinline__ void
+add_rows_of_taps(float (&sums)[3][Tiles][4], int first, const std::uint32_t (&above)[4],
+                 const std::uint32_t (&below)[4], const std::uint32_t (&factors)[Count][2]) {
+    const std::uint32_t between[4] = {above[2], above[3], below[0], below[1]};
+    const auto add = [&](float(&row)[Tiles][4], const std::uint32_t(&pixels)[4]) {
+#pragma unroll
+        for (std::size_t i = 0; i < Count; ++i)
+            multiply_add(row[first + i], pixels, factors[i][0], factors[i][1]);
+    };
+    add(sums[0], above);
+    add(sums[1], between);
+    add(sums[2], below);
+}
 
 /// A tile's place in its image.
 __device__ inline ConvTile conv_tile(const ConvShape& shape, std::size_t tile) {
@@ -197,6 +217,26 @@ __device__ __forceinline__ void store_bias_sums(float* bias_parts, float (&bias_
     }
 }
 
+/// Adds to a warp's sums what strip `strip`, of 8 pixels' width, contributes for a column of taps and 16 inputs. `load_rows`
+/// loads two rows of the pixels that the taps see.
+template <int Inputs, class LoadRows>
+__device__ __forceinline__ void add_strip(float (&sums)[3][8][4], const LoadRows& load_rows,
+                                          const uint4* factors, int strip, int lane) {
+    using Tile = WgradTile<Inputs>;
+    std::uint32_t rows[Tile::down + 1][4];
+    load_rows(rows[0], 0);
+#pragma unroll
+    for (int y = 0; y < Tile::down; ++y) {
+        load_rows(rows[y + 1], 2 * y + 2);
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair) {
+            const uint4 factor = factors[((strip * Tile::down + y) * 4 + pair) * 32 + lane];
+            add_rows_of_taps(sums, 2 * pair, rows[y], rows[y + 1],
+                             {{factor.x, factor.y}, {factor.z, factor.w}});
+        }
+    }
+}
+
 /// `Inputs` channels, and a group of 64 outputs. Of 12 warps each sums for a column of taps and 16 inputs.
 template <int Inputs>
 __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
@@ -205,10 +245,8 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
                       float* bias_parts) {
     using Tile = WgradTile<Inputs>;
     extern __shared__ uint4 conv_memory[];
-    const unsigned groups = static_cast<unsigned>(shape.outputs) / 64;
-    const int group = static_cast<int>(blockIdx.x % groups);
-    const unsigned part = blockIdx.x / groups;
-    const TileRange range(tiles, part, gridDim.x / groups);
+    const auto [group, part, first_tile, last_tile] =
+        WgradPart(tiles, static_cast<unsigned>(shape.outputs) / 64);
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
     const int warp = thread / 32;
@@ -223,8 +261,8 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
     float sums[3][8][4] = {};
     float bias_sums[8] = {};
     PooledChunks chunks;
-    if (range.first < range.last) {
-        const ConvTile place = conv_tile(shape, range.first);
+    if (first_tile < last_tile) {
+        const ConvTile place = conv_tile(shape, first_tile);
         copy_pixels<Inputs>(maps, shape, place, 0);
         if (thread < Tile::spreading) {
             chunks = load_pooled<Inputs>(pooled_gradient, routes, shape, place, group);
@@ -233,11 +271,11 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
         }
     }
     int stage = 0;
-    for (std::size_t tile = range.first; tile < range.last; ++tile, stage ^= 1) {
+    for (std::size_t tile = first_tile; tile < last_tile; ++tile, stage ^= 1) {
         wait_for_copies<0>();
         // What others copied and spread is there; and all are done with the other stage, which is filled next.
         __syncthreads();
-        const bool more = tile + 1 < range.last;
+        const bool more = tile + 1 < last_tile;
         if (more) {
             const ConvTile place = conv_tile(shape, tile + 1);
             copy_pixels<Inputs>(maps, shape, place, stage ^ 1);
@@ -258,23 +296,7 @@ __global__ void __launch_bounds__(WgradTile<Inputs>::threads, 1)
                 load_matrices_transposed(rows,
                                          pixels + Tile::offset((y + matrix_y) * Tile::row + column, chunk));
             };
-            std::uint32_t rows[Tile::down + 1][4];
-            load_rows(rows[0], 0);
-#pragma unroll
-            for (int y = 0; y < Tile::down; ++y) {
-                load_rows(rows[y + 1], 2 * y + 2);
-                const std::uint32_t between[4] = {rows[y][2], rows[y][3], rows[y + 1][0], rows[y + 1][1]};
-#pragma unroll
-                for (int pair = 0; pair < 4; ++pair) {
-                    const uint4 factor = factors[((strip * Tile::down + y) * 4 + pair) * 32 + lane];
-                    multiply_add(sums[0][2 * pair], rows[y], factor.x, factor.y);
-                    multiply_add(sums[0][2 * pair + 1], rows[y], factor.z, factor.w);
-                    multiply_add(sums[1][2 * pair], between, factor.x, factor.y);
-                    multiply_add(sums[1][2 * pair + 1], between, factor.z, factor.w);
-                    multiply_add(sums[2][2 * pair], rows[y + 1], factor.x, factor.y);
-                    multiply_add(sums[2][2 * pair + 1], rows[y + 1], factor.z, factor.w);
-                }
-            }
+            add_strip<Inputs>(sums, load_rows, factors, strip, lane);
             // Not all in the end, when each warp would do the same and the Tensor Cores nothing.
             if (more && thread < Tile::spreading) {
                 if (turn == turns / 2)

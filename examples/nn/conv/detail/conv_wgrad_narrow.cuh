@@ -133,10 +133,8 @@ static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
     __shared__ uint4 memory[warps * sizeof(NarrowWarpSums) / sizeof(uint4)];
     static_assert(sizeof(memory) >= Tile::bytes);
     NarrowWarpSums* const warp_sums = reinterpret_cast<NarrowWarpSums*>(memory);
-    const unsigned groups = static_cast<unsigned>(shape.outputs) / 16;
-    const int group = static_cast<int>(blockIdx.x % groups);
-    const unsigned part = blockIdx.x / groups;
-    const TileRange range(tiles, part, gridDim.x / groups);
+    const auto [group, part, first_tile, last_tile] =
+        WgradPart(tiles, static_cast<unsigned>(shape.outputs) / 16);
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
     const int warp = thread / 32;
@@ -148,9 +146,9 @@ static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
     float sums[3][2][4] = {};
     float bias_sums[2] = {};
     NarrowLoads next;
-    if (range.first < range.last)
-        load_narrow(next, maps, shape, range.first, pooled_gradient, routes, group);
-    for (std::size_t tile = range.first; tile < range.last; ++tile) {
+    if (first_tile < last_tile)
+        load_narrow(next, maps, shape, first_tile, pooled_gradient, routes, group);
+    for (std::size_t tile = first_tile; tile < last_tile; ++tile) {
         const NarrowLoads loads = next;
         __syncthreads(); // all are done with the tile before
 #pragma unroll
@@ -162,7 +160,7 @@ static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
             if (i + 1 < Tile::pixels)
                 pixel[Tile::moved / 8 + 1] = loads.pixels[slot];
         }
-        if (tile + 1 < range.last)
+        if (tile + 1 < last_tile)
             load_narrow(next, maps, shape, tile + 1, pooled_gradient, routes, group);
         __syncthreads();
         std::uint32_t rows[Tile::down + 1][4];
@@ -170,7 +168,6 @@ static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
 #pragma unroll
         for (int y = 0; y < Tile::down; ++y) {
             load_matrices_transposed(rows[y + 1], from + (2 * y + 2 + lane / 16) * (Tile::row * 8));
-            const std::uint32_t between[4] = {rows[y][2], rows[y][3], rows[y + 1][0], rows[y + 1][1]};
 #pragma unroll
             for (int j = 0; j < 2; ++j) {
                 const std::uint32_t gradient =
@@ -179,9 +176,7 @@ static __global__ void __launch_bounds__(NarrowWgradTile::threads, 3)
                 bias_sums[j] += way != 0 ? __uint_as_float(gradient << 16) : 0.0f;
                 const std::uint32_t upper = routed_beside(gradient, way);
                 const std::uint32_t lower = routed_beside(gradient, way >> 2);
-                multiply_add(sums[0][j], rows[y], upper, lower);
-                multiply_add(sums[1][j], between, upper, lower);
-                multiply_add(sums[2][j], rows[y + 1], upper, lower);
+                add_rows_of_taps(sums, j, rows[y], rows[y + 1], {{upper, lower}});
             }
         }
     }

@@ -7,6 +7,33 @@
 
 namespace nn::detail::tf32 {
 
+/// The stages along k that a warp works on: `count` of them, from `first` on, each `sharers` after the one before.
+struct WarpStages {
+    unsigned first;
+    unsigned count;
+    unsigned sharers;
+};
+
+template <class V>
+__device__ __forceinline__ WarpStages stages_of_warp(unsigned k, unsigned cluster_size, unsigned rank) {
+    const unsigned sharers = V::shared_sum ? warps * cluster_size * gridDim.y : 1;
+    const unsigned first = V::shared_sum ? (blockIdx.y * cluster_size + rank) * warps + threadIdx.x / 32 : 0;
+    const unsigned stages = ceil_div(k, V::depth);
+    return {first, first < stages ? (stages - first + sharers - 1) / sharers : 0, sharers};
+}
+
+/// What the epilogue reads, if it is read before the product.
+template <class V>
+using EarlyAuxiliaries = float4[V::reads_early ? V::rows / 8 : 1][2][columns / 32];
+
+template <class V>
+__device__ __forceinline__ void read_early(EarlyAuxiliaries<V>& early, const TileEpilogue<V::form>& epilogue,
+                                           unsigned row0, unsigned column0) {
+    for_all_fours<V>([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+        early[q][odd][group] = epilogue.auxiliary(row0 + row, column0 + column);
+    });
+}
+
 /// A product, or its part that a block computes.
 template <class V>
 __global__ void __launch_bounds__(threads) gemm_kernel(const __grid_constant__ Arguments arguments) {
@@ -25,11 +52,7 @@ __global__ void __launch_bounds__(threads) gemm_kernel(const __grid_constant__ A
     const bool with_column_sums = gemm.step_bias != nullptr && tile_row0 == 0;
     float* const mine = shared + warp * V::warp_floats;
 
-    // Which stages are this warp's.
-    const unsigned sharers = V::shared_sum ? warps * cluster_size * gridDim.y : 1;
-    const unsigned first = V::shared_sum ? (blockIdx.y * cluster_size + rank) * warps + warp : 0;
-    const unsigned k_stages = ceil_div(gemm.k, V::depth);
-    const unsigned count = first < k_stages ? (k_stages - first + sharers - 1) / sharers : 0;
+    const auto [first, count, sharers] = stages_of_warp<V>(gemm.k, cluster_size, rank);
     const AsyncCopies<V::p_along_k, columns, V::depth> p_copies(gemm.b, lane, column0, gemm.n, gemm.k);
     const AsyncCopies<V::q_along_k, V::rows, V::depth> q_copies(gemm.a, lane, row0, gemm.m, gemm.k);
     const std::uint32_t mine_address = shared_address(mine);
@@ -53,8 +76,6 @@ __global__ void __launch_bounds__(threads) gemm_kernel(const __grid_constant__ A
             begin_p(i, mine_address + i * stage_bytes);
     }
     cudaGridDependencySynchronize();
-    const unsigned unit = lane / 4;
-    const unsigned pair = 2 * (lane % 4);
     const TileEpilogue<V::form> epilogue(gemm);
 #pragma unroll
     for (unsigned i = 0; i < ahead; ++i) {
@@ -62,17 +83,9 @@ __global__ void __launch_bounds__(threads) gemm_kernel(const __grid_constant__ A
             begin_p(i, mine_address + i * stage_bytes);
         begin_q(i, mine_address + i * stage_bytes);
     }
-    float4 early[V::reads_early ? V::rows / 8 : 1][2][columns / 32] = {};
-    if constexpr (V::reads_early) {
-#pragma unroll
-        for (unsigned q = 0; q < V::rows / 8; ++q)
-#pragma unroll
-            for (unsigned odd = 0; odd < 2; ++odd)
-#pragma unroll
-                for (unsigned group = 0; group < columns / 32; ++group)
-                    early[q][odd][group] =
-                        epilogue.auxiliary(row0 + row_of<V>(q, pair + odd), column0 + 32 * group + 4 * unit);
-    }
+    EarlyAuxiliaries<V> early = {};
+    if constexpr (V::reads_early)
+        read_early<V>(early, epilogue, row0, column0);
     Accumulators<V> sums;
 
     unsigned slot = 0;

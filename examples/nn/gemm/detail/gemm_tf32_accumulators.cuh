@@ -165,25 +165,28 @@ __device__ void store_warp_tile(const Arguments& arguments, const TileEpilogue<V
     }
 }
 
-/// Adds up the sums of a block, of a cluster, and of all splits, each time in the same order, and writes them.
-template <class V>
-__device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<V::form>& epilogue,
-                                 const Accumulators<V>& sums, float* shared, unsigned row0, unsigned column0,
-                                 bool with_column_sums) {
-    const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
-    const unsigned cluster_size = cluster.num_blocks();
+/// Calls `use(q, odd, group, row, column)` for each of a thread's fours, which lie in its warp's tile at `row` and `column`.
+template <class V, class Use>
+__device__ __forceinline__ void for_all_fours(const Use& use) {
     const unsigned unit = threadIdx.x % 32 / 4;
     const unsigned pair = 2 * (threadIdx.x % 4);
-    float* const mine = shared + threadIdx.x / 32 * V::warp_floats;
 #pragma unroll
     for (unsigned q = 0; q < V::rows / 8; ++q)
 #pragma unroll
         for (unsigned odd = 0; odd < 2; ++odd)
 #pragma unroll
-            for (unsigned group = 0; group < Accumulators<V>::groups; ++group)
-                store_four(mine + sums_offset(row_of<V>(q, pair + odd), 32 * group + 4 * unit),
-                           sums.four(group, q, odd));
-    if (with_column_sums && pair == 0) {
+            for (unsigned group = 0; group < columns / 32; ++group)
+                use(q, odd, group, row_of<V>(q, pair + odd), 32 * group + 4 * unit);
+}
+
+/// Puts a warp's sums in its part of the block's shared memory, those of columns behind the others.
+template <class V>
+__device__ __forceinline__ void share_sums(float* mine, const Accumulators<V>& sums, bool with_column_sums) {
+    for_all_fours<V>([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+        store_four(mine + sums_offset(row, column), sums.four(group, q, odd));
+    });
+    if (with_column_sums && threadIdx.x % 4 == 0) {
+        const unsigned unit = threadIdx.x % 32 / 4;
 #pragma unroll
         for (unsigned group = 0; group < Accumulators<V>::groups; ++group) {
             const float* const four = sums.of_columns[group];
@@ -191,48 +194,45 @@ __device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<
                        {four[0], four[1], four[2], four[3]});
         }
     }
+}
 
-    // Each thread takes some fours of the tile, the last of which are the sums of columns.
-    constexpr unsigned fours = V::rows * columns / 4;
-    constexpr unsigned column_fours = columns / 4;
-    constexpr unsigned turns = fours / threads + (V::form == GemmForm::weight_gradient ? 1 : 0);
-    const unsigned all = fours + (with_column_sums ? column_fours : 0);
-    const unsigned begin = cluster.block_rank() * threads + threadIdx.x;
-    const unsigned stride = cluster_size * threads;
-    const auto auxiliary_of = [&](unsigned four) {
-        return four < fours
-                   ? epilogue.auxiliary(row0 + four / column_fours, column0 + four % column_fours * 4)
-                   : float4{0.0f, 0.0f, 0.0f, 0.0f};
-    };
-    float4 auxiliaries[turns];
-    if (gridDim.y == 1) {
-#pragma unroll
-        for (unsigned turn = 0; turn < turns; ++turn)
-            auxiliaries[turn] = auxiliary_of(begin + turn * stride);
-    }
-    __syncthreads();
+/// The fours of a tile: a thread takes number `begin` and each `stride` after it, up to `all`. The last are the sums of
+/// columns.
+template <class V>
+struct TileFours {
+    static constexpr unsigned fours = V::rows * columns / 4;
+    static constexpr unsigned column_fours = columns / 4;
+    static constexpr unsigned turns = fours / threads + (V::form == GemmForm::weight_gradient ? 1 : 0);
+    static constexpr unsigned at_once = turns < 4 ? turns : 4;
 
-    const auto place_of = [](unsigned four) {
+    const unsigned cluster_size;
+    const unsigned all;
+    const unsigned begin;
+    const unsigned stride;
+
+    __device__ explicit TileFours(bool with_column_sums)
+        : cluster_size(cooperative_groups::this_cluster().num_blocks()),
+          all(fours + (with_column_sums ? column_fours : 0)),
+          begin(cooperative_groups::this_cluster().block_rank() * threads + threadIdx.x),
+          stride(cluster_size * threads) {}
+
+    __device__ static unsigned place_of(unsigned four) {
         return sums_offset(four / column_fours, four % column_fours * 4);
-    };
-    const auto of_block = [&](unsigned four) {
+    }
+
+    /// The sum over the block's warps.
+    __device__ static float4 of_block(const float* shared, unsigned four) {
         const float* const from = shared + place_of(four);
         float4 sum = load_four(from);
 #pragma unroll
         for (unsigned w = 1; w < warps; ++w)
             sum = sum + load_four(from + w * V::warp_floats);
         return sum;
-    };
-    if (cluster_size > 1) {
-#pragma unroll 2
-        for (unsigned four = threadIdx.x; four < all; four += threads)
-            store_four(shared + place_of(four), of_block(four));
-        cluster.sync();
     }
-    // The sums of some fours, each `stride` after the one before. The code is kept short: it runs once, so its
-    // instructions come from memory.
-    constexpr unsigned at_once = turns < 4 ? turns : 4;
-    const auto add_up = [&](float4(&sum)[at_once], unsigned four) {
+
+    /// The sums of some fours over the cluster's warps, each `stride` after the one before. The code is kept short: it runs
+    /// once, so its instructions come from memory.
+    __device__ __forceinline__ void add_up(float4 (&sum)[at_once], float* shared, unsigned four) const {
         const auto for_all = [&](const auto& add) {
 #pragma unroll
             for (unsigned i = 0; i < at_once; ++i) {
@@ -241,9 +241,10 @@ __device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<
             }
         };
         if (cluster_size == 1) {
-            for_all([&](unsigned i, unsigned at) { sum[i] = of_block(at); });
+            for_all([&](unsigned i, unsigned at) { sum[i] = of_block(shared, at); });
             return;
         }
+        const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
         const float* from = cluster.map_shared_rank(shared, 0);
         for_all([&](unsigned i, unsigned at) { sum[i] = load_four(from + place_of(at)); });
 #pragma unroll 1
@@ -251,61 +252,121 @@ __device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<
             from = cluster.map_shared_rank(shared, r);
             for_all([&](unsigned i, unsigned at) { sum[i] = sum[i] + load_four(from + place_of(at)); });
         }
-    };
-    const auto use = [&](unsigned four, float4 sum, float4 auxiliary) {
-        const unsigned row = four / column_fours;
-        const unsigned column = column0 + four % column_fours * 4;
+    }
+};
+
+/// Where the fours of a tile go.
+template <class V>
+struct TileOutput {
+    using Fours = TileFours<V>;
+
+    const Arguments& arguments;
+    const TileEpilogue<V::form>& epilogue;
+    const unsigned row0;
+    const unsigned column0;
+
+    __device__ float4 auxiliary(unsigned four) const {
+        return four < Fours::fours ? epilogue.auxiliary(row0 + four / Fours::column_fours,
+                                                        column0 + four % Fours::column_fours * 4)
+                                   : float4{0.0f, 0.0f, 0.0f, 0.0f};
+    }
+
+    __device__ void store(unsigned four, float4 sum, float4 auxiliary) const {
+        const unsigned row = four / Fours::column_fours;
+        const unsigned column = column0 + four % Fours::column_fours * 4;
         if (row < V::rows)
             epilogue.store(row0 + row, column, sum, auxiliary);
         else if (column < arguments.gemm.n)
             store_four(arguments.column_sums + column, sum);
-    };
-    bool done = true;
-    if (gridDim.y == 1) {
+    }
+};
+
+/// Writes the sums of a tile that one cluster computes alone.
+template <class V>
+__device__ __forceinline__ void store_whole(const TileFours<V>& tile, const TileOutput<V>& output,
+                                            float* shared, const float4 (&auxiliaries)[TileFours<V>::turns]) {
+    constexpr unsigned at_once = TileFours<V>::at_once;
 #pragma unroll
-        for (unsigned turn = 0; turn < turns; turn += at_once) {
-            const unsigned four = begin + turn * stride;
-            if (four >= all)
-                break;
-            float4 sum[at_once];
-            add_up(sum, four);
+    for (unsigned turn = 0; turn < TileFours<V>::turns; turn += at_once) {
+        const unsigned four = tile.begin + turn * tile.stride;
+        if (four >= tile.all)
+            break;
+        float4 sum[at_once];
+        tile.add_up(sum, shared, four);
 #pragma unroll
-            for (unsigned i = 0; i < at_once && turn + i < turns; ++i) {
-                if (four + i * stride < all)
-                    use(four + i * stride, sum[i], auxiliaries[turn + i]);
-            }
-        }
-    } else {
-        const unsigned tile = blockIdx.x / cluster_size;
-        const auto partial = [&](unsigned split, unsigned four) {
-            const std::size_t before = (static_cast<std::size_t>(split) * arguments.tiles + tile);
-            return arguments.partial_sums + 4 * (before * (fours + column_fours) + four);
-        };
-#pragma unroll 1
-        for (unsigned four = begin; four < all; four += at_once * stride) {
-            float4 sum[at_once];
-            add_up(sum, four);
-#pragma unroll
-            for (unsigned i = 0; i < at_once; ++i) {
-                if (four + i * stride < all)
-                    store_four(partial(blockIdx.y, four + i * stride), sum[i]);
-            }
-        }
-        done = last_of(arguments.tickets + 1 + blockIdx.x, gridDim.y);
-#pragma unroll 1
-        for (unsigned four = begin; done && four < all; four += stride) {
-            const float4 auxiliary = auxiliary_of(four);
-            float4 sum = __ldcg(reinterpret_cast<const float4*>(partial(0, four)));
-#pragma unroll 8
-            for (unsigned split = 1; split < gridDim.y; ++split)
-                sum = sum + __ldcg(reinterpret_cast<const float4*>(partial(split, four)));
-            use(four, sum, auxiliary);
+        for (unsigned i = 0; i < at_once && turn + i < TileFours<V>::turns; ++i) {
+            if (four + i * tile.stride < tile.all)
+                output.store(four + i * tile.stride, sum[i], auxiliaries[turn + i]);
         }
     }
+}
+
+/// Stores the partial sums of a split; the last of a tile's splits adds them up and writes the result. Whether it is this one.
+template <class V>
+__device__ __forceinline__ bool store_split(const TileFours<V>& fours, const TileOutput<V>& output,
+                                            float* shared) {
+    constexpr unsigned at_once = TileFours<V>::at_once;
+    const Arguments& arguments = output.arguments;
+    const unsigned tile = blockIdx.x / fours.cluster_size;
+    const auto partial = [&](unsigned split, unsigned four) {
+        const std::size_t before = (static_cast<std::size_t>(split) * arguments.tiles + tile);
+        return arguments.partial_sums +
+               4 * (before * (TileFours<V>::fours + TileFours<V>::column_fours) + four);
+    };
+#pragma unroll 1
+    for (unsigned four = fours.begin; four < fours.all; four += at_once * fours.stride) {
+        float4 sum[at_once];
+        fours.add_up(sum, shared, four);
+#pragma unroll
+        for (unsigned i = 0; i < at_once; ++i) {
+            if (four + i * fours.stride < fours.all)
+                store_four(partial(blockIdx.y, four + i * fours.stride), sum[i]);
+        }
+    }
+    const bool done = last_of(arguments.tickets + 1 + blockIdx.x, gridDim.y);
+#pragma unroll 1
+    for (unsigned four = fours.begin; done && four < fours.all; four += fours.stride) {
+        const float4 auxiliary = output.auxiliary(four);
+        float4 sum = __ldcg(reinterpret_cast<const float4*>(partial(0, four)));
+#pragma unroll 8
+        for (unsigned split = 1; split < gridDim.y; ++split)
+            sum = sum + __ldcg(reinterpret_cast<const float4*>(partial(split, four)));
+        output.store(four, sum, auxiliary);
+    }
+    return done;
+}
+
+/// Adds up the sums of a block, of a cluster, and of all splits, each time in the same order, and writes them.
+template <class V>
+__device__ void store_block_tile(const Arguments& arguments, const TileEpilogue<V::form>& epilogue,
+                                 const Accumulators<V>& sums, float* shared, unsigned row0, unsigned column0,
+                                 bool with_column_sums) {
+    share_sums(shared + threadIdx.x / 32 * V::warp_floats, sums, with_column_sums);
+    const TileFours<V> fours(with_column_sums);
+    const TileOutput<V> output{arguments, epilogue, row0, column0};
+    float4 auxiliaries[TileFours<V>::turns];
+    if (gridDim.y == 1) {
+#pragma unroll
+        for (unsigned turn = 0; turn < TileFours<V>::turns; ++turn)
+            auxiliaries[turn] = output.auxiliary(fours.begin + turn * fours.stride);
+    }
+    __syncthreads();
+
+    if (fours.cluster_size > 1) {
+#pragma unroll 2
+        for (unsigned four = threadIdx.x; four < fours.all; four += threads)
+            store_four(shared + fours.place_of(four), fours.of_block(shared, four));
+        cooperative_groups::this_cluster().sync();
+    }
+    bool done = true;
+    if (gridDim.y == 1)
+        store_whole(fours, output, shared, auxiliaries);
+    else
+        done = store_split(fours, output, shared);
     // No block exits while others read its shared memory.
-    if (cluster_size > 1)
-        cluster.sync();
-    if (with_column_sums && done && last_of(arguments.tickets, arguments.column_tiles * cluster_size))
+    if (fours.cluster_size > 1)
+        cooperative_groups::this_cluster().sync();
+    if (with_column_sums && done && last_of(arguments.tickets, arguments.column_tiles * fours.cluster_size))
         step_bias(arguments);
 }
 

@@ -14,27 +14,33 @@
 
 namespace nn {
 
-/// The article's: intersection = (least right − greatest left)·(least bottom − greatest top), which two misses make
-/// positive again; union = both areas − intersection; and with C the area of the smallest box around both,
-/// `intersection / max(union, 1e-5) − (max(C, 1e-5) − union) / max(C, 1e-5)`. 1 for two equal boxes; to be maximised.
-struct ArticleGiou {
-    static constexpr const char* name = "article";
-
+/// What the formulas share: `Formula` says when an intersection counts, and what it makes of three areas.
+template <class Formula>
+struct BoxFormulaOf {
     template <class Real>
     SLUICE_HOST_DEVICE Real operator()(const Box<Real>& prediction, const Box<Real>& target) const;
     template <class Real>
     SLUICE_HOST_DEVICE Real operator()(const Box<Real>& prediction, const Box<Real>& target,
                                        Box<Real>& gradient) const;
 
-    // The formula in steps, for an implementation that keeps intermediates.
+    /// From the areas of the intersection, of the union and of the enclosing box.
+    template <class Real>
+    SLUICE_HOST_DEVICE static Real value(Real intersection, Real united, Real enclosing) {
+        return Formula::slopes(intersection, united, enclosing);
+    }
+};
+
+/// The article's: intersection = (least right − greatest left)·(least bottom − greatest top), which two misses make
+/// positive again; union = both areas − intersection; and with C the area of the smallest box around both,
+/// `intersection / max(union, 1e-5) − (max(C, 1e-5) − union) / max(C, 1e-5)`. 1 for two equal boxes; to be maximised.
+struct ArticleGiou : BoxFormulaOf<ArticleGiou> {
+    static constexpr const char* name = "article";
 
     /// Whether the intersection of those extents counts.
     template <class Real>
     SLUICE_HOST_DEVICE static bool overlap(Real width, Real height);
-    /// From the areas of the intersection, of the union and of the enclosing box.
-    template <class Real>
-    SLUICE_HOST_DEVICE static Real value(Real intersection, Real united, Real enclosing);
-    /// The value's derivatives by those three, in place of them. Returns the value.
+    /// The value's derivatives by the areas of the intersection, of the union and of the enclosing box, in place of them.
+    /// Returns the value.
     template <class Real>
     SLUICE_HOST_DEVICE static Real slopes(Real& intersection, Real& united, Real& enclosing);
 };
@@ -42,19 +48,12 @@ struct ArticleGiou {
 /// torchvision's `generalized_box_iou_loss`: the intersection is 0 unless both extents are positive; 1e-7 is added to
 /// the denominators, `1 − (intersection / (union + 1e-7) − (C − union) / (C + 1e-7))`. 0 for two equal boxes; to be
 /// minimised.
-struct TorchvisionGiouLoss {
+struct TorchvisionGiouLoss : BoxFormulaOf<TorchvisionGiouLoss> {
     static constexpr const char* name = "torchvision";
 
-    template <class Real>
-    SLUICE_HOST_DEVICE Real operator()(const Box<Real>& prediction, const Box<Real>& target) const;
-    template <class Real>
-    SLUICE_HOST_DEVICE Real operator()(const Box<Real>& prediction, const Box<Real>& target,
-                                       Box<Real>& gradient) const;
-
+    /// As ArticleGiou's.
     template <class Real>
     SLUICE_HOST_DEVICE static bool overlap(Real width, Real height);
-    template <class Real>
-    SLUICE_HOST_DEVICE static Real value(Real intersection, Real united, Real enclosing);
     template <class Real>
     SLUICE_HOST_DEVICE static Real slopes(Real& intersection, Real& united, Real& enclosing);
 };
@@ -137,42 +136,44 @@ SLUICE_HOST_DEVICE void add_enclosing_gradient(Real slope, const Extents<Real>& 
     gradient.y2 += slope * enclosing.width * (Real(1) - share_of_lesser(a.y2, b.y2));
 }
 
-template <class Formula, class Real>
-SLUICE_HOST_DEVICE Real formula_value(const Box<Real>& prediction, const Box<Real>& target) {
-    const Real intersection = intersection_area<Formula>(shared_extents(prediction, target));
-    const Real united = area(extents(prediction)) + area(extents(target)) - intersection;
-    return Formula::value(intersection, united, area(enclosing_extents(prediction, target)));
+} // namespace detail
+
+template <class Formula>
+template <class Real>
+SLUICE_HOST_DEVICE Real BoxFormulaOf<Formula>::operator()(const Box<Real>& prediction,
+                                                          const Box<Real>& target) const {
+    using detail::area;
+    Real intersection = detail::intersection_area<Formula>(detail::shared_extents(prediction, target));
+    Real united = area(detail::extents(prediction)) + area(detail::extents(target)) - intersection;
+    Real enclosing = area(detail::enclosing_extents(prediction, target));
+    return Formula::slopes(intersection, united, enclosing);
 }
 
-template <class Formula, class Real>
-SLUICE_HOST_DEVICE Real formula_gradient(const Box<Real>& prediction, const Box<Real>& target,
-                                         Box<Real>& gradient) {
-    const Extents<Real> own = extents(prediction);
-    const Extents<Real> shared = shared_extents(prediction, target);
-    const Extents<Real> enclosing = enclosing_extents(prediction, target);
+template <class Formula>
+template <class Real>
+SLUICE_HOST_DEVICE Real BoxFormulaOf<Formula>::operator()(const Box<Real>& prediction,
+                                                          const Box<Real>& target,
+                                                          Box<Real>& gradient) const {
+    using detail::area;
+    const detail::Extents<Real> own = detail::extents(prediction);
+    const detail::Extents<Real> shared = detail::shared_extents(prediction, target);
+    const detail::Extents<Real> enclosing = detail::enclosing_extents(prediction, target);
     // First the areas, then the derivatives by them.
-    Real by_intersection = intersection_area<Formula>(shared);
-    Real by_united = area(own) + area(extents(target)) - by_intersection;
+    Real by_intersection = detail::intersection_area<Formula>(shared);
+    Real by_united = area(own) + area(detail::extents(target)) - by_intersection;
     Real by_enclosing = area(enclosing);
     const Real value = Formula::slopes(by_intersection, by_united, by_enclosing);
     gradient = Box<Real>{};
-    add_area_gradient(by_united, own, gradient);
-    add_enclosing_gradient(by_enclosing, enclosing, prediction, target, gradient);
+    detail::add_area_gradient(by_united, own, gradient);
+    detail::add_enclosing_gradient(by_enclosing, enclosing, prediction, target, gradient);
     if (Formula::overlap(shared.width, shared.height))
-        add_shared_gradient(by_intersection - by_united, shared, prediction, target, gradient);
+        detail::add_shared_gradient(by_intersection - by_united, shared, prediction, target, gradient);
     return value;
 }
-
-} // namespace detail
 
 template <class Real>
 SLUICE_HOST_DEVICE bool ArticleGiou::overlap(Real, Real) {
     return true;
-}
-
-template <class Real>
-SLUICE_HOST_DEVICE Real ArticleGiou::value(Real intersection, Real united, Real enclosing) {
-    return slopes(intersection, united, enclosing);
 }
 
 template <class Real>
@@ -193,24 +194,8 @@ SLUICE_HOST_DEVICE Real ArticleGiou::slopes(Real& intersection, Real& united, Re
 }
 
 template <class Real>
-SLUICE_HOST_DEVICE Real ArticleGiou::operator()(const Box<Real>& prediction, const Box<Real>& target) const {
-    return detail::formula_value<ArticleGiou>(prediction, target);
-}
-
-template <class Real>
-SLUICE_HOST_DEVICE Real ArticleGiou::operator()(const Box<Real>& prediction, const Box<Real>& target,
-                                                Box<Real>& gradient) const {
-    return detail::formula_gradient<ArticleGiou>(prediction, target, gradient);
-}
-
-template <class Real>
 SLUICE_HOST_DEVICE bool TorchvisionGiouLoss::overlap(Real width, Real height) {
     return width > Real(0) && height > Real(0);
-}
-
-template <class Real>
-SLUICE_HOST_DEVICE Real TorchvisionGiouLoss::value(Real intersection, Real united, Real enclosing) {
-    return slopes(intersection, united, enclosing);
 }
 
 template <class Real>
@@ -224,18 +209,6 @@ SLUICE_HOST_DEVICE Real TorchvisionGiouLoss::slopes(Real& intersection, Real& un
     enclosing = (united + added) * by_enclosing * by_enclosing;
     united = iou * by_united - by_enclosing;
     return value;
-}
-
-template <class Real>
-SLUICE_HOST_DEVICE Real TorchvisionGiouLoss::operator()(const Box<Real>& prediction,
-                                                        const Box<Real>& target) const {
-    return detail::formula_value<TorchvisionGiouLoss>(prediction, target);
-}
-
-template <class Real>
-SLUICE_HOST_DEVICE Real TorchvisionGiouLoss::operator()(const Box<Real>& prediction, const Box<Real>& target,
-                                                        Box<Real>& gradient) const {
-    return detail::formula_gradient<TorchvisionGiouLoss>(prediction, target, gradient);
 }
 
 } // namespace nn

@@ -33,22 +33,18 @@ void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arg
     if (few && arguments.gradient == nullptr && arguments.work == 1 && has_few_boxes_kernel())
         return launch_few_boxes<Formula>(stream, arguments);
     const unsigned tiles = tiles_for(arguments.rows, arguments.rows_per_tile);
-    if (arguments.gradient != nullptr) {
-        rows_kernel<Formula, true><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
-    } else {
-        rows_kernel<Formula, false><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
-    }
+    const auto kernel = arguments.gradient != nullptr ? &rows_kernel<Formula, true, P, U, G>
+                                                      : &rows_kernel<Formula, false, P, U, G>;
+    kernel<<<tiles, loss_threads, 0, stream.get()>>>(arguments);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_loop(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arguments) {
+    const auto kernel = arguments.gradient != nullptr ? &one_row_kernel<Formula, true, P, U, G>
+                                                      : &one_row_kernel<Formula, false, P, U, G>;
     for (std::int64_t row = 0; row < arguments.rows; ++row) {
-        if (arguments.gradient != nullptr) {
-            one_row_kernel<Formula, true><<<1, loss_threads, 0, stream.get()>>>(arguments, row);
-        } else {
-            one_row_kernel<Formula, false><<<1, loss_threads, 0, stream.get()>>>(arguments, row);
-        }
+        kernel<<<1, loss_threads, 0, stream.get()>>>(arguments, row);
         SLUICE_CUDA_CHECK(cudaGetLastError());
     }
     if (arguments.mean != nullptr) {
@@ -60,11 +56,9 @@ void run_loop(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arg
 template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_values(sluice::BasicStreamRef<B> stream, const ValueArguments<P, U, G>& arguments) {
     const unsigned tiles = tiles_for(arguments.predictions.value_capacity(), values_at_once);
-    if (arguments.gradient != nullptr) {
-        values_kernel<Formula, true><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
-    } else {
-        values_kernel<Formula, false><<<tiles, loss_threads, 0, stream.get()>>>(arguments);
-    }
+    const auto kernel = arguments.gradient != nullptr ? &values_kernel<Formula, true, P, U, G>
+                                                      : &values_kernel<Formula, false, P, U, G>;
+    kernel<<<tiles, loss_threads, 0, stream.get()>>>(arguments);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -1,4 +1,6 @@
 // The box losses on the Host backend.
+#include <algorithm>
+
 #include <nn/losses/boxes/detail/instantiate.hpp>
 #include <nn/losses/boxes/detail/per_box.hpp>
 #include <nn/losses/boxes/giou_loss.hpp>
@@ -7,26 +9,37 @@ namespace nn::detail {
 
 namespace {
 
+/// Adds up `count` pairs from prediction `place` and target `i` on, and writes their gradient if it is asked for.
+template <class Formula, class Arguments>
+double sum_of_pairs(const Arguments& all, std::int64_t place, std::int64_t i, std::int64_t count) {
+    double sum = 0.0;
+    if (all.gradient == nullptr) {
+        for (std::int64_t p = 0; p < count; ++p)
+            sum += value_of_pair<Formula, false>(all, place + p, i + p, 0.0);
+    } else {
+        const double factor = gradient_factor(all.scale, divisor_of(all.targets.size()));
+        for (std::int64_t p = 0; p < count; ++p)
+            sum += value_of_pair<Formula, true>(all, place + p, i + p, factor);
+    }
+    return sum;
+}
+
+/// Of predictions from `begin` to `end`, which have no targets.
+template <class G>
+void clear_gradient(Box<G>* gradient, std::int64_t begin, std::int64_t end) {
+    if (gradient != nullptr)
+        std::fill(gradient + begin, gradient + end, zero_box<G>());
+}
+
 /// Adds up a row, and writes its gradient.
 template <class Formula, class P, class U, class G>
 double sum_of_row(const RowArguments<P, U, G>& all, std::int64_t row) {
     const std::int64_t length = row < all.targets.rows() ? all.targets.length(row) : 0;
     const std::int64_t known = length <= all.width ? length : 0;
-    double sum = known == length ? 0.0 : NAN;
-    const Box<U>* const targets = known > 0 ? all.targets.row(row).data() : nullptr;
-    const Box<P>* const predictions = all.predictions + row * all.width;
-    if (all.gradient == nullptr) {
-        for (std::int64_t p = 0; p < known; ++p)
-            sum += worked_value<Formula>(predictions[p], targets[p], all.work);
-        return sum;
-    }
-    Box<G>* const gradient = all.gradient + row * all.width;
-    const double factor = gradient_factor(all.scale, divisor_of(all.targets.size()));
-    for (std::int64_t p = 0; p < known; ++p)
-        sum += value_and_gradient<Formula>(predictions[p], targets[p], factor, gradient[p]);
-    for (std::int64_t p = known; p < all.width; ++p)
-        gradient[p] = zero_box<G>();
-    return sum;
+    const std::int64_t place = row * all.width;
+    const double sum = known > 0 ? sum_of_pairs<Formula>(all, place, all.targets.offset(row), known) : 0.0;
+    clear_gradient(all.gradient, place + known, place + all.width);
+    return known == length ? sum : NAN;
 }
 
 } // namespace
@@ -80,19 +93,9 @@ void run_values(sluice::BasicStreamRef<B> stream, const ValueArguments<P, U, G>&
     stream.enqueue([all = arguments] {
         const std::int64_t size = all.predictions.size();
         const bool same = all.targets.size() == size;
-        const double factor = gradient_factor(all.scale, divisor_of(size));
-        double sum = same ? 0.0 : NAN;
-        for (std::int64_t i = 0; i < size; ++i) {
-            if (!same) {
-                if (all.gradient != nullptr)
-                    all.gradient[i] = zero_box<G>();
-            } else if (all.gradient != nullptr) {
-                sum +=
-                    value_and_gradient<Formula>(all.predictions[i], all.targets[i], factor, all.gradient[i]);
-            } else {
-                sum += worked_value<Formula>(all.predictions[i], all.targets[i], all.work);
-            }
-        }
+        const double sum = same ? sum_of_pairs<Formula>(all, 0, 0, size) : NAN;
+        if (!same)
+            clear_gradient(all.gradient, 0, size);
         if (all.mean != nullptr)
             *all.mean = static_cast<float>(sum / divisor_of(size));
     });

@@ -136,7 +136,7 @@ void Encoder<B>::forward_stem(sluice::BasicStreamRef<B> stream, sluice::DeviceSp
                                         {std::as_const(layers_[2]).weights(), layers_[2].bias()}};
         const auto kept = options_.trainable ? map(2).span() : sluice::DeviceSpan<float, B>{};
         if (rounds())
-            stem_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
+            stem_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, {},
                          rounded_.input(rows_of(images_, 3) * channels_of(3)));
         else
             stem_forward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers, kept,

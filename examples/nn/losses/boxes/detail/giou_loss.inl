@@ -5,7 +5,7 @@
 
 #include <nn/core/ceil_div.hpp>
 #include <nn/core/device.hpp>
-#include <nn/losses/boxes/detail/arguments.hpp>
+#include <nn/losses/boxes/detail/per_box.hpp>
 
 namespace nn {
 namespace detail {

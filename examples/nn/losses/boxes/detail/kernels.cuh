@@ -95,15 +95,13 @@ __device__ double few_rows(const RowArguments<P, U, G>& all, std::int64_t row, s
             continue;
         }
         const std::int64_t place = (row + within) * all.width + (i - begin);
+        double factor = 0.0;
         if constexpr (with_gradient) {
             std::int64_t count = size;
             asm volatile("" : "+l"(count)); // not before the loop, where it would hold up the loads
-            const double factor = gradient_factor(all.scale, divisor_of(count));
-            sum += value_and_gradient<Formula>(all.predictions[place], all.targets[i], factor,
-                                               all.gradient[place]);
-        } else {
-            sum += worked_value<Formula>(all.predictions[place], all.targets[i], all.work);
+            factor = gradient_factor(all.scale, divisor_of(count));
         }
+        sum += value_of_pair<Formula, with_gradient>(all, place, i, factor);
     }
     // The first warp has the sum to see to, which is what a launch with few boxes waits for.
     if (with_gradient && threadIdx.x >= 32) {
@@ -188,15 +186,10 @@ __global__ void __launch_bounds__(loss_threads) values_kernel(const ValueArgumen
     const std::int64_t first = blockIdx.x * per_tile;
     const std::int64_t last = first + per_tile < size ? first + per_tile : size;
     for (std::int64_t i = first + threadIdx.x; i < last; i += loss_threads) {
-        if constexpr (with_gradient) {
-            if (same) {
-                sum +=
-                    value_and_gradient<Formula>(all.predictions[i], all.targets[i], factor, all.gradient[i]);
-            } else {
-                all.gradient[i] = zero_box<G>();
-            }
-        } else if (same) {
-            sum += worked_value<Formula>(all.predictions[i], all.targets[i], all.work);
+        if (same) {
+            sum += value_of_pair<Formula, with_gradient>(all, i, i, factor);
+        } else if constexpr (with_gradient) {
+            all.gradient[i] = zero_box<G>();
         }
     }
     sum = block_sum(sum, shared);
