@@ -2,7 +2,6 @@
 /// Sources: what fills host batches.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <condition_variable>
 #include <cstddef>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/host.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/range.hpp>
@@ -50,13 +50,18 @@ private:
     std::size_t batch_ = 0;
 };
 
-/// The threads of one CPU stage, which take batches in turns, each with a stream that runs what it is handed at once.
+/// The threads of one CPU stage, which take batches in turns, each with a stream that runs what it is handed at once. A
+/// template over nothing, so that pipelines without CPU stages compile none of it.
+template <class Lazy = void>
 class CpuThreads {
+    // Host, as a name that depends.
+    using Threads = std::conditional_t<std::is_void_v<Lazy>, Host, Lazy>;
+
 public:
     void start(int count) {
         for (int thread = 0; thread < count; ++thread) {
             threads_.emplace_back();
-            streams_.push_back(BasicStream<Host>::make_inline());
+            streams_.push_back(BasicStream<Threads>::make_inline());
         }
     }
     std::size_t count() const noexcept { return threads_.size(); }
@@ -68,7 +73,7 @@ public:
     }
     /// Waits for all that the threads have been handed.
     void drain() const noexcept {
-        for (const BasicStream<Host>& thread : threads_) {
+        for (const auto& thread : threads_) {
             try {
                 thread.sync();
             } catch (...) {
@@ -77,13 +82,13 @@ public:
         }
     }
     void clear_failures() const noexcept {
-        for (const BasicStream<Host>& stream : streams_)
+        for (const auto& stream : streams_)
             Host::clear_failure(stream.get());
     }
 
 private:
-    std::vector<BasicStream<Host>> streams_; // Used by the threads, which end first.
-    std::vector<BasicStream<Host>> threads_;
+    std::vector<BasicStream<Threads>> streams_; // Used by the threads, which end first.
+    std::vector<BasicStream<Threads>> threads_;
 };
 
 /// A batch for a thread that reads it later, if it does: as a copy, where its bytes are all there is to it.
@@ -114,6 +119,7 @@ template <class Shape>
 class CpuStages {
     using Wait = typename StageOrder<Shape>::Wait;
     static constexpr std::size_t stages = Shape::stages;
+    static constexpr std::size_t with_threads = Shape::any_aside ? stages : 0;
 
 public:
     void start(std::size_t stage, int lanes) { threads_[stage].start(lanes); }
@@ -170,12 +176,12 @@ public:
 
     void drain(std::size_t stage) const noexcept { threads_[stage].drain(); }
     void drain() const noexcept {
-        for (const CpuThreads& threads : threads_)
+        for (const auto& threads : threads_)
             threads.drain();
     }
     void forget_faults() noexcept {
         fault_.clear();
-        for (const CpuThreads& threads : threads_)
+        for (const auto& threads : threads_)
             threads.clear_failures();
         wait_count_ = 0;
     }
@@ -193,7 +199,7 @@ private:
     std::size_t wait_count_ = 0;
     ThreadFault fault_;
     // Last: its threads end before anything that they use goes.
-    std::array<CpuThreads, stages> threads_;
+    std::array<CpuThreads<>, with_threads> threads_;
 };
 
 } // namespace sluice::detail

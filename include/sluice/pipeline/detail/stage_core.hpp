@@ -208,7 +208,11 @@ public:
 
     /// Batches that stage `stage` works on at the same time.
     std::size_t lanes(std::size_t stage) const noexcept {
-        return Shape::aside[stage] ? cpu_stages.lanes(stage) : streams.lanes(stage);
+        if constexpr (Shape::any_aside) {
+            if (Shape::aside[stage])
+                return cpu_stages.lanes(stage);
+        }
+        return streams.lanes(stage);
     }
     /// Waits on the calling thread until stage `stage`, which runs on threads, is through batch `number`.
     void await_on_thread(std::size_t stage, std::size_t number) {
