@@ -17,8 +17,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include <sluice/backend/config.hpp>
-
 #include "benchmarks.hpp"
 #include "ratio_table.hpp"
 
@@ -33,7 +31,7 @@ int main(int argc, char** argv) {
     if (benchmark::ReportUnrecognizedArguments(count, arguments.data()))
         return 2;
 
-#if SLUICE_HAS_CUDA
+#if SLUICE_BENCH_CUDA
     bench::add_cuda_benchmarks();
 #endif
     bench::add_host_benchmarks();
