@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
-#include <string>
+#include <utility>
 
 #include <sluice/report/timeline_report.hpp>
 
@@ -130,7 +130,7 @@ TEST_CASE("a gap is between batches, not within one") {
     Timeline timeline;
     const std::size_t row = timeline.add_row("a");
     timeline.add({.row = row, .batch = 0, .begin = 0, .end = 1});
-    timeline.add({.row = row, .batch = 0, .begin = 3, .end = 4}); // the same batch: the row was idle, but with it
+    timeline.add({.row = row, .batch = 0, .begin = 3, .end = 4}); // idle before it, but with the same batch
     timeline.add({.row = row, .batch = 1, .begin = 6, .end = 7});
     timeline.add({.row = row, .batch = 2, .begin = 7.5, .end = 8});
     const RowReport numbers = report_of(timeline).rows[0];
@@ -141,7 +141,7 @@ TEST_CASE("a gap is between batches, not within one") {
 }
 
 TEST_CASE("the 99th percentile is the rank of 99 %, rounded up") {
-    for (const std::size_t spans : {1, 2, 99, 100, 101, 200, 201}) {
+    for (const std::size_t spans : {1u, 2u, 99u, 100u, 101u, 200u, 201u}) {
         CAPTURE(spans);
         Timeline timeline;
         const std::size_t row = timeline.add_row("a");
@@ -244,7 +244,8 @@ TEST_CASE("a steady part runs from the first batch that is done to the last, wha
 }
 
 TEST_CASE("a timeline without a finite length is refused") {
-    for (const auto& [begin, end] : {std::pair{0.0, infinity}, {-infinity, 0.0}, {infinity, infinity}, {-1.7e308, 1.7e308}}) {
+    for (const auto& [begin, end] :
+         {std::pair{0.0, infinity}, {-infinity, 0.0}, {infinity, infinity}, {-1.7e308, 1.7e308}}) {
         Timeline timeline;
         timeline.add({.row = timeline.add_row("a"), .begin = begin, .end = end});
         CHECK_THROWS_WITH_AS(report_of(timeline), doctest::Contains("expected a finite time"), Error);

@@ -93,7 +93,8 @@ std::vector<double> gaps_of(const Timeline& timeline, const Stretches& stretches
     for (const double end : stretches.ends()) {
         if (!covers(with, end, end))
             continue;
-        if (any && stretches.sum([&](double b, double e) { return b >= last && e <= end && covers(with, b, e); }) == 0)
+        if (any && stretches.sum(
+                       [&](double b, double e) { return b >= last && e <= end && covers(with, b, e); }) == 0)
             gaps.push_back(end - last);
         last = end;
         any = true;
@@ -101,7 +102,8 @@ std::vector<double> gaps_of(const Timeline& timeline, const Stretches& stretches
     return gaps;
 }
 
-void check_row(const Timeline& timeline, const Stretches& stretches, const TimelineReport& report, std::size_t row) {
+void check_row(const Timeline& timeline, const Stretches& stretches, const TimelineReport& report,
+               std::size_t row) {
     const RowReport& numbers = report.rows[row];
     const auto works = [row](const TimelineSpan& s) { return s.row == row && is_work(s); };
     const auto waits = [row](const TimelineSpan& s) { return s.row == row && !is_work(s); };
@@ -160,7 +162,8 @@ void check_device(const Timeline& timeline, const Stretches& stretches, const Ti
     CHECK(report.device.both == doctest::Approx(share(true, true)));
     CHECK(report.device.neither == doctest::Approx(share(false, false)));
     const DeviceShares& device = report.device;
-    CHECK(device.compute_only + device.copy_only + device.both + device.neither == doctest::Approx(1).epsilon(1e-12));
+    CHECK(device.compute_only + device.copy_only + device.both + device.neither ==
+          doctest::Approx(1).epsilon(1e-12));
 }
 
 void check_whole(const Timeline& timeline, const Stretches& stretches, const TimelineReport& report) {
@@ -206,8 +209,9 @@ void check_pace(const TimelineReport& report) {
         if (report.rows[row].share > 0)
             order.push_back(row);
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return report.rows[a].share > report.rows[b].share; });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return report.rows[a].share > report.rows[b].share;
+    });
     CHECK(report.pace_row == (order.empty() ? TimelineReport::no_row : order[0]));
     CHECK(report.next_row == (order.size() < 2 ? TimelineReport::no_row : order[1]));
 }
@@ -219,11 +223,13 @@ Timeline random_timeline(unsigned seed) {
     Timeline timeline;
     const std::size_t rows = 1 + below(5);
     for (std::size_t row = 0; row < rows; ++row)
-        timeline.add_row("row " + std::to_string(row), std::vector<std::string>{"CPU", "GPU 0", "GPU 1", ""}[below(4)]);
+        timeline.add_row("row " + std::to_string(row),
+                         std::vector<std::string>{"CPU", "GPU 0", "GPU 1", ""}[below(4)]);
     const bool whole = below(2) == 0;
     const std::size_t batches = 1 + below(12);
     const auto time = [&](std::size_t bound) {
-        return whole ? static_cast<double>(below(bound)) : static_cast<double>(random()) / 4e9 * static_cast<double>(bound);
+        return whole ? static_cast<double>(below(bound))
+                     : static_cast<double>(random()) / 4e9 * static_cast<double>(bound);
     };
     const std::size_t longest = below(3) == 0 ? 20 : 4; // dense and sparse ones
     for (std::size_t left = 1 + below(40); left > 0; --left) {

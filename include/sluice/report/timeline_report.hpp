@@ -24,9 +24,9 @@ struct RowReport {
     double busy = 0;       ///< Time of its work.
     double share = 0;      ///< `busy` as a share of the wall time; 0 where that is 0.
 
-    double mean = 0;     ///< Of the durations of its work, as the next four.
+    double mean = 0;     ///< Mean duration of a span of its work; so are the next four.
     double median = 0;   ///< The middle one; the mean of the two in the middle where their number is even.
-    double p99 = 0;      ///< The shortest one that at least 99 % of all are not longer than.
+    double p99 = 0;      ///< The shortest one that 99 % of all, or more, do not exceed.
     double shortest = 0; ///< The shortest one.
     double longest = 0;  ///< The longest one.
 
@@ -36,8 +36,9 @@ struct RowReport {
     double gap_time = 0;    ///< Sum of the gaps.
     double longest_gap = 0; ///< The longest gap.
 
-    std::size_t waits = 0; ///< Spans of kind `wait`. They count nowhere else but in `waited` and the wall time.
-    double waited = 0;     ///< Time of its waits.
+    /// Spans of kind `wait`. They count in `waited` and the wall time, and nowhere else.
+    std::size_t waits = 0;
+    double waited = 0; ///< Time of its waits.
 };
 
 /// What the devices did, as shares of the wall time that sum to 1. Spans of kind `compute` and `copy` count, on all rows
@@ -67,12 +68,14 @@ struct TimelineReport {
     /// `batches - 1` by the length of the steady part in seconds; 0 where it has no length.
     double batches_per_second = 0;
 
-    double busy_share = 0;  ///< Share of the wall time in which there was work on any row.
-    DeviceShares device;    ///< What the devices did.
-    double overlap = 0;     ///< Share of the wall time in which at least two rows had spans of kind `compute`.
-    double serial_sum = 0;  ///< Sum of the rows' shares: how many times the wall time their work takes one by one.
+    double busy_share = 0; ///< Share of the wall time in which there was work on any row.
+    DeviceShares device;   ///< What the devices did.
+    double overlap = 0;    ///< Share of the wall time in which at least two rows had spans of kind `compute`.
+    /// Sum of the rows' shares: the rows' work one by one would take so many times the wall time.
+    double serial_sum = 0;
 
-    std::size_t pace_row = no_row; ///< The row with the highest share above 0; of equal ones the one with the lowest number.
+    /// The row with the highest share above 0; of equal ones the one with the lowest number.
+    std::size_t pace_row = no_row;
     std::size_t next_row = no_row; ///< The same among the other rows.
 
     std::vector<RowReport> rows; ///< By number.

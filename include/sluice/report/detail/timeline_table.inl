@@ -55,10 +55,10 @@ inline TimeUnit unit_for(double time) {
 /// A row as a reader knows it, where `other` is named too.
 inline std::string name_of(const TimelineReport& report, std::size_t row, std::size_t other) {
     const RowReport& named = report.rows[row];
-    const std::string number = "row " + std::to_string(row);
+    std::string number = "row " + std::to_string(row);
     if (named.name.empty())
         return number;
-    const std::string name = timeline_text::shortened(named.name, 24);
+    std::string name = timeline_text::shortened(named.name, 24);
     if (other == TimelineReport::no_row || name != timeline_text::shortened(report.rows[other].name, 24))
         return name;
     const bool same_unit = named.unit.empty() || named.unit == report.rows[other].unit;
@@ -115,12 +115,13 @@ inline std::string head_of(const TimelineReport& report) {
         has_device = has_device || row.unit != "CPU";
     if (has_device && report.wall > 0) {
         const auto share = [](double value) { return fixed(100 * value, 1) + " % "; };
-        head += "device: " + share(report.device.compute_only) + "compute only, " + share(report.device.copy_only) +
-                "copy only, " + share(report.device.both) + "both, " + share(report.device.neither) + "neither\n";
+        head += "device: " + share(report.device.compute_only) + "compute only, " +
+                share(report.device.copy_only) + "copy only, " + share(report.device.both) + "both, " +
+                share(report.device.neither) + "neither\n";
     }
     if (report.rows.size() > 1 && report.wall > 0) {
-        head += "rows:   two or more computed " + fixed(100 * report.overlap, 1) +
-                " % of the time; one by one they take " + four_digits(report.serial_sum) + " x the time\n";
+        head += "rows: " + fixed(100 * report.overlap, 1) + " % two or more computing, busy times sum to " +
+                four_digits(report.serial_sum) + " x the wall time\n";
     }
     return head;
 }
@@ -130,17 +131,15 @@ inline std::string head_of(const TimelineReport& report) {
 
 /// A column of numbers, to the right of the names: two lines of head, then a cell a row.
 struct Column {
-    std::string head;
-    std::string unit;
     std::vector<std::string> cells;
+    std::size_t width = 0;
 
-    std::size_t width() const {
-        std::size_t result = head.size() > unit.size() ? head.size() : unit.size();
-        for (const std::string& cell : cells)
-            result = cell.size() > result ? cell.size() : result;
-        return result;
+    void add(const std::string& cell) {
+        cells.push_back(cell);
+        width = cell.size() > width ? cell.size() : width;
     }
 };
+inline constexpr std::size_t head_lines = 2;
 
 inline std::vector<Column> columns_of(const TimelineReport& report) {
     double median = 0;
@@ -151,24 +150,22 @@ inline std::vector<Column> columns_of(const TimelineReport& report) {
     }
     const TimeUnit unit = unit_for(median);
     const TimeUnit gap_unit = unit_for(gap);
-    std::vector<Column> columns = {{"spans", "", {}},        {"busy", "%", {}},      {"mean", unit.name, {}},
-                                   {"median", unit.name, {}}, {"p99", unit.name, {}}, {"max", unit.name, {}},
-                                   {"gaps", "%", {}},        {"max gap", gap_unit.name, {}}};
-    for (const RowReport& row : report.rows) {
-        const auto time = [&](double value) {
-            return row.spans > 0 ? four_digits(value / unit.microseconds) : std::string("-");
-        };
-        const double gaps = report.wall > 0 ? row.gap_time / report.wall : 0;
-        const std::string cells[] = {count(row.spans),
-                                     fixed(100 * row.share, 1),
-                                     time(row.mean),
-                                     time(row.median),
-                                     time(row.p99),
-                                     time(row.longest),
-                                     fixed(100 * (gaps < 1 ? gaps : 1), 1),
-                                     row.gaps > 0 ? four_digits(row.longest_gap / gap_unit.microseconds) : "-"};
+    std::vector<Column> columns(8);
+    const auto add_line = [&columns](const std::string(&cells)[8]) {
         for (std::size_t i = 0; i < columns.size(); ++i)
-            columns[i].cells.push_back(cells[i]);
+            columns[i].add(cells[i]);
+    };
+    add_line({"spans", "busy", "mean", "median", "p99", "max", "gaps", "max gap"});
+    add_line({"", "%", unit.name, unit.name, unit.name, unit.name, "%", gap_unit.name});
+    for (const RowReport& row : report.rows) {
+        const auto time = [&](double value, const TimeUnit& in, bool any) {
+            return any ? four_digits(value / in.microseconds) : std::string("-");
+        };
+        const bool any = row.spans > 0;
+        const double gaps = report.wall > 0 ? row.gap_time / report.wall : 0;
+        add_line({count(row.spans), fixed(100 * row.share, 1), time(row.mean, unit, any),
+                  time(row.median, unit, any), time(row.p99, unit, any), time(row.longest, unit, any),
+                  fixed(100 * (gaps < 1 ? gaps : 1), 1), time(row.longest_gap, gap_unit, row.gaps > 0)});
     }
     return columns;
 }
@@ -193,7 +190,7 @@ struct Widths {
 inline Widths widths_of(const TimelineReport& report, const std::vector<Column>& columns) {
     std::size_t numbers = 0;
     for (const Column& column : columns)
-        numbers += column.width();
+        numbers += column.width;
     Widths widths{};
     // Numbers take 8 columns of 8 at most, so that one space before each leaves 15 for names and units.
     widths.space = numbers + 2 * columns.size() + 18 <= line_columns ? 2 : 1;
@@ -214,26 +211,23 @@ inline void add_left(std::string& line, const std::string& text, std::size_t wid
 inline std::string rows_of(const TimelineReport& report) {
     const std::vector<Column> columns = columns_of(report);
     const Widths widths = widths_of(report, columns);
-    const auto line = [&](const std::string& name, const std::string& unit, const auto& cell) {
-        std::string text;
+    std::string text;
+    const auto add_line = [&](const std::string& name, const std::string& unit, std::size_t line) {
         add_left(text, name, widths.name);
         if (widths.unit > 0) {
             text += ' ';
             add_left(text, unit, widths.unit);
         }
         for (const Column& column : columns) {
-            const std::string& number = cell(column);
-            text.append(widths.space + column.width() - number.size(), ' ');
-            text += number;
+            text.append(widths.space + column.width - column.cells[line].size(), ' ');
+            text += column.cells[line];
         }
-        return text + '\n';
+        text += '\n';
     };
-    std::string text = line("row", widths.unit >= 4 ? "unit" : "", [](const Column& c) -> auto& { return c.head; });
-    text += line("", "", [](const Column& c) -> auto& { return c.unit; });
-    for (std::size_t i = 0; i < report.rows.size(); ++i) {
-        const RowReport& row = report.rows[i];
-        text += line(row.name, row.unit, [&](const Column& c) -> auto& { return c.cells[i]; });
-    }
+    add_line("row", widths.unit >= 4 ? "unit" : "", 0);
+    add_line("", "", 1);
+    for (std::size_t i = 0; i < report.rows.size(); ++i)
+        add_line(report.rows[i].name, report.rows[i].unit, head_lines + i);
     return text;
 }
 
@@ -254,8 +248,8 @@ inline std::string pace_sentence(const TimelineReport& report) {
     }
     if (report.busy_share >= parts::busy_enough && !alone) {
         return "no stage set the pace alone: something ran " + parts::percent(report.busy_share) +
-               " of the time, but " + name + " only " + parts::percent(pace.share) + " and " + next + ' ' + next_share +
-               ", so they waited for one another.";
+               " of the time, but " + name + " only " + parts::percent(pace.share) + " and " + next + ' ' +
+               next_share + ", so they waited for one another.";
     }
     return "no stage was busy more than " + parts::percent_above(pace.share) +
            " of the time: the host or the source set the pace.";

@@ -7,7 +7,7 @@
 
 namespace sluice::detail::timeline_text {
 
-inline constexpr char32_t replacement = 0xFFFD;             // what stands for what cannot be shown
+inline constexpr char32_t replacement = 0xFFFD;                      // what stands for what cannot be shown
 inline constexpr std::string_view replacement_text = "\xEF\xBF\xBD"; // the same in UTF-8
 
 /// One code point, or what is shown in its place.
@@ -43,8 +43,8 @@ inline CodePoint code_point_at(std::string_view text, std::size_t at) {
 
 /// Whether a terminal would do something else than to show it: controls, and marks that turn the direction of text.
 inline bool is_control(char32_t value) {
-    return value < 0x20 || (value >= 0x7F && value < 0xA0) || value == 0x061C || value == 0x200E || value == 0x200F ||
-           (value >= 0x2028 && value <= 0x202E) || (value >= 0x2066 && value <= 0x2069);
+    return value < 0x20 || (value >= 0x7F && value < 0xA0) || value == 0x061C || value == 0x200E ||
+           value == 0x200F || (value >= 0x2028 && value <= 0x202E) || (value >= 0x2066 && value <= 0x2069);
 }
 
 /// How many columns of a terminal it takes: 0 for marks on others, 2 for East Asian wide characters and pictures.
@@ -56,11 +56,11 @@ inline std::size_t columns_of(char32_t value) {
     constexpr Range none[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A},
                               {0x064B, 0x065F}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x200B, 0x200D},
                               {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}};
-    constexpr Range two[] = {{0x1100, 0x115F}, {0x231A, 0x231B}, {0x23E9, 0x23F3},   {0x25FD, 0x25FE},
-                             {0x2614, 0x2615}, {0x2648, 0x2653}, {0x267F, 0x27BF},   {0x2B1B, 0x2B55},
-                             {0x2E80, 0x303E}, {0x3041, 0xA4CF}, {0xA960, 0xA97C},   {0xAC00, 0xD7A3},
-                             {0xF900, 0xFAFF}, {0xFE10, 0xFE19}, {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
-                             {0xFFE0, 0xFFE6}, {0x16FE0, 0x18DFF}, {0x1AFF0, 0x1B2FF}, {0x1F000, 0x1FAFF},
+    constexpr Range two[] = {{0x1100, 0x115F},  {0x231A, 0x231B},   {0x23E9, 0x23F3},   {0x25FD, 0x25FE},
+                             {0x2614, 0x2615},  {0x2648, 0x2653},   {0x267F, 0x27BF},   {0x2B1B, 0x2B55},
+                             {0x2E80, 0x303E},  {0x3041, 0xA4CF},   {0xA960, 0xA97C},   {0xAC00, 0xD7A3},
+                             {0xF900, 0xFAFF},  {0xFE10, 0xFE19},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+                             {0xFFE0, 0xFFE6},  {0x16FE0, 0x18DFF}, {0x1AFF0, 0x1B2FF}, {0x1F000, 0x1FAFF},
                              {0x20000, 0x3FFFD}};
     for (const Range& range : none) {
         if (value >= range.first && value <= range.last)
