@@ -114,8 +114,10 @@ Timeline random_timeline(unsigned seed) {
         return text;
     };
     Timeline timeline(bytes());
-    for (std::size_t row = 0; row < 3; ++row)
-        timeline.add_row(bytes(), bytes());
+    for (std::size_t row = 0; row < 3; ++row) {
+        const std::string name = bytes();
+        timeline.add_row(name, bytes());
+    }
     for (std::size_t left = below(20); left > 0; --left) {
         const double begin = static_cast<double>(random()) / 1e13;
         const double length = static_cast<double>(random()) / 1e15;

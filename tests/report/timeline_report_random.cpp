@@ -85,6 +85,7 @@ std::vector<double> gaps_of(const Timeline& timeline, const Stretches& stretches
         batch = {std::min(batch.begin, span.begin), std::max(batch.end, span.end)};
     }
     std::vector<Interval> with;
+    with.reserve(batches.size());
     for (const auto& [number, batch] : batches)
         with.push_back(batch);
     std::vector<double> gaps;
@@ -191,6 +192,7 @@ void check_whole(const Timeline& timeline, const Stretches& stretches, const Tim
     }
     CHECK(report.batches == done.size());
     std::vector<double> ends;
+    ends.reserve(done.size());
     for (const auto& [batch, end] : done)
         ends.push_back(end);
     std::sort(ends.begin(), ends.end());
@@ -286,11 +288,12 @@ TEST_CASE("a million spans take seconds") {
     for (std::size_t row = 0; row < rows; ++row)
         timeline.add_row("row", "GPU 0");
     // Each row is busy 10 of 16 us, and the batches come in an order without a pattern.
-    std::size_t batch = 0;
+    std::size_t at = 0;
     for (std::size_t i = 0; i < spans; ++i) {
-        const double begin = 16 * static_cast<double>(batch / rows);
-        timeline.add({batch % rows, batch / rows, begin, begin + 10, SpanKind::compute});
-        batch = (batch + 618033) % spans; // without a common factor, so that each comes once
+        const std::size_t batch = at / rows;
+        const double begin = 16 * static_cast<double>(batch);
+        timeline.add({at % rows, batch, begin, begin + 10, SpanKind::compute});
+        at = (at + 618033) % spans; // without a common factor, so that each comes once
     }
     const std::clock_t begin = std::clock();
     const TimelineReport report = report_of(timeline);

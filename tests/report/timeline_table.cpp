@@ -140,7 +140,7 @@ TEST_CASE("times are in a unit that suits them, without a column of units where 
     CHECK(lines[0] == "20.01 s, 2 batches, 0.050 batches/s");
     CHECK(has(to_table(report_of(timeline)),
               "\nrow   spans  busy   mean  median    p99    max  gaps  max gap\n"
-              "              %     ms      ms     ms     ms     %        s\n"
+              "                %     ms      ms     ms     ms     %        s\n"
               "step      2   0.1  12.35   12.35  12.35  12.35  99.9    19.99\n"));
 }
 
@@ -172,8 +172,10 @@ TEST_CASE("no line is wider than 80 columns, whatever the names and the numbers"
         Timeline timeline(text(120));
         const std::size_t rows = below(5);
         const double scales[] = {1e-300, 1e-3, 1, 1e3, 1e6, 1e9, 1e15, 1e100, 1e300};
-        for (std::size_t row = 0; row < rows; ++row)
-            timeline.add_row(text(below(2) == 0 ? 100 : 12), below(3) == 0 ? "" : text(20));
+        for (std::size_t row = 0; row < rows; ++row) {
+            const std::string name = text(below(2) == 0 ? 100 : 12);
+            timeline.add_row(name, below(3) == 0 ? "" : text(20));
+        }
         for (std::size_t left = rows > 0 ? below(30) : 0; left > 0; --left) {
             const double scale = scales[below(9)];
             const double begin = static_cast<double>(below(100)) * scale;
