@@ -46,30 +46,23 @@ private:
 class Together {
 public:
     void add(std::size_t track, double begin, double end) noexcept {
-        // Where two tracks are busy, one of their two spans came later: from its begin on, as far as another track reaches.
-        const Reach& other = first_.any && first_.track != track ? first_ : second_;
-        if (other.any && other.end > begin)
-            time_.add(begin, other.end < end ? other.end : end);
-        if (!first_.any || first_.track == track) {
-            first_ = {track, first_.any && first_.end > end ? first_.end : end, true};
-        } else if (end > first_.end) {
-            second_ = first_;
-            first_ = {track, end, true};
-        } else if (!second_.any || end > second_.end) {
-            second_ = {track, end, true};
+        // A moment is found with the span that makes it one of two tracks: until then the track that reaches farthest was
+        // another one, or the span's own track would have been busy then already.
+        if (any_ && track != track_ && begin < reach_)
+            time_.add(begin, reach_ < end ? reach_ : end);
+        if (!any_ || end > reach_) {
+            any_ = true;
+            track_ = track;
+            reach_ = end;
         }
     }
     double length() const noexcept { return time_.length(); }
 
 private:
-    struct Reach {
-        std::size_t track = 0;
-        double end = 0;
-        bool any = false;
-    };
-    Reach first_;  ///< The track that reaches farthest.
-    Reach second_; ///< The one that does among the others.
     Union time_;
+    std::size_t track_ = 0; // the one that reaches farthest
+    double reach_ = 0;
+    bool any_ = false;
 };
 
 inline std::vector<Mark> marks_of(const Timeline& timeline) {
