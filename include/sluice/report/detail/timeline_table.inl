@@ -1,0 +1,266 @@
+// Bodies of pace_sentence and to_table, of timeline_report.hpp.
+#pragma once
+
+#include <charconv>
+
+#include <sluice/report/detail/timeline_text.hpp>
+
+namespace sluice {
+
+namespace detail::timeline_table {
+
+inline constexpr std::size_t line_columns = 80;
+inline constexpr double busy_enough = 0.75; // as a share, for what sets the pace
+
+// Numbers
+// -----------------------------------------------------------------------------------------------------
+
+inline std::string fixed(double value, int decimals) {
+    char digits[32]; // values are below 1e6
+    const std::to_chars_result result =
+        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals);
+    return {digits, result.ptr};
+}
+
+/// Four digits, as 0.123, 12.34 or 1234, or up to six of a whole number; 1.2e+07 and the like from a million on.
+inline std::string four_digits(double value) {
+    if (value < 999999.5)
+        return fixed(value, value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0);
+    char digits[32];
+    const std::to_chars_result result =
+        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::scientific, 1);
+    return {digits, result.ptr};
+}
+
+inline std::string count(std::size_t value) {
+    return value < 10000000 ? std::to_string(value) : four_digits(static_cast<double>(value));
+}
+
+/// A unit of time, and how many microseconds it has.
+struct TimeUnit {
+    const char* name;
+    double microseconds;
+};
+
+/// The unit in which `time`, in microseconds, has four digits before the point at most, up to seconds.
+inline TimeUnit unit_for(double time) {
+    if (time < 9999.5)
+        return {"us", 1};
+    return time < 9999.5e3 ? TimeUnit{"ms", 1e3} : TimeUnit{"s", 1e6};
+}
+
+// The sentence
+// -----------------------------------------------------------------------------------------------------
+
+/// A row as a reader knows it, where `other` is named too.
+inline std::string name_of(const TimelineReport& report, std::size_t row, std::size_t other) {
+    const RowReport& named = report.rows[row];
+    std::string number = "row " + std::to_string(row);
+    if (named.name.empty())
+        return number;
+    std::string name = timeline_text::shortened(named.name, 24);
+    if (other == TimelineReport::no_row || name != timeline_text::shortened(report.rows[other].name, 24))
+        return name;
+    const bool same_unit = named.unit.empty() || named.unit == report.rows[other].unit;
+    return name + " (" + (same_unit ? number : timeline_text::shortened(named.unit, 12)) + ")";
+}
+
+inline std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
+
+/// Percent that `share` is not more than.
+inline std::string percent_above(double share) {
+    const double rounded = 100 * share - 1e-9; // a share of 0.4 is 40 %, whatever the last bit of it
+    const auto whole = static_cast<int>(rounded);
+    return std::to_string(whole + (rounded > whole ? 1 : 0)) + " %";
+}
+
+/// `text` with a line break in the place of a space wherever a line would be too wide.
+inline std::string wrapped(const std::string& text) {
+    std::string result;
+    std::size_t column = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t end = text.find(' ', at);
+        end = end == std::string::npos ? text.size() : end;
+        const std::string word = text.substr(at, end - at);
+        const std::size_t width = timeline_text::width_of(word);
+        if (column > 0 && column + 1 + width > line_columns) {
+            result += '\n';
+            column = 0;
+        } else if (at > 0) {
+            result += ' ';
+            ++column;
+        }
+        result += word;
+        column += width;
+        at = end + 1;
+    }
+    return result;
+}
+
+// The head
+// -----------------------------------------------------------------------------------------------------
+
+inline std::string head_of(const TimelineReport& report) {
+    std::string head;
+    if (!report.title.empty())
+        head += timeline_text::shortened(report.title, line_columns) + '\n';
+    const TimeUnit unit = unit_for(report.wall);
+    head += four_digits(report.wall / unit.microseconds) + ' ' + unit.name + ", " + count(report.batches) +
+            (report.batches == 1 ? " batch" : " batches");
+    if (report.batches_per_second > 0)
+        head += ", " + four_digits(report.batches_per_second) + " batches/s";
+    head += '\n';
+    bool has_device = false;
+    for (const RowReport& row : report.rows)
+        has_device = has_device || row.unit != "CPU";
+    if (has_device && report.wall > 0) {
+        const auto share = [](double value) { return fixed(100 * value, 1) + " % "; };
+        head += "device: " + share(report.device.compute_only) + "compute only, " +
+                share(report.device.copy_only) + "copy only, " + share(report.device.both) + "both, " +
+                share(report.device.neither) + "neither\n";
+    }
+    if (report.rows.size() > 1 && report.wall > 0) {
+        head += "rows: " + fixed(100 * report.overlap, 1) + " % two or more computing, busy times sum to " +
+                four_digits(report.serial_sum) + " x the wall time\n";
+    }
+    return head;
+}
+
+// The table
+// -----------------------------------------------------------------------------------------------------
+
+/// A column of numbers, to the right of the names: two lines of head, then a cell a row.
+struct Column {
+    std::vector<std::string> cells;
+    std::size_t width = 0;
+
+    void add(const std::string& cell) {
+        cells.push_back(cell);
+        width = cell.size() > width ? cell.size() : width;
+    }
+};
+inline constexpr std::size_t head_lines = 2;
+
+inline std::vector<Column> columns_of(const TimelineReport& report) {
+    double median = 0;
+    double gap = 0;
+    for (const RowReport& row : report.rows) {
+        median = row.median > median ? row.median : median;
+        gap = row.longest_gap > gap ? row.longest_gap : gap;
+    }
+    const TimeUnit unit = unit_for(median);
+    const TimeUnit gap_unit = unit_for(gap);
+    std::vector<Column> columns(8);
+    const auto add_line = [&columns](const std::string(&cells)[8]) {
+        for (std::size_t i = 0; i < columns.size(); ++i)
+            columns[i].add(cells[i]);
+    };
+    add_line({"spans", "busy", "mean", "median", "p99", "max", "gaps", "max gap"});
+    add_line({"", "%", unit.name, unit.name, unit.name, unit.name, "%", gap_unit.name});
+    for (const RowReport& row : report.rows) {
+        const auto time = [&](double value, const TimeUnit& in, bool any) {
+            return any ? four_digits(value / in.microseconds) : std::string("-");
+        };
+        const bool any = row.spans > 0;
+        const double gaps = report.wall > 0 ? row.gap_time / report.wall : 0;
+        add_line({count(row.spans), fixed(100 * row.share, 1), time(row.mean, unit, any),
+                  time(row.median, unit, any), time(row.p99, unit, any), time(row.longest, unit, any),
+                  fixed(100 * (gaps < 1 ? gaps : 1), 1), time(row.longest_gap, gap_unit, row.gaps > 0)});
+    }
+    return columns;
+}
+
+/// The widest of rows' names or units, or `limit` where that is less.
+inline std::size_t widest(const TimelineReport& report, std::string RowReport::*text, std::size_t limit) {
+    std::size_t result = 0;
+    for (const RowReport& row : report.rows) {
+        const std::size_t width = timeline_text::width_of(timeline_text::printable(row.*text));
+        result = width > result ? width : result;
+    }
+    return result < limit ? result : limit;
+}
+
+/// How wide the table's columns are.
+struct Widths {
+    std::size_t name;
+    std::size_t unit;  ///< 0 where no row has one.
+    std::size_t space; ///< Between columns.
+};
+
+inline Widths widths_of(const TimelineReport& report, const std::vector<Column>& columns) {
+    std::size_t numbers = 0;
+    for (const Column& column : columns)
+        numbers += column.width;
+    Widths widths{};
+    // Numbers take 8 columns of 8 at most, so that one space before each leaves 15 for names and units.
+    widths.space = numbers + 2 * columns.size() + 18 <= line_columns ? 2 : 1;
+    const std::size_t left = line_columns - numbers - widths.space * columns.size();
+    widths.unit = widest(report, &RowReport::unit, left >= 16 ? 6 : 2);
+    const std::size_t for_unit = widths.unit > 0 ? widths.unit + 1 : 0;
+    widths.name = widest(report, &RowReport::name, left - for_unit);
+    widths.name = widths.name < 3 ? 3 : widths.name; // "row"
+    return widths;
+}
+
+inline void add_left(std::string& line, const std::string& text, std::size_t width) {
+    const std::string cell = timeline_text::shortened(text, width);
+    line += cell;
+    line.append(width - timeline_text::width_of(cell), ' ');
+}
+
+inline std::string rows_of(const TimelineReport& report) {
+    const std::vector<Column> columns = columns_of(report);
+    const Widths widths = widths_of(report, columns);
+    std::string text;
+    const auto add_line = [&](const std::string& name, const std::string& unit, std::size_t line) {
+        add_left(text, name, widths.name);
+        if (widths.unit > 0) {
+            text += ' ';
+            add_left(text, unit, widths.unit);
+        }
+        for (const Column& column : columns) {
+            text.append(widths.space + column.width - column.cells[line].size(), ' ');
+            text += column.cells[line];
+        }
+        text += '\n';
+    };
+    add_line("row", widths.unit >= 4 ? "unit" : "", 0);
+    add_line("", "", 1);
+    for (std::size_t i = 0; i < report.rows.size(); ++i)
+        add_line(report.rows[i].name, report.rows[i].unit, head_lines + i);
+    return text;
+}
+
+} // namespace detail::timeline_table
+
+inline std::string pace_sentence(const TimelineReport& report) {
+    namespace parts = detail::timeline_table;
+    if (report.pace_row == TimelineReport::no_row)
+        return report.batches == 0 ? "nothing ran." : "nothing that ran took any time.";
+    const RowReport& pace = report.rows[report.pace_row];
+    const bool alone = report.next_row == TimelineReport::no_row;
+    const std::string name = parts::name_of(report, report.pace_row, report.next_row);
+    const std::string next = alone ? "" : parts::name_of(report, report.next_row, report.pace_row);
+    const std::string next_share = alone ? "" : parts::percent(report.rows[report.next_row].share);
+    if (pace.share >= parts::busy_enough) {
+        return name + " set the pace: it was busy " + parts::percent(pace.share) + " of the time" +
+               (alone ? "." : ", " + next + ' ' + next_share + '.');
+    }
+    if (report.busy_share >= parts::busy_enough && !alone) {
+        return "no stage set the pace alone: something ran " + parts::percent(report.busy_share) +
+               " of the time, but " + name + " only " + parts::percent(pace.share) + " and " + next + ' ' +
+               next_share + ", so they waited for one another.";
+    }
+    return "no stage was busy more than " + parts::percent_above(pace.share) +
+           " of the time: the host or the source set the pace.";
+}
+
+inline std::string to_table(const TimelineReport& report) {
+    namespace parts = detail::timeline_table;
+    std::string table = parts::head_of(report) + '\n';
+    if (!report.rows.empty())
+        table += parts::rows_of(report) + '\n';
+    return table + parts::wrapped(pace_sentence(report)) + '\n';
+}
+
+} // namespace sluice
