@@ -16,12 +16,14 @@ namespace sluice::detail {
 /// The device and pinned memory that is allocated now, with a number each that no other ever gets. A graph holds on to the
 /// allocation that its copies were captured with, so that another one at the same address is not the same to it.
 ///
-/// Any thread may use it. Memory that is allocated in stream order is not in it.
-class Allocations {
+/// Any thread may use it. Memory that is allocated in stream order is not in it. A template over nothing, so that a program
+/// compiles it only where it allocates.
+template <class Lazy>
+class BasicAllocations {
 public:
     /// The program's. Never destroyed: buffers of static storage may go after anything else.
-    static Allocations& instance() {
-        static Allocations& all = *new Allocations;
+    static BasicAllocations& instance() {
+        static BasicAllocations& all = *new BasicAllocations;
         return all;
     }
 
@@ -80,7 +82,7 @@ private:
     };
 
     /// The first block that begins behind `place`.
-    std::vector<Block>::iterator after(const char* place) {
+    typename std::vector<Block>::iterator after(const char* place) {
         auto first = blocks_.begin();
         for (auto count = blocks_.end() - first; count > 0;) {
             const auto half = count / 2;
@@ -108,5 +110,7 @@ private:
     std::atomic<std::uint64_t> freed_{0};
     std::atomic<std::uint64_t> changes_{0};
 };
+
+using Allocations = BasicAllocations<void>;
 
 } // namespace sluice::detail

@@ -118,7 +118,7 @@ private:
     }
 
     std::array<std::unique_ptr<StepGraphs<Core>>, stages> graphs_; // of the captured stages
-    BatchNumbers batch_numbers_;
+    BatchNumbers<> batch_numbers_;
     Refusals refusals_;
 };
 

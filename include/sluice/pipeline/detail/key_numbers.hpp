@@ -14,8 +14,11 @@
 
 namespace sluice::detail {
 
+// Templates over nothing, so that a program compiles them only for pipelines with graphs.
+
 /// Gives equal keys the same number, and different ones different numbers, never 0. It remembers the last 512 keys: one
 /// that was forgotten gets another number.
+template <class Lazy = void>
 class KeyNumbers {
 public:
     std::uint64_t number_of(const KeyBytes& key) {
@@ -49,6 +52,7 @@ private:
 };
 
 /// The same for batches. Most batches come again in the same order with the same bytes: then no key is made.
+template <class Lazy = void>
 class BatchNumbers {
 public:
     BatchNumbers() = default;
@@ -115,7 +119,7 @@ private:
         return *seen_.emplace_back(std::make_unique<Seen>());
     }
 
-    KeyNumbers numbers_;
+    KeyNumbers<Lazy> numbers_;
     KeyBytes key_;
     std::vector<std::unique_ptr<Seen>> seen_;
     std::size_t oldest_ = 0;

@@ -113,7 +113,7 @@ private:
 
     std::vector<Pending> ring_; // as long as a power of two
     std::size_t mask_;
-    BatchNumbers numbers_;
+    BatchNumbers<> numbers_;
 };
 
 } // namespace sluice::detail

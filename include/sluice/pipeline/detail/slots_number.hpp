@@ -85,7 +85,7 @@ private:
         (told_by_bytes<typename SlotsOfMaker::value_type>() && ... && true);
 
     KeyBytes bytes_;
-    KeyNumbers numbers_;
+    KeyNumbers<> numbers_;
     // The state that has `number_`, as long as so many allocations have changed.
     KeyBytes known_bytes_;
     std::uint64_t changes_ = ~std::uint64_t{0};
