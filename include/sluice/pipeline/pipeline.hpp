@@ -11,6 +11,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/batch_read.hpp>
@@ -25,6 +26,7 @@
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage.hpp>
+#include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice {
 
@@ -78,6 +80,9 @@ struct PipelineOptions {
     /// for the slowest stage of the step before: better where stages take some 50 microseconds or more. It is so anyway
     /// where a stage opts out or is a CPU stage.
     bool graph_each_stage = false;
+    /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
+    /// a stage and batch. 0: notes nothing, and costs nothing.
+    int timed_batches = 0;
 };
 
 /// Runs each submitted batch through all stages, in order, once. Where no stage has an output, `Slots` may be left out.
@@ -234,6 +239,20 @@ public:
     /// What became of the steps' graphs; all 0 under other schedules.
     GraphCounters graph_counters() const noexcept;
 
+    /// When each stage worked on each of the last `PipelineOptions::timed_batches` batches: stage by stage, in the order of
+    /// the batches. Call it after `finish`: work that is not over is left out. A graph of whole steps is one piece of work,
+    /// of stage `stage_count`. Throws `Error`, also where nothing is noted.
+    std::vector<StageTime> stage_times();
+
+    /// The name of stage `index`. Throws `Error` where there is no such stage.
+    const std::string& stage_name(std::size_t index) const;
+
+    /// Whether stage `index` runs on threads of its own, as a CPU stage of a device's pipeline does. Throws `Error` likewise.
+    bool is_cpu_stage(std::size_t index) const;
+
+    /// The device that stage `index` works on. Throws `Error` likewise.
+    int device_of(std::size_t index) const;
+
     /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
     /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
     /// replays, on the first stage's stream, lag behind by a batch a stage. Use `wait_for` and `flush` there. Throws
@@ -283,6 +302,7 @@ private:
     void drop_batches() noexcept;
     // In detail/pipeline_faults.inl:
     void require_sound(const char* call) const;
+    void require_stage(const char* what, std::size_t index) const;
     void throw_unreported() const;
     void throw_known_fault();
     [[noreturn]] void fail();

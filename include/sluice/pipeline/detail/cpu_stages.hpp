@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <type_traits>
@@ -146,8 +147,11 @@ public:
                 if (ready) {
                     const Range range(core.name(Index).c_str());
                     const BasicStreamRef<Host> stream = self.threads_[Index].stream_of(number);
+                    const std::int64_t begun = core.times ? core.times->now() : 0;
                     core.template invoke<Index>(stream, core.order->slot_of(number), kept.get());
                     Host::throw_if_failed(stream.get()); // what it enqueued there has run
+                    if (core.times)
+                        core.times->note_thread(Index, number, begun);
                 }
             } catch (...) {
                 self.fault_.set(std::current_exception(), Index, number);

@@ -94,6 +94,8 @@ private:
         const std::size_t phase = number % (core.order->slots() * core.lanes(Index));
         graphs.new_key(core, phase, 1).push_back(batch_number);
         const auto launch = [&] {
+            if (core.times) [[unlikely]]
+                core.times->begin(Index, number, stream);
             core.enter_stage(Index, number);
             graphs.run(
                 core, stream, [&](Ref origin) { batch.ops->run[Index](core, origin, number, batch.value); },
@@ -108,6 +110,8 @@ private:
                 },
                 [&] { core.enter_stage(Index, number); });
             core.leave_stage();
+            if (core.times) [[unlikely]]
+                core.times->end(Index, number, stream);
         };
         if (core.streams.several_devices()) {
             const DeviceGuard<B> device(core.streams.device_of(Index));

@@ -218,10 +218,16 @@ private:
             [&](KeyBytes& kind) {
                 return pending_.append_shapes(kind, first_keyed(first), first, first + length);
             },
-            [&] { to_origin(core); });
+            [&] {
+                to_origin(core);
+                if (core.times) [[unlikely]]
+                    core.times->begin(stages, first, origin_);
+            });
         core.leave_stage();
         if (!replayed)
             return;
+        if (core.times) [[unlikely]]
+            core.times->end(stages, first, origin_);
         steady_ = true;
         next_ = until;
     }

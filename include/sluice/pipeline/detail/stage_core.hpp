@@ -24,6 +24,7 @@
 #include <sluice/pipeline/detail/shape.hpp>
 #include <sluice/pipeline/detail/slots_number.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
+#include <sluice/pipeline/detail/stage_times.hpp>
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
@@ -117,6 +118,9 @@ public:
             if (launch_blocking_)
                 cpu_stages.drain(Index);
         } else {
+            const bool timed = times && !is_capturing(stream);
+            if (timed) [[unlikely]]
+                times->begin(Index, number, stream);
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<Index>) {
                     using Kept = KeptBatch<Batch, Shape::bindings.reads_batch[Index]>;
@@ -139,6 +143,8 @@ public:
                 call();
             }
             backend::check_launches();
+            if (timed) [[unlikely]]
+                times->end(Index, number, stream);
             if (launch_blocking_)
                 stream.sync();
         }
@@ -242,6 +248,23 @@ public:
         current_stage_ = -1;
     }
 
+    /// Notes when stages work on the last `batches` batches, and graphs of whole steps, if there will be any.
+    void note_times(int batches, bool whole_steps) {
+        times.emplace(stages, batches);
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            if (Shape::aside[stage]) {
+                times->add_thread(stage);
+                continue;
+            }
+            const DeviceGuard<backend> device(streams.device_of(stage));
+            times->add_stream(stage, streams.of(stage, 0));
+        }
+        if (whole_steps && !Shape::any_aside) {
+            const DeviceGuard<backend> device(streams.device_of(0));
+            times->add_stream(stages, streams.of(0, 0));
+        }
+    }
+
     /// A number for the state of the slots on the host.
     std::uint64_t slots_number() { return slots_number_.of(slots_); }
 
@@ -256,10 +279,18 @@ public:
     }
 
     StageStreams<backend> streams;
+    std::optional<StageTimes<backend>> times; // where they are noted
     std::optional<StageOrder<Shape>> order;
 
 private:
     struct Nothing {};
+
+    static bool is_capturing(Ref stream) {
+        if constexpr (GraphBackend<backend>)
+            return backend::is_capturing(stream.get());
+        else
+            return false;
+    }
 
     // A stream that no stage runs on.
     Ref spare_stream() {

@@ -1,0 +1,162 @@
+/// \file
+/// When stages worked on batches: events before and after, for the last batches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/event.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/stage_time.hpp>
+
+namespace sluice::detail {
+
+/// A ring of notes for each stage, and one more for graphs of whole steps. All events are made beforehand. What streams do
+/// is told by events, relative to one that was recorded while the clock was read; what threads do, by the clock.
+template <Backend B>
+class StageTimes {
+    using Ref = BasicStreamRef<B>;
+
+public:
+    /// Of the last `batches` batches of so many stages.
+    StageTimes(std::size_t stages, int batches) : batches_(static_cast<std::size_t>(batches)), zero_(now()) {
+        if (batches < 1)
+            throw Error("PipelineOptions::timed_batches must be 0 or more, got " + std::to_string(batches));
+        rings_.resize(stages + 1);
+    }
+
+    /// Makes the events of a stage that works on `stream`, with its device current.
+    void add_stream(std::size_t stage, Ref stream) {
+        Ring& ring = rings_[stage];
+        ring.notes.resize(batches_);
+        for (Note& note : ring.notes) {
+            note.begin = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
+            note.end = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
+        }
+        for (const Ring& other : rings_) {
+            if (other.zero != nullptr && other.device == stream.device()) {
+                ring.zero = other.zero;
+                ring.zero_at = other.zero_at;
+            }
+        }
+        ring.device = stream.device();
+        if (ring.zero == nullptr)
+            set_zero(ring, stream);
+    }
+    void add_thread(std::size_t stage) { rings_[stage].notes.resize(batches_); }
+
+    /// Between these two, the stream is handed the stage's work on the batch.
+    void begin(std::size_t stage, std::size_t batch, Ref stream) {
+        Note& note = note_of(stage, batch);
+        note.begin->record(stream);
+        note.kind = Kind::begun;
+        note.batch = batch;
+    }
+    void end(std::size_t stage, std::size_t batch, Ref stream) {
+        Note& note = note_of(stage, batch);
+        note.end->record(stream);
+        note.kind = Kind::on_stream;
+    }
+
+    /// Between these two, the calling thread works on the batch.
+    static std::int64_t now() noexcept {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(
+                   std::chrono::steady_clock::now().time_since_epoch())
+            .count();
+    }
+    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun) noexcept {
+        Note& note = note_of(stage, batch);
+        note.begun = begun;
+        note.ended = now();
+        note.batch = batch;
+        note.kind = Kind::on_thread;
+    }
+
+    void clear() noexcept {
+        for (Ring& ring : rings_) {
+            for (Note& note : ring.notes)
+                note.kind = Kind::none;
+        }
+    }
+
+    /// Of all work that is over: stage by stage, and of each in the order of the batches. Nobody may be at work.
+    std::vector<StageTime> all() const {
+        std::vector<StageTime> times;
+        for (std::size_t stage = 0; stage < rings_.size(); ++stage) {
+            const Ring& ring = rings_[stage];
+            // The oldest batch is noted behind the newest.
+            std::size_t oldest = 0;
+            for (std::size_t i = 0; i < ring.notes.size(); ++i) {
+                if (ring.notes[i].kind != Kind::none &&
+                    (ring.notes[oldest].kind == Kind::none || ring.notes[i].batch < ring.notes[oldest].batch))
+                    oldest = i;
+            }
+            for (std::size_t i = 0; i < ring.notes.size(); ++i)
+                append(times, stage, ring, ring.notes[(oldest + i) % ring.notes.size()]);
+        }
+        return times;
+    }
+
+private:
+    enum class Kind : std::uint8_t { none, begun, on_stream, on_thread };
+    struct Note {
+        std::unique_ptr<BasicEvent<B>> begin;
+        std::unique_ptr<BasicEvent<B>> end;
+        std::int64_t begun = 0;
+        std::int64_t ended = 0;
+        std::size_t batch = 0;
+        Kind kind = Kind::none;
+    };
+    struct Ring {
+        std::vector<Note> notes;
+        int device = -1;
+        std::shared_ptr<const BasicEvent<B>> zero; // one for all streams of a device
+        double zero_at = 0;                        // in microseconds
+    };
+
+    Note& note_of(std::size_t stage, std::size_t batch) noexcept {
+        return rings_[stage].notes[batch % batches_];
+    }
+
+    // Where the clock is at an event: of several attempts the one in which least time went by between two looks.
+    void set_zero(Ring& ring, Ref stream) const {
+        stream.sync();
+        std::int64_t least = 0;
+        for (int attempt = 0; attempt < 5; ++attempt) {
+            auto event = std::make_shared<BasicEvent<B>>(EventOptions{.timing = true});
+            const std::int64_t before = now();
+            event->record(stream);
+            event->sync();
+            const std::int64_t after = now();
+            if (attempt > 0 && after - before >= least)
+                continue;
+            least = after - before;
+            ring.zero = std::move(event);
+            ring.zero_at = static_cast<double>(before - zero_ + after - zero_) / 2000;
+        }
+    }
+    void append(std::vector<StageTime>& times, std::size_t stage, const Ring& ring, const Note& note) const {
+        if (note.kind == Kind::on_thread) {
+            times.push_back({stage, note.batch, static_cast<double>(note.begun - zero_) / 1000,
+                             static_cast<double>(note.ended - zero_) / 1000});
+        } else if (note.kind == Kind::on_stream && note.end->is_done()) {
+            const double begin = ring.zero_at + microseconds(*ring.zero, *note.begin);
+            times.push_back({stage, note.batch, begin, begin + microseconds(*note.begin, *note.end)});
+        }
+    }
+    static double microseconds(const BasicEvent<B>& from, const BasicEvent<B>& to) {
+        return 1000 * static_cast<double>(elapsed_milliseconds(from, to));
+    }
+
+    std::size_t batches_;
+    std::int64_t zero_;
+    std::vector<Ring> rings_;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,155 @@
+// When stages worked on batches, as PipelineOptions::timed_batches has it noted.
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+#include "support/error_text.hpp"
+
+namespace pipeline_stage_times {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+constexpr std::size_t batches = 12;
+constexpr unsigned first_takes = 3000, second_takes = 6000; // microseconds
+
+struct Nothing {};
+struct Number {
+    std::size_t value;
+};
+
+auto slow_stages() {
+    return Stages{
+        Stage{"first", [](Ref stream, const Number&, Nothing&) { ops::spin(stream.get(), first_takes); }},
+        Stage{"second", [](Ref stream, const Nothing&) { ops::spin(stream.get(), second_takes); }}};
+}
+Nothing make_nothing(int) { return {}; }
+
+template <class Pipe>
+std::vector<StageTime> run(Pipe& pipeline, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+        pipeline.submit(Number{0}); // the same each time, so that graphs are replayed
+    pipeline.finish();
+    return pipeline.stage_times();
+}
+
+double length(const StageTime& time) { return time.end - time.begin; }
+
+} // namespace
+
+TEST_CASE(
+    "stage times: each stage of each batch, as long as its work, in the order of the stages and batches") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.schedule = schedule, .timed_batches = 100}};
+        const std::vector<StageTime> times = run(pipeline, batches);
+        REQUIRE(times.size() == 2 * batches);
+        for (std::size_t stage = 0; stage < 2; ++stage) {
+            for (std::size_t batch = 0; batch < batches; ++batch) {
+                const StageTime& time = times[stage * batches + batch];
+                CHECK(time.stage == stage);
+                CHECK(time.batch == batch);
+                // No shorter than its work; how much longer is the machine's affair.
+                CHECK(length(time) >= 0.9 * (stage == 0 ? first_takes : second_takes));
+                CHECK(time.begin >= 0);
+                // In stream order, but for what two clocks differ by.
+                if (batch > 0)
+                    CHECK(time.begin >= times[stage * batches + batch - 1].end - 1);
+            }
+        }
+        for (std::size_t batch = 0; batch < batches; ++batch)
+            CHECK(times[batches + batch].begin >= times[batch].end - 500);
+        // The whole takes no less than its longest part.
+        CHECK(times.back().end - times.front().begin >= 0.9 * batches * second_takes);
+    }
+}
+
+TEST_CASE("stage times: stages of successive batches overlap under overlapped, and never under serial") {
+    const auto overlaps = [](Schedule schedule) {
+        Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.schedule = schedule, .timed_batches = 100}};
+        const std::vector<StageTime> times = run(pipeline, batches);
+        std::size_t count = 0;
+        for (std::size_t batch = 0; batch + 1 < batches; ++batch) {
+            const StageTime& next = times[batch + 1];       // the first stage's
+            const StageTime& same = times[batches + batch]; // the second stage's
+            count += next.begin + 500 < same.end && same.begin + 500 < next.end ? 1U : 0U;
+        }
+        return count;
+    };
+    CHECK(overlaps(Schedule::serial) == 0);
+    CHECK(overlaps(Schedule::overlapped) > 0);
+}
+
+TEST_CASE("stage times: under graphed whole steps, or each stage's graph") {
+    {
+        Pipeline pipeline{slow_stages(),
+                          Slots{make_nothing},
+                          {.schedule = Schedule::graphed, .steps_per_graph = 1, .timed_batches = 100}};
+        const std::vector<StageTime> times = run(pipeline, batches);
+        std::size_t steps = 0;
+        for (const StageTime& time : times) {
+            if (time.stage == 2) {
+                ++steps;
+                CHECK(length(time) >= 0.9 * second_takes);
+            }
+        }
+        CHECK(steps == pipeline.graph_counters().replays);
+        CHECK(steps > 0);
+    }
+    {
+        Pipeline pipeline{slow_stages(),
+                          Slots{make_nothing},
+                          {.schedule = Schedule::graphed, .graph_each_stage = true, .timed_batches = 100}};
+        const std::vector<StageTime> times = run(pipeline, batches);
+        REQUIRE(times.size() == 2 * batches);
+        CHECK(pipeline.graph_counters().replays > 0);
+        for (const StageTime& time : times)
+            CHECK(length(time) >= 0.9 * (time.stage == 0 ? first_takes : second_takes));
+    }
+}
+
+TEST_CASE("stage times: a CPU stage's by its thread, on the same clock") {
+    const auto nap = [](const Nothing&) {
+        std::this_thread::sleep_for(std::chrono::microseconds(second_takes));
+    };
+    Pipeline pipeline{Stages{Stage{"first", [](Ref stream, const Number&,
+                                               Nothing&) { ops::spin(stream.get(), first_takes); }},
+                             Stage{"nap", nap}},
+                      Slots{make_nothing},
+                      {.timed_batches = 100}};
+    const std::vector<StageTime> times = run(pipeline, batches);
+    REQUIRE(times.size() == 2 * batches);
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+        CHECK(times[batches + batch].stage == 1);
+        CHECK(length(times[batches + batch]) >= second_takes);
+        CHECK(times[batches + batch].begin >= times[batch].end - 1000);
+    }
+}
+
+TEST_CASE("stage times: the last batches alone, none after a reset, and none where nothing is noted") {
+    Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.timed_batches = 5}};
+    const std::vector<StageTime> times = run(pipeline, batches);
+    REQUIRE(times.size() == 10);
+    for (std::size_t i = 0; i < 5; ++i)
+        CHECK(times[i].batch == batches - 5 + i);
+    pipeline.reset();
+    CHECK(pipeline.stage_times().empty());
+
+    Pipeline plain{slow_stages(), Slots{make_nothing}};
+    CHECK(contains(text_of([&] { (void)plain.stage_times(); }), "PipelineOptions::timed_batches"));
+    CHECK(contains(text_of([&] { Pipeline bad(slow_stages(), Slots{make_nothing}, {.timed_batches = -1}); }),
+                   "timed_batches must be 0 or more, got -1"));
+    CHECK(pipeline.stage_name(1) == "second");
+    CHECK_FALSE(pipeline.is_cpu_stage(0));
+    CHECK(contains(text_of([&] { (void)pipeline.stage_name(2); }),
+                   "the name of stage 2 was asked for, of a pipeline of 2 stages"));
+}
+
+} // namespace pipeline_stage_times
