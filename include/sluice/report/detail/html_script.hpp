@@ -27,7 +27,8 @@ const view = document.getElementById('view');
 const rows = [], used = new Map();
 let first = Infinity, last = -Infinity, crowded = false;
 for (const timeline of data.timelines) {
-  if (timeline.title) view.append(element('h2', '', timeline.title));
+  const heading = document.querySelector('h1').textContent;
+  if (timeline.title && (data.timelines.length > 1 || timeline.title !== heading)) view.append(element('h2', '', timeline.title));
   timeline.units.forEach((unit, u) => {
     if (unit.name) view.append(element('div', 'unit', unit.name));
     unit.rows.forEach((source, r) => {
@@ -149,18 +150,34 @@ const drawRow = (row, ticks) => {
   for (const tick of ticks) draw.fillRect(Math.round((tick - begin) * scale), 0, 1, row.height);
   row.lanes.forEach((lane, number) => {
     const y = 3 + number * (row.laneHeight + 1);
-    let covered = -1; // spans too narrow to see that lie left of it are drawn already
+    // Neighbours too narrow to see are one grey block.
+    let run = null;
+    const flush = () => {
+      if (run && run.spans === 1) {
+        drawBox(draw, run.batch, run.kind, run.left, y, .5, row.laneHeight);
+      } else if (run) {
+        draw.fillStyle = colours.merged;
+        draw.fillRect(run.left, y, Math.max(.5, run.right - run.left), row.laneHeight);
+      }
+      run = null;
+    };
     for (let i = firstAfter(row, lane, begin); i < lane.length && lane[i].begin <= end; ++i) {
-      const span = lane[i];
-      const left = Math.max(-9, (span.begin - begin) * scale);
-      const right = Math.min(width + 9, (span.end - begin) * scale);
-      if (right < 0 || right <= covered) continue;
-      const wide = Math.max(.5, right - left);
-      if (wide <= .5) covered = left + .5;
-      drawBox(draw, span.batch, span.kind, left, y, wide, row.laneHeight);
-      const from = Math.max(0, left);
-      drawNumber(draw, span.batch, span.kind, from, Math.min(width, right) - from, y, row.laneHeight);
+      const {batch, kind, begin: from, end: to} = lane[i];
+      const left = Math.max(-9, (from - begin) * scale), right = Math.min(width + 9, (to - begin) * scale);
+      if (right < 0) continue;
+      if (right - left < .5) {
+        if (run && left - run.right >= .5) flush();
+        run = run || {left, right, batch, kind, spans: 0};
+        run.right = Math.max(run.right, right);
+        ++run.spans;
+        continue;
+      }
+      flush();
+      drawBox(draw, batch, kind, left, y, right - left, row.laneHeight);
+      const seen = Math.max(0, left);
+      drawNumber(draw, batch, kind, seen, Math.min(width, right) - seen, y, row.laneHeight);
     }
+    flush();
   });
 };
 const ticksOf = width => {
@@ -191,8 +208,11 @@ const drawAll = () => {
     draw.fillText(words, Math.max(0, Math.min(width - 2 * half, x - half)), 17);
   }
   for (const row of rows) drawRow(row, ticks);
-  document.getElementById('range').textContent =
-    timeText(begin) + ' to ' + timeText(end) + ' (' + timeText(end - begin) + ')';
+  // As many decimals as tell the ends of the range apart.
+  const [size, name] = Math.abs(end) < 1e3 ? [1, '\u00b5s'] : Math.abs(end) < 1e6 ? [1e3, 'ms'] : [1e6, 's'];
+  const decimals = Math.max(0, Math.min(9, 3 - Math.floor(Math.log10((end - begin) / size))));
+  document.getElementById('range').textContent = trimmed(begin / size, decimals) + ' to ' +
+    trimmed(end / size, decimals) + ' ' + name + ' (' + timeText(end - begin) + ')';
 };
 )js";
 
@@ -305,7 +325,7 @@ const drawLegend = () => {
     legend.append(item);
     drawBox(context(swatch, 12), used.get(kind), kind, 0, 0, swatch.clientWidth, 12);
   }
-  if (used.size) legend.append(element('span', '', 'number and colour: batch'));
+  if (used.size) legend.append(element('span', '', 'number and colour: batch; grey: several, too narrow to see'));
 };
 const restyle = () => { readColours(); drawLegend(); drawAll(); };
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);

@@ -133,7 +133,7 @@ private:
                 y_ += 12; // apart from the unit above
             }
             for (const std::size_t row : unit.rows) {
-                const BlockRow drawn = blocks_of(lanes[row], range_, 0.25 / pixels_per_us_, merge);
+                const BlockRow drawn = blocks_of(lanes[row], 0.25 / pixels_per_us_, merge);
                 merged_ = merged_ || drawn.merged;
                 crowded_ = crowded_ || drawn.crowded;
                 draw_row(timeline.rows()[row].name, drawn, stripe);
@@ -160,8 +160,8 @@ private:
 
     void draw_block(const std::string& name, const Block& block, double top, double height) {
         const TimelineSpan& span = block.span;
-        const double x = x_of(span.begin);
-        double width = x_of(span.end) - x;
+        const double x = x_of(span.begin > range_.begin ? span.begin : range_.begin);
+        double width = x_of(span.end < range_.end ? span.end : range_.end) - x;
         width = width < 0.5 ? 0.5 : width;
         if (block.spans > 1) {
             body_ += rect(x, top, width, height, " class=\"merged\"") + "><title>" + escape_xml(name) + ", " +

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <vector>
 
-#include <sluice/report/detail/timeline_axis.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 
 namespace sluice::detail::drawing {
@@ -47,8 +46,8 @@ inline bool merge_narrow(std::vector<Block>& lane, double quarter) {
     return merged;
 }
 
-/// The blocks of one row, cut to `range`. `quarter` is a quarter of a pixel in microseconds.
-inline BlockRow blocks_of(const Lanes& row, TimeRange range, double quarter, bool merge) {
+/// The blocks of one row. `quarter` is a quarter of a pixel in microseconds.
+inline BlockRow blocks_of(const Lanes& row, double quarter, bool merge) {
     BlockRow drawn;
     drawn.crowded = row.count > most_lanes;
     drawn.lanes.resize(drawn.crowded ? most_lanes : row.count);
@@ -56,9 +55,7 @@ inline BlockRow blocks_of(const Lanes& row, TimeRange range, double quarter, boo
     if (drawn.lanes.size() > 1)
         drawn.lane_height = 56 / lanes > 14 ? 14 : 56 / lanes < 4 ? 4 : 56 / lanes;
     for (const Placed& placed : row.spans) {
-        Block block{placed.span, 1, placed.span.end - placed.span.begin < quarter};
-        block.span.begin = block.span.begin < range.begin ? range.begin : block.span.begin;
-        block.span.end = block.span.end > range.end ? range.end : block.span.end;
+        const Block block{placed.span, 1, placed.span.end - placed.span.begin < quarter};
         const bool last = drawn.crowded && placed.lane >= most_lanes - 1;
         std::vector<Block>& lane = drawn.lanes[last ? most_lanes - 1 : placed.lane];
         if (last && !lane.empty() && block.span.begin < lane.back().span.end) {
