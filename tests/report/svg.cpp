@@ -134,7 +134,8 @@ TEST_CASE("names that are XML, broken UTF-8 or control characters are text") {
     const std::string shown = "</text><script>alert('1')</script> & \"x\"\xEF\xBF\xBD";
     CHECK(texts(elements, "title") == std::vector<std::string>{shown});
     CHECK(texts(elements, "unit") == std::vector<std::string>{shown, "unit"});
-    CHECK(texts(elements, "") == std::vector<std::string>{shown, "br\xEF\xBF\xBDoken \xEF\xBF\xBD\xEF\xBF\xBD"});
+    CHECK(texts(elements, "") ==
+          std::vector<std::string>{shown, "br\xEF\xBF\xBDoken \xEF\xBF\xBD\xEF\xBF\xBD"});
     CHECK(boxes(elements).at(0).title.substr(0, shown.size()) == shown);
 }
 
@@ -156,7 +157,8 @@ TEST_CASE("spans that overlap do not cover each other") {
         timeline.add_row("row " + std::to_string(row), row % 2 ? "GPU" : "CPU");
     for (std::size_t i = 0; i < 600; ++i) {
         const double begin = random() % 1000;
-        timeline.add({random() % 5, i, begin, begin + 5 + random() % 50, static_cast<SpanKind>(random() % 4)});
+        timeline.add(
+            {random() % 5, i, begin, begin + 5 + random() % 50, static_cast<SpanKind>(random() % 4)});
     }
     const std::vector<Box> all = boxes(parse(to_svg(timeline)));
     CHECK(all.size() == 600);
@@ -215,7 +217,8 @@ TEST_CASE("the axis has round, even steps in a fitting unit") {
                 digit /= 10;
             while (digit < 0.999)
                 digit *= 10;
-            CHECK((digit == doctest::Approx(1) || digit == doctest::Approx(2) || digit == doctest::Approx(5)));
+            CHECK(
+                (digit == doctest::Approx(1) || digit == doctest::Approx(2) || digit == doctest::Approx(5)));
             for (std::size_t i = 1; i < ticks.size(); ++i)
                 CHECK(std::stod(ticks[i]) - std::stod(ticks[i - 1]) == doctest::Approx(step).epsilon(1e-6));
             CHECK(units.count(texts(elements, "muted").at(0)) == 1);
@@ -243,7 +246,8 @@ TEST_CASE("numbers have at most two decimals") {
 }
 
 TEST_CASE("a part of the time is shown alone") {
-    const Timeline timeline = one_row({{0, 0, 0, 10}, {0, 1, 10, 20}, {0, 2, 20, 30}, {0, 3, 30, 40}, {0, 4, 20, 20}});
+    const Timeline timeline =
+        one_row({{0, 0, 0, 10}, {0, 1, 10, 20}, {0, 2, 20, 30}, {0, 3, 30, 40}, {0, 4, 20, 20}});
     SvgOptions options;
     options.begin = 15;
     options.end = 30;
@@ -273,7 +277,8 @@ TEST_CASE("many narrow spans become blocks, and none is lost") {
     Timeline timeline("many");
     timeline.add_row("kernels");
     for (std::size_t i = 0; i < 30'000; ++i)
-        timeline.add({0, i, 10.0 * static_cast<double>(i), 10.0 * static_cast<double>(i) + (i == 15'000 ? 9000 : 3)});
+        timeline.add(
+            {0, i, 10.0 * static_cast<double>(i), 10.0 * static_cast<double>(i) + (i == 15'000 ? 9000 : 3)});
     SvgOptions options;
     const std::string svg = to_svg(timeline, options);
     const auto elements = parse(svg);
@@ -340,12 +345,15 @@ TEST_CASE("options and times out of range are refused") {
         return text_of([&] { to_svg(timeline, options); });
     };
     CHECK(contains(refused([](SvgOptions& o) { o.width = 100; }), "240 to 20000"));
-    CHECK(contains(refused([](SvgOptions& o) { o.width = std::numeric_limits<double>::quiet_NaN(); }), "width"));
+    CHECK(contains(refused([](SvgOptions& o) { o.width = std::numeric_limits<double>::quiet_NaN(); }),
+                   "width"));
     CHECK(contains(refused([](SvgOptions& o) { o.begin = 5, o.end = 5; }), "must end after its begin"));
     CHECK(contains(refused([](SvgOptions& o) { o.begin = 11; }), "must end after its begin"));
     CHECK(contains(refused([](SvgOptions& o) { o.end = std::numeric_limits<double>::quiet_NaN(); }), "axis"));
     CHECK(contains(refused([](SvgOptions& o) { o.end = 1e300; }), "axis"));
-    CHECK(contains(text_of([&] { to_svg(one_row({{0, 0, 0, std::numeric_limits<double>::infinity()}})); }),
+    CHECK(contains(text_of([&] {
+                       to_svg(one_row({{0, 0, 0, std::numeric_limits<double>::infinity()}}));
+                   }),
                    "row 'encode'"));
     CHECK(contains(text_of([&] { write_svg(one_row({{0, 0, -1e300, 0}}), "x.svg"); }), "write_svg: "));
 }
@@ -354,7 +362,8 @@ TEST_CASE("a file is replaced whole or not at all") {
     const Timeline timeline = one_row({{0, 0, 0, 10}});
     SvgOptions options;
     options.width = 500;
-    check_files(to_svg(timeline, options), [&](const std::string& path) { write_svg(timeline, path, options); });
+    check_files(to_svg(timeline, options),
+                [&](const std::string& path) { write_svg(timeline, path, options); });
     check_files(to_svg({&timeline, &timeline}), [&](const std::string& path) {
         write_svg({&timeline, &timeline}, path);
     });

@@ -13,11 +13,11 @@ namespace sluice {
 
 /// What `to_svg` draws, and how large.
 struct SvgOptions {
-    double width = 960;                ///< Pixels, 240 to 20000; the height follows from the rows.
-    std::optional<double> begin;       ///< Microseconds where the axis begins; without it, at the first span.
-    std::optional<double> end;         ///< Likewise where it ends; without it, at the last span's end.
-    std::string caption;               ///< Shown below, wrapped; UTF-8.
-    std::size_t merge_above = 20'000;  ///< With more spans in view, neighbours too narrow to see become one.
+    double width = 960;               ///< Pixels, 240 to 20000; the height follows from the rows.
+    std::optional<double> begin;      ///< Microseconds where the axis begins; without it, at the first span.
+    std::optional<double> end;        ///< Likewise where it ends; without it, at the last span's end.
+    std::string caption;              ///< Shown below, wrapped; UTF-8.
+    std::size_t merge_above = 20'000; ///< With more spans in view, neighbours too narrow to see become one.
 };
 
 /// A picture of `timeline`: one self-contained SVG document without scripts or external fonts, with colours

@@ -25,9 +25,9 @@ inline void add_row_json(std::string& out, const std::string& name, const Lanes&
     for (const Placed& placed : row.spans) {
         const TimelineSpan& span = placed.span;
         out += first ? "" : ",";
-        out += std::to_string(placed.lane < count ? placed.lane : count - 1) + ',' + std::to_string(span.batch) +
-               ',' + std::to_string(static_cast<unsigned>(span.kind) & 3u) + ',' + fixed(span.begin, 3) + ',' +
-               fixed(span.end - span.begin, 3);
+        out += std::to_string(placed.lane < count ? placed.lane : count - 1) + ',' +
+               std::to_string(span.batch) + ',' + std::to_string(static_cast<unsigned>(span.kind) & 3u) +
+               ',' + fixed(span.begin, 3) + ',' + fixed(span.end - span.begin, 3);
         first = false;
     }
     out += "]}";
@@ -73,12 +73,12 @@ inline std::string html_page(const char* who, const std::vector<const Timeline*>
                        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>" +
-                       heading + "</title>\n<style>" + html_style + "</style>\n</head>\n<body>\n<h1>" + heading +
-                       "</h1>\n" + html_body;
+                       heading + "</title>\n<style>" + html_style + "</style>\n</head>\n<body>\n<h1>" +
+                       heading + "</h1>\n" + html_body;
     if (!options.text.empty())
         page += "<h2>Report</h2>\n<pre id=\"report\">" + escape_xml(options.text) + "</pre>\n";
-    page += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n<script>" + html_script_view +
-            html_script_input + "</script>\n</body>\n</html>\n";
+    page += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n<script>" +
+            html_script_view + html_script_input + "</script>\n</body>\n</html>\n";
     return page;
 }
 

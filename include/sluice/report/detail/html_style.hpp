@@ -40,8 +40,8 @@ inline constexpr const char* html_body =
     "<button id=\"out\" title=\"Zoom out (-)\">&#8722;</button>"
     "<button id=\"all\" title=\"Show all (0, double click)\">all</button></span>"
     "<span id=\"range\"></span></div>\n"
-    "<div id=\"view\" tabindex=\"0\" role=\"group\" aria-label=\"Timelines; plus and minus zoom, the arrows to "
-    "the left and right pan, 0 shows all\"></div>\n"
+    "<div id=\"view\" tabindex=\"0\" role=\"group\" aria-label=\"Timelines; plus and minus zoom, the arrows "
+    "to the left and right pan, 0 shows all\"></div>\n"
     "<div class=\"bar\" id=\"legend\"></div>\n<div id=\"tip\" hidden></div>\n"
     "<noscript><p>The timeline on this page is drawn by JavaScript, which is switched off.</p></noscript>\n";
 

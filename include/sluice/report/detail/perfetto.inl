@@ -77,7 +77,8 @@ public:
             const std::uint64_t parent = unit.name.empty() ? root : add_track(unit.name, root, rank++);
             std::size_t row_rank = 0;
             for (const std::size_t row : unit.rows)
-                add_row(timeline_.rows()[row].name, parent, unit.name.empty() ? rank++ : row_rank++, rows[row]);
+                add_row(timeline_.rows()[row].name, parent, unit.name.empty() ? rank++ : row_rank++,
+                        rows[row]);
         }
         // Kept in order where times are equal, so that on each track an end comes before the next begin.
         std::stable_sort(events_.begin(), events_.end(),

@@ -40,7 +40,8 @@ public:
             check_times(who, *timeline);
         }
         find_range();
-        if (!(range_.begin < range_.end && range_.begin >= -largest_time && range_.end <= largest_time * 1.01))
+        if (!(range_.begin < range_.end && range_.begin >= -largest_time &&
+              range_.end <= largest_time * 1.01))
             refuse("the axis would begin at " + std::to_string(range_.begin) + " us and end at " +
                    std::to_string(range_.end) + " us; it must end after its begin, within 1e15 us");
         find_left();
@@ -114,8 +115,8 @@ private:
                attribute("height", height) + more;
     }
     void text(double x, double y, const char* css, const std::string& words) {
-        body_ += "<text" + attribute("x", x) + attribute("y", y) + " class=\"" + css + "\">" + escape_xml(words) +
-                 "</text>\n";
+        body_ += "<text" + attribute("x", x) + attribute("y", y) + " class=\"" + css + "\">" +
+                 escape_xml(words) + "</text>\n";
     }
 
     void draw_timeline(const Timeline& timeline, const std::vector<Lanes>& lanes, bool merge) {
@@ -149,7 +150,8 @@ private:
             line(x_of(tick.at), y_, x_of(tick.at), y_ + row.height(), "grid");
         const std::string shown = shortened(name, left_ - 22);
         body_ += "<text x=\"12\"" + attribute("y", y_ + row.height() / 2 + 4) + ">" +
-                 (shown == name ? "" : "<title>" + escape_xml(name) + "</title>") + escape_xml(shown) + "</text>\n";
+                 (shown == name ? "" : "<title>" + escape_xml(name) + "</title>") + escape_xml(shown) +
+                 "</text>\n";
         for (std::size_t lane = 0; lane < row.lanes.size(); ++lane) {
             const double top = y_ + 3 + static_cast<double>(lane) * (row.lane_height + 1);
             for (const Block& block : row.lanes[lane])
@@ -182,7 +184,8 @@ private:
         draw_number(span.batch, x + width / 2, width, top, height, kind);
     }
 
-    void draw_number(std::size_t batch, double centre, double width, double top, double height, std::size_t kind) {
+    void draw_number(std::size_t batch, double centre, double width, double top, double height,
+                     std::size_t kind) {
         const std::string number = std::to_string(batch);
         if (height < 11 || width < static_cast<double>(number.size()) * 6.5 + 2)
             return;
@@ -191,9 +194,9 @@ private:
         const char* const on = !solid ? "n" : colour == palette_dark ? "n on5" : "n on";
         // On a hatch, the number has a halo in the batch's colour.
         const bool hatch = kind == static_cast<std::size_t>(SpanKind::copy);
-        body_ += "<text" + attribute("x", centre) + attribute("y", top + height / 2 + 4) + " class=\"" + on + '"' +
-                 (hatch ? std::string(" stroke=\"") + palette[colour] + "\" stroke-width=\"4\"" : "") + ">" +
-                 number + "</text>\n";
+        body_ += "<text" + attribute("x", centre) + attribute("y", top + height / 2 + 4) + " class=\"" + on +
+                 '"' + (hatch ? std::string(" stroke=\"") + palette[colour] + "\" stroke-width=\"4\"" : "") +
+                 ">" + number + "</text>\n";
     }
 
     static std::string css_class(std::size_t kind, std::size_t colour) {
@@ -201,8 +204,8 @@ private:
     }
 
     void line(double x1, double y1, double x2, double y2, const char* css) {
-        body_ += "<line" + attribute("x1", x1) + attribute("y1", y1) + attribute("x2", x2) + attribute("y2", y2) +
-                 " class=\"" + css + "\"/>\n";
+        body_ += "<line" + attribute("x1", x1) + attribute("y1", y1) + attribute("x2", x2) +
+                 attribute("y2", y2) + " class=\"" + css + "\"/>\n";
     }
 
     void draw_axis() {
@@ -236,7 +239,8 @@ private:
             while (colour < palette_size && !used_[kind][colour])
                 ++colour;
             if (colour < palette_size)
-                item(kind_text(static_cast<SpanKind>(kind)), css_class(kind, colour) + (kind == 3 ? " dash" : ""));
+                item(kind_text(static_cast<SpanKind>(kind)),
+                     css_class(kind, colour) + (kind == 3 ? " dash" : ""));
         }
         if (merged_ || crowded_)
             item("several spans", "merged");
@@ -293,7 +297,8 @@ private:
                 patterns += "<pattern id=\"sluice-copy-" + number +
                             "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
                             "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"" +
-                            value + "\"/><rect width=\"2.5\" height=\"6\" fill=\"#fff\" fill-opacity=\".6\"/>"
+                            value +
+                            "\"/><rect width=\"2.5\" height=\"6\" fill=\"#fff\" fill-opacity=\".6\"/>"
                             "</pattern>\n";
             }
             if (used_[2][colour])
@@ -314,8 +319,8 @@ private:
         const std::string width = fixed(options_.width);
         const std::string height = fixed(y_);
         return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height +
-               "\" viewBox=\"0 0 " + width + " " + height + "\" role=\"img\" aria-label=\"" + escape_xml(label) +
-               "\">\n<style>" + svg_style + css + "</style>\n" +
+               "\" viewBox=\"0 0 " + width + " " + height + "\" role=\"img\" aria-label=\"" +
+               escape_xml(label) + "\">\n<style>" + svg_style + css + "</style>\n" +
                (patterns.empty() ? "" : "<defs>\n" + patterns + "</defs>\n") +
                "<rect width=\"100%\" height=\"100%\" rx=\"6\" class=\"bg\"/>\n" + body_ + "</svg>\n";
     }

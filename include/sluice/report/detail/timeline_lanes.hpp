@@ -18,8 +18,8 @@ inline constexpr double largest_time = 1e15;
 inline void check_times(const char* who, const Timeline& timeline) {
     for (const TimelineSpan& span : timeline.spans()) {
         if (span.begin < -largest_time || span.end > largest_time)
-            throw Error(std::string(who) + ": a span on row '" + timeline.rows()[span.row].name + "' lasts from " +
-                        std::to_string(span.begin) + " to " + std::to_string(span.end) +
+            throw Error(std::string(who) + ": a span on row '" + timeline.rows()[span.row].name +
+                        "' lasts from " + std::to_string(span.begin) + " to " + std::to_string(span.end) +
                         " us, and times must be within 1e15 us");
     }
 }

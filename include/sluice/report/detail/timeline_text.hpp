@@ -93,14 +93,13 @@ inline std::string clean_text(std::string_view text) {
 inline std::string escape_xml(std::string_view text) {
     std::string out;
     for (const char c : clean_text(text)) {
-        switch (c) {
-        case '&': out += "&amp;"; break;
-        case '<': out += "&lt;"; break;
-        case '>': out += "&gt;"; break;
-        case '"': out += "&quot;"; break;
-        case '\'': out += "&#39;"; break;
-        default: out += c;
-        }
+        constexpr std::string_view special = "&<>\"'";
+        constexpr const char* entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+        const std::size_t which = special.find(c);
+        if (which == std::string_view::npos)
+            out += c;
+        else
+            out += entities[which];
     }
     return out;
 }
@@ -127,7 +126,8 @@ inline double text_width(std::string_view text) {
     double width = 0;
     for (std::size_t at = 0; at < text.size();) {
         const Character c = character_at(text, at);
-        const bool broad = (c.code >= 'A' && c.code <= 'Z') || c.code == 'm' || c.code == 'w' || c.code == '%';
+        const bool broad =
+            (c.code >= 'A' && c.code <= 'Z') || c.code == 'm' || c.code == 'w' || c.code == '%';
         width += c.code >= 0x1100 && c.code != 0x2026 && c.code != 0xFFFD ? 12.5 : broad ? 9 : 6.5;
         at += c.bytes;
     }
