@@ -73,6 +73,9 @@ void check_apart(const std::vector<Box>& all) {
     }
 }
 
+/// U+FFFD, `times` over.
+std::string replaced(int times) { return times == 0 ? "" : "\xEF\xBF\xBD" + replaced(times - 1); }
+
 Timeline one_row(const std::vector<TimelineSpan>& spans, const std::string& name = "encode") {
     Timeline timeline("one");
     timeline.add_row(name, "GPU 0");
@@ -124,6 +127,8 @@ TEST_CASE("names that are XML, broken UTF-8 or control characters are text") {
     Timeline timeline(evil);
     timeline.add_row(evil, evil);
     timeline.add_row("br\xC3oken \xE2\x82", "unit");
+    timeline.add_row(
+        "\xE0\x80\x80 \xED\xA0\x80 \xF4\x90\x80\x80 \U0001F600"); // overlong, a surrogate, too large
     timeline.add({0, 0, 0, 1});
     SvgOptions options;
     options.width = 3000;
@@ -135,7 +140,8 @@ TEST_CASE("names that are XML, broken UTF-8 or control characters are text") {
     CHECK(texts(elements, "title") == std::vector<std::string>{shown});
     CHECK(texts(elements, "unit") == std::vector<std::string>{shown, "unit"});
     CHECK(texts(elements, "") ==
-          std::vector<std::string>{shown, "br\xEF\xBF\xBDoken \xEF\xBF\xBD\xEF\xBF\xBD"});
+          std::vector<std::string>{shown, "br" + replaced(1) + "oken " + replaced(2),
+                                   replaced(3) + " " + replaced(3) + " " + replaced(4) + " \U0001F600"});
     CHECK(boxes(elements).at(0).title.substr(0, shown.size()) == shown);
 }
 
@@ -156,9 +162,9 @@ TEST_CASE("spans that overlap do not cover each other") {
     for (int row = 0; row < 5; ++row)
         timeline.add_row("row " + std::to_string(row), row % 2 ? "GPU" : "CPU");
     for (std::size_t i = 0; i < 600; ++i) {
-        const double begin = random() % 1000;
-        timeline.add(
-            {random() % 5, i, begin, begin + 5 + random() % 50, static_cast<SpanKind>(random() % 4)});
+        const auto begin = static_cast<double>(random() % 1000);
+        const double end = begin + 5 + static_cast<double>(random() % 50);
+        timeline.add({random() % 5, i, begin, end, static_cast<SpanKind>(random() % 4)});
     }
     const std::vector<Box> all = boxes(parse(to_svg(timeline)));
     CHECK(all.size() == 600);
@@ -231,6 +237,10 @@ TEST_CASE("the axis has round, even steps in a fitting unit") {
     CHECK(ticks(100) == "time, \u00b5s: 10");
     CHECK(ticks(2e4) == "time, ms: 2");
     CHECK(ticks(5e6) == "time, s: 0.5");
+    // Far from zero the unit is smaller, so that numbers stay short.
+    const auto far = parse(to_svg(one_row({{0, 0, 1e6, 1e6 + 20}})));
+    CHECK(texts(far, "muted").at(0) == "time, ms");
+    CHECK(texts(far, "tick").at(1) == "1000.002");
 }
 
 TEST_CASE("numbers have at most two decimals") {

@@ -28,7 +28,8 @@ const rows = [], used = new Map();
 let first = Infinity, last = -Infinity, crowded = false;
 for (const timeline of data.timelines) {
   const heading = document.querySelector('h1').textContent;
-  if (timeline.title && (data.timelines.length > 1 || timeline.title !== heading)) view.append(element('h2', '', timeline.title));
+  const repeats = data.timelines.length === 1 && timeline.title === heading;
+  if (timeline.title && !repeats) view.append(element('h2', '', timeline.title));
   timeline.units.forEach((unit, u) => {
     if (unit.name) view.append(element('div', 'unit', unit.name));
     unit.rows.forEach((source, r) => {
@@ -50,7 +51,8 @@ for (const timeline of data.timelines) {
       row.canvas.setAttribute('aria-label', source.name + ': ' + source.spans.length / 5 + ' spans');
       const label = element('span', '', source.name);
       label.title = source.name;
-      const line = element('div', 'row' + (rows.length % 2 ? '' : ' stripe') + (!unit.name && u && !r ? ' apart' : ''));
+      const apart = !unit.name && u > 0 && r === 0; // from the unit above
+      const line = element('div', 'row' + (rows.length % 2 ? '' : ' stripe') + (apart ? ' apart' : ''));
       line.append(label, row.canvas);
       view.append(line);
       rows.push(row);
@@ -106,7 +108,7 @@ const readColours = () => {
 const drawBox = (draw, batch, kind, x, y, width, height) => {
   const colour = batch % data.palette.length;
   draw.fillStyle = kind === 1 ? patterns[colour] : data.palette[colour];
-  draw.globalAlpha = kind === 2 ? .4 : kind === 3 ? .12 : 1;
+  draw.globalAlpha = kind === 2 ? .4 : kind === 3 ? (width < 3 ? .3 : .12) : 1;
   draw.fillRect(x, y, width, height);
   draw.globalAlpha = 1;
   if (kind === 3 && width >= 3) {

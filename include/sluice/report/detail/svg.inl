@@ -304,8 +304,8 @@ private:
             if (used_[2][colour])
                 css += ".s" + number + "{fill:" + value + ";fill-opacity:.4}";
             if (used_[3][colour])
-                css += ".w" + number + "{fill:" + value + ";fill-opacity:.12;stroke:" + value +
-                       ";stroke-width:0}.w" + number + ".dash{stroke-width:1;stroke-dasharray:3 2}";
+                css += ".w" + number + "{fill:" + value + ";fill-opacity:.3}.w" + number +
+                       ".dash{fill-opacity:.12;stroke:" + value + ";stroke-dasharray:3 2}";
         }
         return css;
     }
