@@ -98,7 +98,9 @@ private:
     };
 
     double nanoseconds(double microseconds) const {
-        return static_cast<double>(static_cast<std::uint64_t>((microseconds - zero_) * 1000 + 0.5));
+        double exact = (microseconds - zero_) * 1000; // not below 0
+        exact += 0.5;
+        return static_cast<double>(static_cast<std::uint64_t>(exact));
     }
 
     /// The spans of each row with rounded times: lanes by these do not overlap after rounding.

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <sluice/report/detail/svg_blocks.hpp>
@@ -284,28 +284,33 @@ private:
         flush();
     }
 
+    static void add(std::string& out, std::initializer_list<std::string_view> parts) {
+        for (const std::string_view part : parts)
+            out += part;
+    }
+
     /// Rules for the classes that occur.
     std::string colours(std::string& patterns) const {
         std::string css;
         for (std::size_t colour = 0; colour < palette_size; ++colour) {
             const std::string number = std::to_string(colour);
-            const std::string value = palette[colour];
+            const std::string_view value = palette[colour];
             if (used_[0][colour])
-                css += ".c" + number + "{fill:" + value + "}";
+                add(css, {".c", number, "{fill:", value, "}"});
             if (used_[1][colour]) {
-                css += ".p" + number + "{fill:url(#sluice-copy-" + number + ")}";
-                patterns += "<pattern id=\"sluice-copy-" + number +
-                            "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-                            "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"" +
-                            value +
-                            "\"/><rect width=\"2.5\" height=\"6\" fill=\"#fff\" fill-opacity=\".6\"/>"
-                            "</pattern>\n";
+                add(css, {".p", number, "{fill:url(#sluice-copy-", number, ")}"});
+                add(patterns, {"<pattern id=\"sluice-copy-", number,
+                               "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+                               "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"",
+                               value,
+                               "\"/><rect width=\"2.5\" height=\"6\" fill=\"#fff\" fill-opacity=\".6\"/>"
+                               "</pattern>\n"});
             }
             if (used_[2][colour])
-                css += ".s" + number + "{fill:" + value + ";fill-opacity:.4}";
+                add(css, {".s", number, "{fill:", value, ";fill-opacity:.4}"});
             if (used_[3][colour])
-                css += ".w" + number + "{fill:" + value + ";fill-opacity:.3}.w" + number +
-                       ".dash{fill-opacity:.12;stroke:" + value + ";stroke-dasharray:3 2}";
+                add(css, {".w", number, "{fill:", value, ";fill-opacity:.3}.w", number,
+                          ".dash{fill-opacity:.12;stroke:", value, ";stroke-dasharray:3 2}"});
         }
         return css;
     }
