@@ -299,12 +299,12 @@ private:
                 add(css, {".c", number, "{fill:", value, "}"});
             if (used_[1][colour]) {
                 add(css, {".p", number, "{fill:url(#sluice-copy-", number, ")}"});
-                add(patterns, {"<pattern id=\"sluice-copy-", number,
-                               "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-                               "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"",
-                               value,
-                               "\"/><rect width=\"2.5\" height=\"6\" fill=\"#fff\" fill-opacity=\".6\"/>"
-                               "</pattern>\n"});
+                constexpr const char* tile = "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+                                             "patternTransform=\"rotate(45)\"><rect width=\"6\" "
+                                             "height=\"6\" fill=\"";
+                constexpr const char* hatch = "\"/><rect width=\"2.5\" height=\"6\" fill=\"#fff\" "
+                                              "fill-opacity=\".6\"/></pattern>\n";
+                add(patterns, {"<pattern id=\"sluice-copy-", number, tile, value, hatch});
             }
             if (used_[2][colour])
                 add(css, {".s", number, "{fill:", value, ";fill-opacity:.4}"});
