@@ -1,6 +1,11 @@
 /// \file
-/// Timelines of what ran when, and reports on them.
+/// What ran when, and what that says: timelines, of pipelines or your own, as numbers, a table, JSON, SVG, HTML, and a file for
+/// Perfetto.
 #pragma once
 
+#include <sluice/report/html.hpp>
+#include <sluice/report/perfetto.hpp>
+#include <sluice/report/pipeline_report.hpp>
+#include <sluice/report/svg.hpp>
 #include <sluice/report/timeline.hpp>
 #include <sluice/report/timeline_report.hpp>

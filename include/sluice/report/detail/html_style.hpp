@@ -1,0 +1,48 @@
+// The looks of a timeline's page, and what stands on it before its script runs.
+#pragma once
+
+namespace sluice::detail::drawing {
+
+inline constexpr const char* html_style = R"css(
+:root{color-scheme:light dark;--bg:#fff;--fg:#24292f;--muted:#57606a;--grid:#d8dee4;--stripe:#f4f6f8;
+--axis:#8c959f;--merged:#8c959f;--tip:#24292f;--tipfg:#fff}
+@media(prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--muted:#9198a1;--grid:#30363d;
+--stripe:#171d25;--axis:#6e7681;--merged:#6e7681;--tip:#e6edf3;--tipfg:#0d1117}}
+*{box-sizing:border-box}
+body{margin:0;padding:16px;background:var(--bg);color:var(--fg);
+font:13px/1.4 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
+h1{font-size:20px;margin:0 0 8px;overflow-wrap:anywhere}
+h2{font-size:15px;margin:18px 0 4px;overflow-wrap:anywhere}
+.bar{display:flex;flex-wrap:wrap;gap:6px 14px;align-items:center;color:var(--muted);margin:4px 0}
+.bar button{font:inherit;color:var(--fg);background:var(--stripe);border:1px solid var(--grid);
+border-radius:4px;min-width:30px;padding:2px 8px;cursor:pointer}
+.bar .keys{display:flex;gap:4px}
+.item{display:inline-flex;align-items:center;gap:6px}
+.item canvas{width:24px;height:12px}
+#view:focus-visible{outline:2px solid var(--axis);outline-offset:4px}
+.unit{font-weight:600;font-size:11px;color:var(--muted);margin:6px 0 1px;overflow-wrap:anywhere}
+.row{display:grid;grid-template-columns:clamp(72px,20%,220px) minmax(0,1fr);align-items:center}
+.row>span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;padding-right:8px}
+.row>canvas{display:block;width:100%;cursor:grab;touch-action:pan-y}
+.row.stripe>canvas{background:var(--stripe)}
+.row>canvas:active{cursor:grabbing}
+.apart{margin-top:10px}
+.axis{position:sticky;bottom:0;background:var(--bg);color:var(--muted)}
+.note{color:var(--muted)}
+#tip{position:fixed;left:0;top:0;z-index:2;max-width:min(320px,90vw);padding:5px 8px;border-radius:4px;
+background:var(--tip);color:var(--tipfg);white-space:pre-line;overflow-wrap:anywhere;pointer-events:none}
+pre{overflow-x:auto;background:var(--stripe);border-radius:6px;padding:10px;margin:4px 0;
+font:12px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}
+)css";
+
+inline constexpr const char* html_body =
+    "<div class=\"bar\"><span class=\"keys\"><button id=\"in\" title=\"Zoom in (+)\">+</button>"
+    "<button id=\"out\" title=\"Zoom out (-)\">&#8722;</button>"
+    "<button id=\"all\" title=\"Show all (0, double click)\">all</button></span>"
+    "<span id=\"range\"></span></div>\n"
+    "<div id=\"view\" tabindex=\"0\" role=\"group\" aria-label=\"Timelines; plus and minus zoom, the arrows "
+    "to the left and right pan, 0 shows all\"></div>\n"
+    "<div class=\"bar\" id=\"legend\"></div>\n<div id=\"tip\" hidden></div>\n"
+    "<noscript><p>The timeline on this page is drawn by JavaScript, which is switched off.</p></noscript>\n";
+
+} // namespace sluice::detail::drawing

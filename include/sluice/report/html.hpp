@@ -1,0 +1,45 @@
+/// \file
+/// Timelines as a page to zoom and pan in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sluice/report/timeline.hpp>
+
+namespace sluice {
+
+/// What stands on the page of `to_html` besides the timelines.
+struct HtmlOptions {
+    std::string title; ///< The page's heading; without it, the first timeline's title.
+    std::string text;  ///< A report, shown below as it is, in a fixed-width font; none if empty. UTF-8.
+};
+
+/// One self-contained HTML page that shows `timeline` in a browser. It loads nothing, and needs JavaScript.
+///
+/// The wheel zooms round the pointer, dragging pans (two fingers zoom), a double click shows all, and so do
+/// the keys + - 0 and the arrows to the left and right. A tooltip has a span's row, batch, kind, begin and
+/// duration. Rows, lanes and colours are those of `to_svg`, except that in the last of 100 lanes spans may
+/// cover each other. Times are kept to the nanosecond; the page's size is about 30 bytes a span.
+///
+/// Names, titles and `HtmlOptions::text` are shown as they are: nothing in them is taken for HTML.
+/// \throws Error for times beyond 1e15 us.
+std::string to_html(const Timeline& timeline, const HtmlOptions& options = {});
+
+/// Several timelines below each other on one time axis, such as `to_html({&before, &after})`.
+/// \throws Error as above, and for a null pointer.
+std::string to_html(const std::vector<const Timeline*>& timelines, const HtmlOptions& options = {});
+
+/// Writes `to_html(timeline, options)` to the file `path`, by way of `path` + ".part", so that a file that was
+/// there is replaced whole or not at all.
+/// \throws Error as `to_html` does, and with the path and the reason where the file cannot be written; then
+/// nothing new is left on the disk.
+void write_html(const Timeline& timeline, const std::string& path, const HtmlOptions& options = {});
+
+/// Likewise for several timelines.
+void write_html(const std::vector<const Timeline*>& timelines, const std::string& path,
+                const HtmlOptions& options = {});
+
+} // namespace sluice
+
+#include <sluice/report/detail/html.inl>

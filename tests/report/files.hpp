@@ -1,0 +1,65 @@
+// Files that a test writes.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "support/error_text.hpp"
+
+namespace sluice::test {
+
+/// A folder of this test's own, gone at the end.
+struct Folder {
+    std::filesystem::path path;
+    explicit Folder(const std::string& name)
+        : path(std::filesystem::temp_directory_path() / (name + std::to_string(std::random_device{}()))) {
+        std::filesystem::create_directories(path);
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::string file(const std::string& name) const { return (path / name).string(); }
+};
+
+inline std::string contents(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// What holds of every writer of files: `write(path)` writes `expected`, or throws and leaves nothing.
+template <class Write>
+void check_files(const std::string& expected, Write&& write) {
+    const Folder folder("sluice_report_");
+    const std::string path = folder.file("written");
+    std::ofstream(path) << "what was there before, and is longer or shorter";
+    write(path);
+    CHECK(contents(path) == expected);
+    CHECK_FALSE(std::filesystem::exists(path + ".part"));
+
+    const std::string nowhere = folder.file("no/such");
+    const std::string missing = text_of([&] { write(nowhere); });
+    CHECK(contains(missing, nowhere));
+    CHECK(contains(missing, "No such file or directory"));
+
+    const std::string taken = folder.file("taken");
+    std::filesystem::create_directories(taken + "/full");
+    CHECK(contains(text_of([&] { write(taken); }), taken));
+    CHECK_FALSE(std::filesystem::exists(taken + ".part"));
+
+    // A device that is always full.
+    if (std::filesystem::exists("/dev/full")) {
+        std::filesystem::create_symlink("/dev/full", path + ".part");
+        const std::string full = text_of([&] { write(path); });
+        CHECK(contains(full, path));
+        CHECK(contains(full, "No space left"));
+        CHECK(contents(path) == expected);
+        CHECK_FALSE(std::filesystem::is_symlink(path + ".part"));
+    }
+}
+
+} // namespace sluice::test

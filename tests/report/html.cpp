@@ -1,0 +1,289 @@
+// Pages of timelines: that they need nothing else, and that their data are the spans. No browser runs here.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <sluice/report/html.hpp>
+
+#include "report/files.hpp"
+#include "support/error_text.hpp"
+
+namespace report_html {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// A JSON value: a number, a string, an array, or an object with its members in order.
+struct Json {
+    double number = 0;
+    std::string text;
+    std::vector<Json> items;
+    std::vector<std::string> names;
+
+    const Json& at(const std::string& name) const {
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (names[i] == name)
+                return items[i];
+        }
+        FAIL("no member ", name);
+        return *this;
+    }
+    const Json& at(std::size_t i) const { return items.at(i); }
+};
+
+class JsonReader {
+public:
+    explicit JsonReader(const std::string& text) : text_(text) {}
+
+    Json read() {
+        const Json value = value_here();
+        skip();
+        REQUIRE(at_ == text_.size());
+        return value;
+    }
+
+private:
+    void skip() { at_ = (std::min)(text_.find_first_not_of(" \n", at_), text_.size()); }
+    char next() {
+        REQUIRE(at_ < text_.size());
+        return text_[at_++];
+    }
+    bool take(char c) {
+        skip();
+        const bool here = at_ < text_.size() && text_[at_] == c;
+        at_ += here;
+        return here;
+    }
+    void expect(char c) { REQUIRE(take(c)); }
+
+    Json value_here() {
+        Json value;
+        skip();
+        if (text_.compare(at_, 4, "true") == 0 || text_.compare(at_, 5, "false") == 0) {
+            value.number = text_[at_] == 't';
+            at_ += value.number != 0 ? 4 : 5;
+        } else if (take('"')) {
+            value.text = string_rest();
+        } else if (take('[')) {
+            for (bool more = !take(']'); more; more = !closed(']'))
+                value.items.push_back(value_here());
+        } else if (take('{')) {
+            for (bool more = !take('}'); more; more = !closed('}')) {
+                expect('"');
+                value.names.push_back(string_rest());
+                expect(':');
+                value.items.push_back(value_here());
+            }
+        } else {
+            const std::size_t end = text_.find_first_not_of("-0123456789.", at_);
+            REQUIRE(end != at_);
+            value.number = std::stod(text_.substr(at_, end - at_));
+            at_ = end;
+        }
+        return value;
+    }
+    bool closed(char c) {
+        if (take(c))
+            return true;
+        expect(',');
+        return false;
+    }
+    std::string string_rest() {
+        std::string out;
+        for (char c = next(); c != '"'; c = next()) {
+            REQUIRE(static_cast<unsigned char>(c) >= 0x20);
+            if (c == '\\') {
+                REQUIRE(next() == 'u');
+                c = static_cast<char>(std::stoi(text_.substr(at_, 4), nullptr, 16));
+                at_ += 4;
+            }
+            out += c;
+        }
+        return out;
+    }
+
+    const std::string& text_;
+    std::size_t at_ = 0;
+};
+
+/// What stands between `from` and `to` on the page; each must be there.
+std::string between(const std::string& page, const std::string& from, const std::string& to) {
+    const std::size_t begin = page.find(from);
+    REQUIRE(begin != std::string::npos);
+    const std::size_t end = page.find(to, begin + from.size());
+    REQUIRE(end != std::string::npos);
+    return page.substr(begin + from.size(), end - begin - from.size());
+}
+
+Json data_of(const std::string& page) {
+    return JsonReader(between(page, "<script type=\"application/json\" id=\"data\">", "</script>")).read();
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+        ++found;
+    return found;
+}
+
+} // namespace
+
+TEST_CASE("a page's data are the spans, by lanes") {
+    std::mt19937 random(5);
+    Timeline timeline("random");
+    timeline.add_row("a", "CPU");
+    timeline.add_row("b", "GPU");
+    timeline.add_row("c", "CPU");
+    using Key = std::tuple<std::string, double, double, double, double>;
+    std::vector<Key> expected;
+    for (std::size_t i = 0; i < 500; ++i) {
+        const std::size_t row = random() % 3;
+        const double begin = static_cast<double>(random() % 1'000'000) / 1000 - 200;
+        const double duration = static_cast<double>(random() % 20'000) / 1000;
+        const std::size_t kind = random() % 4;
+        timeline.add({row, i, begin, begin + duration, static_cast<SpanKind>(kind)});
+        expected.emplace_back(timeline.rows()[row].name, i, kind, begin, duration);
+    }
+    const Json data = data_of(to_html(timeline));
+    CHECK(data.at("palette").items.size() == 8);
+    const Json& drawn = data.at("timelines").at(std::size_t{0});
+    CHECK(drawn.at("title").text == "random");
+    std::vector<Key> found;
+    std::string order;
+    for (const Json& unit : drawn.at("units").items) {
+        order += unit.at("name").text + ":";
+        for (const Json& row : unit.at("rows").items) {
+            order += row.at("name").text;
+            CHECK(row.at("crowded").number == 0);
+            std::vector<double> ends(static_cast<std::size_t>(row.at("lanes").number), -1e9);
+            const std::vector<Json>& numbers = row.at("spans").items;
+            REQUIRE(numbers.size() % 5 == 0);
+            for (std::size_t i = 0; i < numbers.size(); i += 5) {
+                found.emplace_back(row.at("name").text, numbers[i + 1].number, numbers[i + 2].number,
+                                   numbers[i + 3].number, numbers[i + 4].number);
+                double& end = ends.at(static_cast<std::size_t>(numbers[i].number));
+                CHECK(numbers[i + 3].number >= end - 1e-6);
+                end = numbers[i + 3].number + numbers[i + 4].number;
+            }
+        }
+    }
+    CHECK(order == "CPU:acGPU:b");
+    REQUIRE(found.size() == expected.size());
+    const auto by_batch = [](const Key& a, const Key& b) { return std::get<1>(a) < std::get<1>(b); };
+    std::sort(found.begin(), found.end(), by_batch);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        CHECK(std::get<0>(found[i]) == std::get<0>(expected[i]));
+        CHECK(std::get<2>(found[i]) == std::get<2>(expected[i]));
+        CHECK(std::get<3>(found[i]) == doctest::Approx(std::get<3>(expected[i])).epsilon(1e-9));
+        CHECK(std::get<4>(found[i]) == doctest::Approx(std::get<4>(expected[i])).epsilon(1e-9));
+    }
+}
+
+TEST_CASE("names and text break out of nothing") {
+    const std::string evil = "</script><script>alert(1)</script><!-- \\\" ' & \n\x01 \xFF \u2028";
+    const std::string shown =
+        "</script><script>alert(1)</script><!-- \\\" ' & \n\xEF\xBF\xBD \xEF\xBF\xBD \u2028";
+    Timeline timeline(evil);
+    timeline.add_row(evil, evil);
+    HtmlOptions options;
+    options.title = evil;
+    options.text = evil + "</pre>";
+    const std::string page = to_html(timeline, options);
+    CHECK(count(page, "</script>") == 2); // the data's and the script's
+    CHECK(count(page, "<script") == 2);
+    CHECK(count(page, "<!--") == 0);
+    CHECK(count(page, "</pre>") == 1);
+    const Json data = data_of(page);
+    const Json& drawn = data.at("timelines").at(std::size_t{0});
+    CHECK(drawn.at("title").text == shown);
+    CHECK(drawn.at("units").at(std::size_t{0}).at("name").text == shown);
+    CHECK(drawn.at("units").at(std::size_t{0}).at("rows").at(std::size_t{0}).at("name").text == shown);
+    CHECK(contains(page, "<h1>&lt;/script&gt;&lt;script&gt;alert(1)"));
+    CHECK(contains(between(page, "<pre id=\"report\">", "</pre>"), "&amp; \n\xEF\xBF\xBD"));
+}
+
+TEST_CASE("a page loads nothing") {
+    Timeline timeline("one");
+    timeline.add_row("row");
+    timeline.add({0, 0, 0, 1});
+    const std::string page = to_html(timeline);
+    for (const char* part :
+         {"http:", "https:", " src=", "<link", "@import", "url(", "fetch(", "import ", "eval("})
+        CHECK_FALSE(contains(page, part));
+    CHECK(contains(page, "default-src 'none'"));
+    CHECK(contains(page, "width=device-width"));
+    CHECK(contains(page, "prefers-color-scheme:dark"));
+    // Drawn names go through textContent.
+    CHECK_FALSE(contains(page, "innerHTML"));
+    for (const char* input :
+         {"wheel", "pointerdown", "pointermove", "dblclick", "keydown", "ArrowLeft", "'+'"})
+        CHECK(contains(page, input));
+}
+
+TEST_CASE("two timelines stand on one page") {
+    Timeline before("before");
+    Timeline after("after");
+    before.add_row("row");
+    after.add_row("row");
+    const std::string page = to_html({&before, &after});
+    CHECK(between(page, "<title>", "</title>") == "before");
+    const Json data = data_of(page);
+    REQUIRE(data.at("timelines").items.size() == 2);
+    CHECK(data.at("timelines").at(std::size_t{1}).at("title").text == "after");
+    HtmlOptions options;
+    options.title = "both";
+    CHECK(between(to_html({&before, &after}, options), "<h1>", "</h1>") == "both");
+    CHECK(contains(text_of([&] { to_html({&before, nullptr}); }), "to_html: a timeline's pointer is null"));
+}
+
+TEST_CASE("a page without timelines or text is a page") {
+    CHECK(between(to_html(Timeline()), "<h1>", "</h1>") == "Timeline");
+    CHECK(data_of(to_html(std::vector<const Timeline*>{})).at("timelines").items.empty());
+    CHECK_FALSE(contains(to_html(Timeline()), "<pre id=\"report\">"));
+}
+
+TEST_CASE("a row has at most 100 lanes on a page") {
+    Timeline timeline;
+    timeline.add_row("crowd");
+    for (std::size_t i = 0; i < 300; ++i)
+        timeline.add({0, i, static_cast<double>(i), 1000});
+    const Json data = data_of(to_html(timeline));
+    const Json& row =
+        data.at("timelines").at(std::size_t{0}).at("units").at(std::size_t{0}).at("rows").at(std::size_t{0});
+    CHECK(row.at("lanes").number == 100);
+    CHECK(row.at("crowded").number == 1);
+    CHECK(row.at("spans").items.size() == 300 * 5);
+    CHECK(row.at("spans").items[299 * 5].number == 99);
+}
+
+TEST_CASE("times that no axis can show are refused") {
+    Timeline timeline;
+    timeline.add_row("row");
+    timeline.add({0, 0, 0, std::numeric_limits<double>::infinity()});
+    CHECK(contains(text_of([&] { to_html(timeline); }), "to_html: a span on row 'row'"));
+    CHECK(contains(text_of([&] { write_html(timeline, "x"); }), "write_html: a span on row 'row'"));
+}
+
+TEST_CASE("a page is replaced whole or not at all") {
+    Timeline timeline("run");
+    timeline.add_row("encode", "GPU 0");
+    timeline.add({0, 0, 0, 1});
+    HtmlOptions options;
+    options.text = "report";
+    check_files(to_html(timeline, options),
+                [&](const std::string& path) { write_html(timeline, path, options); });
+    check_files(to_html({&timeline, &timeline}), [&](const std::string& path) {
+        write_html({&timeline, &timeline}, path);
+    });
+}
+
+} // namespace report_html
