@@ -174,6 +174,20 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
     add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");
 }
 
+void add_timeline_options(CommandLine& app, TimelineOptions& options) {
+    app.add_flag("--report", options.report,
+                 "print what each stage cost, what overlapped and what set the pace");
+    add_option(
+        app, "--timeline", "FILE", "draw the last batches of each run: FILE.svg, FILE.html or FILE.pftrace",
+        [&options](const std::string& text) {
+            const std::string_view name = text;
+            if (!name.ends_with(".svg") && !name.ends_with(".html") && !name.ends_with(".pftrace"))
+                reject("--timeline", "a file that ends in .svg, .html or .pftrace (for Perfetto)", text);
+            require_writable_place(text);
+            options.file = text;
+        });
+}
+
 std::optional<int> parse_or_exit_code(CommandLine& line, int argc, const char* const* argv) {
     return parse_or_exit_code(line, argc, argv, std::cout, std::cerr);
 }

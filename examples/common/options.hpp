@@ -47,6 +47,15 @@ struct CommonOptions {
     [[nodiscard]] bool as_graph() const;
 };
 
+/// What `--report` and `--timeline` ask for.
+struct TimelineOptions {
+    bool report = false; ///< whether to print a table for each run
+    std::string file;    ///< where to draw the runs, below each other; empty for nowhere
+
+    /// For `PipelineOptions::timed_batches`: as many as a picture shows well, or none.
+    [[nodiscard]] int timed_batches() const { return report || !file.empty() ? 24 : 0; }
+};
+
 /// What `--help` says about the defaults that an example chooses.
 struct DefaultTexts {
     std::string batch;
@@ -77,6 +86,9 @@ private:
 /// Adds the common options to `app`; `options` must outlive the parsing. Values are checked when they are
 /// parsed, and a bad one throws BadInput with what was expected.
 void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults);
+
+/// Adds `--report` and `--timeline`; `options` must outlive the parsing.
+void add_timeline_options(CommandLine& app, TimelineOptions& options);
 
 // For an example's own options. What they are told is checked when it is parsed, and BadInput names the
 // option.

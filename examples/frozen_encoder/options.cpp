@@ -42,6 +42,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                                           text + "\"");
                              options.placement.only = text == "encoder" ? Network::encoder : Network::decoder;
                          });
+    examples::add_timeline_options(app, options.timelines);
     app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
     examples::add_written_file(
         app, "--picture", options.picture,

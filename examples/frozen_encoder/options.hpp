@@ -30,6 +30,7 @@ struct Options : examples::CommonOptions {
     int image = 256;          ///< pixels of a synthetic image's side
     int depth = 8;            ///< halvings of a synthetic image
     Placement placement;
+    examples::TimelineOptions timelines;
     bool losses = false; ///< whether the report holds the losses of all steps
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <common/bad_input.hpp>
+#include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <frozen_encoder/device_memory.hpp>
 #include <frozen_encoder/evaluate.hpp>
@@ -164,6 +165,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     if (!options.save_start.empty())
         write_start(workload, encoder.weights(stream), first_weights, options.save_start);
     examples::TrainingRuns runs;
+    examples::Timelines timelines(options.timelines);
     std::size_t memory = 0;
     for (const sluice::Schedule schedule : options.schedules) {
         const auto with_decoder = [&](auto&& call) {
@@ -172,7 +174,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         };
         with_decoder([&] { decoder.load(decoder_stream, first_weights); });
         const MeasuredTraining training =
-            train(workload, encoder, decoder, schedule, options.placement, options.workers);
+            train(workload, encoder, decoder, schedule, options.placement, options.workers, timelines);
         examples::RunResult& result = runs.add(schedule, training, plan.steps,
                                                with_decoder([&] { return decoder.weights(decoder_stream); }));
         if (training.memory_taken) {
@@ -188,6 +190,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     }
     report.runs = runs.runs();
     examples::print_table(report, out);
+    timelines.show(out);
     if (taken_before)
         out << "peak device memory: " << memory / 1'000'000 << " MB more than before" << std::endl;
 

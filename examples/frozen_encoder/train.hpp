@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <frozen_encoder/device_memory.hpp>
 #include <frozen_encoder/options.hpp>
@@ -78,10 +79,11 @@ struct MeasuredTraining : examples::Training {
 };
 
 /// Trains `decoder` from its present weights on the workload's batches, in order. While batch N trains it, batch N+1 is
-/// encoded and batch N+2 copied to the device, as far as `schedule` allows.
+/// encoded and batch N+2 copied to the device, as far as `schedule` allows. `timelines` keeps what ran when.
 template <sluice::Backend B>
 MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>& decoder,
-                       sluice::Schedule schedule, const Placement& placement, int workers) {
+                       sluice::Schedule schedule, const Placement& placement, int workers,
+                       examples::Timelines& timelines) {
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const Plan& plan = workload.plan();
@@ -132,7 +134,9 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
                               sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
                                             [&](int) { return Features<B>(plan, encoder.features_size()); },
                                             [](int) { return Loss(1); }},
-                              {.schedule = schedule, .graph_each_stage = true}};
+                              {.schedule = schedule,
+                               .graph_each_stage = true,
+                               .timed_batches = timelines.timed_batches()}};
     // Where batches come round again, each slot holds the same one each time, and is filled once.
     int slots = workers + 3;
     if (plan.distinct > 0)
@@ -143,6 +147,7 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
                           sluice::SourceOptions<B>{.workers = workers, .slots = slots, .batches = steps}};
 
     training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
+    timelines.add(pipeline, to_string(schedule));
     losses.finish();
     training.memory_taken = device_memory_taken<B>();
     return training;

@@ -157,8 +157,35 @@ TEST_CASE("frozen_encoder trains its decoder on another device, with the same lo
     }
 }
 
+TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
+    const ScratchFolder scratch;
+    const std::string small = " --data synthetic --image 32 --depth 5 --batch 1 --steps 30 --warmup 5";
+    const Outcome plain = program.run(small);
+    INFO(plain.errors);
+    REQUIRE(plain.code == 0);
+    for (const char* name : {"runs.svg", "runs.html", "runs.pftrace"}) {
+        const std::filesystem::path file = scratch.path() / name;
+        const Outcome drawn = program.run(small + " --report --timeline " + file.string());
+        INFO(drawn.errors);
+        REQUIRE(drawn.code == 0);
+        REQUIRE(drawn.report.at("runs").size() == 3);
+        for (std::size_t i = 0; i < 3; ++i)
+            CHECK(drawn.report.at("runs")[i].at("loss_last") == plain.report.at("runs")[i].at("loss_last"));
+        CHECK(std::filesystem::file_size(file) > 5000);
+        if (file.extension() == ".svg") {
+            const auto bytes = sluice_test::contents(file);
+            const std::string svg(bytes.begin(), bytes.end());
+            for (const char* text : {"serial", "overlapped", "graphed", "encode", "train"}) {
+                CAPTURE(text);
+                CHECK(svg.find(text) != std::string::npos);
+            }
+        }
+    }
+}
+
 TEST_CASE("frozen_encoder says in one line what is wrong") {
     const ScratchFolder scratch;
+    program.check_refused(" --timeline runs.txt", "--timeline: expected a file that ends in .svg, .html or .pftrace");
     program.check_refused(" --batch 0", "--batch");
     program.check_refused(" --schedule sideways", "serial, overlapped, graphed or all");
     program.check_refused(" --data " + (scratch.path() / "nowhere").string(), "--data");

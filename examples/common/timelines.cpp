@@ -1,0 +1,70 @@
+#include <common/timelines.hpp>
+
+#include <cstddef>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include <sluice/report/html.hpp>
+#include <sluice/report/perfetto.hpp>
+#include <sluice/report/svg.hpp>
+#include <sluice/report/timeline_report.hpp>
+
+namespace examples {
+namespace {
+
+// All of them in one, for a file that holds one.
+sluice::Timeline joined(const std::vector<sluice::Timeline>& timelines) {
+    sluice::Timeline all;
+    for (const sluice::Timeline& timeline : timelines) {
+        const std::size_t first = all.rows().size();
+        for (const sluice::TimelineRow& row : timeline.rows())
+            all.add_row(row.name, timeline.title() + ", " + row.unit);
+        for (sluice::TimelineSpan span : timeline.spans()) {
+            span.row += first;
+            all.add(span);
+        }
+    }
+    return all;
+}
+
+// From its own begin, so that one can stand below another.
+sluice::Timeline from_zero(const sluice::Timeline& timeline) {
+    sluice::Timeline shifted(timeline.title());
+    for (const sluice::TimelineRow& row : timeline.rows())
+        shifted.add_row(row.name, row.unit);
+    const double begin = timeline.begin();
+    for (sluice::TimelineSpan span : timeline.spans()) {
+        span.begin -= begin;
+        span.end -= begin;
+        shifted.add(span);
+    }
+    return shifted;
+}
+
+} // namespace
+
+void Timelines::show(std::ostream& out) const {
+    if (options_.report) {
+        for (const sluice::Timeline& timeline : timelines_)
+            out << '\n' << sluice::to_table(sluice::report_of(timeline));
+    }
+    if (options_.file.empty())
+        return;
+    std::vector<sluice::Timeline> shifted;
+    for (const sluice::Timeline& timeline : timelines_)
+        shifted.push_back(from_zero(timeline));
+    std::vector<const sluice::Timeline*> all;
+    for (const sluice::Timeline& timeline : shifted)
+        all.push_back(&timeline);
+    const std::string_view file = options_.file;
+    if (file.ends_with(".svg"))
+        sluice::write_svg(all, options_.file);
+    else if (file.ends_with(".html"))
+        sluice::write_html(all, options_.file);
+    else
+        sluice::write_perfetto(joined(shifted), options_.file);
+    out << "what ran when: " << options_.file << std::endl;
+}
+
+} // namespace examples

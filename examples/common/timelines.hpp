@@ -1,0 +1,37 @@
+/// \file
+/// What a program's pipelines did when, for `--report` and `--timeline`.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include <common/options.hpp>
+#include <sluice/report/pipeline_report.hpp>
+#include <sluice/report/timeline.hpp>
+
+namespace examples {
+
+/// The timelines of a program's runs.
+class Timelines {
+public:
+    explicit Timelines(const TimelineOptions& options) : options_(options) {}
+
+    [[nodiscard]] int timed_batches() const { return options_.timed_batches(); }
+
+    /// Keeps what a pipeline did, which has finished. Nothing, where nothing is asked for.
+    template <class Pipeline>
+    void add(Pipeline& pipeline, const std::string& title) {
+        if (timed_batches() > 0)
+            timelines_.push_back(sluice::timeline_of(pipeline, title));
+    }
+
+    /// Prints and writes what was asked for. \throws sluice::Error for a file that cannot be written
+    void show(std::ostream& out) const;
+
+private:
+    TimelineOptions options_;
+    std::vector<sluice::Timeline> timelines_;
+};
+
+} // namespace examples
