@@ -18,6 +18,10 @@ void check_together(const Options& options) {
                                  std::to_string(smallest_of_sweep) + " to end with, not \"" +
                                  std::to_string(*options.batch) + '"');
     }
+    if (options.timelines.timed_batches() > 0 && (options.sweep || !options.contact_sheet.empty()))
+        throw examples::BadInput(
+            "--report, --timeline: expected neither --sweep nor --contact-sheet with them, since they "
+            "are about the trainings of one batch size");
     if (options.side && !std::has_single_bit(*options.side)) {
         throw examples::BadInput("--side: expected a power of two, not \"" + std::to_string(*options.side) +
                                  '"');
@@ -61,6 +65,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         "--sweep", options.sweep,
         "run batches of 8, 16, 32 … up to --batch, one size after another (default of --batch: 256); what "
         "--json names is written after each");
+    examples::add_timeline_options(app, options.timelines);
     examples::add_written_file(
         app, "--contact-sheet", options.contact_sheet,
         "instead of training, write photographs before and after augmentation, as PNG");

@@ -29,6 +29,7 @@ struct Options : examples::CommonOptions {
     std::optional<std::size_t> side;   ///< pixels of a random image's side, a power of two
     std::optional<int> workers;        ///< threads that fill batches
     nn::GemmSettings gemm;
+    examples::TimelineOptions timelines;
     bool sweep = false;        ///< over batch sizes, up to `batch`
     std::string contact_sheet; ///< where to write photographs before and after, as PNG; empty for nowhere
     std::string photographs{"examples/data/photographs"}; ///< a folder of binary PPM files

@@ -91,6 +91,7 @@ public:
             train_with(placement);
         if (options_.synthetic())
             time_parts();
+        timelines_.show(out_);
     }
 
 private:
@@ -108,9 +109,11 @@ private:
     examples::Training train(Placement placement, sluice::Schedule schedule, int workers) {
         const BatchAugmentation augmentation = augmentation_of(chain_of(placement));
         if (placement == Placement::cpu)
-            return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers);
+            return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers,
+                                               timelines_);
         if (placement == Placement::device || !options_.synthetic())
-            return train_augmenting_on_device(*workload_, augmentation, classifier_, schedule, workers);
+            return train_augmenting_on_device(*workload_, augmentation, classifier_, schedule, workers,
+                                              timelines_);
         ReadyBatch<B> ready(plan());
         {
             LoadedBatch<B> loaded(plan());
@@ -121,7 +124,7 @@ private:
             augmentation.run(stream_.ref(), raw.images, raw.samples, ready.images);
             stream_.sync();
         }
-        return train_alone<B>(plan(), ready, classifier_, schedule);
+        return train_alone<B>(plan(), ready, classifier_, schedule, timelines_);
     }
 
     void train_with(Placement placement) {
@@ -195,6 +198,7 @@ private:
     const Options& options_;
     examples::Report& report_;
     std::ostream& out_;
+    examples::Timelines timelines_{options_.timelines};
     sluice::BasicStream<B> stream_;
     std::unique_ptr<Workload> workload_;
     nn::Encoder<B> encoder_;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <gpu_augment/augmentation.hpp>
 #include <gpu_augment/workload.hpp>
@@ -162,13 +163,15 @@ private:
         1, [this](std::size_t, std::span<const float> loss) { training_.losses.push_back(loss[0]); }};
 };
 
+// Each of these keeps in `timelines` what ran when.
+
 /// Trains on batches that are copied to the device as bytes and augmented there. Serially, all of it is in one
 /// stream; otherwise batch N+2 is copied and batch N+1 augmented while batch N trains: in streams of their own, or graphed,
 /// as parts of one graph.
 template <sluice::Backend B>
 examples::Training train_augmenting_on_device(const Workload& workload, const BatchAugmentation& augmentation,
                                               nn::Classifier<B>& classifier, sluice::Schedule schedule,
-                                              int workers) {
+                                              int workers, examples::Timelines& timelines) {
     using StreamRef = sluice::BasicStreamRef<B>;
     const Plan& plan = workload.plan();
     Trainer<B> trainer(plan, classifier);
@@ -180,15 +183,19 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
                               augmentation.run(stream, in.images, in.samples, out.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
-                              sluice::Slots{[&](int) { return RawBatch<B>(plan); },
-                                            [&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
-                              {.schedule = schedule, .graph_each_stage = true}};
+    sluice::Pipeline pipeline{
+        sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
+        sluice::Slots{[&](int) { return RawBatch<B>(plan); }, [&](int) { return ReadyBatch<B>(plan); },
+                      make_loss<B>},
+        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
     sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
                           [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
                           sluice::SourceOptions<B>{
                               .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
-    return trainer.run(source, pipeline, std::string("device, ") + to_string(schedule));
+    const std::string title = std::string("device, ") + to_string(schedule);
+    examples::Training training = trainer.run(source, pipeline, title);
+    timelines.add(pipeline, title);
+    return training;
 }
 
 /// What a worker loads into, before it augments into the batch.
@@ -222,9 +229,10 @@ auto source_of_augmented(const Workload& workload, const BatchAugmentation& augm
 
 /// Trains on batches that the source's workers augment, and that are copied to the device as numbers of four bytes.
 template <sluice::Backend B>
-examples::Training
-train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& augmentation,
-                            nn::Classifier<B>& classifier, sluice::Schedule schedule, int workers) {
+examples::Training train_augmenting_in_workers(const Workload& workload,
+                                               const BatchAugmentation& augmentation,
+                                               nn::Classifier<B>& classifier, sluice::Schedule schedule,
+                                               int workers, examples::Timelines& timelines) {
     using StreamRef = sluice::BasicStreamRef<B>;
     const Plan& plan = workload.plan();
     Trainer<B> trainer(plan, classifier);
@@ -233,17 +241,21 @@ train_augmenting_in_workers(const Workload& workload, const BatchAugmentation& a
                               copy(stream, out.images, in.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
-                              sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
-                              {.schedule = schedule, .graph_each_stage = true}};
+    sluice::Pipeline pipeline{
+        sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
+        sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
+        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
     auto source = source_of_augmented<B>(workload, augmentation, workers);
-    return trainer.run(source, pipeline, std::string("cpu, ") + to_string(schedule));
+    const std::string title = std::string("cpu, ") + to_string(schedule);
+    examples::Training training = trainer.run(source, pipeline, title);
+    timelines.add(pipeline, title);
+    return training;
 }
 
 /// Trains on one batch, which lies ready on the device, over and over: what a training could do at best.
 template <sluice::Backend B>
 examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Classifier<B>& classifier,
-                               sluice::Schedule schedule) {
+                               sluice::Schedule schedule, examples::Timelines& timelines) {
     using StreamRef = sluice::BasicStreamRef<B>;
     struct Nothing {};
     Trainer<B> trainer(plan, classifier);
@@ -252,13 +264,17 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
                         [&](StreamRef stream, const Nothing& /*in*/, sluice::DeviceBuffer<float, B>& loss) {
                             trainer.step(stream, ready, loss);
                         }};
-    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
-                              sluice::Slots{make_loss<B>},
-                              {.schedule = schedule, .graph_each_stage = true}};
+    sluice::Pipeline pipeline{
+        sluice::Stages{train, trainer.report_stage()},
+        sluice::Slots{make_loss<B>},
+        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
     sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
                           sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};
-    return trainer.run(source, pipeline, std::string("none, ") + to_string(schedule));
+    const std::string title = std::string("none, ") + to_string(schedule);
+    examples::Training training = trainer.run(source, pipeline, title);
+    timelines.add(pipeline, title);
+    return training;
 }
 
 } // namespace gpu_augment
