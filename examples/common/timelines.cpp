@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <ostream>
 #include <string_view>
-#include <utility>
 
 #include <sluice/report/html.hpp>
 #include <sluice/report/perfetto.hpp>
@@ -28,20 +27,6 @@ sluice::Timeline joined(const std::vector<sluice::Timeline>& timelines) {
     return all;
 }
 
-// From its own begin, so that one can stand below another.
-sluice::Timeline from_zero(const sluice::Timeline& timeline) {
-    sluice::Timeline shifted(timeline.title());
-    for (const sluice::TimelineRow& row : timeline.rows())
-        shifted.add_row(row.name, row.unit);
-    const double begin = timeline.begin();
-    for (sluice::TimelineSpan span : timeline.spans()) {
-        span.begin -= begin;
-        span.end -= begin;
-        shifted.add(span);
-    }
-    return shifted;
-}
-
 } // namespace
 
 void Timelines::show(std::ostream& out) const {
@@ -51,11 +36,8 @@ void Timelines::show(std::ostream& out) const {
     }
     if (options_.file.empty())
         return;
-    std::vector<sluice::Timeline> shifted;
-    for (const sluice::Timeline& timeline : timelines_)
-        shifted.push_back(from_zero(timeline));
     std::vector<const sluice::Timeline*> all;
-    for (const sluice::Timeline& timeline : shifted)
+    for (const sluice::Timeline& timeline : timelines_)
         all.push_back(&timeline);
     const std::string_view file = options_.file;
     if (file.ends_with(".svg"))
@@ -63,7 +45,7 @@ void Timelines::show(std::ostream& out) const {
     else if (file.ends_with(".html"))
         sluice::write_html(all, options_.file);
     else
-        sluice::write_perfetto(joined(shifted), options_.file);
+        sluice::write_perfetto(joined(timelines_), options_.file);
     out << "what ran when: " << options_.file << std::endl;
 }
 

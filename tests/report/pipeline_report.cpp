@@ -49,6 +49,7 @@ TEST_CASE("a pipeline's timeline has a row a stage, with the device it works on,
     CHECK(timeline.rows()[1].name == "train");
     CHECK(timeline.rows()[0].unit == "host 0");
     REQUIRE(timeline.spans().size() == 40);
+    CHECK(timeline.begin() == 0);
     for (std::size_t i = 0; i < 40; ++i) {
         CHECK(timeline.spans()[i].row == i / 20);
         CHECK(timeline.spans()[i].batch == i % 20);

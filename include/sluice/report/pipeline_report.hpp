@@ -23,7 +23,8 @@ std::string device_unit(int device) {
 
 /// The last batches of a pipeline that was made with `PipelineOptions::timed_batches`, as a timeline: a row for each stage,
 /// of the unit "GPU 0" or "host 0", or "CPU" for a CPU stage, and a row "graphs" where whole steps were replayed. Waits for
-/// nothing: call it after `finish`. \throws Error as `Pipeline::stage_times` does.
+/// nothing: call it after `finish`. Its zero is when the first of them began, so that one run's can be drawn below another's.
+/// \throws Error as `Pipeline::stage_times` does.
 template <class StageList, class SlotList>
 Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, std::string title = {}) {
     using Pipe = Pipeline<StageList, SlotList>;
@@ -35,10 +36,13 @@ Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, std::string title 
                              ? "CPU"
                              : detail::device_unit<typename Pipe::backend>(pipeline.device_of(stage)));
     }
+    double zero = times.empty() ? 0 : times.front().begin;
+    for (const StageTime& time : times)
+        zero = time.begin < zero ? time.begin : zero;
     for (const StageTime& time : times) {
         if (time.stage == Pipe::stage_count && timeline.rows().size() == Pipe::stage_count)
             timeline.add_row("graphs", detail::device_unit<typename Pipe::backend>(pipeline.device_of(0)));
-        timeline.add({time.stage, time.batch, time.begin, time.end, SpanKind::compute});
+        timeline.add({time.stage, time.batch, time.begin - zero, time.end - zero, SpanKind::compute});
     }
     return timeline;
 }
