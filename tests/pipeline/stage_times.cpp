@@ -152,4 +152,18 @@ TEST_CASE("stage times: the last batches alone, none after a reset, and none whe
                    "the name of stage 2 was asked for, of a pipeline of 2 stages"));
 }
 
+TEST_CASE("stage times: nothing is made while they are noted") {
+    Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.timed_batches = 4}};
+    for (int i = 0; i < 6; ++i)
+        pipeline.submit(Number{0});
+    const auto events = B::counts().events.created.load();
+    const auto streams = B::counts().streams.created.load();
+    for (int i = 0; i < 10; ++i)
+        pipeline.submit(Number{0});
+    pipeline.finish();
+    CHECK(B::counts().events.created.load() == events);
+    CHECK(B::counts().streams.created.load() == streams);
+    CHECK(pipeline.stage_times().size() == 8);
+}
+
 } // namespace pipeline_stage_times
