@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/stage.hpp>
@@ -104,7 +105,22 @@ FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename
         }
     }
     const auto stage = core.streams.stage_of(stream);
-    return {stage ? static_cast<int>(*stage) : -1, std::nullopt, false};
+    if (!stage)
+        return {};
+    // A stream is known to have failed a moment before its next event is.
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    for (std::size_t batch = oldest; Core::Shape::needs_event(*stage) && batch < submitted; ++batch) {
+        try {
+            while (!core.order->event(*stage, batch).is_done()) {
+                if (std::chrono::steady_clock::now() > limit)
+                    return {static_cast<int>(*stage), std::nullopt, false};
+                std::this_thread::yield();
+            }
+        } catch (...) {
+            return {static_cast<int>(*stage), batch, batch == oldest && oldest > 0};
+        }
+    }
+    return {static_cast<int>(*stage), std::nullopt, false};
 }
 
 } // namespace sluice::detail
