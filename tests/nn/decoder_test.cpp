@@ -48,6 +48,8 @@ TEST_CASE("decoder: one that ends as the published one learns the same in TF32 a
             predicted.push_back(host(stream, predictions));
         }
         CHECK(losses[0].back() < losses[0].front());
+        if (losses.size() == 1) // a backend that computes the same whatever the precision
+            continue;
         CHECK(relative_error(losses[1], losses[0]) <= tolerance(nn::Precision::tf32));
         CHECK(relative_error(weights[1], weights[0]) <= tolerance(nn::Precision::tf32));
         std::size_t equal = 0;
