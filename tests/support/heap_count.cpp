@@ -7,14 +7,6 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_THREAD__)
-#define SLUICE_TEST_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SLUICE_TEST_THREAD_SANITIZER 1
-#endif
-#endif
-
 namespace {
 std::atomic<std::uint64_t> allocations_made{0};
 } // namespace
@@ -23,7 +15,7 @@ std::uint64_t sluice::test::HeapCount::total() noexcept {
     return allocations_made.load(std::memory_order_relaxed);
 }
 
-#ifdef SLUICE_TEST_THREAD_SANITIZER
+#if SLUICE_TEST_THREAD_SANITIZER
 
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
                                                          void (*)(const volatile void*));
