@@ -60,7 +60,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
             self.await_batch(number);
     };
     if (options.timed_batches != 0)
-        core_.note_times(options.timed_batches, options.schedule == Schedule::graphed);
+        detail::note_times(core_, options.timed_batches, options.schedule == Schedule::graphed);
     if (options.schedule == Schedule::graphed)
         make_graphs();
 }

@@ -107,8 +107,7 @@ public:
 
     const std::string& name(std::size_t stage) const noexcept { return *names_[stage]; }
 
-    /// Calls stage I for batch `number` of the type `Batch`, with a stream to work on. A CPU stage is called on a thread
-    /// of its own, after what `add_wait` was told.
+    /// Calls stage I for batch `number`, with a stream to work on; a CPU stage on a thread, after what `add_wait` told.
     template <std::size_t Index, class Batch>
     void run(Ref stream, std::size_t number, const Batch& batch) {
         const Range range(names_[Index]->c_str());
@@ -118,7 +117,7 @@ public:
             if (launch_blocking_)
                 cpu_stages.drain(Index);
         } else {
-            const bool timed = times && !is_capturing(stream);
+            const bool timed = times && times->can_time(stream);
             if (timed) [[unlikely]]
                 times->begin(Index, number, stream);
             const auto call = [&] {
@@ -248,23 +247,6 @@ public:
         current_stage_ = -1;
     }
 
-    /// Notes when stages work on the last `batches` batches, and graphs of whole steps, if there will be any.
-    void note_times(int batches, bool whole_steps) {
-        times.emplace(stages, batches);
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            if (Shape::aside[stage]) {
-                times->add_thread(stage);
-                continue;
-            }
-            const DeviceGuard<backend> device(streams.device_of(stage));
-            times->add_stream(stage, streams.of(stage, 0));
-        }
-        if (whole_steps && !Shape::any_aside) {
-            const DeviceGuard<backend> device(streams.device_of(0));
-            times->add_stream(stages, streams.of(0, 0));
-        }
-    }
-
     /// A number for the state of the slots on the host.
     std::uint64_t slots_number() { return slots_number_.of(slots_); }
 
@@ -284,13 +266,6 @@ public:
 
 private:
     struct Nothing {};
-
-    static bool is_capturing(Ref stream) {
-        if constexpr (GraphBackend<backend>)
-            return backend::is_capturing(stream.get());
-        else
-            return false;
-    }
 
     // A stream that no stage runs on.
     Ref spare_stream() {

@@ -51,6 +51,13 @@ public:
     }
     void add_thread(std::size_t stage) { rings_[stage].notes.resize(batches_); }
 
+    /// Whether work that `stream` is handed now takes place by itself, and not in replays.
+    static bool can_time(Ref stream) {
+        if constexpr (GraphBackend<B>)
+            return !B::is_capturing(stream.get());
+        else
+            return true;
+    }
     /// Between these two, the stream is handed the stage's work on the batch.
     void begin(std::size_t stage, std::size_t batch, Ref stream) {
         Note& note = note_of(stage, batch);
@@ -158,5 +165,25 @@ private:
     std::int64_t zero_;
     std::vector<Ring> rings_;
 };
+
+/// Has `core` note when its stages work on the last `batches` batches, and graphs of whole steps, if there will be any.
+template <class Core>
+void note_times(Core& core, int batches, bool whole_steps) {
+    using Shape = typename Core::Shape;
+    using Guard = DeviceGuard<typename Core::backend>;
+    core.times.emplace(Core::stages, batches);
+    for (std::size_t stage = 0; stage < Core::stages; ++stage) {
+        if (Shape::aside[stage]) {
+            core.times->add_thread(stage);
+            continue;
+        }
+        const Guard device(core.streams.device_of(stage));
+        core.times->add_stream(stage, core.streams.of(stage, 0));
+    }
+    if (whole_steps && !Shape::any_aside) {
+        const Guard device(core.streams.device_of(0));
+        core.times->add_stream(Core::stages, core.streams.of(0, 0));
+    }
+}
 
 } // namespace sluice::detail
