@@ -130,13 +130,12 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
     sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); },
                          with_decoder};
 
-    sluice::Pipeline pipeline{sluice::Stages{upload, encode, train, report},
-                              sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
-                                            [&](int) { return Features<B>(plan, encoder.features_size()); },
-                                            [](int) { return Loss(1); }},
-                              {.schedule = schedule,
-                               .graph_each_stage = true,
-                               .timed_batches = timelines.timed_batches()}};
+    sluice::Pipeline pipeline{
+        sluice::Stages{upload, encode, train, report},
+        sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
+                      [&](int) { return Features<B>(plan, encoder.features_size()); },
+                      [](int) { return Loss(1); }},
+        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
     // Where batches come round again, each slot holds the same one each time, and is filled once.
     int slots = workers + 3;
     if (plan.distinct > 0)

@@ -241,9 +241,8 @@ struct BasicBackend : BasicGraphs<void> {
             if (captured(stream, [&] { return fill_node(memory, pattern, element_bytes, bytes); }))
                 return;
         }
-        stream->push(Task{[memory, pattern, element_bytes, bytes] {
-            fill_memory(memory, pattern, element_bytes, bytes);
-        }});
+        stream->push(Task{
+            [memory, pattern, element_bytes, bytes] { fill_memory(memory, pattern, element_bytes, bytes); }});
     }
 
     // Faults

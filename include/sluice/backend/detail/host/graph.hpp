@@ -181,7 +181,7 @@ bool BasicGraph<Lazy>::same_shape(const Graph& other) const {
 
 template <class Lazy>
 bool BasicGraph<Lazy>::all_before(const std::vector<std::size_t>& these,
-                              const std::vector<std::size_t>& reached) const {
+                                  const std::vector<std::size_t>& reached) const {
     std::vector<char> before(size(), 0);
     std::vector<std::size_t> open = reached;
     while (!open.empty()) {

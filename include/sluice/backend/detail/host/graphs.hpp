@@ -83,9 +83,7 @@ struct BasicGraphs {
         });
         return pointers;
     }
-    static bool is_device_memory(const void* pointer) {
-        return MemoryMap::instance().contains(pointer);
-    }
+    static bool is_device_memory(const void* pointer) { return MemoryMap::instance().contains(pointer); }
 
     // Executables
     // --------------------------------------------------------------------------------------------------
@@ -121,18 +119,16 @@ struct BasicGraphs {
     }
     static NativeNode add_host(NativeGraph graph, const NativeNode* after, std::size_t count,
                                void (*function)(void*), void* data) {
-        return graph->add(Node{.kind = NodeKind::host, .function = some(function), .data = data},
-                          after, count);
+        return graph->add(Node{.kind = NodeKind::host, .function = some(function), .data = data}, after,
+                          count);
     }
     /// Any callable, as `Host::enqueue` takes them.
-    static NativeNode add_task(NativeGraph graph, const NativeNode* after, std::size_t count,
-                               Task task) {
+    static NativeNode add_task(NativeGraph graph, const NativeNode* after, std::size_t count, Task task) {
         return graph->add(task_node(std::move(task)), after, count);
     }
     static NativeNode add_child(NativeGraph graph, const NativeNode* after, std::size_t count,
                                 NativeGraph child) {
-        return graph->add(Node{.kind = NodeKind::child, .bodies = {child->clone()}}, after,
-                          count);
+        return graph->add(Node{.kind = NodeKind::child, .bodies = {child->clone()}}, after, count);
     }
     /// Puts `later` behind `earlier`, which must have been added before it. Throws `Error`.
     static void add_dependency(NativeGraph graph, NativeNode earlier, NativeNode later) {
@@ -162,9 +158,8 @@ struct BasicGraphs {
         });
     }
     static void set_task(NativeGraphExec executable, NativeNode node, Task task) {
-        executable->change(node, NodeKind::task, [&](Node& changed) {
-            changed.task = std::make_shared<Task>(std::move(task));
-        });
+        executable->change(node, NodeKind::task,
+                           [&](Node& changed) { changed.task = std::make_shared<Task>(std::move(task)); });
     }
     static void set_child(NativeGraphExec executable, NativeNode node, NativeGraph child) {
         executable->change(node, NodeKind::child, [&](Node& changed) {
@@ -189,8 +184,8 @@ struct BasicGraphs {
                                     NativeGraph* bodies) {
         return graph->add(condition_node(condition, kind, count, bodies), after, after_count);
     }
-    static void capture_condition(Queue* stream, NativeCondition condition, ConditionKind kind,
-                                  int count, NativeGraph* bodies);
+    static void capture_condition(Queue* stream, NativeCondition condition, ConditionKind kind, int count,
+                                  NativeGraph* bodies);
     static void begin_capture_into(Queue* stream, NativeGraph body, CaptureMode mode) {
         Capture::begin(*stream, mode, body);
     }
@@ -209,8 +204,7 @@ private:
     static Node copy_node(void* to, const void* from, std::size_t bytes) {
         return {.kind = NodeKind::copy, .to = to, .from = from, .bytes = bytes};
     }
-    static Node fill_node(void* memory, std::uint32_t value, std::size_t element_bytes,
-                                std::size_t bytes) {
+    static Node fill_node(void* memory, std::uint32_t value, std::size_t element_bytes, std::size_t bytes) {
         return {.kind = NodeKind::fill,
                 .to = memory,
                 .bytes = bytes,
@@ -222,10 +216,10 @@ private:
     }
     // Says which graphs its bodies are.
     static Node condition_node(NativeCondition condition, ConditionKind kind, int count,
-                                     NativeGraph* bodies) {
+                               NativeGraph* bodies) {
         Node node{.kind = NodeKind::condition,
-                        .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
-                        .condition = kind};
+                  .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
+                  .condition = kind};
         for (int body = 0; body < count; ++body) {
             node.bodies.push_back(std::make_shared<Graph>());
             bodies[body] = node.bodies.back().get();
@@ -240,9 +234,7 @@ private:
 
     // Whether a capture is under way anywhere. Relaxed: whoever captures a stream that this thread uses has told
     // it so.
-    static bool any_capture() noexcept {
-        return captures_under_way.load(std::memory_order_relaxed) != 0;
-    }
+    static bool any_capture() noexcept { return captures_under_way.load(std::memory_order_relaxed) != 0; }
     static std::shared_ptr<Capture> capture_of(Queue* stream, const char* caller) {
         std::shared_ptr<Capture> capture = stream->capture();
         if (capture == nullptr)

@@ -21,7 +21,6 @@
 
 namespace sluice::host {
 
-
 /// How many captures are under way in this program. While it is 0, no queue is being captured: one look at it
 /// is all that graphs cost whoever does not use them.
 inline std::atomic<int> captures_under_way{0};
