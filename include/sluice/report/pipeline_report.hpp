@@ -24,6 +24,7 @@ std::string device_unit(int device) {
 /// The last batches of a pipeline that was made with `PipelineOptions::timed_batches`, as a timeline: a row for each stage,
 /// of the unit "GPU 0" or "host 0", or "CPU" for a CPU stage, and a row "graphs" where whole steps were replayed. Waits for
 /// nothing: call it after `finish`. Its zero is when the first of them began, so that one run's can be drawn below another's.
+/// All spans are of kind `compute`: what a stage enqueues, kernels or copies, is not known.
 /// \throws Error as `Pipeline::stage_times` does.
 template <class StageList, class SlotList>
 Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, std::string title = {}) {

@@ -22,8 +22,8 @@ struct StreamBackend<BasicStream<B>> {
 };
 /// What the runtime of `B` calls a stream, or a foreign reference to one.
 template <class S, class B>
-concept NativeStreamOf =
-    std::same_as<S, typename B::NativeStream> || sluice::detail::ForeignStreamRef<S, typename B::NativeStream>;
+concept NativeStreamOf = std::same_as<S, typename B::NativeStream> ||
+    sluice::detail::ForeignStreamRef<S, typename B::NativeStream>;
 template <NativeStreamOf<DefaultBackend> S>
 struct StreamBackend<S> {
     using type = DefaultBackend;
