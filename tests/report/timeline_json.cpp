@@ -201,7 +201,7 @@ TEST_CASE("a report as JSON is one line") {
           "\"spans\":1,\"busy_us\":0.1,\"share\":1,\"mean_us\":0.1,\"median_us\":0.1,\"p99_us\":0.1,"
           "\"shortest_us\":0.1,\"longest_us\":0.1,\"gaps\":0,\"gap_time_us\":0,\"longest_gap_us\":0,"
           "\"waits\":0,"
-          "\"waited_us\":0}]}");
+          "\"waited_us\":0}],\"counters\":[]}");
     const std::string empty = to_json(report_of(Timeline()));
     CHECK(Grammar(empty).holds());
     CHECK(has(empty, "\"pace_row\":null"));
