@@ -127,8 +127,9 @@ TEST_CASE("values are shown with four digits and in units that suit them") {
 
 TEST_CASE("JSON holds the counters") {
     const std::string json = to_json(report_of(with_values({{0, 1}, {25, 4}}, 50)));
-    CHECK(contains(json, ",\"counters\":[{\"name\":\"device memory\",\"unit\":\"B\",\"values\":2,\"lowest\":1,"
-                         "\"peak\":4,\"mean\":2.5}]}"));
+    CHECK(contains(json,
+                   ",\"counters\":[{\"name\":\"device memory\",\"unit\":\"B\",\"values\":2,\"lowest\":1,"
+                   "\"peak\":4,\"mean\":2.5}]}"));
     CHECK(contains(to_json(report_of(Timeline())), ",\"counters\":[]}"));
 }
 

@@ -38,7 +38,8 @@ struct TimelineRow {
 /// A quantity over time, such as the device memory in use. Its values form a step line: each holds until the next one.
 struct TimelineCounter {
     std::string name; ///< Shown beside it; UTF-8.
-    std::string unit; ///< What its values are in; "B" stands for bytes, which are shown as KiB, MiB and so on.
+    std::string
+        unit; ///< What its values are in; "B" stands for bytes, which are shown as KiB, MiB and so on.
 };
 
 /// One value of a counter.
@@ -91,12 +92,14 @@ public:
     /// \throws Error for a counter that is not there, or a time or value that is not finite.
     void add_value(std::size_t counter, double time, double value) {
         if (counter >= counters_.size()) {
-            throw Error("Timeline::add_value: the value is of counter " + std::to_string(counter) + ", and there are " +
-                        std::to_string(counters_.size()) + " counters; add the counter first");
+            throw Error("Timeline::add_value: the value is of counter " + std::to_string(counter) +
+                        ", and there are " + std::to_string(counters_.size()) +
+                        " counters; add the counter first");
         }
         if (!is_finite(time) || !is_finite(value)) {
             throw Error("Timeline::add_value: counter '" + counters_[counter].name + "' has the value " +
-                        std::to_string(value) + " at " + std::to_string(time) + " us; expected finite numbers");
+                        std::to_string(value) + " at " + std::to_string(time) +
+                        " us; expected finite numbers");
         }
         values_.push_back({counter, time, value});
     }
@@ -106,7 +109,7 @@ public:
     const std::vector<TimelineSpan>& spans() const noexcept { return spans_; } ///< As they were added.
 
     const std::vector<TimelineCounter>& counters() const noexcept { return counters_; } ///< By number.
-    const std::vector<TimelineValue>& values() const noexcept { return values_; }       ///< As they were added.
+    const std::vector<TimelineValue>& values() const noexcept { return values_; } ///< As they were added.
 
     /// The first begin of a span; 0 without spans.
     double begin() const noexcept {

@@ -50,7 +50,7 @@ struct CounterReport {
     std::size_t values = 0; ///< How many, at different times. Without any, the rest is 0.
     double lowest = 0;      ///< The lowest one.
     double peak = 0;        ///< The highest one.
-    double mean = 0;        ///< Over the time from the first value on; the value itself where that has no length.
+    double mean = 0; ///< Over the time from the first value on; the value itself where that has no length.
 };
 
 /// What the devices did, as shares of the wall time that sum to 1. Spans of kind `compute` and `copy` count, on all rows

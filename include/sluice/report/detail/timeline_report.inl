@@ -245,7 +245,8 @@ inline CounterReport report_of_counter(const TimelineCounter& counter,
         report.peak = value > report.peak ? value : report.peak;
         // Shares of the time, so that no product is larger than a value.
         if (length > 0)
-            report.mean += value * (((i + 1 < steps.size() ? steps[i + 1].time : last) - steps[i].time) / length);
+            report.mean +=
+                value * (((i + 1 < steps.size() ? steps[i + 1].time : last) - steps[i].time) / length);
     }
     if (!(length > 0))
         report.mean = steps.front().value;
