@@ -111,6 +111,17 @@ TEST_CASE("a counter is a step line over the time of the spans") {
     CHECK(has_text(elements, "0 to 2 KiB"));
 }
 
+TEST_CASE("the last value holds until the end of its own timeline") {
+    const Timeline timeline = with_values({{0, 1}});
+    Timeline longer("longer");
+    longer.add({.row = longer.add_row("encode", "GPU 0"), .begin = 0, .end = 200});
+    const std::vector<Point> line = line_of(parse(to_svg({&timeline, &longer})));
+    const std::vector<Point> alone = line_of(parse(to_svg(timeline)));
+    REQUIRE(line.size() == 2);
+    REQUIRE(alone.size() == 2);
+    CHECK(line[1].x - line[0].x == doctest::Approx((alone[1].x - alone[0].x) / 2).epsilon(1e-3));
+}
+
 TEST_CASE("a scale begins below 0 where values are") {
     const auto elements = parse(to_svg(with_values({{0, -1}, {50, 3}}, "W")));
     CHECK(has_text(elements, "-1 W to 3 W"));

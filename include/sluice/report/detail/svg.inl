@@ -157,7 +157,9 @@ private:
         }
         const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline);
         for (std::size_t i = 0; i < steps.size(); ++i)
-            draw_counter_row(timeline.counters()[i], view_of(steps[i], range_));
+            draw_counter_row(
+                timeline.counters()[i],
+                view_of(steps[i], range_, timeline.spans().empty() ? range_.end : timeline.end()));
     }
 
     void draw_counter_row(const TimelineCounter& counter, const CounterView& view) {

@@ -32,9 +32,12 @@ struct CounterView {
     double high = 0; ///< Likewise: the highest value that is seen, or 0.
 };
 
-inline CounterView view_of(const std::vector<counters::Step>& steps, TimeRange range) {
+inline CounterView view_of(const std::vector<counters::Step>& steps, TimeRange range, double timeline_end) {
     CounterView view;
-    view.end = range.end;
+    view.end = !steps.empty() && steps.back().time > timeline_end ? steps.back().time : timeline_end;
+    if (view.end < range.begin)
+        return view;
+    view.end = view.end < range.end ? view.end : range.end;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].time > range.end || (i + 1 < steps.size() && steps[i + 1].time <= range.begin))
             continue;
