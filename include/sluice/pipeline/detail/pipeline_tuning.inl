@@ -4,10 +4,10 @@
 namespace sluice {
 
 namespace detail {
-/// Whether a captured graph can be compared with another one down to the arguments of its work. A host function's are out
-/// of sight, so that the Host backend's graphs, which save no launches either, are not tried.
+/// Whether a captured graph can be compared with another one down to the arguments of its work, so that a trial is safe.
+/// The Host backend's cannot, since a function's arguments are out of sight; nor do its graphs save any launches.
 template <Backend B>
-inline constexpr bool can_compare_graphs = GraphBackend<B> && !std::same_as<B, Host>;
+inline constexpr bool can_compare_graphs = GraphBackend<B> && requires { requires B::compares_captures; };
 } // namespace detail
 
 template <class... Ss, class... Makers>
