@@ -41,6 +41,18 @@ struct RowReport {
     double waited = 0; ///< Time of its waits.
 };
 
+/// A counter of a timeline in numbers, in the counter's unit. A value holds until the next one, and the last one until the
+/// timeline's end where that is later. All values count, also those before the first span and behind the last.
+struct CounterReport {
+    std::string name; ///< As in `TimelineCounter`.
+    std::string unit; ///< As in `TimelineCounter`.
+
+    std::size_t values = 0; ///< How many, at different times. Without any, the rest is 0.
+    double lowest = 0;      ///< The lowest one.
+    double peak = 0;        ///< The highest one.
+    double mean = 0; ///< Over the time from the first value on; the value itself where that has no length.
+};
+
 /// What the devices did, as shares of the wall time that sum to 1. Spans of kind `compute` and `copy` count, on all rows
 /// whose unit is not "CPU"; several devices count as one. Without wall time `neither` is 1.
 struct DeviceShares {
@@ -78,7 +90,8 @@ struct TimelineReport {
     std::size_t pace_row = no_row;
     std::size_t next_row = no_row; ///< The same among the other rows.
 
-    std::vector<RowReport> rows; ///< By number.
+    std::vector<RowReport> rows;         ///< By number.
+    std::vector<CounterReport> counters; ///< By number.
 };
 
 /// Works out the numbers of `timeline`, in O(n log n) for n spans. It keeps nothing of it.
@@ -91,7 +104,8 @@ TimelineReport report_of(const Timeline& timeline);
 /// - "no stage was busy more than 40 % of the time: the host or the source set the pace." otherwise.
 std::string pace_sentence(const TimelineReport& report);
 
-/// The report as text in UTF-8, for a terminal: a head, a table with a line for each row, and `pace_sentence`. No line is
+/// The report as text in UTF-8, for a terminal: a head, a table with a line for each row, a line for each counter, and
+/// `pace_sentence`. No line is
 /// wider than 80 columns: names that do not fit are shortened with "…". What is not printable is shown as U+FFFD.
 std::string to_table(const TimelineReport& report);
 

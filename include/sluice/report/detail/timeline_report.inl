@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <sluice/report/detail/counter_steps.hpp>
+
 namespace sluice {
 
 namespace detail::timeline_report {
@@ -225,6 +227,32 @@ inline std::size_t busiest_row(const TimelineReport& report, std::size_t but) {
     return busiest;
 }
 
+/// A counter's numbers; `end` is the timeline's.
+inline CounterReport report_of_counter(const TimelineCounter& counter,
+                                       const std::vector<counters::Step>& steps, double end) {
+    CounterReport report;
+    report.name = counter.name;
+    report.unit = counter.unit;
+    report.values = steps.size();
+    if (steps.empty())
+        return report;
+    const double last = steps.back().time > end ? steps.back().time : end;
+    const double length = last - steps.front().time;
+    report.lowest = report.peak = steps.front().value;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const double value = steps[i].value;
+        report.lowest = value < report.lowest ? value : report.lowest;
+        report.peak = value > report.peak ? value : report.peak;
+        // Shares of the time, so that no product is larger than a value.
+        if (length > 0)
+            report.mean +=
+                value * (((i + 1 < steps.size() ? steps[i + 1].time : last) - steps[i].time) / length);
+    }
+    if (!(length > 0))
+        report.mean = steps.front().value;
+    return report;
+}
+
 } // namespace detail::timeline_report
 
 inline TimelineReport report_of(const Timeline& timeline) {
@@ -249,6 +277,9 @@ inline TimelineReport report_of(const Timeline& timeline) {
     parts::look_at_durations(marks, report);
     report.pace_row = parts::busiest_row(report, TimelineReport::no_row);
     report.next_row = parts::busiest_row(report, report.pace_row);
+    const std::vector<std::vector<detail::counters::Step>> steps = detail::counters::steps_of(timeline);
+    for (std::size_t i = 0; i < steps.size(); ++i)
+        report.counters.push_back(parts::report_of_counter(timeline.counters()[i], steps[i], report.end));
     return report;
 }
 
