@@ -3,6 +3,7 @@
 /// Perfetto.
 #pragma once
 
+#include <sluice/report/device_activity.hpp>
 #include <sluice/report/html.hpp>
 #include <sluice/report/perfetto.hpp>
 #include <sluice/report/pipeline_report.hpp>

@@ -40,6 +40,7 @@ Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, std::string title 
     double zero = times.empty() ? 0 : times.front().begin;
     for (const StageTime& time : times)
         zero = time.begin < zero ? time.begin : zero;
+    timeline.set_clock_zero(zero);
     for (const StageTime& time : times) {
         if (time.stage == Pipe::stage_count && timeline.rows().size() == Pipe::stage_count)
             timeline.add_row("graphs", detail::device_unit<typename Pipe::backend>(pipeline.device_of(0)));
