@@ -249,6 +249,11 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
     CHECK(report.stages[0].name == "train");
     CHECK(report.stages[0].busy == 2 + 3 + 5);
     CHECK(report.stages[0].at_work == (18 - 12) + 5); // with the gap between its kernels
+    CHECK(report.stages[0].noted_share == doctest::Approx(0.8));
+    CHECK(report.stages[1].noted_share == doctest::Approx(0.4));
+    CHECK(report.noted_overlap == doctest::Approx(0.2));
+    CHECK(contains(to_table(report), "by events %"));
+    CHECK(!contains(to_table(report_of(activities)), "by events %"));
 }
 
 TEST_CASE("activities of another device are not given to a stage") {

@@ -110,6 +110,8 @@ struct StageActivity {
     /// notes by events: it has the gaps between kernels in it.
     double at_work = 0;
     double at_work_share = 0; ///< The same as a share.
+    /// What the timeline has of the stage by events, as `RowReport::share`; 0 without a timeline.
+    double noted_share = 0;
 };
 
 /// Activities in numbers. Times are in microseconds.
@@ -123,11 +125,13 @@ struct ActivityReport {
     DeviceShares device;   ///< What the devices did: kernels compute, copies and fills copy.
     double busy_share = 0; ///< Share of the wall time in which a device worked.
     double overlap = 0;    ///< Share in which activities of at least two stages ran.
-    double at_work_overlap =
-        0;              ///< Share in which at least two stages were at work, see `StageActivity::at_work`.
+    /// Share in which at least two stages were at work, see `StageActivity::at_work`.
+    double at_work_overlap = 0;
+    /// The same by the timeline's events, as `TimelineReport::overlap`; 0 without a timeline.
+    double noted_overlap = 0;
     TimeByCause causes; ///< What the time went into.
-    std::vector<StageActivity>
-        stages; ///< In the order of `DeviceActivities::stages`; those without activities are left out.
+    /// In the order of `DeviceActivities::stages`; those without activities are left out.
+    std::vector<StageActivity> stages;
     /// By stage, those of no known stage last, and of each with the longest total first.
     std::vector<KernelTotal> kernels;
     std::size_t dropped = 0;       ///< As in `DeviceActivities`.
@@ -160,4 +164,5 @@ std::string to_json(const ActivityReport& report);
 } // namespace sluice
 
 #include <sluice/report/detail/device_activity.inl>
+#include <sluice/report/detail/device_activity_report.inl>
 #include <sluice/report/detail/device_activity_text.inl>

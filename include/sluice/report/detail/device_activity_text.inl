@@ -117,15 +117,28 @@ inline std::string causes_of(const ActivityReport& report) {
     return text;
 }
 
+/// Whether there are shares of stages by events: not where all of them were in one graph.
+inline bool has_noted(const ActivityReport& report) {
+    for (const StageActivity& stage : report.stages) {
+        if (stage.noted_share > 0)
+            return true;
+    }
+    return false;
+}
+
 inline std::string stages_of(const ActivityReport& report) {
     namespace table = timeline_table;
-    std::string text = "stage             activities  running %  first to last %\n";
+    const bool noted = has_noted(report);
+    std::string text = "stage             activities  running %  first to last %";
+    text += noted ? "  by events %\n" : "\n";
     for (const StageActivity& stage : report.stages) {
         std::string line;
         table::add_left(line, stage.name, 16);
         add_right(line, table::count(stage.activities), 12);
         add_right(line, percent(stage.share), 11);
         add_right(line, percent(stage.at_work_share), 17);
+        if (noted)
+            add_right(line, percent(stage.noted_share), 13);
         text += line + '\n';
     }
     std::string line;
@@ -133,6 +146,8 @@ inline std::string stages_of(const ActivityReport& report) {
     add_right(line, "", 12);
     add_right(line, percent(report.overlap), 11);
     add_right(line, percent(report.at_work_overlap), 17);
+    if (noted)
+        add_right(line, percent(report.noted_overlap), 13);
     return text + line + '\n';
 }
 
@@ -209,6 +224,7 @@ inline std::string to_json(const ActivityReport& report) {
     json.member("busy_share", report.busy_share);
     json.member("overlap", report.overlap);
     json.member("at_work_overlap", report.at_work_overlap);
+    json.member("noted_overlap", report.noted_overlap);
     json.open("causes", '{');
     json.member("kernel_us", report.causes.kernel);
     json.member("copy_us", report.causes.copy);
@@ -227,6 +243,7 @@ inline std::string to_json(const ActivityReport& report) {
         json.member("share", stage.share);
         json.member("at_work_us", stage.at_work);
         json.member("at_work_share", stage.at_work_share);
+        json.member("noted_share", stage.noted_share);
         json.close('}');
     }
     json.close(']');
