@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/report/comparison.hpp>
+#include <sluice/report/device_activity.hpp>
 #include <sluice/report/html.hpp>
 #include <sluice/report/memory_sampler.hpp>
 #include <sluice/report/perfetto.hpp>
