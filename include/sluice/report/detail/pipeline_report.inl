@@ -75,13 +75,12 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
     }
     if (!times.fills.empty())
         detail::pipeline_report::add_source(times, first, submit_row, spans);
+    timeline.set_sentence(bound_of(times).sentence);
     return timeline;
 }
 
 inline TimelineReport report_of(const PipelineTimes& times, std::string title) {
-    TimelineReport report = report_of(timeline_of(times, std::move(title)));
-    report.sentence = bound_of(times).sentence;
-    return report;
+    return report_of(timeline_of(times, std::move(title)));
 }
 
 } // namespace sluice
