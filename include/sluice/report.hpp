@@ -3,6 +3,7 @@
 /// Perfetto.
 #pragma once
 
+#include <sluice/report/advice.hpp>
 #include <sluice/report/comparison.hpp>
 #include <sluice/report/device_activity.hpp>
 #include <sluice/report/html.hpp>

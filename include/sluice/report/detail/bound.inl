@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 
 #include <sluice/report/detail/timeline_text.hpp>
 
@@ -77,7 +78,7 @@ struct Means {
     std::vector<StageWork> stages; ///< The last one is of graphs of whole steps.
     Bound bound;
     bool behind = false; ///< Whether the stages have not kept up with the submission.
-    double filling = 0; ///< Share of the time in which the workers fill.
+    double filling = 0;  ///< Share of the time in which the workers fill.
     std::size_t slowest = 0;
 };
 
@@ -222,13 +223,16 @@ inline Bound bound_of(const PipelineTimes& times) {
     }
     const bool behind = means.behind;
     const double outside = bound.period - bound.submit - bound.waited;
-    const bool fills = times.workers == 0 ? bound.fill >= 0.5 * bound.period : means.filling >= 0.85;
     std::size_t busiest = 0;
     for (std::size_t stage = 0; stage < means.stages.size(); ++stage) {
         if (means.stages[stage].share > means.stages[busiest].share)
             busiest = stage;
     }
-    if (!times.fills.empty() && fills && bound.waited >= 0.1 * bound.period && !behind) {
+    const bool fills = times.workers == 0
+                           ? bound.fill >= 0.5 * bound.period
+                           : means.filling >= 0.85 && means.filling >= means.stages[busiest].share;
+    // Workers that are done at the same time hand over several batches at once, of which the last ones are behind.
+    if (!times.fills.empty() && fills && bound.waited >= (behind ? 0.5 : 0.1) * bound.period) {
         bound.part = BoundPart::source;
         parts::say_source(times, bound);
     } else if (outside >= 0.6 * bound.period && !behind && means.stages[busiest].share < 0.9) {

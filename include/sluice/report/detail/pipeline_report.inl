@@ -19,25 +19,34 @@ struct SpanWriter {
     }
 };
 
-/// The source counts batches from its own 0: the last one that it gave is the last that was submitted.
-inline std::size_t first_batch_of_source(const PipelineTimes& times) {
-    std::size_t last = 0;
-    for (const FillTime& fill : times.fills)
-        last = fill.given > 0 && fill.batch > last ? fill.batch : last;
-    const std::size_t submitted = times.submits.empty() ? last : times.submits.back().batch;
-    return submitted > last ? submitted - last : 0;
-}
+/// The source counts batches from its own 0, the pipeline from its own: the last one that was given is the last that was
+/// submitted.
+struct Numbers {
+    std::size_t given = 0;
+    std::size_t submitted = 0;
+
+    explicit Numbers(const PipelineTimes& times) {
+        for (const FillTime& fill : times.fills)
+            given = fill.given > 0 && fill.batch > given ? fill.batch : given;
+        submitted = times.submits.empty() ? given : times.submits.back().batch;
+    }
+    /// Whether the pipeline was given the source's batch, and may know it.
+    bool known(std::size_t of_source) const noexcept {
+        return of_source <= given && of_source + submitted >= given;
+    }
+    std::size_t operator()(std::size_t of_source) const noexcept { return of_source + submitted - given; }
+};
 
 inline void add_source(const PipelineTimes& times, std::size_t first, std::size_t submit_row,
                        const SpanWriter& spans) {
     std::vector<std::size_t> rows;
     for (int worker = 0; worker < times.workers; ++worker)
         rows.push_back(spans.timeline.add_row("source " + std::to_string(worker), "CPU"));
-    const std::size_t offset = first_batch_of_source(times);
+    const Numbers number(times);
     for (const FillTime& fill : times.fills) {
-        const std::size_t batch = fill.batch + offset;
-        if (batch < first)
+        if (!number.known(fill.batch) || number(fill.batch) < first)
             continue;
+        const std::size_t batch = number(fill.batch);
         const auto worker = static_cast<std::size_t>(fill.worker);
         const bool by_caller = worker >= rows.size();
         if (!by_caller)
