@@ -12,13 +12,12 @@
 #include <cstddef>
 #include <tuple>
 
-#include <augment/operators/blur.hpp>
 #include <augment/operators/geometry.hpp>
 #include <augment/operators/values.hpp>
 
 namespace augment {
 
-/// An element of a chain. geometry.hpp, values.hpp and blur.hpp show the members of an operator.
+/// An element of a chain. geometry.hpp and values.hpp show the members of an operator.
 template <class Op>
 concept Operator = requires(const Op op, ImageShape shape, SampleParameters parameters) {
     { Op::kind } -> std::convertible_to<OperatorKind>;

@@ -6,9 +6,12 @@
 /// that each replay of a captured graph draws for the samples that are there then.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
+#include <augment/detail/arithmetic.hpp>
 #include <augment/images.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/span.hpp>
@@ -117,6 +120,154 @@ template <sluice::Backend B>
 void write_parameters(sluice::BasicStreamRef<B> stream, const ParameterSource<B>& source,
                       std::type_identity_t<sluice::DeviceSpan<SampleParameters, B>> table);
 
-} // namespace augment
+// ---------------------------------------------------------------------------------------------------------------
 
-#include <augment/detail/parameters.inl>
+namespace detail {
+
+inline void require_interval(const char* what, Interval interval) {
+    if (!std::isfinite(interval.low) || !std::isfinite(interval.high) || interval.high < interval.low) {
+        throw sluice::Error(std::string(what) + " from " + std::to_string(interval.low) + " to " +
+                            std::to_string(interval.high) +
+                            " was asked for; both must be finite, the first not above the second");
+    }
+}
+
+inline void require_sigma(float sigma) {
+    if (!(sigma > 0.0f) || !std::isfinite(sigma)) {
+        throw sluice::Error("a blur of sigma " + std::to_string(sigma) +
+                            " was asked for; sigma must be positive and finite");
+    }
+}
+
+inline void require_finite(const char* what, float value) {
+    if (!std::isfinite(value)) {
+        throw sluice::Error(std::string(what) + " of " + std::to_string(value) +
+                            " was asked for; it must be finite");
+    }
+}
+
+inline void require_crop(ImageShape image, int height, int width) {
+    if (height < 1 || width < 1 || height > image.height || width > image.width) {
+        throw sluice::Error("a crop of " + std::to_string(height) + "x" + std::to_string(width) +
+                            " was asked for, from images of " + std::to_string(image.height) + "x" +
+                            std::to_string(image.width) +
+                            "; it must be at least 1x1 and no larger than they");
+    }
+}
+
+SLUICE_HOST_DEVICE inline sluice::CountedRandom numbers(std::uint64_t seed, SampleId id,
+                                                        DrawnOperation operation) {
+    return sluice::CountedRandom({.seed = seed,
+                                  .epoch = id.epoch,
+                                  .sample = id.sample,
+                                  .operation = static_cast<std::uint16_t>(operation)});
+}
+
+/// An interval of one number draws nothing.
+SLUICE_HOST_DEVICE inline float draw_from(Interval interval, std::uint64_t seed, SampleId id,
+                                          DrawnOperation operation) {
+    if (interval.low == interval.high)
+        return interval.low;
+    const float width = sum(interval.high, -interval.low);
+    return sum(interval.low, product(numbers(seed, id, operation).uniform(), width));
+}
+
+} // namespace detail
+
+inline ParameterRanges with_crop(ParameterRanges ranges, ImageShape image, int height, int width) {
+    detail::require_crop(image, height, width);
+    ranges.last_top = image.height - height;
+    ranges.last_left = image.width - width;
+    return ranges;
+}
+
+inline void require_valid(const ParameterRanges& ranges) {
+    if (ranges.last_top < 0 || ranges.last_left < 0) {
+        throw sluice::Error("the last place of a crop is row " + std::to_string(ranges.last_top) +
+                            ", column " + std::to_string(ranges.last_left) + "; neither may be negative");
+    }
+    detail::require_interval("an angle", ranges.angle_degrees);
+    detail::require_interval("a sigma", ranges.sigma);
+    detail::require_sigma(ranges.sigma.low);
+    detail::require_interval("a brightness", ranges.brightness);
+    detail::require_interval("a contrast", ranges.contrast);
+    if (!(ranges.flip_probability >= 0.0f && ranges.flip_probability <= 1.0f)) {
+        throw sluice::Error("a probability of " + std::to_string(ranges.flip_probability) +
+                            " was given for flips; it must be between 0 and 1");
+    }
+}
+
+inline void require_valid(const SampleParameters& parameters) {
+    if (parameters.top < 0 || parameters.left < 0) {
+        throw sluice::Error("a crop from row " + std::to_string(parameters.top) + ", column " +
+                            std::to_string(parameters.left) + " was asked for; neither may be negative");
+    }
+    detail::require_finite("a rotation", parameters.angle_degrees);
+    detail::require_sigma(parameters.sigma);
+    detail::require_finite("a brightness", parameters.brightness);
+    detail::require_finite("a contrast", parameters.contrast);
+}
+
+SLUICE_HOST_DEVICE inline SampleParameters draw(const ParameterRanges& ranges, std::uint64_t seed,
+                                                SampleId id) {
+    SampleParameters result;
+    if (ranges.last_top > 0 || ranges.last_left > 0) {
+        sluice::CountedRandom random = detail::numbers(seed, id, DrawnOperation::crop);
+        result.top = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(ranges.last_top) + 1));
+        result.left =
+            static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(ranges.last_left) + 1));
+    }
+    result.angle_degrees = detail::draw_from(ranges.angle_degrees, seed, id, DrawnOperation::angle);
+    result.sigma = detail::draw_from(ranges.sigma, seed, id, DrawnOperation::sigma);
+    if (ranges.flip_probability > 0.0f) {
+        const float number = detail::numbers(seed, id, DrawnOperation::flip).uniform();
+        result.flip = number < ranges.flip_probability ? 1 : 0;
+    }
+    result.brightness = detail::draw_from(ranges.brightness, seed, id, DrawnOperation::brightness);
+    result.contrast = detail::draw_from(ranges.contrast, seed, id, DrawnOperation::contrast);
+    return result;
+}
+
+namespace detail {
+
+inline std::uint32_t parameter_count(std::size_t count) {
+    if (count > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+        throw sluice::Error(std::to_string(count) + " samples were given, more than a batch holds");
+    return static_cast<std::uint32_t>(count);
+}
+
+} // namespace detail
+
+template <sluice::Backend B>
+ParameterSource<B>::ParameterSource(sluice::DeviceSpan<const SampleParameters, B> table)
+    : data_(table.data()), size_(detail::parameter_count(table.size())) {}
+
+template <sluice::Backend B>
+ParameterSource<B>::ParameterSource(const ParameterRanges& ranges, std::uint64_t seed,
+                                    sluice::DeviceSpan<const SampleId, B> ids)
+    : data_(ids.data()), seed_(seed), size_(detail::parameter_count(ids.size())), drawn_(true),
+      ranges_(ranges) {
+    require_valid(ranges);
+}
+
+template <sluice::Backend B>
+void ParameterSource<B>::require_count(int count) const {
+    if (size_ != static_cast<std::uint32_t>(count) && !(drawn_ && size_ == 1)) {
+        throw sluice::Error(std::to_string(size_) + (drawn_ ? " sample ids" : " sample parameters") +
+                            " were given for a batch of " + std::to_string(count) + " images; expected " +
+                            std::to_string(count) + (drawn_ ? ", or the first one's alone" : ""));
+    }
+}
+
+template <sluice::Backend B>
+SLUICE_HOST_DEVICE SampleParameters ParameterSource<B>::operator[](int image) const {
+    if (!drawn_)
+        return static_cast<const SampleParameters*>(data_)[image];
+    const SampleId* ids = static_cast<const SampleId*>(data_);
+    SampleId id = size_ == 1 ? ids[0] : ids[image];
+    if (size_ == 1)
+        id.sample += static_cast<std::uint64_t>(image);
+    return draw(ranges_, seed_, id);
+}
+
+} // namespace augment

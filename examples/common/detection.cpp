@@ -4,8 +4,6 @@
 #include <array>
 #include <string>
 
-#include <common/canvas.hpp>
-
 namespace examples {
 namespace {
 

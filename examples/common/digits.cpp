@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <common/canvas.hpp>
-
 namespace examples {
 namespace canvas {
 

@@ -1,3 +1,3 @@
-#include <gpu_augment/run.inl>
+#include <gpu_augment/run.hpp>
 
 template examples::Report gpu_augment::run<sluice::Host>(const Options&, std::ostream&);

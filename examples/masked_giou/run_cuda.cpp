@@ -1,3 +1,3 @@
-#include <masked_giou/run.inl>
+#include <masked_giou/run.hpp>
 
 template examples::Report masked_giou::run<sluice::Cuda>(const Options&, std::ostream&);

@@ -3,7 +3,7 @@
 
 #include <augment/annotations.hpp>
 #include <augment/chain.hpp>
-#include <gpu_augment/chains.hpp>
+#include <gpu_augment/augmentation.hpp>
 #include <sluice/backend/stream.hpp>
 
 #include "support/backend.hpp"

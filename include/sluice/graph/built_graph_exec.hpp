@@ -79,15 +79,6 @@ private:
     std::size_t count_;
 };
 
-/// Of the default backend.
-using BuiltGraphExec = BasicBuiltGraphExec<DefaultBackend>;
-/// Of the Host backend.
-using HostBuiltGraphExec = BasicBuiltGraphExec<Host>;
-#if SLUICE_HAS_CUDA
-/// Of the Cuda backend.
-using CudaBuiltGraphExec = BasicBuiltGraphExec<Cuda>;
-#endif
-
 } // namespace sluice
 
 #include <sluice/graph/detail/built_graph_exec.inl>

@@ -7,6 +7,7 @@
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/cuda/device_conditions.hpp>
+#include <sluice/backend/graph_names.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
 
@@ -31,9 +32,6 @@ struct ConditionSetter {
     /// What was decided last, by work earlier in the stream's order.
     SLUICE_HOST_DEVICE unsigned get() const { return *word; }
 };
-
-template <GraphBackend B>
-class BasicCondition;
 
 /// How `while_nonzero` runs.
 struct WhileOptions {
@@ -134,15 +132,6 @@ private:
     bool pending_ = false; // a setter was given out, and nothing has used it
     Within within_ = Within::none;
 };
-
-/// Of the default backend.
-using Condition = BasicCondition<DefaultBackend>;
-/// Of the Host backend.
-using HostCondition = BasicCondition<Host>;
-#if SLUICE_HAS_CUDA
-/// Of the Cuda backend.
-using CudaCondition = BasicCondition<Cuda>;
-#endif
 
 } // namespace sluice
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/graph_names.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice {
@@ -17,7 +18,8 @@ struct GraphAccess;
 /// Owns a graph: work and its order, recorded by `capture` or built by hand. Move-only; a moved-from graph owns
 /// nothing and may only be assigned to or destroyed.
 ///
-/// Not synchronised. An executable made from it does not need it any longer.
+/// Not synchronised. An executable made from it does not need it any longer. backend/graph_names.hpp names it for each
+/// backend: `Graph`, `HostGraph`, `CudaGraph`; and so the types that follow it.
 template <GraphBackend B>
 class BasicGraph {
 public:
@@ -131,20 +133,5 @@ struct GraphAccess {
     }
 };
 } // namespace detail
-
-/// Of the default backend.
-using Graph = BasicGraph<DefaultBackend>;
-/// Of the default backend.
-using GraphExec = BasicGraphExec<DefaultBackend>;
-/// Of the Host backend.
-using HostGraph = BasicGraph<Host>;
-/// Of the Host backend.
-using HostGraphExec = BasicGraphExec<Host>;
-#if SLUICE_HAS_CUDA
-/// Of the Cuda backend.
-using CudaGraph = BasicGraph<Cuda>;
-/// Of the Cuda backend.
-using CudaGraphExec = BasicGraphExec<Cuda>;
-#endif
 
 } // namespace sluice

@@ -157,15 +157,6 @@ private:
     bool incomplete_ = false; // the building of a body has thrown
 };
 
-/// Of the default backend.
-using GraphBuilder = BasicGraphBuilder<DefaultBackend>;
-/// Of the Host backend.
-using HostGraphBuilder = BasicGraphBuilder<Host>;
-#if SLUICE_HAS_CUDA
-/// Of the Cuda backend.
-using CudaGraphBuilder = BasicGraphBuilder<Cuda>;
-#endif
-
 } // namespace sluice
 
 #include <sluice/graph/detail/graph_builder.inl>

@@ -5,16 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <sluice/backend/default.hpp>
+#include <sluice/backend/graph_names.hpp>
 #include <sluice/backend/kernel_dims.hpp>
 #include <sluice/graph/detail/node_checks.hpp>
 
 namespace sluice {
-
-template <GraphBackend B>
-class BasicGraphBuilder;
-template <GraphBackend B>
-class BasicBuiltGraphExec;
 
 /// A node of a builder's graph. Copies freely; owns nothing. The types below say what its parameters are, so that
 /// new ones are checked when the program is compiled.

@@ -104,6 +104,17 @@ public:
         values_.push_back({counter, time, value});
     }
 
+    /// Says where the timeline's zero is on `std::chrono::steady_clock`, in microseconds since that clock's epoch. What was
+    /// noted by this clock elsewhere, such as kernels, can then be put beside.
+    void set_clock_zero(double microseconds) noexcept { clock_zero_ = microseconds; }
+    /// As `set_clock_zero` said; 0 where nobody has.
+    double clock_zero() const noexcept { return clock_zero_; }
+
+    /// Says in a sentence what set the pace, where that is known better than the rows show it.
+    void set_sentence(std::string sentence) { sentence_ = std::move(sentence); }
+    /// As `set_sentence` said; empty where nobody has.
+    const std::string& sentence() const noexcept { return sentence_; }
+
     const std::string& title() const noexcept { return title_; }               ///< What it was made with.
     const std::vector<TimelineRow>& rows() const noexcept { return rows_; }    ///< By number.
     const std::vector<TimelineSpan>& spans() const noexcept { return spans_; } ///< As they were added.
@@ -130,6 +141,8 @@ private:
     static bool is_finite(double value) noexcept { return value - value == 0; }
 
     std::string title_;
+    std::string sentence_;
+    double clock_zero_ = 0;
     std::vector<TimelineRow> rows_;
     std::vector<TimelineSpan> spans_;
     std::vector<TimelineCounter> counters_;

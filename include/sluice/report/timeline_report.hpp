@@ -67,10 +67,11 @@ struct TimelineReport {
     /// Stands for a row where there is none.
     static constexpr std::size_t no_row = static_cast<std::size_t>(-1);
 
-    std::string title; ///< The timeline's.
-    double begin = 0;  ///< The first begin of a span.
-    double end = 0;    ///< The last end of a span.
-    double wall = 0;   ///< `end - begin`.
+    std::string title;    ///< The timeline's.
+    std::string sentence; ///< Likewise.
+    double begin = 0;     ///< The first begin of a span.
+    double end = 0;       ///< The last end of a span.
+    double wall = 0;      ///< `end - begin`.
 
     std::size_t batches = 0; ///< Different batch numbers of work.
     /// The steady part begins when the first batch is done. A batch is done when the last of its work ends, on whatever
@@ -83,7 +84,7 @@ struct TimelineReport {
     double busy_share = 0; ///< Share of the wall time in which there was work on any row.
     DeviceShares device;   ///< What the devices did.
     double overlap = 0;    ///< Share of the wall time in which at least two rows had spans of kind `compute`.
-    /// Sum of the rows' shares: the rows' work one by one would take so many times the wall time.
+    /// What the rows computed and copied, one after another, would take so many times the wall time.
     double serial_sum = 0;
 
     /// The row with the highest share above 0; of equal ones the one with the lowest number.
@@ -98,7 +99,8 @@ struct TimelineReport {
 /// \throws Error where the time from the first begin to the last end is not a finite number.
 TimelineReport report_of(const Timeline& timeline);
 
-/// One sentence on what set the pace, with numbers; names are shortened to 24 columns.
+/// One sentence on what set the pace, with numbers: `TimelineReport::sentence`, or, where that is empty, what the rows tell.
+/// Names are shortened to 24 columns.
 /// - "encode set the pace: it was busy 97 % of the time, train 61 %." where a row was busy 75 % of the time or more;
 /// - "no stage set the pace alone: …" where none was, but together they were: they waited for one another;
 /// - "no stage was busy more than 40 % of the time: the host or the source set the pace." otherwise.

@@ -111,6 +111,7 @@ inline void look_at_batches(std::vector<Mark>& marks, TimelineReport& report) {
 /// A row while the spans are swept in the order of their begins.
 struct RowSweep {
     Union busy;
+    Union computed; // or copied
     Union waited;
     Union with_batches;
     bool on_device = false;
@@ -124,6 +125,8 @@ inline void add_to_row(const Mark& mark, RowSweep& sweep, RowReport& row) {
     }
     ++row.spans;
     sweep.busy.add(mark.begin, mark.end);
+    if (mark.kind != SpanKind::source)
+        sweep.computed.add(mark.begin, mark.end);
     if (sweep.with_batches.any() && mark.begin > sweep.with_batches.reach()) {
         const double gap = mark.begin - sweep.with_batches.reach();
         ++row.gaps;
@@ -167,7 +170,7 @@ inline void sweep_times(std::vector<Mark>& marks, TimelineReport& report) {
         row.busy = sweeps[i].busy.length();
         row.share = share_of(row.busy, report.wall);
         row.waited = sweeps[i].waited.length();
-        report.serial_sum += row.share;
+        report.serial_sum += share_of(sweeps[i].computed.length(), report.wall);
     }
     report.busy_share = share_of(busy.length(), report.wall);
     report.overlap = share_of(computing.length(), report.wall);
@@ -259,6 +262,7 @@ inline TimelineReport report_of(const Timeline& timeline) {
     namespace parts = detail::timeline_report;
     TimelineReport report;
     report.title = timeline.title();
+    report.sentence = timeline.sentence();
     report.begin = timeline.begin();
     report.end = timeline.end();
     report.wall = report.end - report.begin;

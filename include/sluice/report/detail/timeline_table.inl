@@ -252,6 +252,8 @@ inline std::string counters_of(const TimelineReport& report) {
 
 inline std::string pace_sentence(const TimelineReport& report) {
     namespace parts = detail::timeline_table;
+    if (!report.sentence.empty())
+        return report.sentence;
     if (report.pace_row == TimelineReport::no_row)
         return report.batches == 0 ? "nothing ran." : "nothing that ran took any time.";
     const RowReport& pace = report.rows[report.pace_row];

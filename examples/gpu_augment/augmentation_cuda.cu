@@ -1,6 +1,6 @@
-#include <gpu_augment/chains.hpp>
-
+// The chains for digits on a GPU.
 #include <augment/apply.cuh>
+#include <gpu_augment/augmentation.hpp>
 
 namespace augment {
 
