@@ -51,6 +51,8 @@ public:
         const std::size_t device = timeline.add_row("step", (backend == "cuda" ? "GPU " : backend + " ") +
                                                                 std::to_string(B::device_of(stream_.get())));
         const double zero = host_.empty() ? 0 : host_[0];
+        const std::chrono::duration<double, std::micro> clock = zero_.time_since_epoch();
+        timeline.set_clock_zero(clock.count() + zero);
         for (std::size_t i = 0; i + 1 < host_.size(); i += 2) {
             timeline.add({host, first_ + i / 2, host_[i] - zero, host_[i + 1] - zero});
             const double begin = since_zero(events_[i + 1]);

@@ -19,6 +19,11 @@ sluice::Timeline joined(const std::vector<sluice::Timeline>& timelines) {
         const std::size_t first = all.rows().size();
         for (const sluice::TimelineRow& row : timeline.rows())
             all.add_row(row.name, timeline.title() + ", " + row.unit);
+        const std::size_t first_counter = all.counters().size();
+        for (const sluice::TimelineCounter& counter : timeline.counters())
+            all.add_counter(timeline.title() + ", " + counter.name, counter.unit);
+        for (const sluice::TimelineValue& value : timeline.values())
+            all.add_value(first_counter + value.counter, value.time, value.value);
         for (sluice::TimelineSpan span : timeline.spans()) {
             span.row += first;
             all.add(span);

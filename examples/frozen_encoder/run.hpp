@@ -171,6 +171,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     report.extra.emplace_back("workers", std::int64_t{workers});
     examples::TrainingRuns runs;
     examples::Timelines timelines(options.timelines);
+    timelines.sample_memory<B>();
     std::size_t memory = 0;
     for (const sluice::Schedule schedule : options.schedules) {
         const auto with_decoder = [&](auto&& call) {

@@ -143,10 +143,13 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
                                   plan.distinct);
     sluice::Source source{[&](int) { return Batch<B>(plan); },
                           [&](std::size_t index, Batch<B>& out) { fill(workload, index, out); },
-                          sluice::SourceOptions<B>{.workers = workers, .slots = slots, .batches = steps}};
+                          sluice::SourceOptions<B>{.workers = workers,
+                                                   .slots = slots,
+                                                   .batches = steps,
+                                                   .timed_batches = timelines.timed_batches()}};
 
     training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
-    timelines.add(pipeline, to_string(schedule));
+    timelines.add(pipeline, source, to_string(schedule));
     losses.finish();
     training.memory_taken = device_memory_taken<B>();
     return training;

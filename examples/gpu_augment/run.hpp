@@ -92,6 +92,7 @@ public:
     }
 
     void run() {
+        timelines_.sample_memory<B>();
         for (const Placement placement : options_.placements)
             train_with(placement);
         if (options_.synthetic())

@@ -190,11 +190,13 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
         {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
     sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
                           [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
-                          sluice::SourceOptions<B>{
-                              .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+                          sluice::SourceOptions<B>{.workers = workers,
+                                                   .slots = source_slots(workers),
+                                                   .batches = plan.steps(),
+                                                   .timed_batches = timelines.timed_batches()}};
     const std::string title = std::string("device, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
-    timelines.add(pipeline, title);
+    timelines.add(pipeline, source, title);
     return training;
 }
 
@@ -214,17 +216,20 @@ struct AugmentingWorker {
     }
 };
 
-/// The batches of a training, which `workers` threads augment.
+/// The batches of a training, which `workers` threads augment. Of the last `timed` it is noted when.
 template <sluice::Backend B>
-auto source_of_augmented(const Workload& workload, const BatchAugmentation& augmentation, int workers) {
+auto source_of_augmented(const Workload& workload, const BatchAugmentation& augmentation, int workers,
+                         int timed = 0) {
     const Plan& plan = workload.plan();
     return sluice::Source{
         [&plan](int) { return AugmentedBatch<B>(plan); }, [&plan](int) { return AugmentingWorker(plan); },
         [&workload, &augmentation](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
             worker.fill(workload, augmentation, index, out);
         },
-        sluice::SourceOptions<B>{
-            .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+        sluice::SourceOptions<B>{.workers = workers,
+                                 .slots = source_slots(workers),
+                                 .batches = plan.steps(),
+                                 .timed_batches = timed}};
 }
 
 /// Trains on batches that the source's workers augment, and that are copied to the device as numbers of four bytes.
@@ -245,10 +250,10 @@ examples::Training train_augmenting_in_workers(const Workload& workload,
         sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
         sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
         {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
-    auto source = source_of_augmented<B>(workload, augmentation, workers);
+    auto source = source_of_augmented<B>(workload, augmentation, workers, timelines.timed_batches());
     const std::string title = std::string("cpu, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
-    timelines.add(pipeline, title);
+    timelines.add(pipeline, source, title);
     return training;
 }
 
@@ -269,11 +274,13 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
         sluice::Slots{make_loss<B>},
         {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
-    sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
-                          sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};
+    sluice::Source source{
+        [](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
+        sluice::SourceOptions<B>{
+            .workers = 0, .slots = 8, .batches = plan.steps(), .timed_batches = timelines.timed_batches()}};
     const std::string title = std::string("none, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
-    timelines.add(pipeline, title);
+    timelines.add(pipeline, source, title);
     return training;
 }
 

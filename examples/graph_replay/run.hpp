@@ -85,6 +85,7 @@ void compare(Part&& part, const Options& options, const Plan& plan, examples::Re
 template <sluice::Backend B>
 examples::Report run(const Options& options, std::ostream& out) {
     examples::Timelines timelines(options.timelines);
+    timelines.sample_memory<B>();
     const Plan plan{.warmup = static_cast<std::size_t>(options.warmup.value_or(10)),
                     .steps = static_cast<std::size_t>(options.steps.value_or(100)),
                     .noted = static_cast<std::size_t>(timelines.timed_batches())};

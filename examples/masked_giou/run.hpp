@@ -28,6 +28,7 @@ examples::Report run(const Options& options, std::ostream& out) {
     report.data = options.data;
     out << "masked_giou on " << report.backend << ": " << report.device << std::endl;
     examples::Timelines timelines(options.timelines);
+    timelines.sample_memory<B>();
     if (options.wants("losses"))
         run_losses<B>(options, report, timelines, out);
     if (options.wants("work"))

@@ -174,7 +174,11 @@ TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
         CHECK(std::filesystem::file_size(file) > 5000);
         REQUIRE(drawn.report.at("timelines").size() == 3);
         CHECK(drawn.report.at("timelines")[1].at("title") == "overlapped");
-        CHECK(drawn.report.at("timelines")[1].at("rows").size() == 4);
+        const nlohmann::json& timeline = drawn.report.at("timelines")[1];
+        CHECK(timeline.at("rows").size() == 6); // the stages, the calls of submit, and the source's worker
+        REQUIRE(timeline.at("counters").size() == 1);
+        CHECK(timeline.at("counters")[0].at("name") == "device memory");
+        CHECK(timeline.at("counters")[0].at("peak").get<double>() > 0);
         if (file.extension() == ".svg") {
             const auto bytes = sluice_test::contents(file);
             const std::string svg(bytes.begin(), bytes.end());

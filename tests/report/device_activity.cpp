@@ -348,8 +348,8 @@ TEST_CASE("the table is at most 80 columns wide, and says what is missing or dis
     CHECK(contains(table, " a_namespace::a_kernel_with_a_lo"));
     CHECK(contains(table, "and 1 more names"));
     CHECK(!contains(to_table(report_of(activities), 3), "more names"));
-    CHECK(widest_line(to_table(report_of({}))) <= 80);
-    CHECK(contains(to_table(report_of({})), "0 kernels and copies"));
+    CHECK(widest_line(to_table(report_of(DeviceActivities{}))) <= 80);
+    CHECK(contains(to_table(report_of(DeviceActivities{})), "0 kernels and copies"));
 }
 
 TEST_CASE("a kernel's name is shown without its arguments") {
