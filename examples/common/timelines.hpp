@@ -4,6 +4,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <common/options.hpp>
@@ -26,12 +27,19 @@ public:
             timelines_.push_back(sluice::timeline_of(pipeline, title));
     }
 
+    /// Adds a timeline that is drawn, and not reported.
+    void add_drawing(sluice::Timeline timeline) { drawings_.push_back(std::move(timeline)); }
+
+    /// Those of the pipelines.
+    [[nodiscard]] const std::vector<sluice::Timeline>& all() const { return timelines_; }
+
     /// Prints and writes what was asked for. \throws sluice::Error for a file that cannot be written
     void show(std::ostream& out) const;
 
 private:
     TimelineOptions options_;
     std::vector<sluice::Timeline> timelines_;
+    std::vector<sluice::Timeline> drawings_; // below those
 };
 
 } // namespace examples
