@@ -29,10 +29,13 @@ sluice::Timeline joined(const std::vector<const sluice::Timeline*>& timelines) {
 
 } // namespace
 
-void Timelines::show(std::ostream& out) const {
+void Timelines::show(std::ostream& out, Report& report) const {
     if (options_.report) {
-        for (const sluice::Timeline& timeline : timelines_)
-            out << '\n' << sluice::to_table(sluice::report_of(timeline));
+        for (const sluice::Timeline& timeline : timelines_) {
+            const sluice::TimelineReport numbers = sluice::report_of(timeline);
+            out << '\n' << sluice::to_table(numbers);
+            report.timelines.push_back(sluice::to_json(numbers));
+        }
     }
     if (options_.file.empty())
         return;
@@ -45,7 +48,10 @@ void Timelines::show(std::ostream& out) const {
     if (file.ends_with(".svg"))
         sluice::write_svg(all, options_.file);
     else if (file.ends_with(".html"))
-        sluice::write_html(all, options_.file);
+        sluice::write_html(all, options_.file,
+                           {.title = report.experiment,
+                            .text = "device: " + report.device + "\ndata: " + report.data,
+                            .tables = {}});
     else
         sluice::write_perfetto(joined(all), options_.file);
     out << "what ran when: " << options_.file << std::endl;

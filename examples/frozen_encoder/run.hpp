@@ -170,6 +170,8 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         synthetic->draw();
     if (!options.save_start.empty())
         write_start(workload, encoder.weights(stream), first_weights, options.save_start);
+    const int workers = options.worker_count(std::is_same_v<B, sluice::Host>);
+    report.extra.emplace_back("workers", std::int64_t{workers});
     examples::TrainingRuns runs;
     examples::Timelines timelines(options.timelines);
     std::size_t memory = 0;
@@ -180,7 +182,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         };
         with_decoder([&] { decoder.load(decoder_stream, first_weights); });
         const MeasuredTraining training =
-            train(workload, encoder, decoder, schedule, options.placement, options.workers, timelines);
+            train(workload, encoder, decoder, schedule, options.placement, workers, timelines);
         examples::RunResult& result = runs.add(schedule, training, plan.steps,
                                                with_decoder([&] { return decoder.weights(decoder_stream); }));
         if (training.memory_taken) {
@@ -201,7 +203,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     }
     report.runs = runs.runs();
     examples::print_table(report, out);
-    timelines.show(out);
+    timelines.show(out, report);
     kernels.show(out);
     if (taken_before)
         out << "peak device memory: " << memory / 1'000'000 << " MB more than before" << std::endl;

@@ -7,7 +7,6 @@
 #include <memory>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include <common/kernel_trace.hpp>
 #include <common/report.hpp>
 #include <common/text.hpp>
+#include <common/workers.hpp>
 #include <gpu_augment/alone.hpp>
 #include <gpu_augment/contact_sheet.hpp>
 #include <gpu_augment/evaluate.hpp>
@@ -27,9 +27,11 @@ namespace gpu_augment {
 namespace detail {
 
 /// Threads that fill batches where the options do not say.
-inline int workers_for(const Options& options, Placement placement) {
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    return options.workers.value_or(std::min(cores, placement == Placement::cpu ? 8 : 4));
+template <sluice::Backend B>
+int workers_for(const Options& options, Placement placement) {
+    const int others = examples::other_threads(std::is_same_v<B, sluice::Host>, 4);
+    return options.workers.value_or(
+        examples::workers_for_machine(others, placement == Placement::cpu ? 8 : 4));
 }
 
 template <sluice::Backend B>
@@ -38,7 +40,7 @@ Amount amount_for(const Options& options, int batch) {
     const int steps = options.synthetic() ? (on_host ? 5 : 300) : 6000;
     int warmup = 0;
     for (const Placement placement : options.placements)
-        warmup = std::max(warmup, steps_until_captured(workers_for(options, placement)));
+        warmup = std::max(warmup, steps_until_captured(workers_for<B>(options, placement)));
     if (on_host && options.synthetic())
         warmup = 2; // the processor is as slow in a graph as it is without
     return {.batch = static_cast<std::size_t>(batch),
@@ -96,7 +98,7 @@ public:
             train_with(placement);
         if (options_.synthetic())
             time_parts();
-        timelines_.show(out_);
+        timelines_.show(out_, report_);
         kernels_.show(out_);
     }
 
@@ -135,7 +137,7 @@ private:
     }
 
     void train_with(Placement placement) {
-        const int workers = workers_for(options_, placement);
+        const int workers = workers_for<B>(options_, placement);
         examples::TrainingRuns runs;
         for (const sluice::Schedule schedule : options_.schedules) {
             classifier_.load(stream_, first_weights_);
@@ -197,7 +199,7 @@ private:
             } else if (placement == Placement::cpu) {
                 const BatchAugmentation augmentation = augmentation_of(ChainName::published);
                 note("augment", placement,
-                     seconds_of_workers<B>(*workload_, augmentation, workers_for(options_, placement)));
+                     seconds_of_workers<B>(*workload_, augmentation, workers_for<B>(options_, placement)));
             }
         }
     }

@@ -172,6 +172,9 @@ TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
         for (std::size_t i = 0; i < 3; ++i)
             CHECK(drawn.report.at("runs")[i].at("loss_last") == plain.report.at("runs")[i].at("loss_last"));
         CHECK(std::filesystem::file_size(file) > 5000);
+        REQUIRE(drawn.report.at("timelines").size() == 3);
+        CHECK(drawn.report.at("timelines")[1].at("title") == "overlapped");
+        CHECK(drawn.report.at("timelines")[1].at("rows").size() == 4);
         if (file.extension() == ".svg") {
             const auto bytes = sluice_test::contents(file);
             const std::string svg(bytes.begin(), bytes.end());
