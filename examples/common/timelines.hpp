@@ -52,6 +52,12 @@ public:
         timelines_.push_back(std::move(timeline));
     }
 
+    /// Adds a timeline that is drawn, and not reported.
+    void add_drawing(sluice::Timeline timeline) { drawings_.push_back(std::move(timeline)); }
+
+    /// Those of the pipelines.
+    [[nodiscard]] const std::vector<sluice::Timeline>& all() const { return timelines_; }
+
     /// Prints and writes what was asked for, and with `--report` adds each run's numbers to `report`.
     /// \throws sluice::Error for a file that cannot be written
     void show(std::ostream& out, Report& report) const;
@@ -60,6 +66,7 @@ private:
     TimelineOptions options_;
     std::function<void(sluice::Timeline&)> add_memory_;
     std::vector<sluice::Timeline> timelines_;
+    std::vector<sluice::Timeline> drawings_; // below those
 };
 
 } // namespace examples

@@ -19,9 +19,9 @@ void check_together(const Options& options) {
                                  std::to_string(*options.batch) + '"');
     }
     if (options.timelines.timed_batches() > 0 && (options.sweep || !options.contact_sheet.empty()))
-        throw examples::BadInput(
-            "--report, --timeline: expected neither --sweep nor --contact-sheet with them, since they "
-            "are about the trainings of one batch size");
+        throw examples::BadInput("--report, --kernels, --timeline: expected neither --sweep nor "
+                                 "--contact-sheet with them, since they "
+                                 "are about the trainings of one batch size");
     if (options.side && !std::has_single_bit(*options.side)) {
         throw examples::BadInput("--side: expected a power of two, not \"" + std::to_string(*options.side) +
                                  '"');

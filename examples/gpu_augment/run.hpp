@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <common/kernel_trace.hpp>
 #include <common/report.hpp>
 #include <common/text.hpp>
 #include <common/workers.hpp>
@@ -93,11 +94,13 @@ public:
 
     void run() {
         timelines_.sample_memory<B>();
+        kernels_.require<B>();
         for (const Placement placement : options_.placements)
             train_with(placement);
         if (options_.synthetic())
             time_parts();
         timelines_.show(out_, report_);
+        kernels_.show(out_);
     }
 
 private:
@@ -112,14 +115,15 @@ private:
         return BatchAugmentation(name, plan().height, plan().width, options_.seed);
     }
 
-    examples::Training train(Placement placement, sluice::Schedule schedule, int workers) {
+    examples::Training train(Placement placement, sluice::Schedule schedule, int workers,
+                             examples::Timelines& timelines) {
         const BatchAugmentation augmentation = augmentation_of(chain_of(placement));
         if (placement == Placement::cpu)
             return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers,
-                                               timelines_);
+                                               timelines);
         if (placement == Placement::device || !options_.synthetic())
             return train_augmenting_on_device(*workload_, augmentation, classifier_, schedule, workers,
-                                              timelines_);
+                                              timelines);
         ReadyBatch<B> ready(plan());
         {
             LoadedBatch<B> loaded(plan());
@@ -130,7 +134,7 @@ private:
             augmentation.run(stream_.ref(), raw.images, raw.samples, ready.images);
             stream_.sync();
         }
-        return train_alone<B>(plan(), ready, classifier_, schedule, timelines_);
+        return train_alone<B>(plan(), ready, classifier_, schedule, timelines);
     }
 
     void train_with(Placement placement) {
@@ -138,11 +142,15 @@ private:
         examples::TrainingRuns runs;
         for (const sluice::Schedule schedule : options_.schedules) {
             classifier_.load(stream_, first_weights_);
-            const examples::Training training = train(placement, schedule, workers);
+            const examples::Training training = train(placement, schedule, workers, timelines_);
             const std::vector<nn::NamedTensor> weights = classifier_.weights(stream_);
             examples::RunResult& run = runs.add(schedule, training, plan().amount.steps, weights);
             run.extra = {{"part", "train"}, {"augment", to_string(placement)}};
             note_batch(run);
+            kernels_.run(training.seconds, timelines_, [&](examples::Timelines& timed) {
+                classifier_.load(stream_, first_weights_);
+                return train(placement, schedule, workers, timed).seconds;
+            });
             run.extra.emplace_back("workers", std::int64_t{workers});
             run.extra.emplace_back("results", name_of_results(training, weights));
             if (const auto* digits = dynamic_cast<const DigitWorkload*>(workload_.get())) {
@@ -205,6 +213,7 @@ private:
     examples::Report& report_;
     std::ostream& out_;
     examples::Timelines timelines_{options_.timelines};
+    examples::KernelTraces kernels_{options_.timelines};
     sluice::BasicStream<B> stream_;
     std::unique_ptr<Workload> workload_;
     nn::Encoder<B> encoder_;

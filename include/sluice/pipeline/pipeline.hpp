@@ -349,4 +349,5 @@ Pipeline(Stages<Ss...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<>
 
 #include <sluice/pipeline/detail/pipeline.inl>
 #include <sluice/pipeline/detail/pipeline_faults.inl>
+#include <sluice/pipeline/detail/pipeline_queries.inl>
 #include <sluice/pipeline/detail/pipeline_tuning.inl>

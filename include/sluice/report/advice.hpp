@@ -51,7 +51,7 @@ struct AdviceOptions {
 
 /// What `advise` found.
 struct Advice {
-    AdviceTrial best; ///< The fastest that was measured.
+    AdviceTrial best; ///< The one to use.
     std::vector<AdviceTrial>
         trials;  ///< All that were predicted, the fastest predicted first, those measured with what followed.
     Bound first; ///< What bounded the first trial: overlapped, two slots, the workers as given.
@@ -66,7 +66,7 @@ struct Advice {
 /// First two slots are measured, overlapped and serially: what the stages take together and one after another. From that
 /// `serial`, `overlapped` and `graphed`, in one graph and in one a stage, are predicted with two and three slots, and with
 /// more workers where the source is what bounds. Of each schedule the best prediction is measured, with two slots and with
-/// three, and the fastest is chosen.
+/// three, and the fastest is chosen, or a simpler one within 2 % of it.
 ///
 /// \code
 /// const sluice::Advice advice = sluice::advise([&](sluice::AdviceTrial& trial) {

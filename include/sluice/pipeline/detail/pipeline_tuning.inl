@@ -10,14 +10,6 @@ template <Backend B>
 inline constexpr bool can_compare_graphs = GraphBackend<B> && requires { requires B::compares_captures; };
 } // namespace detail
 
-template <class... Ss, class... Makers>
-const ScheduleChoice& Pipeline<Stages<Ss...>, Slots<Makers...>>::choice() const {
-    if (!tuner_)
-        throw Error(std::string("choice: nothing is chosen; the pipeline was made with Schedule::") +
-                    to_string(options_.schedule) + ", not Schedule::automatic");
-    return tuner_->choice();
-}
-
 // What is worth trying. Of one stage nothing overlaps with another.
 template <class... Ss, class... Makers>
 std::vector<ScheduleTrial> Pipeline<Stages<Ss...>, Slots<Makers...>>::trials_of(

@@ -38,6 +38,26 @@ inline bool same_way(const AdviceTrial& a, const AdviceTrial& b) {
            a.workers == b.workers;
 }
 
+/// Of those that are within 2 % of the fastest, the one with the fewest graphs, slots and workers.
+inline const AdviceTrial& simplest_of_best(const std::vector<AdviceTrial>& trials) {
+    double least = 0;
+    for (const AdviceTrial& trial : trials) {
+        if (trial.measured > 0 && (least <= 0 || trial.measured < least))
+            least = trial.measured;
+    }
+    const auto weight = [](const AdviceTrial& trial) {
+        const int graphs = trial.schedule != Schedule::graphed ? 0 : trial.graph_each_stage ? 1 : 2;
+        return (graphs * 64 + trial.slots) * 64 + trial.workers;
+    };
+    const AdviceTrial* best = nullptr;
+    for (const AdviceTrial& trial : trials) {
+        if (trial.measured > 0 && trial.measured <= 1.02 * least &&
+            (best == nullptr || weight(trial) < weight(*best)))
+            best = &trial;
+    }
+    return *best;
+}
+
 template <class Run>
 void measure(Run& run, AdviceTrial& trial, const AdviceOptions& options) {
     trial.batches = options.batches;
@@ -149,13 +169,8 @@ Advice advise(Run&& run, const AdviceOptions& options) {
     }
     std::stable_sort(advice.trials.begin(), advice.trials.end(),
                      [](const AdviceTrial& a, const AdviceTrial& b) { return a.predicted < b.predicted; });
-    const AdviceTrial* best = nullptr;
-    for (const AdviceTrial& trial : advice.trials) {
-        if (trial.measured > 0 && (best == nullptr || trial.measured < best->measured))
-            best = &trial;
-    }
-    advice.best = *best;
-    advice.bound = bound_of(best->times);
+    advice.best = parts::simplest_of_best(advice.trials);
+    advice.bound = bound_of(advice.best.times);
     parts::say(advice);
     return advice;
 }
