@@ -3,6 +3,8 @@
 #include <ostream>
 #include <utility>
 
+#include <sluice/report/kernel_tables.hpp>
+
 namespace examples {
 
 void KernelReports::add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown,
@@ -13,12 +15,18 @@ void KernelReports::add(sluice::DeviceActivities activities, const Timelines& ti
         reports_.push_back(sluice::report_of(
             activities,
             {.title = timeline.title() + ", kernels", .timeline = &timeline, .slowdown = slowdown}));
+        for (sluice::HtmlTable& table : sluice::tables_of(reports_.back()))
+            drawn.add_table(std::move(table));
         sluice::Timeline with_kernels(timeline.title() + ", kernels");
         with_kernels.set_clock_zero(timeline.clock_zero());
         for (const sluice::TimelineRow& row : timeline.rows())
             with_kernels.add_row(row.name, row.unit);
         for (const sluice::TimelineSpan& span : timeline.spans())
             with_kernels.add(span);
+        for (const sluice::TimelineCounter& counter : timeline.counters())
+            with_kernels.add_counter(counter.name, counter.unit);
+        for (const sluice::TimelineValue& value : timeline.values())
+            with_kernels.add_value(value.counter, value.time, value.value);
         add_rows(with_kernels, activities);
         drawn.add_drawing(std::move(with_kernels));
     }

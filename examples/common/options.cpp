@@ -174,11 +174,12 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
     add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");
 }
 
-void add_timeline_options(CommandLine& app, TimelineOptions& options) {
+void add_timeline_options(CommandLine& app, TimelineOptions& options, bool with_kernels) {
     app.add_flag("--report", options.report,
                  "print what each stage cost, what overlapped and what set the pace");
-    app.add_flag("--kernels", options.kernels,
-                 "run each once more with CUPTI, and print its kernels and what the time went into");
+    if (with_kernels)
+        app.add_flag("--kernels", options.kernels,
+                     "run each once more with CUPTI, and print its kernels and what the time went into");
     add_option(
         app, "--timeline", "FILE", "draw the last batches of each run: FILE.svg, FILE.html or FILE.pftrace",
         [&options](const std::string& text) {

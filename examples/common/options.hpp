@@ -88,8 +88,8 @@ private:
 /// parsed, and a bad one throws BadInput with what was expected.
 void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults);
 
-/// Adds `--report`, `--kernels` and `--timeline`; `options` must outlive the parsing.
-void add_timeline_options(CommandLine& app, TimelineOptions& options);
+/// Adds `--report`, `--timeline` and, for programs that record kernels, `--kernels`; `options` must outlive the parsing.
+void add_timeline_options(CommandLine& app, TimelineOptions& options, bool with_kernels = true);
 
 // For an example's own options. What they are told is checked when it is parsed, and BadInput names the
 // option.

@@ -56,7 +56,7 @@ void Timelines::show(std::ostream& out, Report& report) const {
         sluice::write_html(all, options_.file,
                            {.title = report.experiment,
                             .text = "device: " + report.device + "\ndata: " + report.data,
-                            .tables = {}});
+                            .tables = tables_});
     else
         sluice::write_perfetto(joined(all), options_.file);
     out << "what ran when: " << options_.file << std::endl;

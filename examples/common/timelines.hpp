@@ -12,6 +12,7 @@
 
 #include <common/options.hpp>
 #include <common/report.hpp>
+#include <sluice/report/html.hpp>
 #include <sluice/report/memory_sampler.hpp>
 #include <sluice/report/pipeline_report.hpp>
 #include <sluice/report/timeline.hpp>
@@ -55,6 +56,9 @@ public:
     /// Adds a timeline that is drawn, and not reported.
     void add_drawing(sluice::Timeline timeline) { drawings_.push_back(std::move(timeline)); }
 
+    /// Adds a table that stands on a page below the timelines.
+    void add_table(sluice::HtmlTable table) { tables_.push_back(std::move(table)); }
+
     /// Those of the pipelines.
     [[nodiscard]] const std::vector<sluice::Timeline>& all() const { return timelines_; }
 
@@ -67,6 +71,7 @@ private:
     std::function<void(sluice::Timeline&)> add_memory_;
     std::vector<sluice::Timeline> timelines_;
     std::vector<sluice::Timeline> drawings_; // below those
+    std::vector<sluice::HtmlTable> tables_;
 };
 
 } // namespace examples

@@ -194,8 +194,7 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         }
         kernels.run(training.seconds, timelines, [&](examples::Timelines& timed) {
             with_decoder([&] { decoder.load(decoder_stream, first_weights); });
-            return train(workload, encoder, decoder, schedule, options.placement, options.workers, timed)
-                .seconds;
+            return train(workload, encoder, decoder, schedule, options.placement, workers, timed).seconds;
         });
         if (options.losses) {
             result.extra.emplace_back("losses",

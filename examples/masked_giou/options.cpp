@@ -96,7 +96,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_number(
         app, "--workers", options.workers, 0, 256,
         "threads that compose and pack batches; 0: the main thread does (default: by the machine, 1 to 8)");
-    examples::add_timeline_options(app, options.timelines);
+    examples::add_timeline_options(app, options.timelines, false);
     examples::add_written_file(
         app, "--picture", options.picture,
         "write held-out canvases with true and found boxes, as PNG (needs --data DIR)");

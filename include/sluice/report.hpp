@@ -7,6 +7,7 @@
 #include <sluice/report/comparison.hpp>
 #include <sluice/report/device_activity.hpp>
 #include <sluice/report/html.hpp>
+#include <sluice/report/kernel_tables.hpp>
 #include <sluice/report/memory_sampler.hpp>
 #include <sluice/report/perfetto.hpp>
 #include <sluice/report/pipeline_report.hpp>
