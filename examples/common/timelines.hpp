@@ -21,11 +21,11 @@ public:
 
     [[nodiscard]] int timed_batches() const { return options_.timed_batches(); }
 
-    /// Keeps what a pipeline did, which has finished. Nothing, where nothing is asked for.
-    template <class Pipeline>
-    void add(Pipeline& pipeline, const std::string& title) {
+    /// Keeps what a pipeline did, which has finished, and its source. Nothing, where nothing is asked for.
+    template <class Pipeline, class Source>
+    void add(Pipeline& pipeline, const Source& source, const std::string& title) {
         if (timed_batches() > 0)
-            timelines_.push_back(sluice::timeline_of(pipeline, title));
+            timelines_.push_back(sluice::timeline_of(pipeline, source, title));
     }
 
     /// Keeps one of another kind. Nothing, where nothing is asked for.

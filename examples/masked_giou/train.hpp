@@ -108,13 +108,15 @@ examples::Training train(const DetectionWorkload& workload, nn::Detector<B>& det
     sluice::Pipeline pipeline{sluice::Stages{copy_in, train},
                               sluice::Slots{[&](int) { return DeviceBatch<B>(workload); }},
                               {.schedule = schedule, .timed_batches = timelines.timed_batches()}};
-    sluice::Source source{
-        [&](int) { return HostBatch<B>(workload); },
-        [&](std::size_t index, HostBatch<B>& out) { out.fill(workload, index); },
-        sluice::SourceOptions<B>{.workers = workers, .slots = workers + 3, .batches = steps}};
+    sluice::Source source{[&](int) { return HostBatch<B>(workload); },
+                          [&](std::size_t index, HostBatch<B>& out) { out.fill(workload, index); },
+                          sluice::SourceOptions<B>{.workers = workers,
+                                                   .slots = workers + 3,
+                                                   .batches = steps,
+                                                   .timed_batches = examples::noted_fills}};
 
-    training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
-    timelines.add(pipeline, std::string("train, ") + to_string(schedule));
+    training.pace = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
+    timelines.add(pipeline, source, std::string("train, ") + to_string(schedule));
     losses.finish();
     return training;
 }
