@@ -31,7 +31,7 @@ public:
     }
 
     /// Where kernels are asked for, has `train(timelines)` run once more while they are recorded. It gives the seconds that
-    /// its timed steps took; `seconds` is what they took before. The kernels become rows of a timeline in `drawn`.
+    /// a timed step took; `seconds` is what one took before. The kernels become rows of a timeline in `drawn`.
     template <class Train>
     void run(double seconds, Timelines& drawn, Train&& train) {
         if (!options_.kernels)

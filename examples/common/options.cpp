@@ -51,11 +51,13 @@ std::vector<sluice::Schedule> parse_schedules(const std::string& text) {
     constexpr auto serial = sluice::Schedule::serial;
     constexpr auto overlapped = sluice::Schedule::overlapped;
     constexpr auto graphed = sluice::Schedule::graphed;
+    constexpr auto automatic = sluice::Schedule::automatic;
     return named<Schedules>("--schedule", text,
                             {{"serial", Schedules{serial}},
                              {"overlapped", Schedules{overlapped}},
                              {"graphed", Schedules{graphed}},
-                             {"all", Schedules{serial, overlapped, graphed}}});
+                             {"automatic", Schedules{automatic}},
+                             {"all", Schedules{serial, overlapped, graphed, automatic}}});
 }
 
 std::uint64_t parse_seed(const std::string& text) {
@@ -158,7 +160,7 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
     add_option(app, "--backend", "auto|cuda|host",
                "what to run on; auto takes the GPU if there is one (default: auto)",
                [&options](const std::string& text) { options.backend = parse_backend(text); });
-    add_option(app, "--schedule", "serial|overlapped|graphed|all",
+    add_option(app, "--schedule", "serial|overlapped|graphed|automatic|all",
                "which schedules to run, one after another (default: all)",
                [&options](const std::string& text) { options.schedules = parse_schedules(text); });
     add_number(app, "--batch", options.batch, 1, largest_batch,

@@ -33,7 +33,7 @@ struct CommonOptions {
     BackendChoice backend = BackendChoice::automatic;
     /// What to run, in this order. `all` begins with serial, which the others are compared with.
     std::vector<sluice::Schedule> schedules{sluice::Schedule::serial, sluice::Schedule::overlapped,
-                                            sluice::Schedule::graphed};
+                                            sluice::Schedule::graphed, sluice::Schedule::automatic};
     std::optional<int> batch;      ///< images in a batch, at least 1
     std::optional<int> steps;      ///< timed steps, at least 1
     std::optional<int> warmup;     ///< steps before the timed ones, at least 0

@@ -39,6 +39,8 @@ Json to_json(const RunResult& run) {
     if (run.identical_to_serial)
         object["identical_to_serial"] = *run.identical_to_serial;
     add_extra(object, run.extra);
+    if (!run.notes.empty())
+        object["notes"] = run.notes;
     return object;
 }
 
@@ -113,6 +115,10 @@ void print_table(const Report& report, std::ostream& out) {
             line += i == 0 ? row[i] + padding : "  " + padding + row[i];
         }
         out << line << '\n';
+    }
+    for (const RunResult& run : report.runs) {
+        for (const std::string& note : run.notes)
+            out << run.schedule << ": " << note << '\n';
     }
 }
 

@@ -184,17 +184,18 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         with_decoder([&] { decoder.load(decoder_stream, first_weights); });
         const MeasuredTraining training =
             train(workload, encoder, decoder, schedule, options.placement, workers, timelines);
-        examples::RunResult& result = runs.add(schedule, training, plan.steps,
-                                               with_decoder([&] { return decoder.weights(decoder_stream); }));
+        examples::RunResult& result =
+            runs.add(schedule, training, with_decoder([&] { return decoder.weights(decoder_stream); }));
         if (training.memory_taken) {
             const std::size_t taken =
                 *training.memory_taken - std::min(*training.memory_taken, *taken_before);
             result.extra.emplace_back("device_bytes", static_cast<std::int64_t>(taken));
             memory = std::max(memory, taken);
         }
-        kernels.run(training.seconds, timelines, [&](examples::Timelines& timed) {
+        kernels.run(training.step_seconds(), timelines, [&](examples::Timelines& timed) {
             with_decoder([&] { decoder.load(decoder_stream, first_weights); });
-            return train(workload, encoder, decoder, schedule, options.placement, workers, timed).seconds;
+            return train(workload, encoder, decoder, schedule, options.placement, workers, timed)
+                .step_seconds();
         });
         if (options.losses) {
             result.extra.emplace_back("losses",

@@ -144,12 +144,12 @@ private:
             classifier_.load(stream_, first_weights_);
             const examples::Training training = train(placement, schedule, workers, timelines_);
             const std::vector<nn::NamedTensor> weights = classifier_.weights(stream_);
-            examples::RunResult& run = runs.add(schedule, training, plan().amount.steps, weights);
+            examples::RunResult& run = runs.add(schedule, training, weights);
             run.extra = {{"part", "train"}, {"augment", to_string(placement)}};
             note_batch(run);
-            kernels_.run(training.seconds, timelines_, [&](examples::Timelines& timed) {
+            kernels_.run(training.step_seconds(), timelines_, [&](examples::Timelines& timed) {
                 classifier_.load(stream_, first_weights_);
-                return train(placement, schedule, workers, timed).seconds;
+                return train(placement, schedule, workers, timed).step_seconds();
             });
             run.extra.emplace_back("workers", std::int64_t{workers});
             run.extra.emplace_back("results", name_of_results(training, weights));

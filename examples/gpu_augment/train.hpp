@@ -128,7 +128,7 @@ public:
 
     template <class Source, class Pipeline>
     examples::Training run(Source& source, Pipeline& pipeline, const std::string& title) {
-        training_.seconds =
+        training_.pace =
             examples::run_batches(source, pipeline, title, plan_.amount.warmup, plan_.amount.steps,
                                   [&](std::size_t step) { set_rate(pipeline, step); });
         steps_.finish();
@@ -183,17 +183,18 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
                               augmentation.run(stream, in.images, in.samples, out.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
-        sluice::Slots{[&](int) { return RawBatch<B>(plan); }, [&](int) { return ReadyBatch<B>(plan); },
-                      make_loss<B>},
-        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
+                              sluice::Slots{[&](int) { return RawBatch<B>(plan); },
+                                            [&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
+                              {.schedule = schedule,
+                               .graph_each_stage = schedule == sluice::Schedule::graphed,
+                               .timed_batches = timelines.timed_batches()}};
     sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
                           [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
                           sluice::SourceOptions<B>{.workers = workers,
                                                    .slots = source_slots(workers),
                                                    .batches = plan.steps(),
-                                                   .timed_batches = timelines.timed_batches()}};
+                                                   .timed_batches = examples::noted_fills}};
     const std::string title = std::string("device, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
     timelines.add(pipeline, source, title);
@@ -216,10 +217,9 @@ struct AugmentingWorker {
     }
 };
 
-/// The batches of a training, which `workers` threads augment. Of the last `timed` it is noted when.
+/// The batches of a training, which `workers` threads augment.
 template <sluice::Backend B>
-auto source_of_augmented(const Workload& workload, const BatchAugmentation& augmentation, int workers,
-                         int timed = 0) {
+auto source_of_augmented(const Workload& workload, const BatchAugmentation& augmentation, int workers) {
     const Plan& plan = workload.plan();
     return sluice::Source{
         [&plan](int) { return AugmentedBatch<B>(plan); }, [&plan](int) { return AugmentingWorker(plan); },
@@ -229,7 +229,7 @@ auto source_of_augmented(const Workload& workload, const BatchAugmentation& augm
         sluice::SourceOptions<B>{.workers = workers,
                                  .slots = source_slots(workers),
                                  .batches = plan.steps(),
-                                 .timed_batches = timed}};
+                                 .timed_batches = examples::noted_fills}};
 }
 
 /// Trains on batches that the source's workers augment, and that are copied to the device as numbers of four bytes.
@@ -246,11 +246,12 @@ examples::Training train_augmenting_in_workers(const Workload& workload,
                               copy(stream, out.images, in.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
-        sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
-        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
-    auto source = source_of_augmented<B>(workload, augmentation, workers, timelines.timed_batches());
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
+                              sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
+                              {.schedule = schedule,
+                               .graph_each_stage = schedule == sluice::Schedule::graphed,
+                               .timed_batches = timelines.timed_batches()}};
+    auto source = source_of_augmented<B>(workload, augmentation, workers);
     const std::string title = std::string("cpu, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
     timelines.add(pipeline, source, title);
@@ -269,15 +270,16 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
                         [&](StreamRef stream, const Nothing& /*in*/, sluice::DeviceBuffer<float, B>& loss) {
                             trainer.step(stream, ready, loss);
                         }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{train, trainer.report_stage()},
-        sluice::Slots{make_loss<B>},
-        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
+    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
+                              sluice::Slots{make_loss<B>},
+                              {.schedule = schedule,
+                               .graph_each_stage = schedule == sluice::Schedule::graphed,
+                               .timed_batches = timelines.timed_batches()}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
     sluice::Source source{
         [](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
         sluice::SourceOptions<B>{
-            .workers = 0, .slots = 8, .batches = plan.steps(), .timed_batches = timelines.timed_batches()}};
+            .workers = 0, .slots = 8, .batches = plan.steps(), .timed_batches = examples::noted_fills}};
     const std::string title = std::string("none, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
     timelines.add(pipeline, source, title);

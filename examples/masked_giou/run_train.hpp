@@ -94,7 +94,7 @@ void run_train(const Options& options, examples::Report& report, examples::Timel
         const examples::Training training = train(workload, detector, schedule, workers, timelines);
         const std::span<const float> losses = training.losses;
         const std::size_t some = std::min<std::size_t>(losses.size(), 20);
-        examples::RunResult& run = runs.add(schedule, training, plan.steps, detector.weights(stream));
+        examples::RunResult& run = runs.add(schedule, training, detector.weights(stream));
         run.loss_first = mean_loss(losses.first(some));
         run.loss_last = mean_loss(losses.last(some));
         run.extra.emplace_back("part", "train");

@@ -113,9 +113,9 @@ examples::Training train(const DetectionWorkload& workload, nn::Detector<B>& det
                           sluice::SourceOptions<B>{.workers = workers,
                                                    .slots = workers + 3,
                                                    .batches = steps,
-                                                   .timed_batches = timelines.timed_batches()}};
+                                                   .timed_batches = examples::noted_fills}};
 
-    training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
+    training.pace = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
     timelines.add(pipeline, source, std::string("train, ") + to_string(schedule));
     losses.finish();
     return training;
