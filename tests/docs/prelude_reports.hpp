@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 
+#include <sluice/report/timeline.hpp>
 #include <sluice/sluice.hpp>
 
 namespace documents_reports {
@@ -21,5 +22,6 @@ extern Train train;
 Features make_features(int slot);
 extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
 extern sluice::Pipeline<sluice::Stages<Encode, Train>, sluice::Slots<Features (*)(int)>> one, other;
+extern const sluice::Timeline before, after;
 
 } // namespace documents_reports
