@@ -47,13 +47,14 @@ struct CommonOptions {
     [[nodiscard]] bool as_graph() const;
 };
 
-/// What `--report` and `--timeline` ask for.
+/// What `--report`, `--kernels` and `--timeline` ask for.
 struct TimelineOptions {
-    bool report = false; ///< whether to print a table for each run
-    std::string file;    ///< where to draw the runs, below each other; empty for nowhere
+    bool report = false;  ///< whether to print a table for each run
+    bool kernels = false; ///< whether to run each once more, and to print its kernels
+    std::string file;     ///< where to draw the runs, below each other; empty for nowhere
 
     /// For `PipelineOptions::timed_batches`: as many as a picture shows well, or none.
-    [[nodiscard]] int timed_batches() const { return report || !file.empty() ? 24 : 0; }
+    [[nodiscard]] int timed_batches() const { return report || kernels || !file.empty() ? 24 : 0; }
 };
 
 /// What `--help` says about the defaults that an example chooses.
@@ -87,7 +88,7 @@ private:
 /// parsed, and a bad one throws BadInput with what was expected.
 void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults);
 
-/// Adds `--report` and `--timeline`; `options` must outlive the parsing.
+/// Adds `--report`, `--kernels` and `--timeline`; `options` must outlive the parsing.
 void add_timeline_options(CommandLine& app, TimelineOptions& options);
 
 // For an example's own options. What they are told is checked when it is parsed, and BadInput names the

@@ -40,6 +40,7 @@ struct Report {
     std::vector<RunResult> runs;
     std::optional<double> ink_pixel_accuracy; ///< left out of the JSON when empty
     std::optional<double> mean_iou;           ///< left out of the JSON when empty
+    std::vector<std::string> timelines;       ///< of `--report`, each a JSON object; left out when empty
     ReportValues extra;                       ///< further members
 };
 

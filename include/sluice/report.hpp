@@ -3,7 +3,11 @@
 /// Perfetto.
 #pragma once
 
+#include <sluice/report/advice.hpp>
+#include <sluice/report/comparison.hpp>
+#include <sluice/report/device_activity.hpp>
 #include <sluice/report/html.hpp>
+#include <sluice/report/memory_sampler.hpp>
 #include <sluice/report/perfetto.hpp>
 #include <sluice/report/pipeline_report.hpp>
 #include <sluice/report/svg.hpp>

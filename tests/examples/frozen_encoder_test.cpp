@@ -172,6 +172,9 @@ TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
         for (std::size_t i = 0; i < 3; ++i)
             CHECK(drawn.report.at("runs")[i].at("loss_last") == plain.report.at("runs")[i].at("loss_last"));
         CHECK(std::filesystem::file_size(file) > 5000);
+        REQUIRE(drawn.report.at("timelines").size() == 3);
+        CHECK(drawn.report.at("timelines")[1].at("title") == "overlapped");
+        CHECK(drawn.report.at("timelines")[1].at("rows").size() == 4);
         if (file.extension() == ".svg") {
             const auto bytes = sluice_test::contents(file);
             const std::string svg(bytes.begin(), bytes.end());
@@ -187,6 +190,7 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     const ScratchFolder scratch;
     program.check_refused(" --timeline runs.txt",
                           "--timeline: expected a file that ends in .svg, .html or .pftrace");
+    program.check_refused(" --backend host --kernels", "--kernels: expected --backend cuda");
     program.check_refused(" --batch 0", "--batch");
     program.check_refused(" --schedule sideways", "serial, overlapped, graphed or all");
     program.check_refused(" --data " + (scratch.path() / "nowhere").string(), "--data");

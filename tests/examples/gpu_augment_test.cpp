@@ -174,6 +174,7 @@ TEST_CASE("gpu_augment draws photographs before and after") {
 
 TEST_CASE("gpu_augment says in one line what is wrong") {
     program.check_refused(" --augment gpu", "none, cpu, device or all");
+    program.check_refused(" --backend host --kernels", "--kernels: expected --backend cuda");
     program.check_refused(" --batch 0", "--batch");
     program.check_refused(" --side 8", "from 16 to 256");
     program.check_refused(" --side 48", "power of two");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <common/training.hpp>
+#include <common/workers.hpp>
 
 namespace examples_training {
 
@@ -48,6 +49,20 @@ TEST_CASE("bits are the same for the same NaN, and not for zeros of two signs") 
     CHECK_FALSE(same_bits({0.0f}, {-0.0f}));
     CHECK_FALSE(same_bits({1.0f}, {1.0f, 1.0f}));
     CHECK_FALSE(same_bits({1.0f}, {std::nextafter(1.0f, 2.0f)}));
+}
+
+TEST_CASE("workers are half of the threads that are left, 1 to 8") {
+    CHECK(workers_among(16, 1) == 7);
+    CHECK(workers_among(16, 5) == 5);
+    CHECK(workers_among(128, 1) == 8);
+    CHECK(workers_among(128, 1, 4) == 4);
+    CHECK(workers_among(4, 1) == 1);
+    CHECK(workers_among(2, 5) == 1);
+    CHECK(workers_among(0, 1) == 1); // not known
+    CHECK(workers_for_machine(1) >= 1);
+    CHECK(workers_for_machine(1) <= 8);
+    CHECK(other_threads(true, 4) == 5);
+    CHECK(other_threads(false, 4) == 1);
 }
 
 TEST_CASE("the clock starts when the warm-up is done") {

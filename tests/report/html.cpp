@@ -84,7 +84,7 @@ private:
                 value.items.push_back(value_here());
             }
         } else {
-            const std::size_t end = text_.find_first_not_of("-0123456789.", at_);
+            const std::size_t end = text_.find_first_not_of("-+e0123456789.", at_);
             REQUIRE(end != at_);
             value.number = std::stod(text_.substr(at_, end - at_));
             at_ = end;
@@ -197,6 +197,8 @@ TEST_CASE("names and text break out of nothing") {
     HtmlOptions options;
     options.title = evil;
     options.text = evil + "</pre>";
+    options.tables = {{evil, {evil}, {{evil}}}};
+    timeline.add_counter(evil, evil);
     const std::string page = to_html(timeline, options);
     CHECK(count(page, "</script>") == 2); // the data's and the script's
     CHECK(count(page, "<script") == 2);
@@ -251,6 +253,73 @@ TEST_CASE("a page without timelines or text is a page") {
     CHECK_FALSE(contains(to_html(Timeline()), "<pre id=\"report\">"));
 }
 
+TEST_CASE("a page shows the report's numbers, and two pages' differences") {
+    Timeline before("before");
+    Timeline after("after <1>");
+    for (Timeline* timeline : {&before, &after}) {
+        const std::size_t row = timeline->add_row("encode", "GPU 0");
+        const double duration = timeline == &before ? 90 : 45;
+        for (std::size_t batch = 0; batch < 4; ++batch) {
+            const double begin = 100 * static_cast<double>(batch);
+            timeline->add({.row = row, .batch = batch, .begin = begin, .end = begin + duration});
+        }
+    }
+    after.add_row("new");
+    before.add_value(before.add_counter("memory", "B"), 0, 2048);
+    const std::string one = to_html(before);
+    CHECK(contains(one, "<p class=\"pace\">encode set the pace: it was busy 92 % of the time.</p>"));
+    CHECK(contains(one, "<tr><td>encode</td><td>GPU 0</td><td class=\"n\">4</td><td class=\"n\">92.3</td>"));
+    CHECK(contains(one, "<p class=\"fact\">memory: peak 2 KiB, mean 2 KiB</p>"));
+    CHECK_FALSE(contains(one, "comparison\""));
+    const std::string two = to_html({&before, &after});
+    const std::string comparison = between(two, "<section id=\"comparison\">", "</section>");
+    CHECK(contains(comparison,
+                   "after &lt;1&gt; is 1 x as fast as before: 10000 batches/s instead of 10000."));
+    CHECK(contains(comparison,
+                   "<td>encode</td><td>GPU 0</td><td class=\"n\">90 \u00b5s</td>"
+                   "<td class=\"n\">45 \u00b5s</td><td class=\"n\">2 x</td><td class=\"n\">92.3</td>"
+                   "<td class=\"n\">52.2</td><td class=\"n\">-40.1</td><td class=\"n\">11111</td>"
+                   "<td class=\"n\">22222</td>"));
+    CHECK(contains(comparison, "<td>new</td><td></td><td class=\"n\">-</td><td class=\"n\">0 \u00b5s</td>"));
+    CHECK(count(two, "<section class=\"report\">") == 2);
+    CHECK_FALSE(contains(to_html({&before, &after, &after}), "comparison\""));
+}
+
+TEST_CASE("a page's tables are the user's, with columns of numbers at the right") {
+    Timeline timeline;
+    HtmlOptions options;
+    options.tables = {{"Kernels", {"kernel", "calls"}, {{"gemm", "3"}, {"conv", "-"}, {"loss"}}}};
+    const std::string page = to_html(timeline, options);
+    CHECK(contains(page, "<h2>Kernels</h2>"));
+    CHECK(contains(
+        page, "<tr><td>conv</td><td class=\"n\">-</td></tr>\n<tr><td>loss</td><td class=\"n\"></td></tr>"));
+    CHECK(contains(page, "<th scope=\"col\"><button type=\"button\">kernel</button></th>"));
+    options.tables[0].rows[1].push_back("one more");
+    CHECK(text_of([&] { to_html(timeline, options); }) ==
+          "to_html: row 1 of the table 'Kernels' has 3 cells, and the table has 2 columns");
+}
+
+TEST_CASE("a page's data are the counters' steps") {
+    Timeline timeline;
+    timeline.add({.row = timeline.add_row("row"), .begin = 0, .end = 90});
+    const std::size_t counter = timeline.add_counter("memory", "B");
+    timeline.add_value(counter, 20.5, 1e10);
+    timeline.add_value(counter, -3, 0.25);
+    timeline.add_counter("empty");
+    const Json data = data_of(to_html(timeline));
+    const Json& counters = data.at("timelines").at(std::size_t{0}).at("counters");
+    REQUIRE(counters.items.size() == 2);
+    CHECK(counters.at(std::size_t{0}).at("name").text == "memory");
+    CHECK(counters.at(std::size_t{0}).at("unit").text == "B");
+    CHECK(counters.at(std::size_t{0}).at("end").number == 90);
+    const std::vector<Json>& steps = counters.at(std::size_t{0}).at("steps").items;
+    REQUIRE(steps.size() == 4);
+    const double expected[] = {-3, 0.25, 20.5, 1e10};
+    for (std::size_t i = 0; i < 4; ++i)
+        CHECK(steps[i].number == expected[i]);
+    CHECK(counters.at(1).at("steps").items.empty());
+}
+
 TEST_CASE("a row has at most 100 lanes on a page") {
     Timeline timeline;
     timeline.add_row("crowd");
@@ -268,7 +337,7 @@ TEST_CASE("a row has at most 100 lanes on a page") {
 TEST_CASE("times that no axis can show are refused") {
     Timeline timeline;
     timeline.add_row("row");
-    timeline.add({0, 0, 0, std::numeric_limits<double>::infinity()});
+    timeline.add({0, 0, 0, 2e15});
     CHECK(contains(text_of([&] { to_html(timeline); }), "to_html: a span on row 'row'"));
     CHECK(contains(text_of([&] { write_html(timeline, "x"); }), "write_html: a span on row 'row'"));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <random>
@@ -28,6 +29,7 @@ namespace {
 struct Fields {
     std::multimap<std::uint64_t, std::uint64_t> numbers;
     std::multimap<std::uint64_t, std::string> bytes;
+    std::multimap<std::uint64_t, double> reals; ///< Of wire type 1.
 
     std::uint64_t number(std::uint64_t field) const {
         REQUIRE(numbers.count(field) == 1);
@@ -59,6 +61,12 @@ Fields decode(const std::string& bytes) {
         REQUIRE((tag >> 3) > 0);
         if ((tag & 7) == 0) {
             fields.numbers.emplace(tag >> 3, read_varint(bytes, at));
+        } else if ((tag & 7) == 1) {
+            REQUIRE(bytes.size() - at >= 8);
+            double value = 0;
+            std::memcpy(&value, bytes.data() + at, 8); // where the tests run, the lowest byte is first too
+            fields.reals.emplace(tag >> 3, value);
+            at += 8;
         } else {
             REQUIRE((tag & 7) == 2);
             const std::uint64_t size = read_varint(bytes, at);
@@ -74,6 +82,15 @@ struct Track {
     std::string name;
     std::uint64_t parent = 0;
     std::uint64_t rank = 0;
+    bool counts = false;
+    std::uint64_t unit = 0;
+    std::string unit_name;
+};
+
+struct Value {
+    std::uint64_t track = 0;
+    std::uint64_t time = 0;
+    double value = 0;
 };
 
 struct Slice {
@@ -89,6 +106,7 @@ struct Trace {
     std::map<std::uint64_t, Track> tracks;
     std::vector<std::uint64_t> order; ///< Tracks as they came.
     std::vector<Slice> slices;
+    std::vector<Value> values;
 
     explicit Trace(const std::string& bytes) {
         std::map<std::uint64_t, std::vector<std::size_t>> open;
@@ -111,7 +129,11 @@ struct Trace {
             const Fields event = decode(packet.text(11));
             const std::uint64_t track = event.number(11);
             REQUIRE(tracks.count(track) == 1);
-            if (event.number(9) == 1) {
+            CHECK(tracks.at(track).counts == (event.number(9) == 4));
+            if (event.number(9) == 4) {
+                REQUIRE(event.reals.count(44) == 1);
+                values.push_back({track, time, event.reals.find(44)->second});
+            } else if (event.number(9) == 1) {
                 const Fields annotation = decode(event.text(4));
                 CHECK(annotation.text(10) == "batch");
                 CHECK(annotation.number(3) == event.number(52));
@@ -151,7 +173,17 @@ private:
             REQUIRE(tracks.count(parent) == 1);
         for (const auto& [other, track] : tracks)
             CHECK((track.parent != parent || track.rank != fields.number(12)));
-        const bool added = tracks.emplace(uuid, Track{fields.text(2), parent, fields.number(12)}).second;
+        Track made;
+        made.name = fields.text(2);
+        made.parent = parent;
+        made.rank = fields.number(12);
+        if (fields.bytes.count(8) > 0) {
+            const Fields counter = decode(fields.text(8));
+            made.counts = true;
+            made.unit = counter.number_or_0(3);
+            made.unit_name = counter.bytes.count(6) > 0 ? counter.text(6) : "";
+        }
+        const bool added = tracks.emplace(uuid, made).second;
         REQUIRE(added);
         order.push_back(uuid);
     }
@@ -251,6 +283,38 @@ TEST_CASE("times before zero move all to the first begin") {
     CHECK(trace.slices[0].begin == 0);
     CHECK(trace.slices[0].end == 5500);
     CHECK(trace.slices[1].begin == 15'500);
+}
+
+TEST_CASE("counters are counter tracks, and keep every value") {
+    Timeline timeline("run");
+    timeline.add_row("encode", "GPU 0");
+    timeline.add({0, 0, 10, 20});
+    const std::size_t power = timeline.add_counter("power", "W");
+    const std::size_t memory = timeline.add_counter("memory", "B");
+    timeline.add_value(memory, 12.5, 3e9);
+    timeline.add_value(memory, -2, 1);
+    timeline.add_value(power, 15, -0.125);
+    const Trace trace(to_perfetto(timeline));
+    CHECK(trace.paths() ==
+          std::vector<std::string>{"run", "run/GPU 0", "run/GPU 0/encode", "run/power", "run/memory"});
+    const Track& first = trace.tracks.at(trace.order[3]);
+    const Track& second = trace.tracks.at(trace.order[4]);
+    CHECK(first.unit_name == "W");
+    CHECK(first.unit == 0);
+    CHECK(second.unit_name.empty());
+    CHECK(second.unit == 3); // bytes
+    REQUIRE(trace.values.size() == 3);
+    const Value expected[] = {
+        {trace.order[4], 0, 1}, {trace.order[4], 14'500, 3e9}, {trace.order[3], 17'000, -0.125}};
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(trace.values[i].track == expected[i].track);
+        CHECK(trace.values[i].time == expected[i].time);
+        CHECK(trace.values[i].value == expected[i].value);
+    }
+    REQUIRE(trace.slices.size() == 1);
+    CHECK(trace.slices[0].begin == 12'000);
+    timeline.add_value(power, 2e15, 0);
+    CHECK(contains(text_of([&] { to_perfetto(timeline); }), "a value of counter 'power'"));
 }
 
 TEST_CASE("large numbers and broken names arrive") {

@@ -361,10 +361,7 @@ TEST_CASE("options and times out of range are refused") {
     CHECK(contains(refused([](SvgOptions& o) { o.begin = 11; }), "must end after its begin"));
     CHECK(contains(refused([](SvgOptions& o) { o.end = std::numeric_limits<double>::quiet_NaN(); }), "axis"));
     CHECK(contains(refused([](SvgOptions& o) { o.end = 1e300; }), "axis"));
-    CHECK(contains(text_of([&] {
-                       to_svg(one_row({{0, 0, 0, std::numeric_limits<double>::infinity()}}));
-                   }),
-                   "row 'encode'"));
+    CHECK(contains(text_of([&] { to_svg(one_row({{0, 0, 0, 2e15}})); }), "row 'encode'"));
     CHECK(contains(text_of([&] { write_svg(one_row({{0, 0, -1e300, 0}}), "x.svg"); }), "write_svg: "));
 }
 

@@ -123,6 +123,12 @@ Timeline random_timeline(unsigned seed) {
         const double length = static_cast<double>(random()) / 1e15;
         timeline.add({below(3), below(5), begin, begin + length, static_cast<SpanKind>(below(4))});
     }
+    for (std::size_t counter = 0; counter < seed % 3; ++counter) {
+        timeline.add_counter("counter " + std::to_string(counter), "B");
+        for (std::size_t value = 0; value < seed % 7; ++value)
+            timeline.add_value(counter, static_cast<double>(random() % 1000) / 7,
+                               static_cast<double>(random()) / 11);
+    }
     return timeline;
 }
 
@@ -152,7 +158,7 @@ void check_row_number(const nlohmann::json& json, std::size_t row) {
 }
 
 void check_all(const nlohmann::json& json, const TimelineReport& report) {
-    CHECK(json.size() == 16);
+    CHECK(json.size() == 17);
     CHECK(json.at("begin_us") == report.begin);
     CHECK(json.at("end_us") == report.end);
     CHECK(json.at("wall_us") == report.wall);
@@ -174,6 +180,15 @@ void check_all(const nlohmann::json& json, const TimelineReport& report) {
     REQUIRE(json.at("rows").size() == report.rows.size());
     for (std::size_t row = 0; row < report.rows.size(); ++row)
         check_row(json.at("rows").at(row), report.rows[row]);
+    REQUIRE(json.at("counters").size() == report.counters.size());
+    for (std::size_t counter = 0; counter < report.counters.size(); ++counter) {
+        const nlohmann::json& read = json.at("counters").at(counter);
+        CHECK(read.at("name") == report.counters[counter].name);
+        CHECK(read.at("values") == report.counters[counter].values);
+        CHECK(read.at("lowest") == report.counters[counter].lowest);
+        CHECK(read.at("peak") == report.counters[counter].peak);
+        CHECK(read.at("mean") == report.counters[counter].mean);
+    }
 }
 #endif
 
@@ -201,7 +216,7 @@ TEST_CASE("a report as JSON is one line") {
           "\"spans\":1,\"busy_us\":0.1,\"share\":1,\"mean_us\":0.1,\"median_us\":0.1,\"p99_us\":0.1,"
           "\"shortest_us\":0.1,\"longest_us\":0.1,\"gaps\":0,\"gap_time_us\":0,\"longest_gap_us\":0,"
           "\"waits\":0,"
-          "\"waited_us\":0}]}");
+          "\"waited_us\":0}],\"counters\":[]}");
     const std::string empty = to_json(report_of(Timeline()));
     CHECK(Grammar(empty).holds());
     CHECK(has(empty, "\"pace_row\":null"));

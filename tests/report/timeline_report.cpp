@@ -13,6 +13,7 @@ using namespace sluice;
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t no_row = TimelineReport::no_row;
 
 doctest::Approx near_to(double value) { return doctest::Approx(value).epsilon(1e-12); }
@@ -245,11 +246,30 @@ TEST_CASE("a steady part runs from the first batch that is done to the last, wha
 
 TEST_CASE("a timeline without a finite length is refused") {
     for (const auto& [begin, end] :
-         {std::pair{0.0, infinity}, {-infinity, 0.0}, {infinity, infinity}, {-1.7e308, 1.7e308}}) {
+         {std::pair{0.0, infinity}, {-infinity, 0.0}, {infinity, infinity}, {nan, 0.0}, {0.0, nan}}) {
         Timeline timeline;
-        timeline.add({.row = timeline.add_row("a"), .begin = begin, .end = end});
-        CHECK_THROWS_WITH_AS(report_of(timeline), doctest::Contains("expected a finite time"), Error);
+        const std::size_t row = timeline.add_row("a");
+        CHECK_THROWS_WITH_AS(timeline.add({.row = row, .begin = begin, .end = end}),
+                             doctest::Contains("row 'a' lasts from "), Error);
+        CHECK(timeline.spans().empty());
     }
+    Timeline timeline;
+    timeline.add({.row = timeline.add_row("a"), .begin = -1.7e308, .end = 1.7e308});
+    CHECK_THROWS_WITH_AS(report_of(timeline), doctest::Contains("expected a finite time"), Error);
+}
+
+TEST_CASE("values of counters that are not there, or not finite, are refused") {
+    Timeline timeline;
+    CHECK_THROWS_WITH_AS(timeline.add_value(0, 0, 1), doctest::Contains("there are 0 counters"), Error);
+    CHECK(timeline.add_counter("memory", "B") == 0);
+    for (const double wrong : {infinity, -infinity, nan}) {
+        CHECK_THROWS_WITH_AS(timeline.add_value(0, wrong, 1), doctest::Contains("counter 'memory'"), Error);
+        CHECK_THROWS_WITH_AS(timeline.add_value(0, 1, wrong), doctest::Contains("finite"), Error);
+    }
+    CHECK(timeline.values().empty());
+    timeline.add_value(0, -3, 5);
+    CHECK(timeline.values().size() == 1);
+    CHECK(timeline.begin() == 0); // of spans
 }
 
 } // namespace report_timeline_report

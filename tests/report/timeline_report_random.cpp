@@ -174,7 +174,9 @@ void check_whole(const Timeline& timeline, const Stretches& stretches, const Tim
     for (std::size_t row = 0; row < timeline.rows().size(); ++row) {
         computing.push_back(stretches.intervals(
             [row](const TimelineSpan& s) { return s.row == row && s.kind == SpanKind::compute; }));
-        serial += stretches.time([row](const TimelineSpan& s) { return s.row == row && is_work(s); });
+        serial += stretches.time([row](const TimelineSpan& s) {
+            return s.row == row && (s.kind == SpanKind::compute || s.kind == SpanKind::copy);
+        });
     }
     const double overlap = stretches.sum([&](double begin, double end) {
         return std::count_if(computing.begin(), computing.end(),

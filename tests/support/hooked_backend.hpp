@@ -138,6 +138,10 @@ struct Hooked {
         return B::allocate_pinned(bytes);
     }
     static void free_pinned(void* memory) noexcept { B::free_pinned(memory); }
+    static std::size_t device_memory_in_use() {
+        before("device_memory_in_use");
+        return B::device_memory_in_use();
+    }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
         before("copy", stream);
         B::copy(to, from, bytes, kind, stream);

@@ -32,7 +32,7 @@ namespace sluice {
 /// Memory is aligned to 256 bytes. Memory that is ordered on a stream is usable by work enqueued there later, and freed after what is enqueued there
 /// already; freeing it waits for nothing. `throw_if_failed` is cheap enough for every step, so a fault that any next call reports need not be thrown by it.
 ///
-/// Further parts are optional: `SemaphoreBackend`; `FillBackend`; and `enqueue(stream, callable)`, which runs a callable
+/// Further parts are optional: `SemaphoreBackend`; `FillBackend`; `MemoryUseBackend`; and `enqueue(stream, callable)`, which runs a callable
 /// on the host in stream order.
 ///
 /// All but the destroying and freeing functions throw `Error`.
@@ -89,6 +89,17 @@ template <class B>
 concept FillBackend = Backend<B> && requires(void* memory, std::uint32_t pattern, std::size_t bytes,
                                              std::size_t count, typename B::NativeStream stream) {
     {B::fill_elements(memory, pattern, bytes, count, stream)};
+};
+
+/// A backend whose `device_memory_in_use()` gives the bytes of the current device's memory that are taken now. Any thread
+/// may call it, also while another one captures. Throws `Error`.
+///
+/// - `Cuda`: what the driver counts as taken, by whichever process, contexts and code included. Memory that was allocated in
+///   stream order counts until its pool gives it back, not until it is freed.
+/// - `Host`: device memory that was allocated through the backend, of all host devices together; pinned memory not.
+template <class B>
+concept MemoryUseBackend = Backend<B> && requires {
+    { B::device_memory_in_use() } -> std::same_as<std::size_t>;
 };
 
 } // namespace sluice

@@ -217,6 +217,18 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         (void)cudaFreeHost(memory);
         counts().pinned_allocations.remove();
     }
+    /// Does what the concept `MemoryUseBackend` says.
+    static std::size_t device_memory_in_use() {
+        // So that no other thread's capture forbids it, or is broken by it.
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+        SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+        std::size_t free = 0;
+        std::size_t total = 0;
+        const cudaError_t error = cudaMemGetInfo(&free, &total);
+        SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+        detail::check_cuda(error, "cudaMemGetInfo(&free, &total)", __FILE__, __LINE__);
+        return total - free;
+    }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
         // cudaMemcpyAsync is documented to wait for copies from host to host.
         if (kind == CopyKind::host_to_host)

@@ -8,7 +8,7 @@ namespace sluice {
 
 /// Streams are threads with queues, events are counters, device and pinned memory are ordinary memory, graphs are
 /// recorded lists; the order of things, and what may run at the same time, are as on a device. See the concepts `Backend`,
-/// `GraphBackend` and `SemaphoreBackend` for what each function does. Beyond them there are
+/// `GraphBackend`, `MemoryUseBackend` and `SemaphoreBackend` for what each function does. Beyond them there are
 ///
 /// | function | what it does |
 /// | --- | --- |

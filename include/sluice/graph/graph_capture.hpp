@@ -45,6 +45,9 @@ struct GraphOptions {
     /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
     /// has changed under its key, or memory has been freed, `run` throws.
     bool check = false;
+    /// So many first replays of each key capture the work again and compare it likewise, but replay what they have captured
+    /// where it has changed: nothing is lost, and `GraphCounters::changes` tells. What changes later goes unnoticed.
+    int comparisons = 0;
     /// Called on the thread that runs the work. Null: not called.
     RefusalHandler on_refusal = &print_refusal;
 };
@@ -57,6 +60,8 @@ struct GraphCounters {
     std::uint64_t replays = 0;        ///< executables launched, the first launch of each included
     std::uint64_t evictions = 0;      ///< keys that others have replaced
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
+    std::uint64_t comparisons = 0;    ///< captures made to see whether the work has changed under its key,
+    std::uint64_t changes = 0;        ///< and those that found that it has
 
     /// Adds each number.
     GraphCounters& operator+=(const GraphCounters& other) noexcept;
@@ -214,6 +219,7 @@ private:
         Key key;
         State state = State::warming;
         int warm = 0;           // Eager runs so far.
+        int compared = 0;       // Comparisons so far.
         std::uint64_t used = 0; // When, counted in runs of the cache.
         // Of this key; shared with the `Replay`s handed out.
         std::shared_ptr<std::uint64_t> runs = std::make_shared<std::uint64_t>(0);
@@ -243,6 +249,11 @@ private:
     void record(Entry& entry, Ref stream, F& work);
     template <class F>
     void check(Entry& entry, Ref stream, F& work);
+    template <class F>
+    void compare(Entry& entry, Ref stream, F& work);
+    bool is_new(const Entry& entry) const noexcept { return entry.compared < options_.comparisons; }
+    static bool same_work(const BasicGraph<B>& a, const BasicGraph<B>& b);
+    void make_executable(Entry& entry, Ref stream, BasicGraph<B> graph, detail::ReplayHooks<B> hooks);
     template <class F>
     void run_aside(Ref stream, F& work);
     Ref own_stream(Ref like);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -20,6 +21,7 @@
 #include <sluice/pipeline/detail/graphed_steps.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
 #include <sluice/pipeline/detail/plan_check.hpp>
+#include <sluice/pipeline/detail/schedule_tuner.hpp>
 #include <sluice/pipeline/detail/serial.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/results.hpp>
@@ -236,6 +238,9 @@ public:
     /// As given when it was made.
     const PipelineOptions& options() const noexcept { return options_; }
 
+    /// What `Schedule::automatic` has found so far. Throws `Error` where the pipeline was made with another schedule.
+    const ScheduleChoice& choice() const;
+
     /// What became of the steps' graphs; all 0 under other schedules.
     GraphCounters graph_counters() const noexcept;
 
@@ -243,6 +248,10 @@ public:
     /// the batches. Call it after `finish`: work that is not over is left out. A graph of whole steps is one piece of work,
     /// of stage `stage_count`. Throws `Error`, also where nothing is noted.
     std::vector<StageTime> stage_times();
+
+    /// When the calling thread was in `submit` for each of these batches, in their order: stage `stage_count + 1`. Throws
+    /// `Error` likewise.
+    std::vector<StageTime> submit_times();
 
     /// The name of stage `index`. Throws `Error` where there is no such stage.
     const std::string& stage_name(std::size_t index) const;
@@ -289,7 +298,11 @@ private:
     /// The one place that asks for the schedule: calls `visit` with what runs it.
     template <class Self, class Visit>
     static decltype(auto) with_executor(Self& self, Visit&& visit);
-    void make_graphs();
+    void make_graphs(bool each_stage, const GraphOptions& options);
+    // In detail/pipeline_tuning.inl:
+    static std::vector<ScheduleTrial> trials_of(const PipelineOptions& options);
+    void count_trial();
+    void use(const ScheduleTrial& trial);
     void await_batch(std::size_t number);
     template <std::size_t Index>
     void await_stage(std::size_t number);
@@ -310,10 +323,13 @@ private:
 
     PipelineOptions options_;
     Core core_;
+    Schedule runs_; // Never `automatic`.
     detail::SerialExecutor<Core> serial_;
     // Under `Schedule::graphed`, one of them.
     std::optional<StepsExecutor> steps_;
     std::optional<StagesExecutor> stage_graphs_;
+    std::optional<detail::ScheduleTuner> tuner_; // Under `Schedule::automatic`.
+    bool tuning_ = false;                        // Whether it has not decided yet.
     std::atomic<bool> in_use_{false};
     bool inside_ = false; // Whether external streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;
@@ -333,3 +349,5 @@ Pipeline(Stages<Ss...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<>
 
 #include <sluice/pipeline/detail/pipeline.inl>
 #include <sluice/pipeline/detail/pipeline_faults.inl>
+#include <sluice/pipeline/detail/pipeline_queries.inl>
+#include <sluice/pipeline/detail/pipeline_tuning.inl>

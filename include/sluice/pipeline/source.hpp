@@ -20,7 +20,9 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/fill_times.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice {
 
@@ -52,6 +54,9 @@ struct SourceOptions {
     std::size_t batches = unlimited;
     /// How long `next` waits for the workers before it throws; 0: for as long as it takes.
     std::chrono::milliseconds timeout{0};
+    /// Of the last so many batches, and at least as many as there are slots, notes when they were filled and taken, for
+    /// `fill_times` and `timeline_of`. 0: notes nothing, and costs nothing.
+    int timed_batches = 0;
 };
 
 /// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
@@ -289,6 +294,12 @@ public:
     std::size_t filled() const noexcept { return ledger_->ready.load(std::memory_order_relaxed); }
     /// The slots that it has.
     std::size_t slots() const noexcept { return ledger_->slots.size(); }
+    /// The threads that fill them; 0: the caller's.
+    int workers() const noexcept { return options_.workers; }
+
+    /// When the last batches were filled and taken, in their order: those that have been filled. Any thread may ask. Throws
+    /// `Error` where nothing is noted.
+    std::vector<FillTime> fill_times() const;
 
     /// Ends the source: workers finish the batches in hand and are gone when it returns, later ones are not
     /// filled. Safe to call twice, and in the middle. Called from within `fill`, it ends the source before the batch being
@@ -315,10 +326,10 @@ private:
     };
 
     static constexpr bool check_fill();
-    bool fill_one(State& state, Slot& slot);
+    bool fill_one(State& state, Slot& slot, detail::FillNote* note);
     bool call_fill(State& state, std::size_t index, Batch& out);
-    void fill_claimed(State& state, Slot& slot, std::unique_lock<std::mutex>& lock);
-    void work(State& state);
+    void fill_claimed(std::size_t worker, Slot& slot, std::unique_lock<std::mutex>& lock);
+    void work(std::size_t worker);
     void start();
     void join_workers() noexcept;
     void await_turn(std::size_t index, std::unique_lock<std::mutex>& lock);
@@ -331,6 +342,7 @@ private:
     Fill fill_;
     std::unique_ptr<Places, Abandon> ledger_;
     std::vector<State> states_;
+    detail::FillNotes notes_;
     std::vector<std::thread> workers_;
     bool started_ = false;
     bool stopping_ = false; // Under the ledger's mutex.

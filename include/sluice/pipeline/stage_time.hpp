@@ -1,5 +1,5 @@
 /// \file
-/// When a stage worked on a batch.
+/// When a stage worked on a batch, and when a source filled it.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,23 @@ namespace sluice {
 /// When one stage worked on one batch, as `Pipeline::stage_times` gives it: from when its stream, or its thread, got there
 /// until its work was over.
 struct StageTime {
-    std::size_t stage = 0; ///< Which, counted from 0; the number of stages stands for a graph of whole steps.
+    /// Which, counted from 0; the number of stages stands for a graph of whole steps, and one more for a call of `submit`.
+    std::size_t stage = 0;
     std::size_t batch = 0; ///< Which, counted as in errors; of a graph of several steps the first.
-    double begin = 0;      ///< Microseconds since the pipeline was made.
+    double begin = 0;      ///< Microseconds of `std::chrono::steady_clock`.
     double end = 0;        ///< Likewise.
+};
+
+/// What became of one batch of a source, as `Source::fill_times` gives it. Times are microseconds of
+/// `std::chrono::steady_clock`.
+struct FillTime {
+    std::size_t batch = 0; ///< Which, counted from 0.
+    int worker = 0;        ///< Which of the source's threads filled it; 0 without workers.
+    double claimed = 0;    ///< When the worker took a slot for it, and began to wait for the work that read the slot.
+    double begin = 0;      ///< When `fill` was called,
+    double end = 0;        ///< and when it returned.
+    double asked = 0;      ///< When `next` was called for it; 0: not yet,
+    double given = 0;      ///< and when `next` returned it.
 };
 
 } // namespace sluice

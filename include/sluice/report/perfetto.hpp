@@ -17,8 +17,10 @@ namespace sluice {
 /// track never overlap: a row whose spans do has further tracks below it, "encode (2)" and so on, each for the
 /// spans that found no room on the tracks before. None is lost.
 ///
-/// Timestamps are nanoseconds since the timeline's zero, rounded; if a span begins before it, since the first
-/// begin. In the text, bytes that are not UTF-8 and control characters become U+FFFD.
+/// Counters are counter tracks behind the others, with their units.
+///
+/// Timestamps are nanoseconds since the timeline's zero, rounded; if a span or a value comes before it, since the
+/// first one. In the text, bytes that are not UTF-8 and control characters become U+FFFD.
 /// \throws Error for times beyond 1e15 us.
 std::string to_perfetto(const Timeline& timeline);
 

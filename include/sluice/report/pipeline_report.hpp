@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sluice/pipeline/pipeline.hpp>
+#include <sluice/report/bound.hpp>
 #include <sluice/report/timeline.hpp>
 #include <sluice/report/timeline_report.hpp>
 
@@ -21,37 +22,72 @@ std::string device_unit(int device) {
 }
 } // namespace detail
 
-/// The last batches of a pipeline that was made with `PipelineOptions::timed_batches`, as a timeline: a row for each stage,
-/// of the unit "GPU 0" or "host 0", or "CPU" for a CPU stage, and a row "graphs" where whole steps were replayed. Waits for
-/// nothing: call it after `finish`. Its zero is when the first of them began, so that one run's can be drawn below another's.
-/// All spans are of kind `compute`: what a stage enqueues, kernels or copies, is not known.
-/// \throws Error as `Pipeline::stage_times` does.
+/// What was noted of the last batches of a pipeline that was made with `PipelineOptions::timed_batches`. Call it after
+/// `finish`. \throws Error as `Pipeline::stage_times` does.
 template <class StageList, class SlotList>
-Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, std::string title = {}) {
+PipelineTimes times_of(Pipeline<StageList, SlotList>& pipeline) {
     using Pipe = Pipeline<StageList, SlotList>;
-    const std::vector<StageTime> times = pipeline.stage_times();
-    Timeline timeline(std::move(title));
+    PipelineTimes times;
     for (std::size_t stage = 0; stage < Pipe::stage_count; ++stage) {
-        timeline.add_row(pipeline.stage_name(stage),
-                         pipeline.is_cpu_stage(stage)
-                             ? "CPU"
-                             : detail::device_unit<typename Pipe::backend>(pipeline.device_of(stage)));
+        times.stage_names.push_back(pipeline.stage_name(stage));
+        times.stage_units.push_back(
+            pipeline.is_cpu_stage(stage)
+                ? "CPU"
+                : detail::device_unit<typename Pipe::backend>(pipeline.device_of(stage)));
     }
-    double zero = times.empty() ? 0 : times.front().begin;
-    for (const StageTime& time : times)
-        zero = time.begin < zero ? time.begin : zero;
-    for (const StageTime& time : times) {
-        if (time.stage == Pipe::stage_count && timeline.rows().size() == Pipe::stage_count)
-            timeline.add_row("graphs", detail::device_unit<typename Pipe::backend>(pipeline.device_of(0)));
-        timeline.add({time.stage, time.batch, time.begin - zero, time.end - zero, SpanKind::compute});
-    }
-    return timeline;
+    times.schedule = pipeline.options().schedule == Schedule::automatic ? pipeline.choice().schedule
+                                                                        : pipeline.options().schedule;
+    times.stages = pipeline.stage_times();
+    times.submits = pipeline.submit_times();
+    return times;
 }
 
-/// The same in numbers.
+/// The same, with what was noted of the source that filled its batches, which was made with
+/// `SourceOptions::timed_batches`. \throws Error as above, and as `Source::fill_times` does.
+template <class StageList, class SlotList, class Source>
+PipelineTimes times_of(Pipeline<StageList, SlotList>& pipeline, const Source& source) {
+    PipelineTimes times = times_of(pipeline);
+    times.fills = source.fill_times();
+    times.workers = source.workers();
+    return times;
+}
+
+/// The same as a timeline: a row for each stage, of the unit "GPU 0" or "host 0", or "CPU" for a CPU stage; a row "graphs"
+/// where whole steps were replayed; a row "submit" for the calls of `submit` and the waits for the source; a row for each
+/// of the source's workers. Its zero is when the first stage began; what came before is cut off.
+///
+/// Spans of stages are of kind `compute`: what a stage enqueues, kernels or copies, is not known. Those of the host are of
+/// kind `source`, or `wait`.
+Timeline timeline_of(const PipelineTimes& times, std::string title = {});
+
+/// The same in numbers, with `bound_of` as its sentence.
+TimelineReport report_of(const PipelineTimes& times, std::string title = {});
+
+/// `timeline_of(times_of(pipeline), title)`, and likewise with a source.
+template <class StageList, class SlotList>
+Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, std::string title = {}) {
+    return timeline_of(times_of(pipeline), std::move(title));
+}
+/// The same.
+template <class StageList, class SlotList, class Source>
+requires requires(const Source& source) { source.fill_times(); }
+Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, const Source& source, std::string title = {}) {
+    return timeline_of(times_of(pipeline, source), std::move(title));
+}
+
+/// `report_of(times_of(pipeline), title)`, and likewise with a source.
 template <class StageList, class SlotList>
 TimelineReport report_of(Pipeline<StageList, SlotList>& pipeline, std::string title = {}) {
-    return report_of(timeline_of(pipeline, std::move(title)));
+    return report_of(times_of(pipeline), std::move(title));
+}
+/// The same.
+template <class StageList, class SlotList, class Source>
+requires requires(const Source& source) { source.fill_times(); }
+TimelineReport report_of(Pipeline<StageList, SlotList>& pipeline, const Source& source,
+                         std::string title = {}) {
+    return report_of(times_of(pipeline, source), std::move(title));
 }
 
 } // namespace sluice
+
+#include <sluice/report/detail/pipeline_report.inl>

@@ -13,10 +13,12 @@ namespace sluice {
 
 /// What `to_svg` draws, and how large.
 struct SvgOptions {
-    double width = 960;               ///< Pixels, 240 to 20000; the height follows from the rows.
-    std::optional<double> begin;      ///< Microseconds where the axis begins; without it, at the first span.
-    std::optional<double> end;        ///< Likewise where it ends; without it, at the last span's end.
-    std::string caption;              ///< Shown below, wrapped; UTF-8.
+    double width = 960;          ///< Pixels, 240 to 20000; the height follows from the rows.
+    std::optional<double> begin; ///< Microseconds where the axis begins; without it, at the first span.
+    std::optional<double>
+        end;             ///< Likewise where it ends; without it, at the last span's end. Values count where
+                         ///< there are no spans.
+    std::string caption; ///< Shown below, wrapped; UTF-8.
     std::size_t merge_above = 20'000; ///< With more spans in view, neighbours too narrow to see become one.
 };
 
@@ -27,6 +29,9 @@ struct SvgOptions {
 /// are drawn in lanes below each other; a row has at most 100 lanes, and what else overlaps is drawn as blocks
 /// in the last of them, with a note. Spans are coloured by batch; a span's kind is its pattern. Each has a
 /// `<title>`, which browsers show beside the pointer, with its row, batch, kind, begin and duration.
+///
+/// Counters stand below the rows as step lines, each on a scale from 0, or from the lowest value that is seen where it is
+/// negative, to the highest. Up to 400 steps in view have a `<title>` each.
 ///
 /// With more than `SvgOptions::merge_above` spans in view, spans narrower than a quarter of a pixel that stand
 /// less than that apart become one grey block, and a note says so. In the text, bytes that are not UTF-8 and

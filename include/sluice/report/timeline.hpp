@@ -35,7 +35,22 @@ struct TimelineRow {
     std::string unit; ///< What the row belongs to, such as "GPU 0" or "CPU"; rows of one unit stand together.
 };
 
-/// Spans of time on named rows, in the order in which they were added. Not synchronised: one thread at a time.
+/// A quantity over time, such as the device memory in use. Its values form a step line: each holds until the next one.
+struct TimelineCounter {
+    std::string name; ///< Shown beside it; UTF-8.
+    std::string
+        unit; ///< What its values are in; "B" stands for bytes, which are shown as KiB, MiB and so on.
+};
+
+/// One value of a counter.
+struct TimelineValue {
+    std::size_t counter = 0; ///< Which one, as `Timeline::add_counter` numbered it.
+    double time = 0;         ///< Microseconds since the timeline's zero, from when on the value holds.
+    double value = 0;        ///< In the counter's unit.
+};
+
+/// Spans of time on named rows, and values of named counters, in the order in which they were added. Not synchronised: one
+/// thread at a time.
 class Timeline {
 public:
     /// An empty one; `title` is shown above it.
@@ -47,13 +62,25 @@ public:
         return rows_.size() - 1;
     }
 
-    /// Adds a span. \throws Error for a row that is not there, or an end before the begin.
+    /// Adds a counter below the others and returns its number, counted from 0.
+    std::size_t add_counter(std::string name, std::string unit = {}) {
+        counters_.push_back({std::move(name), std::move(unit)});
+        return counters_.size() - 1;
+    }
+
+    /// Adds a span.
+    /// \throws Error for a row that is not there, times that are not finite, or an end before the begin.
     void add(const TimelineSpan& span) {
         if (span.row >= rows_.size()) {
             throw Error("Timeline::add: the span is on row " + std::to_string(span.row) + ", and there are " +
                         std::to_string(rows_.size()) + " rows; add the row first");
         }
-        if (!(span.begin <= span.end)) {
+        if (!is_finite(span.begin) || !is_finite(span.end)) {
+            throw Error("Timeline::add: a span on row '" + rows_[span.row].name + "' lasts from " +
+                        std::to_string(span.begin) + " us to " + std::to_string(span.end) +
+                        " us; expected finite times");
+        }
+        if (span.begin > span.end) {
             throw Error("Timeline::add: a span on row '" + rows_[span.row].name + "' ends at " +
                         std::to_string(span.end) + " us, before it begins at " + std::to_string(span.begin) +
                         " us");
@@ -61,9 +88,39 @@ public:
         spans_.push_back(span);
     }
 
+    /// Adds a value of a counter. Values may come in any order; of those with one time the last that was added holds.
+    /// \throws Error for a counter that is not there, or a time or value that is not finite.
+    void add_value(std::size_t counter, double time, double value) {
+        if (counter >= counters_.size()) {
+            throw Error("Timeline::add_value: the value is of counter " + std::to_string(counter) +
+                        ", and there are " + std::to_string(counters_.size()) +
+                        " counters; add the counter first");
+        }
+        if (!is_finite(time) || !is_finite(value)) {
+            throw Error("Timeline::add_value: counter '" + counters_[counter].name + "' has the value " +
+                        std::to_string(value) + " at " + std::to_string(time) +
+                        " us; expected finite numbers");
+        }
+        values_.push_back({counter, time, value});
+    }
+
+    /// Says where the timeline's zero is on `std::chrono::steady_clock`, in microseconds since that clock's epoch. What was
+    /// noted by this clock elsewhere, such as kernels, can then be put beside.
+    void set_clock_zero(double microseconds) noexcept { clock_zero_ = microseconds; }
+    /// As `set_clock_zero` said; 0 where nobody has.
+    double clock_zero() const noexcept { return clock_zero_; }
+
+    /// Says in a sentence what set the pace, where that is known better than the rows show it.
+    void set_sentence(std::string sentence) { sentence_ = std::move(sentence); }
+    /// As `set_sentence` said; empty where nobody has.
+    const std::string& sentence() const noexcept { return sentence_; }
+
     const std::string& title() const noexcept { return title_; }               ///< What it was made with.
     const std::vector<TimelineRow>& rows() const noexcept { return rows_; }    ///< By number.
     const std::vector<TimelineSpan>& spans() const noexcept { return spans_; } ///< As they were added.
+
+    const std::vector<TimelineCounter>& counters() const noexcept { return counters_; } ///< By number.
+    const std::vector<TimelineValue>& values() const noexcept { return values_; } ///< As they were added.
 
     /// The first begin of a span; 0 without spans.
     double begin() const noexcept {
@@ -81,9 +138,15 @@ public:
     }
 
 private:
+    static bool is_finite(double value) noexcept { return value - value == 0; }
+
     std::string title_;
+    std::string sentence_;
+    double clock_zero_ = 0;
     std::vector<TimelineRow> rows_;
     std::vector<TimelineSpan> spans_;
+    std::vector<TimelineCounter> counters_;
+    std::vector<TimelineValue> values_;
 };
 
 } // namespace sluice

@@ -41,6 +41,18 @@ struct RowReport {
     double waited = 0; ///< Time of its waits.
 };
 
+/// A counter of a timeline in numbers, in the counter's unit. A value holds until the next one, and the last one until the
+/// timeline's end where that is later. All values count, also those before the first span and behind the last.
+struct CounterReport {
+    std::string name; ///< As in `TimelineCounter`.
+    std::string unit; ///< As in `TimelineCounter`.
+
+    std::size_t values = 0; ///< How many, at different times. Without any, the rest is 0.
+    double lowest = 0;      ///< The lowest one.
+    double peak = 0;        ///< The highest one.
+    double mean = 0; ///< Over the time from the first value on; the value itself where that has no length.
+};
+
 /// What the devices did, as shares of the wall time that sum to 1. Spans of kind `compute` and `copy` count, on all rows
 /// whose unit is not "CPU"; several devices count as one. Without wall time `neither` is 1.
 struct DeviceShares {
@@ -55,10 +67,11 @@ struct TimelineReport {
     /// Stands for a row where there is none.
     static constexpr std::size_t no_row = static_cast<std::size_t>(-1);
 
-    std::string title; ///< The timeline's.
-    double begin = 0;  ///< The first begin of a span.
-    double end = 0;    ///< The last end of a span.
-    double wall = 0;   ///< `end - begin`.
+    std::string title;    ///< The timeline's.
+    std::string sentence; ///< Likewise.
+    double begin = 0;     ///< The first begin of a span.
+    double end = 0;       ///< The last end of a span.
+    double wall = 0;      ///< `end - begin`.
 
     std::size_t batches = 0; ///< Different batch numbers of work.
     /// The steady part begins when the first batch is done. A batch is done when the last of its work ends, on whatever
@@ -71,27 +84,30 @@ struct TimelineReport {
     double busy_share = 0; ///< Share of the wall time in which there was work on any row.
     DeviceShares device;   ///< What the devices did.
     double overlap = 0;    ///< Share of the wall time in which at least two rows had spans of kind `compute`.
-    /// Sum of the rows' shares: the rows' work one by one would take so many times the wall time.
+    /// What the rows computed and copied, one after another, would take so many times the wall time.
     double serial_sum = 0;
 
     /// The row with the highest share above 0; of equal ones the one with the lowest number.
     std::size_t pace_row = no_row;
     std::size_t next_row = no_row; ///< The same among the other rows.
 
-    std::vector<RowReport> rows; ///< By number.
+    std::vector<RowReport> rows;         ///< By number.
+    std::vector<CounterReport> counters; ///< By number.
 };
 
 /// Works out the numbers of `timeline`, in O(n log n) for n spans. It keeps nothing of it.
 /// \throws Error where the time from the first begin to the last end is not a finite number.
 TimelineReport report_of(const Timeline& timeline);
 
-/// One sentence on what set the pace, with numbers; names are shortened to 24 columns.
+/// One sentence on what set the pace, with numbers: `TimelineReport::sentence`, or, where that is empty, what the rows tell.
+/// Names are shortened to 24 columns.
 /// - "encode set the pace: it was busy 97 % of the time, train 61 %." where a row was busy 75 % of the time or more;
 /// - "no stage set the pace alone: …" where none was, but together they were: they waited for one another;
 /// - "no stage was busy more than 40 % of the time: the host or the source set the pace." otherwise.
 std::string pace_sentence(const TimelineReport& report);
 
-/// The report as text in UTF-8, for a terminal: a head, a table with a line for each row, and `pace_sentence`. No line is
+/// The report as text in UTF-8, for a terminal: a head, a table with a line for each row, a line for each counter, and
+/// `pace_sentence`. No line is
 /// wider than 80 columns: names that do not fit are shortened with "…". What is not printable is shown as U+FFFD.
 std::string to_table(const TimelineReport& report);
 

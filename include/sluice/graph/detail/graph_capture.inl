@@ -16,6 +16,8 @@ inline GraphCounters& GraphCounters::operator+=(const GraphCounters& other) noex
     replays += other.replays;
     evictions += other.evictions;
     refusals += other.refusals;
+    comparisons += other.comparisons;
+    changes += other.changes;
     return *this;
 }
 
@@ -40,6 +42,8 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
     if (options.warmup < 0)
         throw Error("a GraphCapture needs a warm-up of at least 0 runs, got " +
                     std::to_string(options.warmup));
+    if (options.comparisons < 0)
+        throw Error("a GraphCapture needs 0 comparisons or more, got " + std::to_string(options.comparisons));
     entries_.reserve(options.capacity);
 }
 
@@ -79,7 +83,8 @@ requires std::equality_comparable<Key> && GraphBackend<B>
 template <std::invocable<> BeforeLaunch>
 inline bool GraphCapture<Key, B>::replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
     Entry* const found = find(key);
-    if (found == nullptr || found->state != State::ready || options_.check || capturing())
+    if (found == nullptr || found->state != State::ready || options_.check || is_new(*found) ||
+        capturing())
         return false;
     unsettled_ = 0; // It has come again.
     before_launch();
@@ -119,9 +124,13 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
     if (found != nullptr && found->state == State::ready) [[likely]] {
         if (options_.check)
             check(*found, stream, work);
-        unsettled_ = 0; // It has come again.
-        before_launch();
-        return launch(*found, stream);
+        else if (is_new(*found)) [[unlikely]]
+            compare(*found, stream, work);
+        if (found->state == State::ready) [[likely]] {
+            unsettled_ = 0; // It has come again.
+            before_launch();
+            return launch(*found, stream);
+        }
     }
 
     if (own_)

@@ -53,6 +53,7 @@ typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key
     *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
     oldest->state = State::warming;
     oldest->warm = 0;
+    oldest->compared = 0;
     oldest->graph.reset();
     oldest->memory.clear();
     oldest->hooks.clear();
@@ -85,23 +86,59 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
     }
     ++counters_.captures;
     try {
-        if (entry.executable && entry.executable->update(*graph)) {
-            ++counters_.updates;
-        } else {
-            entry.executable.emplace(*graph);
-            ++counters_.instantiations;
-        }
-        if (options_.upload)
-            entry.executable->upload(stream);
-        entry.graph = std::move(graph);
-        if (options_.check)
-            entry.memory = B::device_pointers(entry.graph->get());
-        entry.hooks = std::move(hooks);
+        make_executable(entry, stream, std::move(*graph), std::move(hooks));
         entry.reason.clear();
         entry.state = State::ready;
     } catch (const Error& error) {
         refuse(entry, error.what());
     }
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+void GraphCapture<Key, B>::make_executable(Entry& entry, Ref stream, BasicGraph<B> graph,
+                                           detail::ReplayHooks<B> hooks) {
+    if (entry.executable && entry.executable->update(graph)) {
+        ++counters_.updates;
+    } else {
+        entry.executable.emplace(graph);
+        ++counters_.instantiations;
+    }
+    if (options_.upload)
+        entry.executable->upload(stream);
+    entry.graph = std::move(graph);
+    if (options_.check)
+        entry.memory = B::device_pointers(entry.graph->get());
+    entry.hooks = std::move(hooks);
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+bool GraphCapture<Key, B>::same_work(const BasicGraph<B>& a, const BasicGraph<B>& b) {
+    return a.nodes() == b.nodes() && B::signature(a.get()) == B::signature(b.get());
+}
+
+// The work is called once, as it would be in an eager run: what it has handed to the capture is what gets launched.
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+template <class F>
+void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, F& work) {
+    const DeviceGuard<B> device(device_);
+    detail::throw_if_left_behind<B>("run");
+    ++entry.compared;
+    detail::ReplayHooks<B> hooks;
+    detail::Refusal refusal;
+    std::optional<BasicGraph<B>> now =
+        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
+    if (!now) {
+        refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
+        return;
+    }
+    ++counters_.comparisons;
+    if (same_work(*now, *entry.graph))
+        return;
+    ++counters_.changes;
+    make_executable(entry, stream, std::move(*now), std::move(hooks));
 }
 
 template <class Key, Backend B>

@@ -56,6 +56,12 @@ public:
         }
     }
 
+    /// Batches come from `number` on. Nobody works on any.
+    void start_at(std::size_t number) noexcept {
+        submitted_ = grouped_ = started_ = released_ = number;
+        next_.fill(number);
+    }
+
     static constexpr bool keeps_batches() noexcept { return true; }
 
     /// Sees that all batches are on their way through all stages.

@@ -50,7 +50,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
                                                     PipelineOptions options)
     : options_(options),
       core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.launch_blocking),
-      serial_(core_), waiter_(detail::BatchWaiter::make()) {
+      runs_(options.schedule), serial_(core_), waiter_(detail::BatchWaiter::make()) {
     (void)detail::check_plan<Shape>();
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
@@ -59,30 +59,36 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
         if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
             self.await_batch(number);
     };
+    const bool graphs = options.schedule == Schedule::graphed || options.schedule == Schedule::automatic;
     if (options.timed_batches != 0)
-        detail::note_times(core_, options.timed_batches, options.schedule == Schedule::graphed);
+        detail::note_times(core_, options.timed_batches, graphs);
     if (options.schedule == Schedule::graphed)
-        make_graphs();
+        make_graphs(options.graph_each_stage, options.graphs);
+    if (options.schedule == Schedule::automatic) {
+        tuner_.emplace(trials_of(options));
+        tuning_ = !tuner_->choice().decided;
+        use(tuner_->current());
+    }
 }
 
 // One graph for all stages, where all of them can be captured and the caller does not wish one for each, or else one for
 // each that can.
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::make_graphs() {
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::make_graphs(bool each_stage, const GraphOptions& options) {
     if constexpr (has_graphs) {
         if (options_.steps_per_graph < 0)
             throw Error("a graph needs at least 1 step (0: as many as is good), got " +
                         std::to_string(options_.steps_per_graph));
         if constexpr (Shape::all_capturable) {
-            bool all = !options_.graph_each_stage;
+            bool all = !each_stage;
             Core::for_each_stage(
                 [&](auto stage) { all = all && core_.template stage<stage>().options().graphed; });
             if (all) {
-                steps_.emplace(core_, options_.graphs, static_cast<std::size_t>(options_.steps_per_graph));
+                steps_.emplace(core_, options, static_cast<std::size_t>(options_.steps_per_graph));
                 return;
             }
         }
-        stage_graphs_.emplace(core_, options_.graphs);
+        stage_graphs_.emplace(core_, options);
     } else {
         throw Error(std::string("the backend '") + backend::name +
                     "' has no graphs, which Schedule::graphed needs");
@@ -115,7 +121,7 @@ decltype(auto) Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Self& se
         if (self.stage_graphs_)
             return visit(*self.stage_graphs_);
     }
-    if (self.options_.schedule == Schedule::serial)
+    if (self.runs_ == Schedule::serial)
         return visit(self.serial_);
     detail::OverlappedExecutor<Core> overlapped;
     return visit(overlapped);
@@ -157,16 +163,23 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
     try {
         throw_known_fault();
         enter();
+        if (tuning_) [[unlikely]]
+            tuner_->before(detail::StageTimes<backend>::now());
+        const std::int64_t begun = core_.times ? core_.times->now() : 0;
         with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
             executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
         });
+        if (core_.times) [[unlikely]]
+            core_.times->note_thread(core_.times->submits(), submitted_, begun);
+        ++submitted_;
+        if (tuning_) [[unlikely]]
+            count_trial();
     } catch (...) {
         if (failure_.empty())
             fail();
         throw;
     }
-    ++submitted_;
 }
 
 template <class... Ss, class... Makers>
@@ -297,61 +310,12 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     if (core_.times)
         core_.times->clear();
     inside_ = false;
+    if (tuning_)
+        tuner_->interrupted();
     submitted_ = 0;
     ++run_;
     failure_.clear();
     waiter_->unreported = nullptr;
-}
-
-template <class... Ss, class... Makers>
-BasicStreamRef<typename Pipeline<Stages<Ss...>, Slots<Makers...>>::backend>
-Pipeline<Stages<Ss...>, Slots<Makers...>>::stream(std::size_t index) const {
-    require_stage("stream", index);
-    if (Shape::aside[index])
-        throw Error("the stream of stage '" + core_.name(index) +
-                    "' was asked for, which is a CPU stage and has none");
-    return core_.streams.of(index, 0);
-}
-
-template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_stage(const char* what, std::size_t index) const {
-    if (index >= stage_count) {
-        throw Error(std::string("the ") + what + " of stage " + std::to_string(index) +
-                    " was asked for, of a pipeline of " + std::to_string(stage_count) +
-                    " stages, counted from 0");
-    }
-}
-
-template <class... Ss, class... Makers>
-const std::string& Pipeline<Stages<Ss...>, Slots<Makers...>>::stage_name(std::size_t index) const {
-    require_stage("name", index);
-    return core_.name(index);
-}
-
-template <class... Ss, class... Makers>
-bool Pipeline<Stages<Ss...>, Slots<Makers...>>::is_cpu_stage(std::size_t index) const {
-    require_stage("kind", index);
-    return Shape::aside[index];
-}
-
-template <class... Ss, class... Makers>
-int Pipeline<Stages<Ss...>, Slots<Makers...>>::device_of(std::size_t index) const {
-    require_stage("device", index);
-    return core_.streams.device_of(index);
-}
-
-template <class... Ss, class... Makers>
-std::vector<StageTime> Pipeline<Stages<Ss...>, Slots<Makers...>>::stage_times() {
-    const Call call(core_.streams, in_use_, "stage_times");
-    if (!core_.times)
-        throw Error("stage_times: nothing has been noted; make the pipeline with PipelineOptions::timed_batches");
-    core_.cpu_stages.drain();
-    return core_.times->all();
-}
-
-template <class... Ss, class... Makers>
-GraphCounters Pipeline<Stages<Ss...>, Slots<Makers...>>::graph_counters() const noexcept {
-    return with_executor(*this, [](const auto& executor) -> GraphCounters { return executor.counters(); });
 }
 
 template <class... Ss, class... Makers>
@@ -370,6 +334,8 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::leave() {
     with_executor(*this, [&](auto& executor) { executor.flush(core_); });
     core_.streams.release_to_external();
     inside_ = false;
+    if (tuning_)
+        tuner_->interrupted();
 }
 
 template <class... Ss, class... Makers>

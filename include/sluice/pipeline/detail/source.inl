@@ -105,7 +105,13 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
         throw Error("a source needs a timeout of 0 ms (none) or more, got " +
                     std::to_string(options.timeout.count()));
     }
+    if (options.timed_batches < 0) {
+        throw Error("SourceOptions::timed_batches must be 0 or more, got " +
+                    std::to_string(options.timed_batches));
+    }
     const int slots = options.slots > 0 ? options.slots : options.workers + 2;
+    if (options.timed_batches > 0)
+        notes_.make(static_cast<std::size_t>(options.timed_batches > slots ? options.timed_batches : slots));
     for (int slot = 0; slot < slots; ++slot)
         ledger_->make(make_slot, slot);
     ledger_->end = options.batches;
@@ -173,7 +179,7 @@ bool Source<Batch, State, Fill, B>::call_fill(State& state, std::size_t index, B
 
 // Fills a slot that is claimed for its batch. Returns false when the source ends there instead.
 template <class Batch, class State, class Fill, Backend B>
-bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot) {
+bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::FillNote* note) {
     try {
         slot.await_reads();
     } catch (const std::exception& exception) {
@@ -184,28 +190,36 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot) {
         const std::lock_guard lock(ledger_->mutex);
         slot.state = Slot::State::filling;
     }
-    return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
+    if (note == nullptr)
+        return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
+    note->begin = detail::FillNotes::now();
+    const bool filled = call_fill(state, slot.index, static_cast<Place&>(slot).batch());
+    note->end = detail::FillNotes::now();
+    return filled;
 }
 
 // The same with the lock, which is given up meanwhile, and the outcome noted.
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::fill_claimed(State& state, Slot& slot,
+void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
                                                  std::unique_lock<std::mutex>& lock) {
+    detail::FillNote* const note = notes_.claimed(slot.index, worker);
     lock.unlock();
     bool filled = false;
     std::exception_ptr thrown;
     try {
         const DeviceGuard<B> device(device_);
-        filled = fill_one(state, slot);
+        filled = fill_one(states_[worker], slot, note);
     } catch (...) {
         thrown = std::current_exception();
     }
     lock.lock();
+    if (note != nullptr)
+        note->filled = filled;
     ledger_->settle(slot, filled, std::move(thrown));
 }
 
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::work(State& state) {
+void Source<Batch, State, Fill, B>::work(std::size_t worker) {
     Places& ledger = *ledger_;
     std::unique_lock lock(ledger.mutex);
     for (;;) {
@@ -213,7 +227,7 @@ void Source<Batch, State, Fill, B>::work(State& state) {
                             [&] { return stopping_ || ledger.claimed >= ledger.end || ledger.any_free(); });
         if (stopping_ || ledger.claimed >= ledger.end)
             return;
-        fill_claimed(state, ledger.claim(), lock);
+        fill_claimed(worker, ledger.claim(), lock);
         ledger.changed.notify_all();
     }
 }
@@ -227,8 +241,7 @@ void Source<Batch, State, Fill, B>::start() {
         try {
             if (detail::before_source_thread != nullptr)
                 detail::before_source_thread(worker);
-            workers_.emplace_back(
-                [this, &state = states_[static_cast<std::size_t>(worker)]] { work(state); });
+            workers_.emplace_back([this, worker] { work(static_cast<std::size_t>(worker)); });
         } catch (const std::exception& error) {
             join_workers();
             stopping_ = false;
@@ -244,6 +257,7 @@ template <class Batch, class State, class Fill, Backend B>
 typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>::next() {
     require_outside("next");
     Places& ledger = *ledger_;
+    const std::int64_t asked = notes_.any() ? detail::FillNotes::now() : 0;
     std::unique_lock lock(ledger.mutex);
     const std::size_t index = ledger.handed;
     if (stopping_ || index >= ledger.end)
@@ -261,6 +275,7 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     if (slot.last)
         return {};
     ledger.hand_out(slot);
+    notes_.given(index, asked);
     return value_type(static_cast<Place&>(slot).value, slot);
 }
 
@@ -289,7 +304,7 @@ void Source<Batch, State, Fill, B>::await_turn(std::size_t index, std::unique_lo
             ": each is kept by a SourceBatch, or by a pipeline that has not enqueued it yet; give some back "
             "before the next one, or give SourceOptions::slots more");
     }
-    fill_claimed(states_.front(), ledger.claim(), lock);
+    fill_claimed(0, ledger.claim(), lock);
 }
 
 template <class Batch, class State, class Fill, Backend B>
@@ -325,7 +340,16 @@ void Source<Batch, State, Fill, B>::rewind() {
     }
     const std::lock_guard lock(ledger_->mutex);
     ledger_->start_over(options_.batches);
+    notes_.clear();
     started_ = stopping_ = false;
+}
+
+template <class Batch, class State, class Fill, Backend B>
+std::vector<FillTime> Source<Batch, State, Fill, B>::fill_times() const {
+    if (!notes_.any())
+        throw Error("fill_times: nothing has been noted; make the source with SourceOptions::timed_batches");
+    const std::lock_guard lock(ledger_->mutex);
+    return notes_.all();
 }
 
 template <class Batch, class State, class Fill, Backend B>

@@ -74,6 +74,23 @@ public:
             streams.sides.emplace_back();
     }
 
+    /// Whether all stages of a device share the first one's stream from now on, or each has its own. Nothing is under way.
+    void use_one_a_device(bool one) {
+        for (Streams& streams : of_stage_) {
+            if (streams.own.empty())
+                streams.own = streams.lanes;
+            streams.lanes = streams.own;
+        }
+        for (Streams& streams : of_stage_) {
+            for (const Streams& earlier : of_stage_) {
+                if (one && !streams.own.empty() && !earlier.own.empty() && earlier.device == streams.device) {
+                    streams.lanes.assign(1, earlier.own.front());
+                    break;
+                }
+            }
+        }
+    }
+
     /// The null stream for a stage that has none.
     Ref of(std::size_t stage, std::size_t batch) const noexcept {
         const std::vector<Ref>& lanes = of_stage_[stage].lanes;
@@ -214,6 +231,7 @@ private:
 
     struct Streams {
         std::vector<Ref> lanes;
+        std::vector<Ref> own; // What `lanes` is where stages do not share; empty until they might.
         std::vector<Side> sides;
         int device = 0;
         int priority = 0;
@@ -343,6 +361,21 @@ public:
                 if (!Shape::aside[stage])
                     event.record(streams_.of(stage, 0));
             }
+        }
+    }
+
+    /// All stages are through all batches before `next`, whoever has told so. Nothing is under way.
+    void catch_up(std::size_t next) {
+        if constexpr (Shape::any_aside) {
+            for (auto& of_stage : semaphores_) {
+                for (std::size_t slot = 0; slot < slots_ && slot < next; ++slot) {
+                    const std::uint32_t lap = lap_of((next - 1 - slot) / slots_ * slots_ + slot);
+                    if (!of_stage[slot]->reached(lap))
+                        of_stage[slot]->signal(lap);
+                }
+            }
+        } else {
+            (void)next;
         }
     }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,18 +18,21 @@
 
 namespace sluice::detail {
 
-/// A ring of notes for each stage, and one more for graphs of whole steps. All events are made beforehand. What streams do
-/// is told by events, relative to one that was recorded while the clock was read; what threads do, by the clock.
+/// A ring of notes for each stage, one for graphs of whole steps, and one for calls of `submit`. All events are made
+/// beforehand. What streams do is told by events, relative to one that is recorded, while the clock is read, when somebody
+/// asks: milliseconds between events are floats, which tell times of the last seconds well and those of an hour ago badly.
+/// What threads do is told by the clock.
 template <Backend B>
 class StageTimes {
     using Ref = BasicStreamRef<B>;
 
 public:
     /// Of the last `batches` batches of so many stages.
-    StageTimes(std::size_t stages, int batches) : batches_(static_cast<std::size_t>(batches)), zero_(now()) {
+    StageTimes(std::size_t stages, int batches) : batches_(static_cast<std::size_t>(batches)) {
         if (batches < 1)
             throw Error("PipelineOptions::timed_batches must be 0 or more, got " + std::to_string(batches));
-        rings_.resize(stages + 1);
+        rings_.resize(stages + 2);
+        add_thread(stages + 1);
     }
 
     /// Makes the events of a stage that works on `stream`, with its device current.
@@ -39,15 +43,7 @@ public:
             note.begin = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
             note.end = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
         }
-        for (const Ring& other : rings_) {
-            if (other.zero != nullptr && other.device == stream.device()) {
-                ring.zero = other.zero;
-                ring.zero_at = other.zero_at;
-            }
-        }
-        ring.device = stream.device();
-        if (ring.zero == nullptr)
-            set_zero(ring, stream);
+        ring.stream = stream;
     }
     void add_thread(std::size_t stage) { rings_[stage].notes.resize(batches_); }
 
@@ -95,20 +91,19 @@ public:
     /// Of all work that is over: stage by stage, and of each in the order of the batches. Nobody may be at work.
     std::vector<StageTime> all() const {
         std::vector<StageTime> times;
-        for (std::size_t stage = 0; stage < rings_.size(); ++stage) {
-            const Ring& ring = rings_[stage];
-            // The oldest batch is noted behind the newest.
-            std::size_t oldest = 0;
-            for (std::size_t i = 0; i < ring.notes.size(); ++i) {
-                if (ring.notes[i].kind != Kind::none &&
-                    (ring.notes[oldest].kind == Kind::none || ring.notes[i].batch < ring.notes[oldest].batch))
-                    oldest = i;
-            }
-            for (std::size_t i = 0; i < ring.notes.size(); ++i)
-                append(times, stage, ring, ring.notes[(oldest + i) % ring.notes.size()]);
-        }
+        std::vector<Zero> zeros;
+        for (std::size_t stage = 0; stage + 1 < rings_.size(); ++stage)
+            append(times, stage, zeros);
         return times;
     }
+    /// Of the calls of `submit`, likewise.
+    std::vector<StageTime> of_submits() const {
+        std::vector<StageTime> times;
+        std::vector<Zero> zeros;
+        append(times, rings_.size() - 1, zeros);
+        return times;
+    }
+    std::size_t submits() const noexcept { return rings_.size() - 1; }
 
 private:
     enum class Kind : std::uint8_t { none, begun, on_stream, on_thread };
@@ -122,21 +117,32 @@ private:
     };
     struct Ring {
         std::vector<Note> notes;
-        int device = -1;
-        std::shared_ptr<const BasicEvent<B>> zero; // one for all streams of a device
-        double zero_at = 0;                        // in microseconds
+        std::optional<Ref> stream; // whose device the events belong to
+    };
+    /// Where the clock is at an event of a device.
+    struct Zero {
+        int device;
+        std::unique_ptr<BasicEvent<B>> event;
+        double at; // in microseconds
     };
 
     Note& note_of(std::size_t stage, std::size_t batch) noexcept {
         return rings_[stage].notes[batch % batches_];
     }
 
-    // Where the clock is at an event: of several attempts the one in which least time went by between two looks.
-    void set_zero(Ring& ring, Ref stream) const {
+    // Of several attempts the one in which least time went by between two looks at the clock.
+    static const Zero& zero_of(std::vector<Zero>& zeros, Ref stream) {
+        const int device = stream.device();
+        for (const Zero& zero : zeros) {
+            if (zero.device == device)
+                return zero;
+        }
+        const DeviceGuard<B> guard(device);
         stream.sync();
+        Zero& zero = zeros.emplace_back(Zero{device, nullptr, 0});
         std::int64_t least = 0;
         for (int attempt = 0; attempt < 5; ++attempt) {
-            auto event = std::make_shared<BasicEvent<B>>(EventOptions{.timing = true});
+            auto event = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
             const std::int64_t before = now();
             event->record(stream);
             event->sync();
@@ -144,17 +150,30 @@ private:
             if (attempt > 0 && after - before >= least)
                 continue;
             least = after - before;
-            ring.zero = std::move(event);
-            ring.zero_at = static_cast<double>(before - zero_ + after - zero_) / 2000;
+            zero.event = std::move(event);
+            zero.at = (static_cast<double>(before) + static_cast<double>(after)) / 2000;
         }
+        return zero;
     }
-    void append(std::vector<StageTime>& times, std::size_t stage, const Ring& ring, const Note& note) const {
-        if (note.kind == Kind::on_thread) {
-            times.push_back({stage, note.batch, static_cast<double>(note.begun - zero_) / 1000,
-                             static_cast<double>(note.ended - zero_) / 1000});
-        } else if (note.kind == Kind::on_stream && note.end->is_done()) {
-            const double begin = ring.zero_at + microseconds(*ring.zero, *note.begin);
-            times.push_back({stage, note.batch, begin, begin + microseconds(*note.begin, *note.end)});
+    void append(std::vector<StageTime>& times, std::size_t stage, std::vector<Zero>& zeros) const {
+        const Ring& ring = rings_[stage];
+        // The oldest batch is noted behind the newest.
+        std::size_t oldest = 0;
+        for (std::size_t i = 0; i < ring.notes.size(); ++i) {
+            if (ring.notes[i].kind != Kind::none &&
+                (ring.notes[oldest].kind == Kind::none || ring.notes[i].batch < ring.notes[oldest].batch))
+                oldest = i;
+        }
+        for (std::size_t i = 0; i < ring.notes.size(); ++i) {
+            const Note& note = ring.notes[(oldest + i) % ring.notes.size()];
+            if (note.kind == Kind::on_thread) {
+                times.push_back({stage, note.batch, static_cast<double>(note.begun) / 1000,
+                                 static_cast<double>(note.ended) / 1000});
+            } else if (note.kind == Kind::on_stream && note.end->is_done()) {
+                const Zero& zero = zero_of(zeros, *ring.stream);
+                const double end = zero.at - microseconds(*note.end, *zero.event);
+                times.push_back({stage, note.batch, end - microseconds(*note.begin, *note.end), end});
+            }
         }
     }
     static double microseconds(const BasicEvent<B>& from, const BasicEvent<B>& to) {
@@ -162,7 +181,6 @@ private:
     }
 
     std::size_t batches_;
-    std::int64_t zero_;
     std::vector<Ring> rings_;
 };
 

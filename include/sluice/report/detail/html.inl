@@ -1,15 +1,21 @@
 // Bodies of html.hpp. The page is a shell with the spans as JSON; detail/html_script.hpp draws them.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include <sluice/report/comparison.hpp>
+#include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/drawing_text.hpp>
+#include <sluice/report/detail/html_counters.hpp>
 #include <sluice/report/detail/html_script.hpp>
 #include <sluice/report/detail/html_style.hpp>
+#include <sluice/report/detail/html_tables.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 #include <sluice/report/detail/write_file.hpp>
+#include <sluice/report/timeline_report.hpp>
 
 namespace sluice::detail::drawing {
 
@@ -33,7 +39,24 @@ inline void add_row_json(std::string& out, const std::string& name, const Lanes&
     out += "]}";
 }
 
-/// A timeline: `{"title":…,"units":[{"name":…,"rows":[…]}, …]}`.
+/// A counter: `{"name":…,"unit":…,"end":…,"steps":[time,value, …]}`; its last value holds until `end`.
+inline void add_counter_json(std::string& out, const Timeline& timeline, std::size_t counter,
+                             const std::vector<counters::Step>& steps) {
+    const auto number = [](double value) {
+        char digits[32]; // a double's shortest form takes 24
+        return std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    };
+    const double last = steps.empty() ? 0 : steps.back().time;
+    out += "{\"name\":" + json_string(timeline.counters()[counter].name) +
+           ",\"unit\":" + json_string(timeline.counters()[counter].unit) +
+           ",\"end\":" + number(!timeline.spans().empty() && timeline.end() > last ? timeline.end() : last) +
+           ",\"steps\":[";
+    for (std::size_t i = 0; i < steps.size(); ++i)
+        out += (i > 0 ? "," : "") + fixed(steps[i].time, 3) + ',' + number(steps[i].value);
+    out += "]}";
+}
+
+/// A timeline: `{"title":…,"units":[{"name":…,"rows":[…]}, …],"counters":[…]}`.
 inline void add_timeline_json(std::string& out, const Timeline& timeline) {
     const std::vector<Lanes> lanes = lanes_of(timeline, -largest_time, largest_time);
     out += "{\"title\":" + json_string(timeline.title()) + ",\"units\":[";
@@ -47,7 +70,29 @@ inline void add_timeline_json(std::string& out, const Timeline& timeline) {
         }
         out += "]}";
     }
+    out += "],\"counters\":[";
+    const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        out += i > 0 ? "," : "";
+        add_counter_json(out, timeline, i, steps[i]);
+    }
     out += "]}";
+}
+
+/// The tables above the timelines.
+inline std::string html_reports(const std::vector<const Timeline*>& timelines) {
+    std::vector<TimelineReport> reports;
+    for (const Timeline* timeline : timelines)
+        reports.push_back(report_of(*timeline));
+    std::string html;
+    if (reports.size() == 2)
+        html += html_comparison(compare(reports[0], reports[1]));
+    if (!reports.empty())
+        html +=
+            reports.size() > 1 ? "<h2>Reports</h2>\n<div class=\"reports\">\n" : "<div class=\"reports\">\n";
+    for (const TimelineReport& report : reports)
+        html += html_report(report, reports.size() > 1);
+    return html + (reports.empty() ? "" : "</div>\n<h2>Timeline</h2>\n");
 }
 
 inline std::string html_page(const char* who, const std::vector<const Timeline*>& timelines,
@@ -74,11 +119,14 @@ inline std::string html_page(const char* who, const std::vector<const Timeline*>
                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>" +
                        heading + "</title>\n<style>" + html_style + "</style>\n</head>\n<body>\n<h1>" +
-                       heading + "</h1>\n" + html_body;
+                       heading + "</h1>\n" + html_reports(timelines) + html_body;
+    for (const HtmlTable& table : options.tables)
+        page += html_table(who, table);
     if (!options.text.empty())
-        page += "<h2>Report</h2>\n<pre id=\"report\">" + escape_xml(options.text) + "</pre>\n";
+        page += "<h2>Notes</h2>\n<pre id=\"report\">" + escape_xml(options.text) + "</pre>\n";
     page += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n<script>" +
-            html_script_view + html_script_input + "</script>\n</body>\n</html>\n";
+            html_script_view + html_script_counters + html_script_input + html_script_tables +
+            "</script>\n</body>\n</html>\n";
     return page;
 }
 

@@ -24,7 +24,7 @@ const timeText = us => {
 
 // Rows, with their spans by lane.
 const view = document.getElementById('view');
-const rows = [], used = new Map();
+const rows = [], counters = [], used = new Map();
 let first = Infinity, last = -Infinity, crowded = false;
 for (const timeline of data.timelines) {
   const heading = document.querySelector('h1').textContent;
@@ -58,9 +58,16 @@ for (const timeline of data.timelines) {
       rows.push(row);
     });
   });
+  addCounters(timeline);
+}
+if (first > last) {
+  for (const {steps} of counters) {
+    for (const {time} of steps) { first = Math.min(first, time); last = Math.max(last, time); }
+  }
 }
 if (first > last) { first = 0; last = 1; }
 if (last - first < 1e-3) last = first + Math.max(1e-3, Math.abs(first) * 1e-11);
+scaleCounters();
 const axis = element('canvas'), axisLine = element('div', 'row axis'), axisUnit = element('span', '', '');
 axis.style.height = '26px';
 axisLine.append(axisUnit, axis);
@@ -83,7 +90,7 @@ const context = (canvas, height) => {
 };
 const readColours = () => {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ['fg', 'muted', 'grid', 'axis', 'merged'])
+  for (const name of ['fg', 'muted', 'grid', 'axis', 'merged', 'line'])
     colours[name] = style.getPropertyValue('--' + name).trim();
   patterns = data.palette.map(colour => {
     const tile = element('canvas'), size = 8, scale = 4;
@@ -210,6 +217,7 @@ const drawAll = () => {
     draw.fillText(words, Math.max(0, Math.min(width - 2 * half, x - half)), 17);
   }
   for (const row of rows) drawRow(row, ticks);
+  for (const counter of counters) drawCounter(counter, ticks);
   // As many decimals as tell the ends of the range apart.
   const [size, name] = Math.abs(end) < 1e3 ? [1, '\u00b5s'] : Math.abs(end) < 1e6 ? [1e3, 'ms'] : [1e6, 's'];
   const decimals = Math.max(0, Math.min(9, 3 - Math.floor(Math.log10((end - begin) / size))));
@@ -280,6 +288,7 @@ view.addEventListener('pointerleave', () => hideTip());
 view.addEventListener('dblclick', event => { if (onPlot(event)) showAll(); });
 document.addEventListener('keydown', event => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key.startsWith('Arrow') && event.target.closest?.('.scroll')) return; // a table scrolls
   const middle = (begin + end) / 2;
   const actions = {'+': () => zoom(.7, middle), '=': () => zoom(.7, middle), '-': () => zoom(1 / .7, middle),
     '0': showAll, ArrowLeft: () => pan(-.15), ArrowRight: () => pan(.15)};
@@ -307,9 +316,11 @@ const spanAt = (row, event) => {
 };
 const hover = event => {
   const row = rows.find(candidate => candidate.canvas === event.target);
+  const counter = counters.find(candidate => candidate.canvas === event.target);
   const span = row && spanAt(row, event);
-  if (!span) { hideTip(); return; }
-  tip.textContent = row.name + (row.unit ? ' (' + row.unit + ')' : '') + '\nbatch ' + span.batch + ', ' +
+  const value = counter ? counterText(counter, timeAt(event.clientX)) : '';
+  if (!span && !value) { hideTip(); return; }
+  tip.textContent = value || row.name + (row.unit ? ' (' + row.unit + ')' : '') + '\nbatch ' + span.batch + ', ' +
     kinds[span.kind] + '\nbegins at ' + timeText(span.begin) + '\nlasts ' + timeText(span.end - span.begin);
   tip.hidden = false;
   const box = tip.getBoundingClientRect();

@@ -5,14 +5,37 @@ namespace sluice::detail::drawing {
 
 inline constexpr const char* html_style = R"css(
 :root{color-scheme:light dark;--bg:#fff;--fg:#24292f;--muted:#57606a;--grid:#d8dee4;--stripe:#f4f6f8;
---axis:#8c959f;--merged:#8c959f;--tip:#24292f;--tipfg:#fff}
+--axis:#8c959f;--merged:#8c959f;--tip:#24292f;--tipfg:#fff;--line:#0072b2}
 @media(prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--muted:#9198a1;--grid:#30363d;
---stripe:#171d25;--axis:#6e7681;--merged:#6e7681;--tip:#e6edf3;--tipfg:#0d1117}}
+--stripe:#171d25;--axis:#6e7681;--merged:#6e7681;--tip:#e6edf3;--tipfg:#0d1117;--line:#56b4e9}}
 *{box-sizing:border-box}
 body{margin:0;padding:16px;background:var(--bg);color:var(--fg);
 font:13px/1.4 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
 h1{font-size:20px;margin:0 0 8px;overflow-wrap:anywhere}
 h2{font-size:15px;margin:18px 0 4px;overflow-wrap:anywhere}
+h3{font-size:13px;margin:10px 0 2px;overflow-wrap:anywhere}
+p{margin:2px 0;overflow-wrap:anywhere}
+.pace{font-size:14px;margin:4px 0}
+.fact{color:var(--muted)}
+.reports{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,540px),1fr));gap:4px 20px}
+.report{min-width:0}
+.scroll{overflow-x:auto;margin:6px 0}
+.scroll:focus-visible,button:focus-visible{outline:2px solid var(--axis);outline-offset:1px}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:2px 7px;text-align:left;vertical-align:top;border-bottom:1px solid var(--grid)}
+th{color:var(--muted);font-weight:600;vertical-align:bottom}
+th small{display:block;font-weight:400}
+th.group{text-align:center}
+td{overflow-wrap:anywhere;min-width:4ch}
+td:first-child{min-width:16ch;max-width:60ch}
+.report td:nth-child(2),.compared td:nth-child(2){white-space:nowrap}
+.reports table{font-size:12px}
+.reports th,.reports td{padding:2px 5px}
+.n{text-align:right;white-space:nowrap}
+.compared tbody tr:first-child td{font-weight:600}
+th button{font:inherit;color:inherit;background:none;border:0;padding:0;cursor:pointer;text-align:inherit}
+th[aria-sort=ascending] button::after{content:" \25B2"}
+th[aria-sort=descending] button::after{content:" \25BC"}
 .bar{display:flex;flex-wrap:wrap;gap:6px 14px;align-items:center;color:var(--muted);margin:4px 0}
 .bar button{font:inherit;color:var(--fg);background:var(--stripe);border:1px solid var(--grid);
 border-radius:4px;min-width:30px;padding:2px 8px;cursor:pointer}
@@ -21,8 +44,10 @@ border-radius:4px;min-width:30px;padding:2px 8px;cursor:pointer}
 .item canvas{width:24px;height:12px}
 #view:focus-visible{outline:2px solid var(--axis);outline-offset:4px}
 .unit{font-weight:600;font-size:11px;color:var(--muted);margin:6px 0 1px;overflow-wrap:anywhere}
-.row{display:grid;grid-template-columns:clamp(72px,20%,220px) minmax(0,1fr);align-items:center}
+.row{display:grid;grid-template-columns:clamp(100px,20%,220px) minmax(0,1fr);align-items:center}
 .row>span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;padding-right:8px}
+.row>.counter b,.row>.counter small{display:block;font-weight:400;overflow:hidden;text-overflow:ellipsis}
+.row>.counter small{color:var(--muted)}
 .row>canvas{display:block;width:100%;cursor:grab;touch-action:pan-y}
 .row.stripe>canvas{background:var(--stripe)}
 .row>canvas:active{cursor:grabbing}

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/drawing_text.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 #include <sluice/report/detail/write_file.hpp>
@@ -28,6 +30,14 @@ struct Message {
         varint(std::uint64_t{field} << 3);
         varint(value);
     }
+    /// A field of wire type 1: a double, its lowest byte first.
+    void real(std::uint32_t field, double value) {
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, &value, sizeof bits);
+        varint(std::uint64_t{field} << 3 | 1);
+        for (int byte = 0; byte < 8; ++byte)
+            bytes += static_cast<char>(static_cast<unsigned char>(bits >> (8 * byte)));
+    }
     /// A field of wire type 2: a string or a message.
     void text(std::uint32_t field, const std::string& value) {
         varint(std::uint64_t{field} << 3 | 2);
@@ -37,7 +47,7 @@ struct Message {
 };
 
 /// Field numbers of github.com/google/perfetto, folder protos/perfetto/trace: trace.proto, trace_packet.proto,
-/// track_event/{track_descriptor,track_event,debug_annotation}.proto; of version 59.1.
+/// track_event/{track_descriptor,counter_descriptor,track_event,debug_annotation}.proto; of version 59.1.
 namespace field {
 inline constexpr std::uint32_t trace_packet = 1;
 inline constexpr std::uint32_t packet_timestamp = 8;
@@ -48,6 +58,7 @@ inline constexpr std::uint32_t packet_track_descriptor = 60;
 inline constexpr std::uint32_t track_uuid = 1;
 inline constexpr std::uint32_t track_name = 2;
 inline constexpr std::uint32_t track_parent = 5;
+inline constexpr std::uint32_t track_counter = 8;
 inline constexpr std::uint32_t track_child_ordering = 11;
 inline constexpr std::uint32_t track_rank = 12;  // sibling_order_rank
 inline constexpr std::uint32_t track_merge = 15; // sibling_merge_behavior
@@ -57,6 +68,9 @@ inline constexpr std::uint32_t event_track = 11;
 inline constexpr std::uint32_t event_category = 22;
 inline constexpr std::uint32_t event_name = 23;
 inline constexpr std::uint32_t event_correlation = 52;
+inline constexpr std::uint32_t event_value = 44; // double_counter_value
+inline constexpr std::uint32_t counter_unit = 3;
+inline constexpr std::uint32_t counter_unit_name = 6;
 inline constexpr std::uint32_t annotation_uint = 3;
 inline constexpr std::uint32_t annotation_name = 10;
 } // namespace field
@@ -67,6 +81,8 @@ public:
     explicit PerfettoTrace(const Timeline& timeline) : timeline_(timeline) {
         const double first = timeline.begin();
         zero_ = first < 0 ? first : 0;
+        for (const TimelineValue& value : timeline.values())
+            zero_ = value.time < zero_ ? value.time : zero_;
     }
 
     std::string write() {
@@ -80,6 +96,9 @@ public:
                 add_row(timeline_.rows()[row].name, parent, unit.name.empty() ? rank++ : row_rank++,
                         rows[row]);
         }
+        const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline_);
+        for (std::size_t i = 0; i < steps.size(); ++i)
+            add_counter(timeline_.counters()[i], root, rank++, steps[i]);
         // Kept in order where times are equal, so that on each track an end comes before the next begin.
         std::stable_sort(events_.begin(), events_.end(),
                          [](const Event& a, const Event& b) { return a.time < b.time; });
@@ -95,6 +114,8 @@ private:
         std::size_t batch;
         SpanKind kind;
         bool begins;
+        bool counts = false; ///< Not a slice's end, but a counter's value.
+        double value = 0;
     };
 
     double nanoseconds(double microseconds) const {
@@ -122,7 +143,9 @@ private:
     }
 
     /// A track that shows what is below it by rank. `parent` is 0 for none.
-    std::uint64_t add_track(const std::string& name, std::uint64_t parent, std::size_t rank) {
+    /// `counter` are the bytes of a CounterDescriptor, for the track of one.
+    std::uint64_t add_track(const std::string& name, std::uint64_t parent, std::size_t rank,
+                            const std::string* counter = nullptr) {
         // Ids are global in a trace, which may be joined with others: they begin at "sluice" in ASCII.
         const std::uint64_t uuid = 0x736C'7569'6365'0000 + ++tracks_;
         Message track;
@@ -130,6 +153,8 @@ private:
         track.text(field::track_name, clean_text(name));
         if (parent != 0)
             track.number(field::track_parent, parent);
+        if (counter != nullptr)
+            track.text(field::track_counter, *counter);
         track.number(field::track_child_ordering, 3); // EXPLICIT
         track.number(field::track_rank, rank);
         track.number(field::track_merge, 2); // NONE: tracks of one name stay apart
@@ -153,10 +178,27 @@ private:
         }
     }
 
+    void add_counter(const TimelineCounter& counter, std::uint64_t parent, std::size_t rank,
+                     const std::vector<counters::Step>& steps) {
+        Message descriptor;
+        if (counter.unit == "B")
+            descriptor.number(field::counter_unit, 3); // UNIT_SIZE_BYTES
+        else
+            descriptor.text(field::counter_unit_name, clean_text(counter.unit));
+        const std::uint64_t track = add_track(counter.name, parent, rank, &descriptor.bytes);
+        for (const counters::Step& step : steps) {
+            const auto time = static_cast<std::uint64_t>(nanoseconds(step.time));
+            events_.push_back({time, track, 0, SpanKind::compute, false, true, step.value});
+        }
+    }
+
     void add_event(const Event& event) {
         Message slice;
-        slice.number(field::event_type, event.begins ? 1 : 2); // TYPE_SLICE_BEGIN, TYPE_SLICE_END
+        // TYPE_COUNTER, TYPE_SLICE_BEGIN, TYPE_SLICE_END
+        slice.number(field::event_type, event.counts ? 4 : event.begins ? 1 : 2);
         slice.number(field::event_track, event.track);
+        if (event.counts)
+            slice.real(field::event_value, event.value);
         if (event.begins) {
             std::string name = "batch " + std::to_string(event.batch);
             if (event.kind != SpanKind::compute)

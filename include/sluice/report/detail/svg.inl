@@ -9,6 +9,7 @@
 
 #include <sluice/report/detail/drawing_text.hpp>
 #include <sluice/report/detail/svg_blocks.hpp>
+#include <sluice/report/detail/svg_counters.hpp>
 #include <sluice/report/detail/timeline_axis.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 #include <sluice/report/detail/write_file.hpp>
@@ -21,10 +22,11 @@ inline constexpr const char* svg_style =
     ".bg{fill:#fff}.stripe{fill:#f4f6f8}.grid{stroke:#d8dee4}.title{font-weight:600;font-size:14px}"
     ".unit{font-weight:600;font-size:11px;fill:#57606a}.muted{fill:#57606a}.axis{stroke:#8c959f}"
     ".merged{fill:#8c959f}.n{font-size:11px;text-anchor:middle;pointer-events:none;paint-order:stroke}"
+    ".line{fill:none;stroke:#0072b2;stroke-width:1.5}.area{fill:#0072b2;fill-opacity:.15}.hit{fill-opacity:0}"
     ".on{fill:#111}.on5{fill:#fff}.tick{text-anchor:middle;fill:#57606a;font-size:11px}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.bg{fill:#0d1117}.stripe{fill:#171d25}"
     ".grid{stroke:#30363d}.unit,.muted,.tick{fill:#9198a1}.axis{stroke:#6e7681}.merged{fill:#6e7681}"
-    ".on{fill:#111}.on5{fill:#fff}}";
+    ".line{stroke:#56b4e9}.area{fill:#56b4e9}}";
 
 /// One picture while it is drawn, from the top to the bottom.
 class SvgPicture {
@@ -70,14 +72,21 @@ private:
 
     void find_range() {
         bool any = false;
-        for (const Timeline* timeline : timelines_) {
-            if (timeline->spans().empty())
-                continue;
-            const double begin = timeline->begin();
-            const double end = timeline->end();
+        const auto hold = [&](double begin, double end) {
             range_.begin = any && range_.begin < begin ? range_.begin : begin;
             range_.end = any && range_.end > end ? range_.end : end;
             any = true;
+        };
+        for (const Timeline* timeline : timelines_) {
+            if (!timeline->spans().empty())
+                hold(timeline->begin(), timeline->end());
+        }
+        const bool counters_alone = !any;
+        for (const Timeline* timeline : timelines_) {
+            for (const TimelineValue& value : timeline->values()) {
+                if (counters_alone)
+                    hold(value.time, value.time);
+            }
         }
         if (!any)
             range_ = {0, options_.begin ? *options_.begin + 1 : 1};
@@ -99,6 +108,11 @@ private:
             for (const TimelineRow& row : timeline->rows()) {
                 const double width = text_width(row.name);
                 widest = width > widest ? width : widest;
+            }
+            for (const TimelineCounter& counter : timeline->counters()) {
+                const double width = text_width(counter.name);
+                widest = width > widest ? width : widest;
+                widest = widest > 100 ? widest : 100; // for its scale
             }
         }
         const double most = options_.width * 0.3 - 22;
@@ -141,6 +155,23 @@ private:
                 stripe = !stripe;
             }
         }
+        const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline);
+        for (std::size_t i = 0; i < steps.size(); ++i)
+            draw_counter_row(
+                timeline.counters()[i],
+                view_of(steps[i], range_, timeline.spans().empty() ? range_.end : timeline.end()));
+    }
+
+    void draw_counter_row(const TimelineCounter& counter, const CounterView& view) {
+        y_ += 6;
+        const CounterPlace place{range_, left_, y_, pixels_per_us_};
+        for (const Tick& tick : axis_.ticks)
+            line(x_of(tick.at), y_, x_of(tick.at), y_ + CounterPlace::height, "grid");
+        line(left_, y_ + CounterPlace::base, options_.width - right, y_ + CounterPlace::base, "grid");
+        text(12, y_ + 18, "name", shortened(counter.name, left_ - 22));
+        text(12, y_ + 34, "muted", shortened(scale_text(view, counter.unit), left_ - 22));
+        body_ += draw_counter(counter, view, place);
+        y_ += CounterPlace::height;
     }
 
     void draw_row(const std::string& name, const BlockRow& row, bool stripe) {

@@ -99,6 +99,17 @@ inline void add_row(Writer& json, const RowReport& row) {
     json.close('}');
 }
 
+inline void add_counter(Writer& json, const CounterReport& counter) {
+    json.open(nullptr, '{');
+    json.member("name", counter.name);
+    json.member("unit", counter.unit);
+    json.member("values", counter.values);
+    json.member("lowest", counter.lowest);
+    json.member("peak", counter.peak);
+    json.member("mean", counter.mean);
+    json.close('}');
+}
+
 } // namespace detail::timeline_json
 
 inline std::string to_json(const TimelineReport& report) {
@@ -127,6 +138,10 @@ inline std::string to_json(const TimelineReport& report) {
     json.open("rows", '[');
     for (const RowReport& row : report.rows)
         detail::timeline_json::add_row(json, row);
+    json.close(']');
+    json.open("counters", '[');
+    for (const CounterReport& counter : report.counters)
+        detail::timeline_json::add_counter(json, counter);
     json.close(']');
     json.close('}');
     return std::move(json).text();

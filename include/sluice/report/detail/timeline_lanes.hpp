@@ -22,6 +22,12 @@ inline void check_times(const char* who, const Timeline& timeline) {
                         "' lasts from " + std::to_string(span.begin) + " to " + std::to_string(span.end) +
                         " us, and times must be within 1e15 us");
     }
+    for (const TimelineValue& value : timeline.values()) {
+        if (value.time < -largest_time || value.time > largest_time)
+            throw Error(std::string(who) + ": a value of counter '" +
+                        timeline.counters()[value.counter].name + "' is of " + std::to_string(value.time) +
+                        " us, and times must be within 1e15 us");
+    }
 }
 
 /// Rows of one unit, in the order of their numbers.

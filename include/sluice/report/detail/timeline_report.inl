@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <sluice/report/detail/counter_steps.hpp>
+
 namespace sluice {
 
 namespace detail::timeline_report {
@@ -109,6 +111,7 @@ inline void look_at_batches(std::vector<Mark>& marks, TimelineReport& report) {
 /// A row while the spans are swept in the order of their begins.
 struct RowSweep {
     Union busy;
+    Union computed; // or copied
     Union waited;
     Union with_batches;
     bool on_device = false;
@@ -122,6 +125,8 @@ inline void add_to_row(const Mark& mark, RowSweep& sweep, RowReport& row) {
     }
     ++row.spans;
     sweep.busy.add(mark.begin, mark.end);
+    if (mark.kind != SpanKind::source)
+        sweep.computed.add(mark.begin, mark.end);
     if (sweep.with_batches.any() && mark.begin > sweep.with_batches.reach()) {
         const double gap = mark.begin - sweep.with_batches.reach();
         ++row.gaps;
@@ -165,7 +170,7 @@ inline void sweep_times(std::vector<Mark>& marks, TimelineReport& report) {
         row.busy = sweeps[i].busy.length();
         row.share = share_of(row.busy, report.wall);
         row.waited = sweeps[i].waited.length();
-        report.serial_sum += row.share;
+        report.serial_sum += share_of(sweeps[i].computed.length(), report.wall);
     }
     report.busy_share = share_of(busy.length(), report.wall);
     report.overlap = share_of(computing.length(), report.wall);
@@ -225,12 +230,39 @@ inline std::size_t busiest_row(const TimelineReport& report, std::size_t but) {
     return busiest;
 }
 
+/// A counter's numbers; `end` is the timeline's.
+inline CounterReport report_of_counter(const TimelineCounter& counter,
+                                       const std::vector<counters::Step>& steps, double end) {
+    CounterReport report;
+    report.name = counter.name;
+    report.unit = counter.unit;
+    report.values = steps.size();
+    if (steps.empty())
+        return report;
+    const double last = steps.back().time > end ? steps.back().time : end;
+    const double length = last - steps.front().time;
+    report.lowest = report.peak = steps.front().value;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const double value = steps[i].value;
+        report.lowest = value < report.lowest ? value : report.lowest;
+        report.peak = value > report.peak ? value : report.peak;
+        // Shares of the time, so that no product is larger than a value.
+        if (length > 0)
+            report.mean +=
+                value * (((i + 1 < steps.size() ? steps[i + 1].time : last) - steps[i].time) / length);
+    }
+    if (!(length > 0))
+        report.mean = steps.front().value;
+    return report;
+}
+
 } // namespace detail::timeline_report
 
 inline TimelineReport report_of(const Timeline& timeline) {
     namespace parts = detail::timeline_report;
     TimelineReport report;
     report.title = timeline.title();
+    report.sentence = timeline.sentence();
     report.begin = timeline.begin();
     report.end = timeline.end();
     report.wall = report.end - report.begin;
@@ -249,6 +281,9 @@ inline TimelineReport report_of(const Timeline& timeline) {
     parts::look_at_durations(marks, report);
     report.pace_row = parts::busiest_row(report, TimelineReport::no_row);
     report.next_row = parts::busiest_row(report, report.pace_row);
+    const std::vector<std::vector<detail::counters::Step>> steps = detail::counters::steps_of(timeline);
+    for (std::size_t i = 0; i < steps.size(); ++i)
+        report.counters.push_back(parts::report_of_counter(timeline.counters()[i], steps[i], report.end));
     return report;
 }
 

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
 
 namespace sluice {
@@ -231,10 +232,28 @@ inline std::string rows_of(const TimelineReport& report) {
     return text;
 }
 
+/// A line for each counter.
+inline std::string counters_of(const TimelineReport& report) {
+    std::string text;
+    for (const CounterReport& counter : report.counters) {
+        text += timeline_text::shortened(counter.name.empty() ? "counter" : counter.name, 28) + ": ";
+        if (counter.values == 0) {
+            text += "no values\n";
+            continue;
+        }
+        const std::string unit = timeline_text::shortened(counter.unit, 6);
+        text += "peak " + counters::value_text(counter.peak, unit) + ", mean " +
+                counters::value_text(counter.mean, unit) + '\n';
+    }
+    return text;
+}
+
 } // namespace detail::timeline_table
 
 inline std::string pace_sentence(const TimelineReport& report) {
     namespace parts = detail::timeline_table;
+    if (!report.sentence.empty())
+        return report.sentence;
     if (report.pace_row == TimelineReport::no_row)
         return report.batches == 0 ? "nothing ran." : "nothing that ran took any time.";
     const RowReport& pace = report.rows[report.pace_row];
@@ -260,6 +279,8 @@ inline std::string to_table(const TimelineReport& report) {
     std::string table = parts::head_of(report) + '\n';
     if (!report.rows.empty())
         table += parts::rows_of(report) + '\n';
+    if (!report.counters.empty())
+        table += parts::counters_of(report) + '\n';
     return table + parts::wrapped(pace_sentence(report)) + '\n';
 }
 

@@ -30,6 +30,8 @@ struct CudaGraphContents {
     }
     /// Of the nodes' types and parameters, kernels' arguments included.
     static std::uint64_t signature(cudaGraph_t graph);
+    /// The signature covers kernels' arguments, by which a change of captured work shows.
+    static constexpr bool compares_captures = true;
     /// The device memory that nodes name, kernels' arguments included.
     static std::vector<const void*> device_pointers(cudaGraph_t graph);
     static bool is_device_memory(const void* pointer) {

@@ -231,6 +231,8 @@ struct BasicBackend : BasicGraphs<void> {
         release(memory, counts().pinned_allocations);
     }
 
+    static std::size_t device_memory_in_use() noexcept { return MemoryMap::instance().bytes(); }
+
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind, NativeStream stream) {
         if (any_capture()) [[unlikely]] {
             if (captured(stream, [&] { return copy_node(to, from, bytes); }))

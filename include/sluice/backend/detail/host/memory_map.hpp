@@ -28,13 +28,22 @@ public:
         const char* const begin = static_cast<const char*>(memory);
         const std::lock_guard lock(mutex_);
         blocks_.insert(after(begin), Block{begin, begin + (bytes == 0 ? 1 : bytes), owner});
+        bytes_ += bytes == 0 ? 1 : bytes;
     }
 
     /// Forgets the block that begins at `memory`.
     void remove(const void* memory) noexcept {
         const std::lock_guard lock(mutex_);
-        if (const auto block = find(memory); block != blocks_.end())
+        if (const auto block = find(memory); block != blocks_.end()) {
+            bytes_ -= static_cast<std::size_t>(block->end - block->begin);
             blocks_.erase(block);
+        }
+    }
+
+    /// How many bytes live now; a block of no bytes counts as one.
+    std::size_t bytes() noexcept {
+        const std::lock_guard lock(mutex_);
+        return bytes_;
     }
 
     /// Whether `pointer` points into a block.
@@ -83,6 +92,7 @@ private:
 
     std::mutex mutex_;
     Blocks blocks_; // in the order of their addresses
+    std::size_t bytes_ = 0;
 };
 
 } // namespace sluice::host

@@ -1,0 +1,32 @@
+#include <common/kernel_reports.hpp>
+
+#include <ostream>
+#include <utility>
+
+namespace examples {
+
+void KernelReports::add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown,
+                        Timelines& drawn) {
+    // A run has one pipeline.
+    for (const sluice::Timeline& timeline : timed.all()) {
+        assign_to_stages(activities, timeline);
+        reports_.push_back(sluice::report_of(
+            activities,
+            {.title = timeline.title() + ", kernels", .timeline = &timeline, .slowdown = slowdown}));
+        sluice::Timeline with_kernels(timeline.title() + ", kernels");
+        with_kernels.set_clock_zero(timeline.clock_zero());
+        for (const sluice::TimelineRow& row : timeline.rows())
+            with_kernels.add_row(row.name, row.unit);
+        for (const sluice::TimelineSpan& span : timeline.spans())
+            with_kernels.add(span);
+        add_rows(with_kernels, activities);
+        drawn.add_drawing(std::move(with_kernels));
+    }
+}
+
+void KernelReports::show(std::ostream& out) const {
+    for (const sluice::ActivityReport& report : reports_)
+        out << '\n' << sluice::to_table(report);
+}
+
+} // namespace examples

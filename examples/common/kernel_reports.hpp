@@ -1,0 +1,27 @@
+/// \file
+/// What a program's kernels were, as tables and drawings.
+#pragma once
+
+#include <iosfwd>
+#include <vector>
+
+#include <common/timelines.hpp>
+#include <sluice/report/device_activity.hpp>
+
+namespace examples {
+
+/// The reports of runs that were recorded kernel by kernel.
+class KernelReports {
+public:
+    /// Works out a run's report, by the timeline of its pipeline, and adds the same timeline with the kernels to `drawn`.
+    /// `slowdown` is how many times as long the run took as one that was not recorded.
+    void add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown, Timelines& drawn);
+
+    /// Prints a table for each run.
+    void show(std::ostream& out) const;
+
+private:
+    std::vector<sluice::ActivityReport> reports_;
+};
+
+} // namespace examples

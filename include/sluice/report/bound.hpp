@@ -1,0 +1,68 @@
+/// \file
+/// What bounds a pipeline: its source, the calls that enqueue its work, a stage, or the loop around it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <sluice/pipeline/schedule.hpp>
+#include <sluice/pipeline/stage_time.hpp>
+
+namespace sluice {
+
+/// What was noted of a pipeline's last batches, and of its source's: what `times_of` collects. Times are microseconds of
+/// `std::chrono::steady_clock`.
+struct PipelineTimes {
+    std::vector<std::string> stage_names;     ///< By number.
+    std::vector<std::string> stage_units;     ///< "GPU 0" and the like, or "CPU".
+    Schedule schedule = Schedule::overlapped; ///< What the batches ran under.
+    std::vector<StageTime> stages;            ///< As `Pipeline::stage_times`.
+    std::vector<StageTime> submits;           ///< As `Pipeline::submit_times`.
+    std::vector<FillTime> fills;              ///< As `Source::fill_times`; empty without a source.
+    int workers = 0;                          ///< The source's.
+};
+
+/// What kind of part sets a pipeline's pace.
+enum class BoundPart : std::uint8_t {
+    unknown, ///< Too little was noted.
+    source,  ///< Filling batches: more workers, or a cheaper `fill`, are what helps.
+    submit,  ///< The calls that enqueue work: graphs, or fewer launches, are what helps.
+    loop,    ///< What the caller does between two calls of `submit`.
+    stage,   ///< One stage, which is always at work.
+    waiting, ///< Stages that wait for one another: another schedule, or more slots, are what helps.
+};
+
+/// What bounds a pipeline, in numbers and in a sentence. Times are microseconds a batch.
+struct Bound {
+    BoundPart part = BoundPart::unknown; ///< What kind of part.
+    std::size_t stage = 0;               ///< Which one, for `BoundPart::stage`.
+
+    double period = 0;   ///< From batch to batch.
+    double fill = 0;     ///< Of one worker, for one batch; 0 without a source.
+    double waited = 0;   ///< That the caller waited for the source.
+    double submit = 0;   ///< In `submit`.
+    double longest = 0;  ///< Of the stage that takes longest.
+    double together = 0; ///< Of all stages, one after another.
+
+    double expected = 0; ///< The period when the sentence's advice is followed; 0 where there is none.
+    int workers = 0;     ///< Of the source, then; 0 where they need not change.
+
+    std::string sentence; ///< What bounds it and what helps, with numbers; ends with a full stop.
+};
+
+/// Works out what bounds a pipeline, from its last batches. The rules, in this order; the stages are *behind* where the
+/// first one begins half a period or more after its batch was submitted, or graphs of whole steps fill 85 % of the time:
+///
+/// | part | when |
+/// | --- | --- |
+/// | source | its workers fill 85 % of the time, no stage is busier, and the caller waits for it a tenth of the period or more, or half of it where the stages are behind |
+/// | loop | the caller is outside of `submit` and of the source for 60 % of the period, and the stages are not behind |
+/// | submit | the caller is in `submit` for 60 % of the period, and the stages are not behind |
+/// | stage | one stage is at work 80 % of the time or more |
+/// | waiting | otherwise |
+Bound bound_of(const PipelineTimes& times);
+
+} // namespace sluice
+
+#include <sluice/report/detail/bound.inl>

@@ -1,0 +1,211 @@
+// Bodies of advice.hpp.
+#pragma once
+
+#include <algorithm>
+
+#include <sluice/report/timeline_report.hpp>
+
+namespace sluice {
+
+namespace detail::advice {
+
+inline std::string name_of(Schedule schedule, bool graph_each_stage) {
+    return std::string(to_string(schedule)) + (graph_each_stage ? ", a graph a stage" : "");
+}
+inline std::string name_of(const AdviceTrial& trial) {
+    return name_of(trial.schedule, trial.graph_each_stage) + ", " + std::to_string(trial.slots) + " slots, " +
+           std::to_string(trial.workers) + (trial.workers == 1 ? " worker" : " workers");
+}
+
+/// What a trial that has not been run would take, by the parts of those that have.
+inline double predicted(const AdviceTrial& trial, const Bound& overlapped, const Bound& serial) {
+    const double stages = trial.schedule == Schedule::serial ? serial.together : overlapped.longest;
+    // One graph has one launch; a graph a stage has as many as stages, which is little beside their kernels' launches.
+    const double launches = trial.schedule == Schedule::graphed ? 0.1 * overlapped.submit : overlapped.submit;
+    const double fill = trial.workers == 0 ? 0 : overlapped.fill / trial.workers;
+    double longest = stages > launches ? stages : launches;
+    longest = longest > fill ? longest : fill;
+    // What the caller does by itself comes on top of what it enqueues.
+    const double outside = overlapped.period - overlapped.submit - overlapped.waited;
+    const double caller = (outside > 0 ? outside : 0) + launches + (trial.workers == 0 ? overlapped.fill : 0);
+    const bool loop =
+        overlapped.part == BoundPart::loop || overlapped.part == BoundPart::submit || trial.workers == 0;
+    return loop && caller > longest ? caller : longest;
+}
+
+inline bool same_way(const AdviceTrial& a, const AdviceTrial& b) {
+    return a.schedule == b.schedule && a.graph_each_stage == b.graph_each_stage && a.slots == b.slots &&
+           a.workers == b.workers;
+}
+
+/// Of those that are within 2 % of the fastest, the one with the fewest graphs, slots and workers.
+inline const AdviceTrial& simplest_of_best(const std::vector<AdviceTrial>& trials) {
+    double least = 0;
+    for (const AdviceTrial& trial : trials) {
+        if (trial.measured > 0 && (least <= 0 || trial.measured < least))
+            least = trial.measured;
+    }
+    const auto weight = [](const AdviceTrial& trial) {
+        const int graphs = trial.schedule != Schedule::graphed ? 0 : trial.graph_each_stage ? 1 : 2;
+        return (graphs * 64 + trial.slots) * 64 + trial.workers;
+    };
+    const AdviceTrial* best = nullptr;
+    for (const AdviceTrial& trial : trials) {
+        if (trial.measured > 0 && trial.measured <= 1.02 * least &&
+            (best == nullptr || weight(trial) < weight(*best)))
+            best = &trial;
+    }
+    return *best;
+}
+
+template <class Run>
+void measure(Run& run, AdviceTrial& trial, const AdviceOptions& options) {
+    trial.batches = options.batches;
+    trial.timed_batches = static_cast<int>(options.batches / 2 < 64 ? options.batches / 2 : 64);
+    run(trial);
+    if (!(trial.measured > 0))
+        throw Error("advise: the function that runs a trial returned without a call of "
+                    "trial.measure(pipeline, source)");
+}
+
+inline void say(Advice& advice) {
+    const AdviceTrial* serial = nullptr;
+    for (const AdviceTrial& trial : advice.trials) {
+        if (trial.schedule == Schedule::serial && trial.measured > 0 &&
+            (serial == nullptr || trial.measured < serial->measured))
+            serial = &trial;
+    }
+    advice.sentence = "use " + name_of(advice.best) + ": " + bound::rate_text(advice.best.measured);
+    if (serial != nullptr && serial->measured > 0 && advice.best.schedule != Schedule::serial)
+        advice.sentence +=
+            ", " + timeline_table::fixed(serial->measured / advice.best.measured, 2) + " x serial";
+    advice.sentence += "; at first " + advice.first.sentence.substr(0, advice.first.sentence.size() - 1) +
+                       "; now " + advice.bound.sentence;
+}
+
+} // namespace detail::advice
+
+template <class StageList, class SlotList, class Source>
+void AdviceTrial::measure(Pipeline<StageList, SlotList>& pipeline, Source& source) {
+    using Clock = std::chrono::steady_clock;
+    const std::size_t warm = batches / 4;
+    std::size_t count = 0;
+    Clock::time_point begun = Clock::now(), brief = begun;
+    // From rest to rest twice, of which one is shorter: what filling and emptying the pipeline takes is in both.
+    const std::size_t middle = warm + (batches - warm) / 3;
+    double first = 0;
+    for (; count < batches; ++count) {
+        if (count == warm || count == middle) {
+            pipeline.finish();
+            brief = Clock::now();
+            if (count == middle)
+                first = std::chrono::duration<double, std::micro>(brief - begun).count();
+            begun = brief;
+        }
+        auto batch = source.next();
+        if (!batch)
+            break;
+        pipeline.submit(batch);
+    }
+    pipeline.finish();
+    const double second = std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
+    if (count < batches)
+        throw Error("advise: the source ended after " + std::to_string(count) +
+                    " batches, and a trial takes " + std::to_string(batches) +
+                    "; give it as many, or AdviceOptions::batches fewer");
+    const std::size_t shorter = middle - warm, longer = batches - middle;
+    measured = longer > shorter && second > first ? (second - first) / static_cast<double>(longer - shorter)
+                                                  : second / static_cast<double>(longer);
+    times = times_of(pipeline, source);
+}
+
+template <class Run>
+Advice advise(Run&& run, const AdviceOptions& options) {
+    namespace parts = detail::advice;
+    if (options.batches < 8)
+        throw Error("advise: AdviceOptions::batches is " + std::to_string(options.batches) +
+                    "; expected 8 or more");
+    if (options.workers < 0 || options.most_workers < options.workers)
+        throw Error("advise: AdviceOptions has " + std::to_string(options.workers) + " workers, at most " +
+                    std::to_string(options.most_workers) + "; expected 0 or more, and no more than at most");
+    AdviceTrial overlapped{.workers = options.workers},
+        serial{.schedule = Schedule::serial, .workers = options.workers};
+    parts::measure(run, overlapped, options);
+    parts::measure(run, serial, options);
+    Advice advice;
+    advice.first = bound_of(overlapped.times);
+    const Bound one_by_one = bound_of(serial.times);
+
+    std::vector<int> workers{options.workers};
+    if (advice.first.workers > options.workers && options.most_workers > options.workers)
+        workers.push_back(advice.first.workers < options.most_workers ? advice.first.workers
+                                                                      : options.most_workers);
+    for (const int slots : {2, 3}) {
+        for (const int fillers : workers) {
+            for (const auto& [schedule, each] : {std::pair{Schedule::serial, false},
+                                                 {Schedule::overlapped, false},
+                                                 {Schedule::graphed, true},
+                                                 {Schedule::graphed, false}}) {
+                if (schedule == Schedule::graphed && !options.graphs)
+                    continue;
+                advice.trials.push_back(
+                    {.schedule = schedule, .graph_each_stage = each, .slots = slots, .workers = fillers});
+                AdviceTrial& trial = advice.trials.back();
+                trial.predicted = parts::predicted(trial, advice.first, one_by_one);
+                for (const AdviceTrial* known : {&overlapped, &serial}) {
+                    if (parts::same_way(trial, *known)) {
+                        trial.measured = known->measured;
+                        trial.times = known->times;
+                    }
+                }
+            }
+        }
+    }
+    // More workers cost nothing but cores: where they were predicted to help, only they are measured.
+    for (AdviceTrial& trial : advice.trials) {
+        if (trial.workers == workers.back() && trial.measured <= 0 &&
+            (trial.slots == 2 || trial.schedule != Schedule::serial))
+            parts::measure(run, trial, options);
+    }
+    std::stable_sort(advice.trials.begin(), advice.trials.end(),
+                     [](const AdviceTrial& a, const AdviceTrial& b) { return a.predicted < b.predicted; });
+    advice.best = parts::simplest_of_best(advice.trials);
+    advice.bound = bound_of(advice.best.times);
+    parts::say(advice);
+    return advice;
+}
+
+inline std::string to_table(const Advice& advice) {
+    namespace parts = detail::timeline_table;
+    std::string table = "way to run it                                    predicted    measured\n";
+    for (const AdviceTrial& trial : advice.trials) {
+        std::string line = detail::advice::name_of(trial);
+        line.resize(46, ' ');
+        for (const double time : {trial.predicted, trial.measured}) {
+            const std::string text = time > 0 ? detail::bound::time_text(time) : "-";
+            line += std::string(text.size() < 12 ? 12 - text.size() : 1, ' ') + text;
+        }
+        table += line + '\n';
+    }
+    return table + '\n' + parts::wrapped(advice.sentence) + '\n';
+}
+
+inline std::string to_sentence(const ScheduleChoice& choice) {
+    namespace parts = detail::advice;
+    std::string text = parts::name_of(choice.schedule, choice.graph_each_stage);
+    if (!choice.decided)
+        return text + " is being tried: nothing is chosen after " + std::to_string(choice.batches) +
+               " batches yet.";
+    text += " was chosen after " + std::to_string(choice.batches) + " batches";
+    const char* before = ": ";
+    for (const ScheduleTrial& trial : choice.trials) {
+        text += before + parts::name_of(trial.schedule, trial.graph_each_stage) + ' ' +
+                (trial.refused            ? std::string("cannot be used")
+                 : trial.microseconds > 0 ? detail::bound::time_text(trial.microseconds)
+                                          : std::string("was not tried"));
+        before = "; ";
+    }
+    return text + '.';
+}
+
+} // namespace sluice

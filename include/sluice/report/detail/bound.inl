@@ -1,0 +1,256 @@
+// Bodies of bound.hpp.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+
+#include <sluice/report/detail/timeline_text.hpp>
+
+namespace sluice {
+
+namespace detail::bound {
+
+/// The work of one stage.
+struct StageWork {
+    double mean = 0;  ///< Microseconds a batch.
+    double share = 0; ///< Of the time from the first begin to the last end in which it was at work.
+    double period = 0;
+    std::size_t count = 0;
+};
+
+inline StageWork work_of(const std::vector<StageTime>& times, std::size_t stage) {
+    StageWork work;
+    std::vector<StageTime> own;
+    for (const StageTime& time : times) {
+        if (time.stage == stage)
+            own.push_back(time);
+    }
+    work.count = own.size();
+    if (own.empty())
+        return work;
+    std::sort(own.begin(), own.end(),
+              [](const StageTime& a, const StageTime& b) { return a.begin < b.begin; });
+    double busy = 0, reach = own.front().begin, sum = 0;
+    for (const StageTime& time : own) {
+        sum += time.end - time.begin;
+        const double from = time.begin > reach ? time.begin : reach;
+        busy += time.end > from ? time.end - from : 0;
+        reach = time.end > reach ? time.end : reach;
+    }
+    const double wall = reach - own.front().begin;
+    work.mean = sum / static_cast<double>(own.size());
+    work.share = wall > 0 ? busy / wall : 0;
+    const std::size_t batches =
+        own.back().batch - own.front().batch; // a graph of several steps is one piece of work
+    if (own.back().batch > own.front().batch)
+        work.period = (own.back().end - own.front().end) / static_cast<double>(batches);
+    return work;
+}
+
+inline std::string time_text(double microseconds) {
+    char text[32];
+    const auto print = [&](double value, const char* unit) {
+        const int decimals = value < 9.95 ? 1 : 0;
+        return std::string(
+                   text,
+                   std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals).ptr) +
+               unit;
+    };
+    if (microseconds < 9999.5)
+        return print(microseconds, " us");
+    return microseconds < 9'999'500 ? print(microseconds / 1e3, " ms") : print(microseconds / 1e6, " s");
+}
+/// Batches per second, with a comma after the thousands.
+inline std::string rate_text(double period) {
+    const double rate = 1e6 / period;
+    char text[32];
+    std::string digits(
+        text,
+        std::to_chars(text, text + sizeof text, rate, std::chars_format::fixed, rate < 99.5 ? 1 : 0).ptr);
+    const std::size_t point = digits.find('.') == std::string::npos ? digits.size() : digits.find('.');
+    for (std::size_t at = point; at > 3; at -= 3)
+        digits.insert(at - 3, ",");
+    return digits + " batches/s";
+}
+
+/// The means over the noted batches.
+struct Means {
+    std::vector<StageWork> stages; ///< The last one is of graphs of whole steps.
+    Bound bound;
+    bool behind = false; ///< Whether the stages have not kept up with the submission.
+    double filling = 0;  ///< Share of the time in which the workers fill.
+    std::size_t slowest = 0;
+};
+
+inline double mean_length(const std::vector<StageTime>& times) {
+    double sum = 0;
+    for (const StageTime& time : times)
+        sum += time.end - time.begin;
+    return times.empty() ? 0 : sum / static_cast<double>(times.size());
+}
+
+/// How long the first stage comes after the submission of its batch: the middle one.
+inline double median_delay(const PipelineTimes& times) {
+    std::vector<double> delays;
+    for (const StageTime& submit : times.submits) {
+        for (const StageTime& time : times.stages) {
+            if (time.batch != submit.batch || time.stage != times.stages.front().stage)
+                continue;
+            delays.push_back(time.begin - submit.begin);
+            break;
+        }
+    }
+    if (delays.empty())
+        return 0;
+    const auto middle = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() / 2);
+    std::nth_element(delays.begin(), middle, delays.end());
+    return *middle;
+}
+
+inline Means means_of(const PipelineTimes& times) {
+    Means means;
+    Bound& bound = means.bound;
+    for (std::size_t stage = 0; stage <= times.stage_names.size(); ++stage) {
+        const StageWork work = work_of(times.stages, stage);
+        means.stages.push_back(work);
+        bound.period = work.period > bound.period ? work.period : bound.period;
+        bound.together += stage < times.stage_names.size() ? work.mean : 0;
+        if (stage < times.stage_names.size() && work.mean > bound.longest) {
+            bound.longest = work.mean;
+            means.slowest = stage;
+        }
+    }
+    const std::vector<StageTime>& submits = times.submits;
+    if (submits.size() > 1) {
+        const double spacing =
+            (submits.back().begin - submits.front().begin) / static_cast<double>(submits.size() - 1);
+        bound.period = spacing > bound.period ? spacing : bound.period;
+    }
+    bound.submit = mean_length(submits);
+    std::size_t given = 0;
+    for (const FillTime& fill : times.fills) {
+        bound.fill += (fill.end - fill.begin) / static_cast<double>(times.fills.size());
+        if (fill.given > 0) {
+            ++given;
+            bound.waited += fill.given - fill.asked;
+        }
+    }
+    bound.waited = given > 0 ? bound.waited / static_cast<double>(given) : 0;
+    if (times.workers > 0 && bound.period > 0)
+        means.filling = bound.fill / (times.workers * bound.period);
+    // A graph of several steps begins when the last of them has been submitted: it says so by being always at work.
+    const StageWork& graphs = means.stages.back();
+    means.behind = graphs.count > 0 ? graphs.share >= 0.85 : median_delay(times) > 0.5 * bound.period;
+    return means;
+}
+
+/// What the stages need of a batch's time where nothing else bounds it.
+inline double needed(const PipelineTimes& times, const Bound& bound) {
+    const double stages = times.schedule == Schedule::serial ? bound.together : bound.longest;
+    return stages > bound.submit ? stages : bound.submit;
+}
+
+inline void say_source(const PipelineTimes& times, Bound& bound) {
+    const double need = needed(times, bound);
+    const double all = need > 0 ? bound.fill / need : 0;
+    bound.sentence = "the source bounds this: ";
+    if (times.workers == 0)
+        bound.sentence += "the caller fills a batch in " + time_text(bound.fill);
+    else
+        bound.sentence +=
+            (times.workers == 1 ? "one worker fills"
+                                : "each of " + std::to_string(times.workers) + " workers fills") +
+            std::string(" a batch in ") + time_text(bound.fill);
+    bound.sentence += ", the stages need " + time_text(need);
+    const int workers = static_cast<int>(all < 63 ? all : 63) + 1;
+    if (workers > times.workers) {
+        bound.workers = workers;
+        const double fill = bound.fill / workers;
+        bound.expected = fill > need ? fill : need;
+        bound.sentence += "; with " + std::to_string(workers) + (workers == 1 ? " worker" : " workers") +
+                          " expect " + rate_text(bound.expected);
+    }
+    bound.sentence += '.';
+}
+
+inline void say_submit(const PipelineTimes& times, Bound& bound) {
+    bound.sentence = "launches bound this: submit takes " + time_text(bound.submit) + " of " +
+                     time_text(bound.period) + " a batch, the longest stage " + time_text(bound.longest);
+    if (times.schedule != Schedule::graphed)
+        bound.sentence += "; Schedule::graphed spares most of that";
+    bound.sentence += '.';
+}
+
+inline void say_stage(const PipelineTimes& times, const Means& means, Bound& bound) {
+    const auto name = [&](std::size_t stage) {
+        return stage < times.stage_names.size() ? timeline_text::shortened(times.stage_names[stage], 24)
+                                                : std::string("the steps' graph");
+    };
+    bound.sentence = name(bound.stage) + " bounds this: it takes " +
+                     time_text(means.stages[bound.stage].mean) + " of " + time_text(bound.period) +
+                     " a batch";
+    std::size_t next = times.stage_names.size();
+    for (std::size_t stage = 0; stage < times.stage_names.size(); ++stage) {
+        if (stage != bound.stage && means.stages[stage].count > 0 &&
+            (next == times.stage_names.size() || means.stages[stage].mean > means.stages[next].mean))
+            next = stage;
+    }
+    if (next < times.stage_names.size())
+        bound.sentence += ", " + name(next) + ' ' + time_text(means.stages[next].mean);
+    bound.sentence += '.';
+}
+
+inline void say_waiting(const PipelineTimes& times, const Means& means, Bound& bound) {
+    bound.sentence = "stages wait for one another: together they take " + time_text(bound.together) + ", " +
+                     timeline_text::shortened(times.stage_names[means.slowest], 24) + " alone " +
+                     time_text(bound.longest) + ", and a batch comes every " + time_text(bound.period);
+    if (times.schedule == Schedule::serial) {
+        bound.expected = bound.longest > bound.submit ? bound.longest : bound.submit;
+        bound.sentence += "; overlapped, expect up to " + rate_text(bound.expected);
+    }
+    bound.sentence += '.';
+}
+
+} // namespace detail::bound
+
+inline Bound bound_of(const PipelineTimes& times) {
+    namespace parts = detail::bound;
+    parts::Means means = parts::means_of(times);
+    Bound& bound = means.bound;
+    if (times.submits.size() < 4 || times.stages.size() < 2 || bound.period <= 0) {
+        bound.sentence = "too few batches were noted to say what bounds this.";
+        return bound;
+    }
+    const bool behind = means.behind;
+    const double outside = bound.period - bound.submit - bound.waited;
+    std::size_t busiest = 0;
+    for (std::size_t stage = 0; stage < means.stages.size(); ++stage) {
+        if (means.stages[stage].share > means.stages[busiest].share)
+            busiest = stage;
+    }
+    const bool fills = times.workers == 0
+                           ? bound.fill >= 0.5 * bound.period
+                           : means.filling >= 0.85 && means.filling >= means.stages[busiest].share;
+    // Workers that are done at the same time hand over several batches at once, of which the last ones are behind.
+    if (!times.fills.empty() && fills && bound.waited >= (behind ? 0.5 : 0.1) * bound.period) {
+        bound.part = BoundPart::source;
+        parts::say_source(times, bound);
+    } else if (outside >= 0.6 * bound.period && !behind && means.stages[busiest].share < 0.9) {
+        bound.part = BoundPart::loop;
+        bound.sentence = "the loop that submits bounds this: it spends " + parts::time_text(outside) +
+                         " of " + parts::time_text(bound.period) + " a batch outside of submit.";
+    } else if (bound.submit >= 0.6 * bound.period && !behind) {
+        bound.part = BoundPart::submit;
+        parts::say_submit(times, bound);
+    } else if (means.stages[busiest].share >= 0.8) {
+        bound.part = BoundPart::stage;
+        bound.stage = busiest;
+        parts::say_stage(times, means, bound);
+    } else {
+        bound.part = BoundPart::waiting;
+        parts::say_waiting(times, means, bound);
+    }
+    return bound;
+}
+
+} // namespace sluice

@@ -1,0 +1,270 @@
+// Bodies of to_table and to_json, of device_activity.hpp.
+#pragma once
+
+#include <string_view>
+
+#include <sluice/report/detail/timeline_text.hpp>
+
+namespace sluice {
+
+namespace detail::device_activity_text {
+
+inline const char* name_of(ActivityKind kind) {
+    switch (kind) {
+    case ActivityKind::copy:
+        return "copy";
+    case ActivityKind::set:
+        return "set";
+    case ActivityKind::communication:
+        return "communication";
+    case ActivityKind::graph:
+        return "graph";
+    case ActivityKind::kernel:
+        break;
+    }
+    return "kernel";
+}
+
+/// A kernel's name without what a reader does not need: "void ", the arguments of the function, and anonymous namespaces.
+inline std::string short_name(std::string_view name) {
+    std::string result;
+    for (std::size_t at = 0; at < name.size();) {
+        constexpr std::string_view hidden[] = {"void ", "(anonymous namespace)::", "<unnamed>::"};
+        std::size_t skipped = 0;
+        for (const std::string_view text : hidden) {
+            if (name.substr(at).starts_with(text) && (text != "void " || at == 0))
+                skipped = text.size();
+        }
+        if (skipped == 0)
+            result += name[at];
+        at += skipped > 0 ? skipped : 1;
+    }
+    // The arguments are in the last parentheses that stand outside of all angle brackets.
+    std::size_t depth = 0;
+    for (std::size_t at = result.size(); at > 0; --at) {
+        const char c = result[at - 1];
+        const bool arrow = at > 1 && c == '>' && result[at - 2] == '-';
+        if (c == ')' || (c == '>' && !arrow))
+            ++depth;
+        if ((c == '(' || c == '<') && depth > 0 && --depth == 0) {
+            if (c == '(' && at > 1)
+                result.resize(at - 1);
+            break;
+        }
+    }
+    return result;
+}
+
+inline std::string percent(double share) { return timeline_table::fixed(100 * share, 1); }
+
+inline void add_right(std::string& line, const std::string& cell, std::size_t width) {
+    line.append(cell.size() < width ? width - cell.size() : 1, ' ');
+    line += cell;
+}
+
+inline std::string head_of(const ActivityReport& report) {
+    namespace table = timeline_table;
+    std::string head;
+    if (!report.title.empty())
+        head += timeline_text::shortened(report.title, table::line_columns) + '\n';
+    const table::TimeUnit unit = table::unit_for(report.wall);
+    head += table::four_digits(report.wall / unit.microseconds) + ' ' + unit.name + ", " +
+            table::count(report.count) + " kernels and copies\n";
+    head += "device: " + percent(report.device.compute_only) + " % compute only, " +
+            percent(report.device.copy_only) + " % copy only, " + percent(report.device.both) + " % both, " +
+            percent(report.device.neither) + " % neither\n";
+    if (report.slowdown > 0) {
+        head +=
+            table::wrapped("A step took " + table::fixed(report.slowdown, 3) +
+                           " x as long while this was recorded; the times below are not corrected for it.") +
+            '\n';
+    }
+    if (report.dropped > 0)
+        head += table::wrapped(table::count(report.dropped) +
+                               " records were lost, because there was no room for them.") +
+                '\n';
+    if (report.silent_graphs > 0) {
+        head +=
+            table::wrapped("Of " + table::count(report.silent_graphs) +
+                           " launches of graphs nothing was recorded: begin to record before the graphs are "
+                           "instantiated.") +
+            '\n';
+    }
+    return head;
+}
+
+inline std::string causes_of(const ActivityReport& report) {
+    namespace table = timeline_table;
+    const table::TimeUnit unit = table::unit_for(report.wall);
+    std::string text = "time by cause ";
+    add_right(text, unit.name, 8);
+    add_right(text, "%", 8);
+    text += '\n';
+    const auto add = [&](const char* name, double time) {
+        std::string line;
+        table::add_left(line, name, 14);
+        add_right(line, table::four_digits(time / unit.microseconds), 8);
+        add_right(line, percent(report.wall > 0 ? time / report.wall : 0), 8);
+        text += line + '\n';
+    };
+    add("kernel", report.causes.kernel);
+    add("copy", report.causes.copy);
+    add("set", report.causes.set);
+    add("communication", report.causes.communication);
+    add("runtime", report.causes.runtime);
+    add("source", report.causes.source);
+    add("other", report.causes.other);
+    return text;
+}
+
+/// Whether there are shares of stages by events: not where all of them were in one graph.
+inline bool has_noted(const ActivityReport& report) {
+    for (const StageActivity& stage : report.stages) {
+        if (stage.noted_share > 0)
+            return true;
+    }
+    return false;
+}
+
+inline std::string stages_of(const ActivityReport& report) {
+    namespace table = timeline_table;
+    const bool noted = has_noted(report);
+    std::string text = "stage             activities  running %  first to last %";
+    text += noted ? "  by events %\n" : "\n";
+    for (const StageActivity& stage : report.stages) {
+        std::string line;
+        table::add_left(line, stage.name, 16);
+        add_right(line, table::count(stage.activities), 12);
+        add_right(line, percent(stage.share), 11);
+        add_right(line, percent(stage.at_work_share), 17);
+        if (noted)
+            add_right(line, percent(stage.noted_share), 13);
+        text += line + '\n';
+    }
+    std::string line;
+    table::add_left(line, "two or more", 16);
+    add_right(line, "", 12);
+    add_right(line, percent(report.overlap), 11);
+    add_right(line, percent(report.at_work_overlap), 17);
+    if (noted)
+        add_right(line, percent(report.noted_overlap), 13);
+    return text + line + '\n';
+}
+
+inline std::string kernels_of(const ActivityReport& report, std::size_t most) {
+    namespace table = timeline_table;
+    double longest = 0;
+    for (const KernelTotal& kernel : report.kernels)
+        longest = std::max(longest, kernel.total);
+    const table::TimeUnit unit = table::unit_for(longest);
+    constexpr std::size_t name_columns = 36;
+    constexpr std::size_t stage_columns = 8;
+    std::string text;
+    const auto add = [&](const std::string& stage, const std::string& name, const std::string& count,
+                         const std::string& total, const std::string& mean, const std::string& share) {
+        std::string line;
+        table::add_left(line, stage, stage_columns);
+        line += ' ';
+        table::add_left(line, name, name_columns);
+        add_right(line, count, 8);
+        add_right(line, total, 9);
+        add_right(line, mean, 10);
+        add_right(line, share, 7);
+        text += line + '\n';
+    };
+    add("stage", "kernel", "count", std::string("total ") + unit.name, "mean us", "%");
+    std::size_t of_stage = 0;
+    std::size_t left_out = 0;
+    for (std::size_t i = 0; i < report.kernels.size(); ++i) {
+        const KernelTotal& kernel = report.kernels[i];
+        of_stage = i > 0 && report.kernels[i - 1].stage == kernel.stage ? of_stage + 1 : 0;
+        if (of_stage >= most) {
+            ++left_out;
+            continue;
+        }
+        add(of_stage > 0           ? ""
+            : kernel.stage.empty() ? "-"
+                                   : kernel.stage,
+            short_name(kernel.name), table::count(kernel.count),
+            table::four_digits(kernel.total / unit.microseconds), table::four_digits(kernel.mean),
+            percent(kernel.share));
+    }
+    if (left_out > 0)
+        text += "and " + table::count(left_out) + " more names\n";
+    return text;
+}
+
+} // namespace detail::device_activity_text
+
+inline std::string to_table(const ActivityReport& report, std::size_t most) {
+    namespace parts = detail::device_activity_text;
+    std::string table = parts::head_of(report) + '\n' + parts::causes_of(report);
+    if (!report.stages.empty())
+        table += '\n' + parts::stages_of(report);
+    if (!report.kernels.empty())
+        table += '\n' + parts::kernels_of(report, most);
+    return table;
+}
+
+inline std::string to_json(const ActivityReport& report) {
+    detail::timeline_json::Writer json;
+    json.open(nullptr, '{');
+    json.member("title", report.title);
+    json.member("begin_us", report.begin);
+    json.member("end_us", report.end);
+    json.member("wall_us", report.wall);
+    json.member("slowdown", report.slowdown);
+    json.member("count", report.count);
+    json.open("device", '{');
+    json.member("compute_only", report.device.compute_only);
+    json.member("copy_only", report.device.copy_only);
+    json.member("both", report.device.both);
+    json.member("neither", report.device.neither);
+    json.close('}');
+    json.member("busy_share", report.busy_share);
+    json.member("overlap", report.overlap);
+    json.member("at_work_overlap", report.at_work_overlap);
+    json.member("noted_overlap", report.noted_overlap);
+    json.open("causes", '{');
+    json.member("kernel_us", report.causes.kernel);
+    json.member("copy_us", report.causes.copy);
+    json.member("set_us", report.causes.set);
+    json.member("communication_us", report.causes.communication);
+    json.member("runtime_us", report.causes.runtime);
+    json.member("source_us", report.causes.source);
+    json.member("other_us", report.causes.other);
+    json.close('}');
+    json.open("stages", '[');
+    for (const StageActivity& stage : report.stages) {
+        json.open(nullptr, '{');
+        json.member("name", stage.name);
+        json.member("activities", stage.activities);
+        json.member("busy_us", stage.busy);
+        json.member("share", stage.share);
+        json.member("at_work_us", stage.at_work);
+        json.member("at_work_share", stage.at_work_share);
+        json.member("noted_share", stage.noted_share);
+        json.close('}');
+    }
+    json.close(']');
+    json.open("kernels", '[');
+    for (const KernelTotal& kernel : report.kernels) {
+        json.open(nullptr, '{');
+        json.member("name", kernel.name);
+        json.member("stage", kernel.stage);
+        json.member("kind", std::string_view(detail::device_activity_text::name_of(kernel.kind)));
+        json.member("count", kernel.count);
+        json.member("total_us", kernel.total);
+        json.member("mean_us", kernel.mean);
+        json.member("share", kernel.share);
+        json.member("bytes", static_cast<std::size_t>(kernel.bytes));
+        json.close('}');
+    }
+    json.close(']');
+    json.member("dropped", report.dropped);
+    json.member("silent_graphs", report.silent_graphs);
+    json.close('}');
+    return std::move(json).text();
+}
+
+} // namespace sluice

@@ -1,0 +1,95 @@
+// Bodies of pipeline_report.hpp.
+#pragma once
+
+#include <algorithm>
+
+namespace sluice {
+
+namespace detail::pipeline_report {
+
+/// Adds spans in the clock's time to a timeline whose zero is `zero`.
+struct SpanWriter {
+    Timeline& timeline;
+    double zero;
+
+    void add(std::size_t row, std::size_t batch, double begin, double end, SpanKind kind) const {
+        if (end < zero)
+            return;
+        timeline.add({row, batch, begin > zero ? begin - zero : 0, end - zero, kind});
+    }
+};
+
+/// The source counts batches from its own 0, the pipeline from its own: the last one that was given is the last that was
+/// submitted.
+struct Numbers {
+    std::size_t given = 0;
+    std::size_t submitted = 0;
+
+    explicit Numbers(const PipelineTimes& times) {
+        for (const FillTime& fill : times.fills)
+            given = fill.given > 0 && fill.batch > given ? fill.batch : given;
+        submitted = times.submits.empty() ? given : times.submits.back().batch;
+    }
+    /// Whether the pipeline was given the source's batch, and may know it.
+    bool known(std::size_t of_source) const noexcept {
+        return of_source <= given && of_source + submitted >= given;
+    }
+    std::size_t operator()(std::size_t of_source) const noexcept { return of_source + submitted - given; }
+};
+
+inline void add_source(const PipelineTimes& times, std::size_t first, std::size_t submit_row,
+                       const SpanWriter& spans) {
+    std::vector<std::size_t> rows;
+    for (int worker = 0; worker < times.workers; ++worker)
+        rows.push_back(spans.timeline.add_row("source " + std::to_string(worker), "CPU"));
+    const Numbers number(times);
+    for (const FillTime& fill : times.fills) {
+        if (!number.known(fill.batch) || number(fill.batch) < first)
+            continue;
+        const std::size_t batch = number(fill.batch);
+        const auto worker = static_cast<std::size_t>(fill.worker);
+        const bool by_caller = worker >= rows.size();
+        if (!by_caller)
+            spans.add(rows[worker], batch, fill.claimed, fill.begin, SpanKind::wait);
+        spans.add(by_caller ? submit_row : rows[worker], batch, fill.begin, fill.end, SpanKind::source);
+        if (fill.given > 0 && !by_caller)
+            spans.add(submit_row, batch, fill.asked, fill.given, SpanKind::wait);
+    }
+}
+
+} // namespace detail::pipeline_report
+
+inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
+    Timeline timeline(std::move(title));
+    for (std::size_t stage = 0; stage < times.stage_names.size(); ++stage)
+        timeline.add_row(times.stage_names[stage], times.stage_units[stage]);
+    if (times.stages.empty())
+        return timeline;
+    detail::pipeline_report::SpanWriter spans{timeline, times.stages.front().begin};
+    std::size_t first = times.stages.front().batch;
+    for (const StageTime& time : times.stages) {
+        spans.zero = time.begin < spans.zero ? time.begin : spans.zero;
+        first = time.batch < first ? time.batch : first;
+    }
+    timeline.set_clock_zero(spans.zero);
+    for (const StageTime& time : times.stages) {
+        if (time.stage == times.stage_names.size() && timeline.rows().size() == times.stage_names.size())
+            timeline.add_row("graphs", times.stage_units.front());
+        spans.add(time.stage, time.batch, time.begin, time.end, SpanKind::compute);
+    }
+    const std::size_t submit_row = timeline.add_row("submit", "CPU");
+    for (const StageTime& time : times.submits) {
+        if (time.batch >= first)
+            spans.add(submit_row, time.batch, time.begin, time.end, SpanKind::source);
+    }
+    if (!times.fills.empty())
+        detail::pipeline_report::add_source(times, first, submit_row, spans);
+    timeline.set_sentence(bound_of(times).sentence);
+    return timeline;
+}
+
+inline TimelineReport report_of(const PipelineTimes& times, std::string title) {
+    return report_of(timeline_of(times, std::move(title)));
+}
+
+} // namespace sluice

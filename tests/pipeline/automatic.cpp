@@ -1,0 +1,231 @@
+// Schedule::automatic: it gives serial's bits whatever it is trying, ends, and picks what the clock says.
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/dag.hpp"
+#include "support/apart_backend.hpp"
+#include "support/error_text.hpp"
+
+namespace pipeline_automatic {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+#if SLUICE_TEST_CUDA
+using B = Delayed<Cuda>;
+#else
+/// Whose graphs are tried, too.
+struct Compared : Apart {
+    static constexpr bool compares_captures = true;
+};
+using B = Compared;
+#endif
+using Ref = BasicStreamRef<B>;
+constexpr std::size_t words = 48, distinct = 2;
+using Late = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{2}, DagStage{5, true, false}>;
+using WithCpu = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{3, true, false}>;
+
+std::vector<ScheduleTrial> all_ways() {
+    return {{.schedule = Schedule::overlapped},
+            {.schedule = Schedule::graphed, .graph_each_stage = true},
+            {.schedule = Schedule::graphed},
+            {.schedule = Schedule::serial}};
+}
+
+/// A pipeline whose batches take so many microseconds under each way, and come to rest in `rest`.
+struct Clock {
+    std::vector<double> batch;
+    double rest = 300;
+    double now = 0;
+    GraphCounters graphs{};
+
+    /// Batches until it has decided, at most `most`.
+    std::size_t run(detail::ScheduleTuner& tuner, std::size_t most = 20000, std::size_t finish_every = 0) {
+        std::size_t count = 0;
+        while (!tuner.choice().decided && count < most) {
+            const std::vector<ScheduleTrial>& trials = tuner.choice().trials;
+            std::size_t way = 0;
+            while (trials[way].schedule != tuner.current().schedule ||
+                   trials[way].graph_each_stage != tuner.current().graph_each_stage)
+                ++way;
+            tuner.before(static_cast<std::int64_t>(now * 1000));
+            now += batch[way];
+            ++graphs.replays;
+            ++count;
+            if (tuner.count()) {
+                now += rest;
+                tuner.at_rest(static_cast<std::int64_t>(now * 1000), graphs);
+            } else if (finish_every != 0 && count % finish_every == 0) {
+                now += 50'000;
+                tuner.interrupted();
+            }
+        }
+        return count;
+    }
+};
+
+} // namespace
+
+TEST_CASE("automatic: the fastest way is chosen, and what filling and emptying takes is left out") {
+    const std::vector<std::vector<double>> cases{
+        {100, 200, 300, 400},  {400, 100, 200, 300},   {300, 400, 100, 200}, {200, 300, 400, 100},
+        {5, 4, 3, 6},          {30'000, 1, 1, 20'000}, {100, 99, 101, 120},  {9000, 8000, 8500, 9900},
+        {2e6, 1e6, 1e6, 1.5e6}};
+    for (const std::vector<double>& batch : cases) {
+        detail::ScheduleTuner tuner(all_ways());
+        Clock clock{batch};
+        const std::size_t taken = clock.run(tuner);
+        REQUIRE(tuner.choice().decided);
+        CHECK(taken == tuner.choice().batches);
+        double best = 1e9;
+        for (std::size_t way = 0; way < 4; ++way) {
+            const ScheduleTrial& trial = tuner.choice().trials[way];
+            const bool graphs = trial.schedule == Schedule::graphed;
+            if (graphs && batch[0] > 20'000) {
+                CHECK(trial.microseconds == 0); // launches are nothing beside such batches
+                continue;
+            }
+            CHECK(trial.microseconds == doctest::Approx(batch[way]).epsilon(0.001));
+            best = batch[way] < best ? batch[way] : best;
+        }
+        CHECK(tuner.current().microseconds == doctest::Approx(best).epsilon(0.001));
+        CHECK(taken < (batch[0] > 20'000 ? 60U : 1500U));
+    }
+}
+
+TEST_CASE("automatic: ways that cannot be captured, or do not stay the same, are left out") {
+    for (const bool change : {false, true}) {
+        detail::ScheduleTuner tuner(all_ways());
+        Clock clock{{100, 10, 10, 150}};
+        (change ? clock.graphs.changes : clock.graphs.refusals) = 1;
+        // Counted from the start, overlapped's trial included, which has no graphs.
+        detail::ScheduleTuner eager({{.schedule = Schedule::overlapped}});
+        CHECK(eager.choice().decided);
+        clock.run(tuner);
+        REQUIRE(tuner.choice().decided);
+        CHECK(tuner.choice().trials[1].refused);
+        CHECK(tuner.choice().trials[2].refused);
+    }
+}
+
+TEST_CASE("automatic: a caller that finishes every few batches is not measured, and not for ever") {
+    detail::ScheduleTuner tuner(all_ways());
+    Clock clock{{100, 50, 60, 150}};
+    const std::size_t taken = clock.run(tuner, 20000, 3);
+    CHECK(tuner.choice().decided);
+    CHECK(taken < 5000);
+    CHECK(tuner.current().schedule == Schedule::overlapped);
+}
+
+TEST_CASE("automatic: the same bits as serial, wherever the batches end") {
+    const Inputs<B> inputs(distinct, words);
+    std::uint64_t seed = 5;
+    const auto check = [&]<class D>(D& dag) {
+        for (const std::size_t batches : {0u, 3u, 21u, 50u, 91u, 150u, 233u, 1200u}) {
+            CAPTURE(batches);
+            Delay::set({.seed = ++seed, .one_in = 40, .microseconds = 200});
+            dag.clear();
+            {
+                auto pipeline =
+                    dag.pipeline(dag_options(Schedule::automatic, 3 + static_cast<int>(batches % 2), 0));
+                for (std::size_t batch = 0; batch < batches; ++batch)
+                    pipeline.submit(inputs[batch % distinct]);
+                pipeline.finish();
+                if (batches < 1200)
+                    CHECK(pipeline.choice().batches == batches);
+                else
+                    CHECK(pipeline.choice().decided);
+            }
+            CHECK(dag.memories() == dag.expected(repeating(batches, distinct)));
+        }
+    };
+    Late late(words);
+    check(late);
+    WithCpu with_cpu(words);
+    check(with_cpu);
+}
+
+TEST_CASE(
+    "automatic: a stage that enqueues something else each time is run as it is called, and never replayed") {
+    DeviceBuffer<Word, B> total(1);
+    BasicStream<B> stream;
+    fill_bytes(stream, total, 0);
+    stream.sync();
+    unsigned calls = 0;
+    Pipeline pipeline{Stages{Stage{"make",
+                                   [&](Ref s, const Inputs<B>&, DeviceBuffer<Word, B>& out) {
+                                       fill(s, out, static_cast<Word>(++calls)); // on the host
+                                   }},
+                             Stage{"add",
+                                   [&](Ref s, const DeviceBuffer<Word, B>& in) {
+                                       ops::step(s.get(), total.data(), in.data(), total.data(), 1);
+                                   }}},
+                      Slots{[](int) { return DeviceBuffer<Word, B>(1); }},
+                      {.schedule = Schedule::automatic}};
+    const Inputs<B> inputs(1, 1);
+    for (int i = 0; i < 1500 && !pipeline.choice().decided; ++i)
+        pipeline.submit(inputs);
+    pipeline.finish();
+    REQUIRE(pipeline.choice().decided);
+    CHECK(pipeline.choice().schedule != Schedule::graphed);
+    CHECK(calls == pipeline.submitted());
+    for (const ScheduleTrial& trial : pipeline.choice().trials)
+        CHECK(trial.refused == (trial.schedule == Schedule::graphed));
+}
+
+TEST_CASE(
+    "automatic: a stage that throws while something is tried leaves a pipeline that goes on after reset") {
+    for (const std::size_t at : {std::size_t{2}, std::size_t{17}, std::size_t{70}}) {
+        CAPTURE(at);
+        CapturableStages<B> stages(words);
+        const Inputs<B> inputs(distinct, words);
+        std::size_t calls = 0;
+        bool fails = true;
+        Pipeline pipeline{Stages{Stage{"first", stages.first()},
+                                 Stage{"second",
+                                       [&, last = stages.last(1)](Ref stream, DeviceBuffer<Word, B>& in) {
+                                           if (fails && ++calls == at)
+                                               throw std::runtime_error("it gives up");
+                                           last(stream, in);
+                                       }}},
+                          Slots{stages.make_cells()},
+                          {.schedule = Schedule::automatic}};
+        const std::string text = text_of([&] {
+            for (std::size_t batch = 0; batch < 1000; ++batch)
+                pipeline.submit(inputs[batch % distinct]);
+            pipeline.finish();
+        });
+        CHECK(contains(text, "it gives up"));
+        CHECK(contains(text, "second"));
+        CHECK(pipeline.failed());
+        pipeline.reset();
+        stages.clear();
+        fails = false;
+        for (std::size_t batch = 0; batch < 1000; ++batch)
+            pipeline.submit(inputs[batch % distinct]);
+        pipeline.finish();
+        CHECK(pipeline.choice().decided);
+        CHECK(stages.values() == expected_memories(2, words, repeating(1000, distinct)));
+    }
+}
+
+TEST_CASE("automatic: what was chosen is asked of pipelines that choose") {
+    CapturableStages<B> stages(words);
+    const auto make = [&](PipelineOptions options) {
+        return Pipeline{Stages{Stage{"first", stages.first()}, Stage{"second", stages.last(1)}},
+                        Slots{stages.make_cells()}, options};
+    };
+    auto pipeline = make({.schedule = Schedule::serial});
+    CHECK(contains(text_of([&] { (void)pipeline.choice(); }),
+                   "choice: nothing is chosen; the pipeline was made with Schedule::serial, not "
+                   "Schedule::automatic"));
+    auto other = make({.schedule = Schedule::automatic, .launch_blocking = true});
+    CHECK(other.choice().decided);
+    CHECK(other.choice().schedule == Schedule::overlapped);
+}
+
+} // namespace pipeline_automatic

@@ -1,0 +1,120 @@
+// How to run a pipeline, predicted, measured and chosen.
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include <sluice/pipeline/two_stream_pipeline.hpp>
+#include <sluice/report/advice.hpp>
+
+#include "support/error_text.hpp"
+
+namespace report_advice {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+struct Nothing {};
+
+void nap(int microseconds) { std::this_thread::sleep_for(std::chrono::microseconds(microseconds)); }
+
+/// Two stages that sleep, and a source that does.
+struct Naps {
+    int fill;
+    int first;
+    int second;
+    int runs = 0;
+
+    void operator()(AdviceTrial& trial) {
+        ++runs;
+        Source source{[](int) { return Nothing{}; }, [this](std::size_t, Nothing&) { nap(fill); },
+                      SourceOptions<Host>{.workers = trial.workers, .timed_batches = trial.timed_batches}};
+        Stage encode{"encode", [this](HostStreamRef stream, const Nothing&, Nothing&) {
+                         stream.enqueue([this] { nap(first); });
+                     }};
+        Stage train{"train", [this](HostStreamRef stream, const Nothing&) {
+                        stream.enqueue([this] { nap(second); });
+                    }};
+        TwoStreamPipeline pipeline{encode, train, [](int) { return Nothing{}; }, trial.options()};
+        trial.measure(pipeline, source);
+    }
+};
+
+void check_width(const std::string& table) {
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at <= table.size(); ++at) {
+        if (at == table.size() || table[at] == '\n') {
+            CHECK(at - begin <= 80);
+            begin = at + 1;
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("advice: two stages that take as long are overlapped, and the table says what was predicted and "
+          "what followed") {
+    Naps naps{50, 2000, 2000};
+    const Advice advice = advise(naps, {.batches = 24, .graphs = false});
+    CHECK(naps.runs == 3); // overlapped and serial, then overlapped with three slots
+    CHECK(advice.best.schedule == Schedule::overlapped);
+    REQUIRE(advice.trials.size() == 4);
+    for (const AdviceTrial& trial : advice.trials) {
+        CHECK(trial.predicted >= (trial.schedule == Schedule::serial ? 4000 : 2000));
+        CHECK((trial.measured > 0) == (trial.schedule != Schedule::serial || trial.slots == 2));
+    }
+    CHECK(advice.trials.front().schedule == Schedule::overlapped); // predicted to be faster
+    CHECK(contains(advice.sentence, "use overlapped, "));
+    CHECK(contains(advice.sentence, " x serial; at first "));
+    const std::string table = to_table(advice);
+    check_width(table);
+    CHECK(contains(table, "serial, 2 slots, 1 worker"));
+}
+
+TEST_CASE("advice: where the source bounds, more workers are predicted, and tried") {
+    Naps naps{6000, 500, 500};
+    const Advice advice = advise(naps, {.batches = 24, .most_workers = 3, .graphs = false});
+    CHECK(advice.first.part == BoundPart::source);
+    CHECK(advice.first.workers > 1);
+    CHECK(advice.best.workers == 3);
+    CHECK(contains(advice.sentence, "at first the source bounds this: one worker fills a batch in "));
+}
+
+TEST_CASE("advice: bad options, short sources and runs without a measurement are told") {
+    Naps naps{1, 1, 1};
+    CHECK(contains(text_of([&] { (void)advise(naps, {.batches = 7}); }),
+                   "advise: AdviceOptions::batches is 7; expected 8 or more"));
+    CHECK(contains(text_of([&] { (void)advise(naps, {.workers = 9}); }), "9 workers, at most 8"));
+    CHECK(contains(text_of([] { (void)advise([](AdviceTrial&) {}); }), "without a call of trial.measure"));
+    const auto brief = [](AdviceTrial& trial) {
+        Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
+                      SourceOptions<Host>{.batches = 5, .timed_batches = trial.timed_batches}};
+        Stage only{"only", [](HostStreamRef, const Nothing&) {}};
+        Pipeline pipeline{Stages{only}, trial.options()};
+        trial.measure(pipeline, source);
+    };
+    CHECK(contains(text_of([&] { (void)advise(brief); }),
+                   "the source ended after 5 batches, and a trial takes 200"));
+}
+
+TEST_CASE("advice: what Schedule::automatic has found, in a sentence") {
+    ScheduleChoice choice{.schedule = Schedule::overlapped, .batches = 12};
+    CHECK(to_sentence(choice) == "overlapped is being tried: nothing is chosen after 12 batches yet.");
+    choice = {.decided = true,
+              .schedule = Schedule::graphed,
+              .graph_each_stage = true,
+              .batches = 321,
+              .trials = {{.schedule = Schedule::overlapped, .microseconds = 396},
+                         {.schedule = Schedule::graphed, .graph_each_stage = true, .microseconds = 384},
+                         {.schedule = Schedule::graphed, .refused = true},
+                         {.schedule = Schedule::serial}}};
+    CHECK(to_sentence(choice) == "graphed, a graph a stage was chosen after 321 batches: overlapped 396 us; "
+                                 "graphed, a graph a stage 384 us; "
+                                 "graphed cannot be used; serial was not tried.");
+}
+
+} // namespace report_advice

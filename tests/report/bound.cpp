@@ -1,0 +1,222 @@
+// What bounds a pipeline: named from times that a model of a pipeline gives, and right if the model runs faster without it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/report/bound.hpp>
+#include <sluice/report/pipeline_report.hpp>
+
+#include "support/error_text.hpp"
+
+namespace report_bound {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+/// What the parts of a pipeline of two stages cost, in microseconds a batch.
+struct Costs {
+    double fill = 0;
+    int workers = 1;
+    double loop = 0;
+    double submit = 0;
+    double first = 0;
+    double second = 0;
+    Schedule schedule = Schedule::overlapped;
+    int slots = 2;
+};
+
+/// Runs 60 batches of a pipeline with a source, and notes the last 40.
+PipelineTimes model(const Costs& costs) {
+    constexpr std::size_t batches = 60, noted = 40;
+    const std::size_t workers = costs.workers == 0 ? 1 : static_cast<std::size_t>(costs.workers);
+    const std::size_t source_slots = static_cast<std::size_t>(costs.workers) + 2;
+    const auto slots = static_cast<std::size_t>(costs.slots);
+    PipelineTimes times;
+    times.stage_names = {"first", "second"};
+    times.stage_units = {"GPU 0", "GPU 0"};
+    times.schedule = costs.schedule;
+    times.workers = costs.workers;
+    std::vector<double> worker_free(workers, 0), first_end, second_end;
+    double caller = 0;
+    const auto before = [](const std::vector<double>& ends, std::size_t by) {
+        return ends.size() >= by && by > 0 ? ends[ends.size() - by] : 0;
+    };
+    std::vector<StageTime> firsts, seconds;
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+        double& worker = *std::min_element(worker_free.begin(), worker_free.end());
+        FillTime fill{.batch = batch, .worker = static_cast<int>(&worker - worker_free.data())};
+        fill.asked = caller;
+        fill.claimed = costs.workers == 0 ? caller : worker;
+        fill.begin = std::max(fill.claimed, before(first_end, source_slots));
+        fill.end = worker = fill.begin + costs.fill;
+        fill.given = std::max(fill.asked, fill.end);
+        const StageTime submit{2 + 1, batch, fill.given, fill.given + costs.submit};
+        // The device gets half of a stage's work by the time that the caller is half through the launches.
+        const double half = submit.begin + costs.submit / 2;
+        const double free = costs.schedule == Schedule::serial
+                                ? before(second_end, 1)
+                                : std::max(before(first_end, 1), before(second_end, slots));
+        StageTime first{0, batch, std::max(submit.begin, free), 0};
+        first.end = std::max(first.begin + costs.first, half);
+        StageTime second{1, batch, std::max({half, first.end, before(second_end, 1)}), 0};
+        second.end = std::max(second.begin + costs.second, submit.end);
+        first_end.push_back(first.end);
+        second_end.push_back(second.end);
+        caller = submit.end + costs.loop;
+        if (batch < batches - noted)
+            continue;
+        times.fills.push_back(fill);
+        times.submits.push_back(submit);
+        firsts.push_back(first);
+        seconds.push_back(second);
+    }
+    times.stages = firsts;
+    times.stages.insert(times.stages.end(), seconds.begin(), seconds.end());
+    return times;
+}
+
+double period(const Costs& costs) {
+    const PipelineTimes times = model(costs);
+    return (times.stages.back().end - times.stages[40].end) / 39;
+}
+
+/// How many times as fast the model runs when a part costs half, or does not wait.
+double gain_without(const Costs& costs, BoundPart part, std::size_t stage) {
+    Costs less = costs;
+    if (part == BoundPart::source)
+        less.fill /= 2;
+    if (part == BoundPart::loop)
+        less.loop /= 2;
+    if (part == BoundPart::submit)
+        less.submit /= 2;
+    if (part == BoundPart::stage)
+        (stage == 0 ? less.first : less.second) /= 2;
+    if (part == BoundPart::waiting)
+        less.schedule = Schedule::overlapped;
+    return period(costs) / period(less);
+}
+
+double most_gain(const Costs& costs) {
+    double most = 1;
+    for (const auto& [part, stage] : {std::pair{BoundPart::source, 0},
+                                      {BoundPart::loop, 0},
+                                      {BoundPart::submit, 0},
+                                      {BoundPart::stage, 0},
+                                      {BoundPart::stage, 1},
+                                      {BoundPart::waiting, 0}})
+        most = std::max(most, gain_without(costs, part, static_cast<std::size_t>(stage)));
+    return most;
+}
+
+} // namespace
+
+TEST_CASE("bound: the part is named without which the pipeline is faster") {
+    struct Case {
+        Costs costs;
+        BoundPart part;
+        std::size_t stage;
+    };
+    const std::array<Case, 12> cases{
+        {{{.fill = 480, .first = 40, .second = 80}, BoundPart::source, 0},
+         {{.fill = 480, .workers = 4, .first = 40, .second = 80}, BoundPart::source, 0},
+         {{.fill = 480, .workers = 0, .submit = 10, .first = 40, .second = 80}, BoundPart::source, 0},
+         {{.fill = 200, .workers = 4, .submit = 8, .first = 40, .second = 300}, BoundPart::stage, 1},
+         {{.fill = 20, .submit = 8, .first = 400, .second = 30}, BoundPart::stage, 0},
+         {{.fill = 5, .submit = 80, .first = 20, .second = 20}, BoundPart::submit, 0},
+         {{.fill = 5, .workers = 2, .submit = 80, .first = 60, .second = 20}, BoundPart::submit, 0},
+         {{.fill = 5, .loop = 300, .submit = 10, .first = 60, .second = 20}, BoundPart::loop, 0},
+         {{.fill = 5, .submit = 10, .first = 100, .second = 100, .schedule = Schedule::serial},
+          BoundPart::waiting,
+          0},
+         {{.fill = 5, .submit = 10, .first = 60, .second = 100, .schedule = Schedule::serial},
+          BoundPart::waiting,
+          0},
+         {{.fill = 5, .submit = 10, .first = 5, .second = 100, .schedule = Schedule::serial},
+          BoundPart::stage,
+          1},
+         {{.fill = 90, .submit = 10, .first = 100, .second = 50}, BoundPart::stage, 0}}};
+    for (const Case& one : cases) {
+        const Bound bound = bound_of(model(one.costs));
+        CAPTURE(bound.sentence);
+        CHECK(bound.part == one.part);
+        CHECK(bound.stage == one.stage);
+        CHECK(gain_without(one.costs, bound.part, bound.stage) > 1.05);
+        CHECK(bound.period == doctest::Approx(period(one.costs)).epsilon(0.02));
+    }
+}
+
+TEST_CASE("bound: of random costs nearly all are named right, and no advice is far off") {
+    std::mt19937 random(7);
+    const auto cost = [&](std::initializer_list<double> of) { return of.begin()[random() % of.size()]; };
+    int right = 0, all = 0;
+    for (int i = 0; i < 400; ++i) {
+        const Costs costs{.fill = cost({1, 20, 100, 400, 1500}),
+                          .workers = static_cast<int>(cost({0, 1, 2, 4, 8})),
+                          .loop = cost({0, 0, 5, 40, 300}),
+                          .submit = cost({2, 10, 70}),
+                          .first = cost({1, 10, 60, 200, 700}),
+                          .second = cost({1, 15, 80, 300, 900}),
+                          .schedule = random() % 3 == 0 ? Schedule::serial : Schedule::overlapped,
+                          .slots = 2 + static_cast<int>(random() % 2)};
+        const double most = most_gain(costs);
+        if (most < 1.1)
+            continue; // several parts bound it to the same extent: there is no right answer
+        ++all;
+        const Bound bound = bound_of(model(costs));
+        right += gain_without(costs, bound.part, bound.stage) - 1 >= 0.5 * (most - 1);
+        if (bound.part == BoundPart::source && bound.workers > 0) {
+            Costs more = costs;
+            more.workers = bound.workers;
+            CHECK(period(more) < 1.35 * std::max(bound.expected, costs.submit + costs.loop));
+        }
+    }
+    CHECK(all > 200);
+    CHECK(right >= 0.92 * all);
+    MESSAGE(right << " of " << all << " named right");
+}
+
+TEST_CASE("bound: sentences say what, how much, and what helps") {
+    CHECK(bound_of(model({.fill = 480, .submit = 9, .first = 40, .second = 80})).sentence ==
+          "the source bounds this: one worker fills a batch in 480 us, the stages need 80 us; with 7 workers "
+          "expect "
+          "12,500 batches/s.");
+    CHECK(bound_of(model({.fill = 20, .submit = 8, .first = 400, .second = 30})).sentence ==
+          "first bounds this: it takes 400 us of 400 us a batch, second 30 us.");
+    CHECK(bound_of(model({.fill = 5, .submit = 80, .first = 20, .second = 20})).sentence ==
+          "launches bound this: submit takes 80 us of 80 us a batch, the longest stage 40 us; "
+          "Schedule::graphed spares "
+          "most of that.");
+    CHECK(bound_of(PipelineTimes{}).sentence == "too few batches were noted to say what bounds this.");
+}
+
+TEST_CASE("a pipeline's timeline has rows for submit and for the source's workers, on the stages' batches") {
+    PipelineTimes times = model({.fill = 300, .workers = 2, .submit = 9, .first = 40, .second = 80});
+    for (FillTime& fill : times.fills)
+        fill.batch += 1000; // the source has been counting for longer
+    const Timeline timeline = timeline_of(times, "modelled");
+    REQUIRE(timeline.rows().size() == 5);
+    CHECK(timeline.rows()[2].name == "submit");
+    CHECK(timeline.rows()[3].name == "source 0");
+    CHECK(timeline.rows()[4].name == "source 1");
+    CHECK(timeline.begin() == 0);
+    CHECK(timeline.sentence() == bound_of(times).sentence);
+    std::size_t filled = 0;
+    for (const TimelineSpan& span : timeline.spans()) {
+        CHECK(span.batch >= 20);
+        CHECK(span.batch < 60);
+        filled += span.row >= 3 && span.kind == SpanKind::source ? 1U : 0U;
+    }
+    CHECK(filled >= 38);
+    CHECK(filled <= 40);
+    CHECK(contains(to_table(report_of(timeline)),
+                   "the source bounds this: each of 2 workers fills a batch in 300 us"));
+}
+
+} // namespace report_bound

@@ -1,0 +1,201 @@
+// Scripts that look at a page in a browser, and write what they found into an element `probe`, a line each:
+// "problem: …" for what is wrong, "name: value" for what a test compares.
+#pragma once
+
+namespace sluice::test {
+
+/// Runs before all else: counts what is drawn on canvases, keeps errors, and draws at once what would be drawn with the next
+/// frame.
+inline constexpr const char* probe_before = R"js(<script>
+window.probed = {errors: [], boxes: [], texts: []};
+addEventListener('error', event => probed.errors.push(event.message));
+window.requestAnimationFrame = draw => { draw(); return 0; };
+{
+  const canvas = CanvasRenderingContext2D.prototype, {fillRect, fillText} = canvas;
+  canvas.fillRect = function(x, y, width, height) {
+    probed.boxes.push({canvas: this.canvas, style: this.fillStyle, x, y, width, height});
+    return fillRect.call(this, x, y, width, height);
+  };
+  canvas.fillText = function(text, x, y) {
+    const half = this.measureText(text).width / 2, middle = this.textAlign === 'center' ? x : x + half;
+    probed.texts.push({canvas: this.canvas, text, left: middle - half, right: middle + half});
+    return fillText.call(this, text, x, y);
+  };
+}
+</script>)js";
+
+/// What both kinds of page are asked.
+inline constexpr const char* probe_common = R"js(
+const found = [];
+const say = (name, value) => found.push(name + ': ' + String(value).replaceAll('\n', ' | '));
+const problem = text => say('problem', text);
+for (const error of probed.errors) problem('error: ' + error);
+say('width', innerWidth);
+const colourOf = text => (text.match(/[\d.]+/g) || []).map(Number);
+const luminance = ([red, green, blue]) => [red, green, blue].reduce((sum, part, i) => {
+  const share = part / 255;
+  return sum + [.2126, .7152, .0722][i] * (share <= .04045 ? share / 12.92 : ((share + .055) / 1.055) ** 2.4);
+}, 0);
+const contrast = (a, b) => {
+  const [x, y] = [luminance(colourOf(a)), luminance(colourOf(b))];
+  return (Math.max(x, y) + .05) / (Math.min(x, y) + .05);
+};
+// Boxes of text must be seen whole, and must not cover each other.
+const checkBoxes = (boxes, width) => {
+  for (const {text, box} of boxes) {
+    if (box.width <= 0 || box.height <= 0) problem('empty: ' + text);
+    if (box.left < -.5 || box.right > width + .5 || box.top < -.5) problem('outside: ' + text);
+  }
+  for (let i = 0; i < boxes.length; ++i) {
+    for (let k = 0; k < i; ++k) {
+      const a = boxes[i].box, b = boxes[k].box;
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 1 && down > 2) problem('covered: ' + boxes[i].text + ' and ' + boxes[k].text);
+    }
+  }
+  say('texts', boxes.length);
+};
+const finish = () => {
+  const out = document.createElement('pre');
+  out.id = 'probe';
+  out.textContent = found.join('\n') + '\nlooked: 1';
+  document.body.append(out);
+};
+)js";
+
+/// For a page of `to_html`.
+inline constexpr const char* probe_page = R"js(
+if (document.documentElement.scrollWidth > innerWidth)
+  problem('the page is ' + document.documentElement.scrollWidth + ' wide');
+const background = getComputedStyle(document.body).backgroundColor;
+say('dark', luminance(colourOf(background)) < .2 ? 1 : 0);
+
+// Lines of text, as far as a scrolling frame shows them.
+const boxes = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const node = walker.currentNode, parent = node.parentElement, text = node.data.trim();
+  if (!text || parent.closest('script,style,noscript,[hidden]')) continue;
+  const ratio = contrast(getComputedStyle(parent).color, background);
+  if (ratio < 4.5) problem('contrast ' + ratio.toFixed(1) + ': ' + text);
+  const frame = parent.closest('.scroll')?.getBoundingClientRect();
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  for (const line of range.getClientRects()) {
+    if (line.width === 0) continue; // the end of a line
+    const box = {left: line.left, right: line.right, top: line.top, bottom: line.bottom};
+    if (frame) {
+      box.left = Math.max(box.left, frame.left);
+      box.right = Math.min(box.right, frame.right);
+      if (box.right <= box.left) continue;
+    }
+    boxes.push({text, box: {...box, width: box.right - box.left, height: box.bottom - box.top}});
+  }
+}
+checkBoxes(boxes, innerWidth);
+for (const label of document.querySelectorAll('.row>span')) {
+  if (label.scrollWidth > label.clientWidth) problem('cut: ' + label.textContent);
+}
+
+// Canvases: what was drawn, and that it is seen.
+const view = document.getElementById('view'), data = JSON.parse(document.getElementById('data').textContent);
+const isSpan = ({canvas, style}) => view.contains(canvas) &&
+  (typeof style !== 'string' || data.palette.includes(style));
+const range = document.getElementById('range');
+const press = key => document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+probed.boxes.length = probed.texts.length = 0;
+press('0'); // draws all, once
+const spans = probed.boxes.filter(isSpan);
+say('spans', spans.length);
+for (const {canvas, x, width} of spans) {
+  if (x < -9 || x + width > canvas.clientWidth + 10 || !(width > 0)) problem('a span from ' + x + ' of ' + width);
+}
+for (const {canvas, text, left, right} of probed.texts) {
+  if (left < -1 || right > canvas.clientWidth + 1) problem('outside its canvas: ' + text);
+}
+let painted = 0;
+const canvases = [...view.querySelectorAll('canvas')];
+for (const canvas of canvases) {
+  const {width, height} = canvas;
+  if (canvas.clientWidth < 100 || canvas.clientHeight < 5) { problem('a canvas of ' + canvas.clientWidth); continue; }
+  const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+  let seen = 0;
+  for (let i = 3; i < pixels.length; i += 4) seen += pixels[i] > 0;
+  painted += seen > 0 ? 1 : 0;
+}
+say('canvases', canvases.length);
+say('painted', painted);
+
+// Hover over the first span, and over a counter.
+const tip = document.getElementById('tip');
+const hover = (canvas, x, y) => {
+  const box = canvas.getBoundingClientRect();
+  canvas.dispatchEvent(new PointerEvent('pointermove',
+    {bubbles: true, pointerId: 1, clientX: box.left + x, clientY: box.top + y}));
+  const shown = tip.getBoundingClientRect();
+  if (tip.hidden || shown.left < 0 || shown.right > innerWidth) problem('the tip is not seen');
+  return tip.textContent;
+};
+if (spans.length)
+  say('tip', hover(spans[0].canvas, spans[0].x + spans[0].width / 2, spans[0].y + spans[0].height / 2));
+const counter = view.querySelector('.counter')?.nextSibling;
+if (counter) say('counter', hover(counter, counter.clientWidth - 5, 10));
+
+// Keys zoom.
+const all = range.textContent;
+press('+');
+say('zoomed', range.textContent !== all ? 1 : 0);
+const before = probed.boxes.length;
+press('+');
+say('redrawn', probed.boxes.slice(before).filter(isSpan).length > 0 ? 1 : 0);
+press('0');
+say('back', range.textContent === all ? 1 : 0);
+
+// Heads sort: the largest number first, then the smallest, then by text.
+const table = document.querySelector('table.sortable');
+const order = () => [...table.tBodies[0].rows].map(row => row.cells[0].textContent).join(' ');
+if (table) {
+  const heads = table.querySelectorAll('th button');
+  for (const [name, head] of [['sorted', 1], ['again', 1], ['text', 0]]) {
+    heads[head].click();
+    say(name, order());
+  }
+  say('aria', table.querySelectorAll('th[aria-sort]').length);
+}
+finish();
+)js";
+
+/// For a picture of `to_svg`, which stands in a page.
+inline constexpr const char* probe_picture = R"js(
+const svg = document.querySelector('svg');
+const source = document.getElementById('source').textContent;
+if (new DOMParser().parseFromString(source, 'image/svg+xml').querySelector('parsererror'))
+  problem('is not XML');
+const frame = svg.getBoundingClientRect();
+say('picture', frame.width);
+const fillOf = css => getComputedStyle(svg.querySelector(css)).fill;
+const background = fillOf('.bg');
+say('dark', luminance(colourOf(background)) < .2 ? 1 : 0);
+const texts = [...svg.querySelectorAll('text')];
+checkBoxes(texts.map(text => ({text: text.lastChild.data, box: text.getBoundingClientRect()})), frame.width);
+for (const text of texts) {
+  const ratio = contrast(getComputedStyle(text).fill, background);
+  if (!text.classList.contains('n') && ratio < 4.5) problem('contrast ' + ratio.toFixed(1) + ': ' + text.lastChild.data);
+  if (text.getBoundingClientRect().bottom > frame.bottom) problem('below the picture: ' + text.lastChild.data);
+}
+let spans = 0;
+for (const rect of svg.querySelectorAll('rect')) {
+  if (!rect.querySelector('title') || rect.classList.contains('hit')) continue;
+  ++spans;
+  const box = rect.getBoundingClientRect(), fill = getComputedStyle(rect).fill;
+  if (box.width <= 0 || box.left < 0 || box.right > frame.right || box.bottom > frame.bottom)
+    problem('outside: ' + rect.textContent);
+  if (fill === 'none' || fill === 'rgb(0, 0, 0)') problem('without its colour: ' + rect.textContent);
+}
+say('spans', spans);
+const lines = [...svg.querySelectorAll('path.line')];
+say('lines', lines.filter(line => line.getTotalLength() > 50 && getComputedStyle(line).fill === 'none').length);
+finish();
+)js";
+
+} // namespace sluice::test

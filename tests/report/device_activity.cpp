@@ -1,0 +1,378 @@
+// Activities of devices in numbers: made-up records, and random ones against a count by ticks.
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/report/device_activity.hpp>
+
+#include "support/error_text.hpp"
+
+namespace report_device_activity {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr double zero = 5000; // of timelines, on the steady clock
+
+DeviceActivity made(ActivityKind kind, double begin, double end, std::uint32_t stream = 7,
+                    std::uint32_t name = 0) {
+    DeviceActivity activity;
+    activity.kind = kind;
+    activity.begin = zero + begin;
+    activity.end = zero + end;
+    activity.stream = stream;
+    activity.name = name;
+    return activity;
+}
+
+Timeline two_stages() {
+    Timeline timeline("two stages");
+    timeline.set_clock_zero(zero);
+    timeline.add_row("encode", "GPU 0");
+    timeline.add_row("train", "GPU 0");
+    timeline.add({0, 0, 0, 10});
+    timeline.add({0, 1, 10, 20});
+    timeline.add({1, 0, 10, 30});
+    timeline.add({1, 1, 30, 50});
+    return timeline;
+}
+
+double sum(const TimeByCause& causes) {
+    return causes.kernel + causes.copy + causes.set + causes.communication + causes.runtime + causes.source +
+           causes.other;
+}
+
+std::size_t widest_line(const std::string& text) {
+    std::size_t widest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        widest = std::max(widest, detail::timeline_text::width_of(line));
+    return widest;
+}
+
+} // namespace
+
+TEST_CASE("each instant counts for the first cause that holds, in their order") {
+    Timeline timeline("causes");
+    timeline.set_clock_zero(zero);
+    timeline.add_row("source", "CPU");
+    timeline.add({0, 0, 0, 100, SpanKind::source});
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.activities = {
+        made(ActivityKind::kernel, 10, 20),        made(ActivityKind::copy, 15, 30),
+        made(ActivityKind::set, 25, 35),           made(ActivityKind::communication, 0, 12),
+        made(ActivityKind::communication, 34, 40),
+    };
+    activities.calls = {{zero + 38, zero + 50, 1, 0}, {zero + 45, zero + 55, 2, 0}};
+    ActivityReport report = report_of(activities, {.timeline = &timeline});
+    CHECK(report.wall == 100);
+    CHECK(report.causes.kernel == 10);
+    CHECK(report.causes.copy == 10);
+    CHECK(report.causes.set == 5);
+    CHECK(report.causes.communication == 15);
+    CHECK(report.causes.runtime == 15);
+    CHECK(report.causes.source == 45);
+    CHECK(report.causes.other == 0);
+    CHECK(report.device.both == doctest::Approx(0.06));
+    CHECK(report.device.copy_only == doctest::Approx(0.14));
+    CHECK(report.device.compute_only == doctest::Approx(0.20));
+    CHECK(report.busy_share == doctest::Approx(0.40));
+
+    // Without the timeline, the time is that of the activities, and nobody is known to fill batches.
+    report = report_of(activities);
+    CHECK(report.wall == 40);
+    CHECK(report.causes.source == 0);
+    CHECK(sum(report.causes) == doctest::Approx(40));
+}
+
+TEST_CASE("a whole graph counts as a kernel does") {
+    DeviceActivities activities;
+    activities.names = {"graph 3"};
+    activities.activities = {made(ActivityKind::graph, 0, 30), made(ActivityKind::copy, 20, 40)};
+    const ActivityReport report = report_of(activities);
+    CHECK(report.causes.kernel == 30);
+    CHECK(report.causes.copy == 10);
+    CHECK(report.device.both == doctest::Approx(0.25));
+}
+
+TEST_CASE("random activities: causes, shares and stages are those of a count tick by tick") {
+    std::mt19937 random(11);
+    const auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+    for (int round = 0; round < 200; ++round) {
+        constexpr int ticks = 60;
+        std::array<std::set<int>, 6> held; // the ticks of each cause
+        std::array<std::set<int>, 3> ran;  // the ticks in which each stage ran something
+        std::array<int, 3> counts{};
+        Timeline timeline("random");
+        timeline.set_clock_zero(zero);
+        timeline.add_row("source", "CPU");
+        const int from = draw(20);
+        const int to = from + 1 + draw(30);
+        timeline.add({0, 0, double(from), double(from), SpanKind::source}); // the time that is looked at
+        timeline.add({0, 0, double(to), double(to), SpanKind::source});
+        DeviceActivities activities;
+        activities.names = {"n"};
+        activities.stages = {"a", "b", "c"};
+        const auto mark = [&](std::set<int>& set, int begin, int end) {
+            for (int tick = std::max(begin, from); tick < std::min(end, to); ++tick)
+                set.insert(tick);
+        };
+        for (int i = draw(14); i > 0; --i) {
+            const int begin = draw(ticks);
+            const int end = begin + draw(12);
+            const int cause = draw(6);
+            mark(held[static_cast<std::size_t>(cause)], begin, end);
+            if (cause == 4) {
+                activities.calls.push_back({zero + begin, zero + end, 0, 0});
+            } else if (cause == 5) {
+                // A timeline's span must lie in its time to keep it as it was drawn.
+                const int low = std::clamp(begin, from, to);
+                timeline.add({0, 0, double(low), double(std::clamp(end, low, to)),
+                              draw(2) == 0 ? SpanKind::source : SpanKind::wait});
+            } else {
+                constexpr ActivityKind kinds[] = {ActivityKind::kernel, ActivityKind::copy, ActivityKind::set,
+                                                  ActivityKind::communication};
+                DeviceActivity activity = made(kinds[cause], begin, end);
+                if (draw(4) > 0) {
+                    activity.stage = static_cast<std::uint32_t>(draw(3));
+                    mark(ran[activity.stage], begin, end);
+                    counts[activity.stage] += end >= from && begin <= to ? 1 : 0;
+                }
+                activities.activities.push_back(activity);
+            }
+        }
+        std::array<int, 7> causes{};
+        int both = 0, compute_only = 0, copy_only = 0, together = 0;
+        for (int tick = from; tick < to; ++tick) {
+            std::size_t cause = 0;
+            while (cause < 6 && !held[cause].contains(tick))
+                ++cause;
+            ++causes[cause];
+            const bool computes = held[0].contains(tick) || held[3].contains(tick);
+            const bool copies = held[1].contains(tick) || held[2].contains(tick);
+            both += computes && copies ? 1 : 0;
+            compute_only += computes && !copies ? 1 : 0;
+            copy_only += copies && !computes ? 1 : 0;
+            together += ran[0].contains(tick) + ran[1].contains(tick) + ran[2].contains(tick) >= 2 ? 1 : 0;
+        }
+        const ActivityReport report = report_of(activities, {.timeline = &timeline});
+        const double wall = to - from;
+        CAPTURE(round);
+        REQUIRE(report.wall == doctest::Approx(wall));
+        CHECK(report.causes.kernel == doctest::Approx(causes[0]));
+        CHECK(report.causes.copy == doctest::Approx(causes[1]));
+        CHECK(report.causes.set == doctest::Approx(causes[2]));
+        CHECK(report.causes.communication == doctest::Approx(causes[3]));
+        CHECK(report.causes.runtime == doctest::Approx(causes[4]));
+        CHECK(report.causes.source == doctest::Approx(causes[5]));
+        CHECK(report.causes.other == doctest::Approx(causes[6]));
+        CHECK(report.device.both * wall == doctest::Approx(both));
+        CHECK(report.device.compute_only * wall == doctest::Approx(compute_only));
+        CHECK(report.device.copy_only * wall == doctest::Approx(copy_only));
+        CHECK(report.device.neither * wall == doctest::Approx(wall - both - compute_only - copy_only));
+        CHECK(report.overlap * wall == doctest::Approx(together));
+        for (const StageActivity& stage : report.stages) {
+            const auto i = static_cast<std::size_t>(stage.name[0] - 'a');
+            CHECK(stage.busy == doctest::Approx(double(ran[i].size())));
+            CHECK(stage.activities == static_cast<std::size_t>(counts[i]));
+        }
+    }
+}
+
+TEST_CASE("kernels are summed by stage and name, the longest first") {
+    DeviceActivities activities;
+    activities.names = {"void gemm<float>(int)", "relu", "copy, host to device"};
+    activities.stages = {"encode", "train"};
+    activities.activities = {
+        made(ActivityKind::kernel, 0, 10, 7, 1), made(ActivityKind::kernel, 10, 40, 7, 0),
+        made(ActivityKind::kernel, 40, 60, 7, 0), made(ActivityKind::kernel, 60, 70, 7, 1),
+        made(ActivityKind::copy, 70, 100, 7, 2)};
+    activities.activities[0].stage = 1;
+    activities.activities[1].stage = activities.activities[2].stage = activities.activities[3].stage = 0;
+    activities.activities[4].bytes = 4096;
+    const ActivityReport report = report_of(activities);
+    REQUIRE(report.kernels.size() == 4);
+    CHECK(report.count == 5);
+    CHECK(report.kernels[0].stage == "encode");
+    CHECK(report.kernels[0].name == "void gemm<float>(int)");
+    CHECK(report.kernels[0].count == 2);
+    CHECK(report.kernels[0].total == 50);
+    CHECK(report.kernels[0].mean == 25);
+    CHECK(report.kernels[0].share == doctest::Approx(0.5));
+    CHECK(report.kernels[1].name == "relu");
+    CHECK(report.kernels[1].stage == "encode");
+    CHECK(report.kernels[2].stage == "train");
+    CHECK(report.kernels[3].stage.empty());
+    CHECK(report.kernels[3].bytes == 4096);
+}
+
+TEST_CASE("activities find their batch, and those without a stage the one they can be of") {
+    const Timeline timeline = two_stages();
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.stages = {"train", "encode"};
+    activities.activities = {
+        made(ActivityKind::kernel, 2, 5, 7),     // in encode's first span alone
+        made(ActivityKind::kernel, 12, 14, 8),   // stage known: train
+        made(ActivityKind::kernel, 15, 18, 8),   // in spans of both, on train's stream
+        made(ActivityKind::kernel, 16, 17, 9),   // in spans of both, on nobody's
+        made(ActivityKind::kernel, 35, 40, 7),   // in train's alone
+        made(ActivityKind::kernel, 20.5, 21, 10) // encode is known, its span ended just before
+    };
+    activities.activities[1].stage = 0;
+    activities.activities[5].stage = 1;
+    assign_to_stages(activities, timeline, 1);
+    const auto& got = activities.activities;
+    CHECK(activities.stages[got[0].stage] == "encode");
+    CHECK(got[0].batch == 0);
+    CHECK(got[1].batch == 0);
+    CHECK(got[2].stage == 0);
+    CHECK(got[2].batch == 0);
+    CHECK(got[3].stage == DeviceActivity::unknown);
+    CHECK(got[3].batch == DeviceActivity::unknown);
+    CHECK(activities.stages[got[4].stage] == "train");
+    CHECK(got[4].batch == 1);
+    CHECK(got[5].batch == 1);
+    CHECK(activities.stages.size() == 2);
+
+    const ActivityReport report = report_of(activities, {.timeline = &timeline});
+    REQUIRE(report.stages.size() == 2);
+    CHECK(report.stages[0].name == "train");
+    CHECK(report.stages[0].busy == 2 + 3 + 5);
+    CHECK(report.stages[0].at_work == (18 - 12) + 5); // with the gap between its kernels
+    CHECK(report.stages[0].noted_share == doctest::Approx(0.8));
+    CHECK(report.stages[1].noted_share == doctest::Approx(0.4));
+    CHECK(report.noted_overlap == doctest::Approx(0.2));
+    CHECK(contains(to_table(report), "by events %"));
+    CHECK(!contains(to_table(report_of(activities)), "by events %"));
+}
+
+TEST_CASE("activities of another device are not given to a stage") {
+    const Timeline timeline = two_stages();
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.activities = {made(ActivityKind::kernel, 2, 5)};
+    activities.activities[0].device = 1;
+    assign_to_stages(activities, timeline);
+    CHECK(activities.activities[0].stage == DeviceActivity::unknown);
+}
+
+TEST_CASE("kernels of a graph of whole steps get the batch of the step") {
+    Timeline timeline("graphed");
+    timeline.set_clock_zero(zero);
+    timeline.add_row("encode", "GPU 0");
+    timeline.add_row("graphs", "GPU 0");
+    timeline.add({1, 4, 0, 10});
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.stages = {"encode"};
+    activities.activities = {made(ActivityKind::kernel, 2, 5), made(ActivityKind::kernel, 6, 7)};
+    activities.activities[0].stage = 0;
+    assign_to_stages(activities, timeline);
+    CHECK(activities.activities[0].batch == 4);
+    CHECK(activities.activities[1].stage == DeviceActivity::unknown);
+}
+
+TEST_CASE("activities become rows of a timeline, by stream, kernels apart from copies") {
+    Timeline timeline = two_stages();
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.activities = {made(ActivityKind::kernel, 2, 5, 7), made(ActivityKind::copy, 3, 8, 7),
+                             made(ActivityKind::set, 9, 10, 7), made(ActivityKind::kernel, 12, 14, 9),
+                             made(ActivityKind::kernel, 60, 70, 11)}; // after the timeline's end
+    activities.activities[3].batch = 1;
+    add_rows(timeline, activities);
+    REQUIRE(timeline.rows().size() == 5);
+    CHECK(timeline.rows()[2].name == "kernels, stream 7");
+    CHECK(timeline.rows()[2].unit == "GPU 0");
+    CHECK(timeline.rows()[3].name == "copies, stream 7");
+    CHECK(timeline.rows()[4].name == "kernels, stream 9");
+    REQUIRE(timeline.spans().size() == 8);
+    CHECK(timeline.spans()[4].row == 2);
+    CHECK(timeline.spans()[4].begin == 2);
+    CHECK(timeline.spans()[5].kind == SpanKind::copy);
+    CHECK(timeline.spans()[6].row == 3);
+    CHECK(timeline.spans()[7].batch == 1);
+
+    // A timeline of nothing else begins with the first of them.
+    Timeline alone;
+    add_rows(alone, activities);
+    CHECK(alone.clock_zero() == zero + 2);
+    CHECK(alone.begin() == 0);
+    CHECK(alone.end() == 68);
+}
+
+TEST_CASE("a timeline without the steady clock is refused in one sentence") {
+    Timeline timeline("drawn by hand");
+    timeline.add_row("row");
+    timeline.add({0, 0, 0, 1});
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.activities = {made(ActivityKind::kernel, 0, 1)};
+    for (const std::string& text : {text_of([&] { assign_to_stages(activities, timeline); }),
+                                    text_of([&] { add_rows(timeline, activities); }),
+                                    text_of([&] { (void)report_of(activities, {.timeline = &timeline}); })}) {
+        CHECK(contains(text, "'drawn by hand'"));
+        CHECK(contains(text, "set_clock_zero"));
+    }
+}
+
+TEST_CASE("the table is at most 80 columns wide, and says what is missing or distorted") {
+    DeviceActivities activities;
+    activities.names = {
+        "void a_namespace::a_kernel_with_a_long_name<float, 128, (anonymous namespace)::Epilogue>(int, "
+        "void (*)(float))",
+        "b", "c"};
+    activities.stages = {"a stage with a long name, too"};
+    activities.activities = {made(ActivityKind::kernel, 0, 9e9), made(ActivityKind::kernel, 0, 2, 7, 1),
+                             made(ActivityKind::kernel, 0, 1, 7, 2)};
+    for (DeviceActivity& activity : activities.activities)
+        activity.stage = 0;
+    activities.dropped = 3;
+    activities.silent_graphs = 4;
+    const std::string table = to_table(report_of(activities, {.title = "a title", .slowdown = 1.25}), 2);
+    CHECK(widest_line(table) <= 80);
+    CHECK(contains(table, "a title"));
+    CHECK(contains(table, "1.250 x as long"));
+    CHECK(contains(table, "3 records were lost"));
+    CHECK(contains(table, "before the graphs"));
+    CHECK(contains(table, " a_namespace::a_kernel_with_a_lo"));
+    CHECK(contains(table, "and 1 more names"));
+    CHECK(!contains(to_table(report_of(activities), 3), "more names"));
+    CHECK(widest_line(to_table(report_of({}))) <= 80);
+    CHECK(contains(to_table(report_of({})), "0 kernels and copies"));
+}
+
+TEST_CASE("a kernel's name is shown without its arguments") {
+    const auto shown = detail::device_activity_text::short_name;
+    CHECK(shown("void gemm<float, 4>(int, float*)") == "gemm<float, 4>");
+    CHECK(shown("void f<(Kind)1>(void (*)(int))") == "f<(Kind)1>");
+    CHECK(shown("a::(anonymous namespace)::f(int)") == "a::f");
+    CHECK(shown("sm90_xmma_gemm_f16") == "sm90_xmma_gemm_f16");
+    CHECK(shown("voided(int)") == "voided");
+    CHECK(shown("") == "");
+}
+
+TEST_CASE("the JSON object has all kernels and names the unit of times") {
+    DeviceActivities activities;
+    activities.names = {"say \"k\"", "copy"};
+    activities.activities = {made(ActivityKind::kernel, 0, 1), made(ActivityKind::copy, 1, 4, 7, 1)};
+    const std::string json = to_json(report_of(activities, {.title = "t"}));
+    CHECK(json.starts_with("{\"title\":\"t\""));
+    CHECK(contains(json, "\"wall_us\":4"));
+    CHECK(contains(json, "\"causes\":{\"kernel_us\":1,\"copy_us\":3,\"set_us\":0,"));
+    CHECK(contains(json, "\"name\":\"say \\\"k\\\"\""));
+    CHECK(contains(json, "\"kind\":\"copy\""));
+    CHECK(json.ends_with("\"silent_graphs\":0}"));
+}
+
+} // namespace report_device_activity

@@ -1,0 +1,109 @@
+// Device memory over time, sampled by a thread.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <thread>
+
+#include <sluice/backend/host.hpp>
+#include <sluice/memory/buffer.hpp>
+#include <sluice/report/memory_sampler.hpp>
+
+#include "support/error_text.hpp"
+
+namespace report_memory_sampler {
+
+using namespace sluice;
+using namespace sluice::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Whether `holds()` comes true within 20 s.
+template <class Holds>
+bool comes_true(Holds&& holds) {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (!holds()) {
+        if (std::chrono::steady_clock::now() > until)
+            return false;
+        std::this_thread::sleep_for(1ms);
+    }
+    return true;
+}
+
+struct Failing : Host {
+    static inline thread_local bool may_be_asked = false; // where the test says so: on its own thread
+    static std::size_t device_memory_in_use() {
+        if (!may_be_asked)
+            throw Error("the device is gone");
+        return 7;
+    }
+};
+
+} // namespace
+
+TEST_CASE("a sampler sees memory rise and fall") {
+    const std::size_t before = Host::device_memory_in_use();
+    constexpr std::size_t size = 1 << 20;
+    MemorySampler<Host> sampler(500us);
+    const auto zero = std::chrono::steady_clock::now();
+    {
+        const DeviceBuffer<std::byte, Host> buffer(size);
+        CHECK(comes_true([&] { return sampler.peak() == before + size; }));
+    }
+    const std::size_t then = sampler.samples();
+    CHECK(comes_true([&] { return sampler.samples() > then + 10; }));
+    sampler.stop();
+    const std::size_t count = sampler.samples();
+
+    Timeline timeline;
+    CHECK(timeline.add_counter("another") == 0);
+    CHECK(sampler.add_to(timeline, zero) == 1);
+    REQUIRE(timeline.counters().size() == 2);
+    CHECK(timeline.counters()[1].name == "device memory");
+    CHECK(timeline.counters()[1].unit == "B");
+    const auto& values = timeline.values();
+    // Six at most: the first and the last of the three stretches in which nothing changed.
+    REQUIRE(values.size() >= 3);
+    CHECK(values.size() <= 6);
+    CHECK(count >= 12);
+    CHECK(values.front().value == static_cast<double>(before));
+    CHECK(values.front().time <= 0);
+    CHECK(values.back().value == static_cast<double>(before));
+    bool rose = false;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        CHECK(values[i].counter == 1);
+        CHECK((i == 0 || values[i].time > values[i - 1].time));
+        rose = rose || values[i].value == static_cast<double>(before + size);
+    }
+    CHECK(rose);
+
+    sampler.stop();
+    CHECK(sampler.samples() == count);
+}
+
+TEST_CASE("a last sample is taken when a sampler stops") {
+    const std::size_t before = Host::device_memory_in_use();
+    MemorySampler<Host> sampler(1h);
+    const DeviceBuffer<std::byte, Host> buffer(100);
+    sampler.stop();
+    CHECK(sampler.samples() == 2);
+    CHECK(sampler.peak() == before + 100);
+}
+
+TEST_CASE("wrong intervals are refused, and a backend's error is told") {
+    CHECK(text_of([] { MemorySampler<Host> sampler(0us); }) ==
+          "MemorySampler: the interval is 0 us; expected 1 us or more");
+    CHECK(text_of([] { MemorySampler<Failing> sampler(1h); }) == "the device is gone");
+
+    Failing::may_be_asked = true;
+    MemorySampler<Failing> sampler(1h);
+    Failing::may_be_asked = false;
+    sampler.stop();
+    Timeline timeline;
+    CHECK(text_of([&] { sampler.add_to(timeline, {}); }) == "the device is gone");
+    CHECK(timeline.counters().empty());
+    CHECK(sampler.peak() == 7);
+}
+
+} // namespace report_memory_sampler
