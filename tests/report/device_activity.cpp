@@ -221,12 +221,13 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
     activities.names = {"k"};
     activities.stages = {"train", "encode"};
     activities.activities = {
-        made(ActivityKind::kernel, 2, 5, 7),     // in encode's first span alone
-        made(ActivityKind::kernel, 12, 14, 8),   // stage known: train
-        made(ActivityKind::kernel, 15, 18, 8),   // in spans of both, on train's stream
-        made(ActivityKind::kernel, 16, 17, 9),   // in spans of both, on nobody's
-        made(ActivityKind::kernel, 35, 40, 7),   // in train's alone
-        made(ActivityKind::kernel, 20.5, 21, 10) // encode is known, its span ended just before
+        made(ActivityKind::kernel, 2, 5, 7),      // in encode's first span alone
+        made(ActivityKind::kernel, 12, 14, 8),    // stage known: train
+        made(ActivityKind::kernel, 15, 18, 8),    // in spans of both, on train's stream
+        made(ActivityKind::kernel, 16, 17, 9),    // in spans of both, on nobody's
+        made(ActivityKind::kernel, 35, 40, 7),    // in train's alone
+        made(ActivityKind::kernel, 20.5, 21, 10), // encode is known, its span ended just before
+        made(ActivityKind::kernel, 9.2, 9.8, 11)  // in encode's, just before train's
     };
     activities.activities[1].stage = 0;
     activities.activities[5].stage = 1;
@@ -242,6 +243,8 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
     CHECK(activities.stages[got[4].stage] == "train");
     CHECK(got[4].batch == 1);
     CHECK(got[5].batch == 1);
+    CHECK(activities.stages[got[6].stage] == "encode");
+    CHECK(got[6].batch == 0);
     CHECK(activities.stages.size() == 2);
 
     const ActivityReport report = report_of(activities, {.timeline = &timeline});

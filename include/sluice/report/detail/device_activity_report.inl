@@ -163,6 +163,7 @@ inline void look_at_stages(const DeviceActivities& activities, const Window& win
         }
     }
     std::vector<StageSpan> at_work;
+    at_work.reserve(batches.size());
     for (const auto& [key, span] : batches)
         at_work.push_back(span);
     report.overlap = sweep_stages(std::move(busy), &StageActivity::busy, stages, report.wall);
