@@ -27,7 +27,8 @@ struct CounterOptions {
 ///
 /// Counters may be read by everybody only where the driver was loaded so (`NVreg_RestrictProfilingToAdminUsers=0`), otherwise
 /// by users with CAP_SYS_ADMIN. The device needs compute capability 8.6 or later, and nobody else may sample it, not even
-/// monitoring services such as DCGM's profiling. CUPTI keeps the device's sampling to this program until it ends.
+/// monitoring services such as DCGM's profiling. While it samples, CUPTI holds the device's clocks still, which may change how
+/// long kernels take.
 class CounterSampler {
 public:
     /// Begins to sample. \throws Error in one sentence where counters may not or cannot be read.

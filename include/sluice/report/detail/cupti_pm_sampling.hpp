@@ -1,205 +1,82 @@
 // CUPTI's periodic sampling of counters. cupti_counters.inl includes this where CUPTI's headers have it.
 #pragma once
 
+#include <sluice/report/detail/cupti_pm_library.hpp>
 #include <sluice/report/detail/cupti_recorder.hpp>
 
 #if SLUICE_HAS_CUPTI && __has_include(<cupti_pmsampling.h>) && __has_include(<cupti_profiler_host.h>)
 #include <atomic>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
-
-#include <cupti_pmsampling.h>
-#include <cupti_profiler_host.h>
-#include <cupti_profiler_target.h>
-#include <cupti_target.h>
 
 #include <sluice/report/device_counters.hpp>
 
 namespace sluice::detail::cupti {
 
-/// What is called of the library to sample, besides `Library`.
-struct PmLibrary {
-    std::string problem = {};
-    decltype(&cuptiProfilerInitialize) profiler_initialize = nullptr;
-    decltype(&cuptiDeviceGetChipName) get_chip_name = nullptr;
-    decltype(&cuptiProfilerHostInitialize) host_initialize = nullptr;
-    decltype(&cuptiProfilerHostDeinitialize) host_deinitialize = nullptr;
-    decltype(&cuptiProfilerHostConfigAddMetrics) host_add_metrics = nullptr;
-    decltype(&cuptiProfilerHostGetConfigImageSize) host_config_size = nullptr;
-    decltype(&cuptiProfilerHostGetConfigImage) host_config = nullptr;
-    decltype(&cuptiProfilerHostGetNumOfPasses) host_passes = nullptr;
-    decltype(&cuptiProfilerHostEvaluateToGpuValues) host_evaluate = nullptr;
-    decltype(&cuptiPmSamplingGetCounterAvailability) availability = nullptr;
-    decltype(&cuptiPmSamplingEnable) enable = nullptr;
-    decltype(&cuptiPmSamplingSetConfig) set_config = nullptr;
-    decltype(&cuptiPmSamplingGetCounterDataSize) data_size = nullptr;
-    decltype(&cuptiPmSamplingCounterDataImageInitialize) data_initialize = nullptr;
-    decltype(&cuptiPmSamplingStart) start = nullptr;
-    decltype(&cuptiPmSamplingStop) stop = nullptr;
-    decltype(&cuptiPmSamplingDecodeData) decode = nullptr;
-    decltype(&cuptiPmSamplingGetCounterDataInfo) data_info = nullptr;
-    decltype(&cuptiPmSamplingCounterDataGetSampleInfo) sample_info = nullptr;
+/// A device that can be sampled, or is. CUPTI reads `config` for as long as it has the object.
+struct SampledDevice {
+    CUpti_PmSampling_Object* object = nullptr;
+    std::vector<std::uint8_t> config;
+    bool in_use = false;
 };
 
-inline PmLibrary open_pm_library() {
-    PmLibrary pm;
-    Dl_info info{};
-    if (dladdr(reinterpret_cast<void*>(library().get_version), &info) == 0 || info.dli_fname == nullptr) {
-        pm.problem = "CUPTI's library cannot be found again";
-        return pm;
-    }
-    // CUPTI loads these by their names; they lie beside it, where the loader need not look.
-    const std::string file = info.dli_fname;
-    const std::string folder = file.substr(0, file.rfind('/') + 1);
-    for (const char* const name : {"libnvperf_host.so", "libnvperf_target.so"})
-        (void)dlopen((folder + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
-    void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    std::string missing;
-    find(handle, "cuptiProfilerInitialize", pm.profiler_initialize, &missing);
-    find(handle, "cuptiDeviceGetChipName", pm.get_chip_name, &missing);
-    find(handle, "cuptiProfilerHostInitialize", pm.host_initialize, &missing);
-    find(handle, "cuptiProfilerHostDeinitialize", pm.host_deinitialize, &missing);
-    find(handle, "cuptiProfilerHostConfigAddMetrics", pm.host_add_metrics, &missing);
-    find(handle, "cuptiProfilerHostGetConfigImageSize", pm.host_config_size, &missing);
-    find(handle, "cuptiProfilerHostGetConfigImage", pm.host_config, &missing);
-    find(handle, "cuptiProfilerHostGetNumOfPasses", pm.host_passes, &missing);
-    find(handle, "cuptiProfilerHostEvaluateToGpuValues", pm.host_evaluate, &missing);
-    find(handle, "cuptiPmSamplingGetCounterAvailability", pm.availability, &missing);
-    find(handle, "cuptiPmSamplingEnable", pm.enable, &missing);
-    find(handle, "cuptiPmSamplingSetConfig", pm.set_config, &missing);
-    find(handle, "cuptiPmSamplingGetCounterDataSize", pm.data_size, &missing);
-    find(handle, "cuptiPmSamplingCounterDataImageInitialize", pm.data_initialize, &missing);
-    find(handle, "cuptiPmSamplingStart", pm.start, &missing);
-    find(handle, "cuptiPmSamplingStop", pm.stop, &missing);
-    find(handle, "cuptiPmSamplingDecodeData", pm.decode, &missing);
-    find(handle, "cuptiPmSamplingGetCounterDataInfo", pm.data_info, &missing);
-    find(handle, "cuptiPmSamplingCounterDataGetSampleInfo", pm.sample_info, &missing);
-    if (!missing.empty())
-        pm.problem = "the CUPTI library that was found is too old to sample counters: it has no " + missing;
-    return pm;
-}
-
-inline const PmLibrary& pm_library() {
-    static const PmLibrary opened = open_pm_library();
-    return opened;
-}
-
-/// Throws `Error` unless `result` is a success.
-inline void check_sampling(CUptiResult result, const char* function) {
-    if (result == CUPTI_SUCCESS)
-        return;
-    const char* text = nullptr;
-    (void)library().get_result_string(result, &text);
-    std::string message = std::string("CounterSampler: ") + function + " failed: " +
-                          (text != nullptr ? text : ("result " + std::to_string(static_cast<int>(result))));
-    if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
-        result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES)
-        message += "; this user may not read the device's counters: expected CAP_SYS_ADMIN, or a driver that "
-                   "was loaded "
-                   "with NVreg_RestrictProfilingToAdminUsers=0";
-    throw Error(message);
-}
-
-/// Arguments of a function of CUPTI, which say how long they are.
-template <class Arguments>
-Arguments sized(std::size_t size) {
-    Arguments arguments{};
-    arguments.structSize = size;
-    return arguments;
-}
-
-/// Can be sampled in one pass on all devices since compute capability 8.0.
-inline constexpr std::size_t sampled_metrics = 3;
-inline const char* metric_names[sampled_metrics] = {
-    "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+/// By device. Never destroyed: CUPTI may outlast the program's other objects.
+struct SampledDevices {
+    std::mutex mutex;
+    std::map<int, SampledDevice> devices;
 };
+inline SampledDevices& sampled_devices() {
+    static SampledDevices& only = *new SampledDevices;
+    return only;
+}
 
-/// Turns counters into metrics.
-class MetricHost {
+/// Takes the device for one sampler, until this is destroyed.
+class DeviceLease {
 public:
-    MetricHost(const char* chip, const std::uint8_t* availability) {
-        auto arguments =
-            sized<CUpti_Profiler_Host_Initialize_Params>(CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE);
-        arguments.profilerType = CUPTI_PROFILER_TYPE_PM_SAMPLING;
-        arguments.pChipName = chip;
-        arguments.pCounterAvailabilityImage = availability;
-        check_sampling(pm_library().host_initialize(&arguments), "cuptiProfilerHostInitialize");
-        host_ = arguments.pHostObject;
-    }
-    MetricHost(const MetricHost&) = delete;
-    MetricHost& operator=(const MetricHost&) = delete;
-    ~MetricHost() {
-        auto arguments = sized<CUpti_Profiler_Host_Deinitialize_Params>(
-            CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE);
-        arguments.pHostObject = host_;
-        (void)pm_library().host_deinitialize(&arguments);
-    }
-
-    /// What the device is to count.
-    std::vector<std::uint8_t> config() {
-        auto metrics = sized<CUpti_Profiler_Host_ConfigAddMetrics_Params>(
-            CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE);
-        metrics.pHostObject = host_;
-        metrics.ppMetricNames = metric_names;
-        metrics.numMetrics = sampled_metrics;
-        check_sampling(pm_library().host_add_metrics(&metrics), "cuptiProfilerHostConfigAddMetrics");
-        auto size = sized<CUpti_Profiler_Host_GetConfigImageSize_Params>(
-            CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE);
-        size.pHostObject = host_;
-        check_sampling(pm_library().host_config_size(&size), "cuptiProfilerHostGetConfigImageSize");
-        std::vector<std::uint8_t> image(size.configImageSize);
-        auto get = sized<CUpti_Profiler_Host_GetConfigImage_Params>(
-            CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE);
-        get.pHostObject = host_;
-        get.configImageSize = image.size();
-        get.pConfigImage = image.data();
-        check_sampling(pm_library().host_config(&get), "cuptiProfilerHostGetConfigImage");
-        auto passes = sized<CUpti_Profiler_Host_GetNumOfPasses_Params>(
-            CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE);
-        passes.configImageSize = image.size();
-        passes.pConfigImage = image.data();
-        check_sampling(pm_library().host_passes(&passes), "cuptiProfilerHostGetNumOfPasses");
-        if (passes.numOfPasses != 1) {
-            throw Error("CounterSampler: this device would have to run the work " +
-                        std::to_string(passes.numOfPasses) + " times to count, expected once");
+    DeviceLease(int device, std::vector<std::uint8_t> config) : device_(device) {
+        SampledDevices& all = sampled_devices();
+        const std::lock_guard lock(all.mutex);
+        SampledDevice& entry = all.devices[device];
+        if (entry.in_use) {
+            throw Error("CounterSampler: another sampler has device " + std::to_string(device) +
+                        ", and CUPTI serves one at a time; stop it first");
         }
-        return image;
+        if (entry.object == nullptr) {
+            auto arguments =
+                sized<CUpti_PmSampling_Enable_Params>(CUpti_PmSampling_Enable_Params_STRUCT_SIZE);
+            arguments.deviceIndex = static_cast<std::size_t>(device);
+            check_sampling(pm_library().enable(&arguments), "cuptiPmSamplingEnable");
+            entry.object = arguments.pPmSamplingObject;
+            entry.config = std::move(config); // of one device it is always the same
+        }
+        entry.in_use = true;
+        entry_ = &entry;
+    }
+    DeviceLease(const DeviceLease&) = delete;
+    DeviceLease& operator=(const DeviceLease&) = delete;
+    /// Before CUDA 13, giving the object back could end all of CUPTI's work in the program, so it is kept.
+    ~DeviceLease() {
+        SampledDevices& all = sampled_devices();
+        const std::lock_guard lock(all.mutex);
+        entry_->in_use = false;
+        if (library().version < 130000)
+            return;
+        auto arguments = sized<CUpti_PmSampling_Disable_Params>(CUpti_PmSampling_Disable_Params_STRUCT_SIZE);
+        arguments.pPmSamplingObject = entry_->object;
+        if (pm_library().disable(&arguments) == CUPTI_SUCCESS)
+            all.devices.erase(device_);
     }
 
-    void evaluate(const std::vector<std::uint8_t>& data, std::size_t sample, double* values) {
-        auto arguments = sized<CUpti_Profiler_Host_EvaluateToGpuValues_Params>(
-            CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE);
-        arguments.pHostObject = host_;
-        arguments.pCounterDataImage = data.data();
-        arguments.counterDataImageSize = data.size();
-        arguments.rangeIndex = sample;
-        arguments.ppMetricNames = metric_names;
-        arguments.numMetrics = sampled_metrics;
-        arguments.pMetricValues = values;
-        check_sampling(pm_library().host_evaluate(&arguments), "cuptiProfilerHostEvaluateToGpuValues");
-    }
+    CUpti_PmSampling_Object* object() const noexcept { return entry_->object; }
+    const std::vector<std::uint8_t>& config() const noexcept { return entry_->config; }
 
 private:
-    CUpti_Profiler_Host_Object* host_ = nullptr;
+    int device_;
+    SampledDevice* entry_ = nullptr;
 };
-
-/// The sampling object of a device. Some releases of CUPTI end all of their work when one is given back, so each stays until
-/// the program ends.
-inline CUpti_PmSampling_Object* sampling_of(int device) {
-    static std::mutex mutex;
-    static std::map<int, CUpti_PmSampling_Object*> objects;
-    const std::lock_guard lock(mutex);
-    if (const auto found = objects.find(device); found != objects.end())
-        return found->second;
-    auto arguments = sized<CUpti_PmSampling_Enable_Params>(CUpti_PmSampling_Enable_Params_STRUCT_SIZE);
-    arguments.deviceIndex = static_cast<std::size_t>(device);
-    check_sampling(pm_library().enable(&arguments), "cuptiPmSamplingEnable");
-    return objects[device] = arguments.pPmSamplingObject;
-}
 
 /// Samples one device; a thread brings the samples to the host before the device's buffer is full.
 class PmSampling {
@@ -221,8 +98,8 @@ public:
         available.pCounterAvailabilityImage = availability_.data();
         check_sampling(pm_library().availability(&available), "cuptiPmSamplingGetCounterAvailability");
         host_ = std::make_unique<MetricHost>(chip.pChipName, availability_.data());
-        config_ = host_->config();
-        sampling_ = sampling_of(device);
+        lease_ = std::make_unique<DeviceLease>(device, host_->config());
+        sampling_ = lease_->object();
         configure();
         begin_ = moment();
         auto start = sized<CUpti_PmSampling_Start_Params>(CUpti_PmSampling_Start_Params_STRUCT_SIZE);
@@ -269,8 +146,8 @@ private:
     void configure() {
         auto config = sized<CUpti_PmSampling_SetConfig_Params>(CUpti_PmSampling_SetConfig_Params_STRUCT_SIZE);
         config.pPmSamplingObject = sampling_;
-        config.configSize = config_.size();
-        config.pConfig = config_.data();
+        config.configSize = lease_->config().size();
+        config.pConfig = lease_->config().data();
         config.hardwareBufferSize = std::size_t{256} << 20;
         config.samplingInterval = static_cast<std::uint64_t>(1000 * interval_);
         config.triggerMode = CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
@@ -322,8 +199,10 @@ private:
             arguments.counterDataImageSize = data_.size();
             check_sampling(pm_library().decode(&arguments), "cuptiPmSamplingDecodeData");
             result_.overflowed = result_.overflowed || arguments.overflow != 0;
-            more = arguments.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
+            const std::size_t before = result_.samples.size();
             take_samples();
+            more = arguments.decodeStopReason != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS &&
+                   result_.samples.size() > before;
             clear_data();
         }
     }
@@ -380,7 +259,7 @@ private:
     double interval_;
     std::vector<std::uint8_t> availability_;
     std::unique_ptr<MetricHost> host_;
-    std::vector<std::uint8_t> config_;
+    std::unique_ptr<DeviceLease> lease_;
     CUpti_PmSampling_Object* sampling_ = nullptr;
     std::vector<std::uint8_t> data_;
     Moment begin_;
