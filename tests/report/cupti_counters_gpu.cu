@@ -63,7 +63,7 @@ TEST_CASE("counters: SMs are active while kernels run, and memory is while they 
     activities.stages = {"spin", "stream"};
     for (DeviceActivity& activity : activities.activities)
         activity.stage = contains(activities.names[activity.name], "spin") ? 0 : 1;
-    const CounterReport report = counters_of(counters, activities);
+    const DeviceCounterReport report = counters_of(counters, activities);
     MESSAGE(to_table(report) << "uncertainty " << counters.uncertainty << " us, " << counters.samples.size()
                              << " samples");
     REQUIRE(report.stages.size() == 2);

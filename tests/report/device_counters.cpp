@@ -36,7 +36,7 @@ TEST_CASE("counters are averaged by time, and by stage where it ran alone") {
     DeviceCounters counters;
     counters.samples = {
         {0, 10, 0.9, 0.8, 0.1}, {10, 20, 0.7, 0.6, 0.3}, {20, 40, 0.5, 0.0, 0.8}, {40, 80, 0, 0, 0}};
-    CounterReport report = counters_of(counters, activities);
+    DeviceCounterReport report = counters_of(counters, activities);
     CHECK(report.all.time == 80);
     CHECK(report.all.sm_active == doctest::Approx((9 + 7 + 10) / 80.0));
     CHECK(report.all.memory == doctest::Approx((1 + 3 + 16) / 80.0));
@@ -57,7 +57,7 @@ TEST_CASE("counters are averaged by time, and by stage where it ran alone") {
 TEST_CASE("without activities there are means over all of the time, and without samples none") {
     DeviceCounters counters;
     counters.samples = {{0, 1, 0.5, 0.25, 0.125}};
-    const CounterReport report = counters_of(counters, {});
+    const DeviceCounterReport report = counters_of(counters, {});
     CHECK(report.all.tensor_cores == 0.25);
     CHECK(report.stages.empty());
     CHECK(counters_of({}, {}).all.time == 0);
@@ -95,7 +95,7 @@ TEST_CASE("random samples: means are those of a count tick by tick") {
             begin = end;
         }
         const int first = static_cast<int>(counters.samples.empty() ? ticks : counters.samples[0].begin);
-        const CounterReport report = counters_of(counters, activities);
+        const DeviceCounterReport report = counters_of(counters, activities);
         CAPTURE(round);
         CHECK(report.all.time == doctest::Approx(sampled));
         CHECK(report.all.sm_active * sampled == doctest::Approx(sum));

@@ -40,7 +40,7 @@ struct CounterMeans {
 };
 
 /// Means of counters, as `counters_of` works them out.
-struct CounterReport {
+struct DeviceCounterReport {
     CounterMeans all; ///< Over all of the time, with the gaps in which nothing ran.
     /// Over the time in which kernels and copies of this stage ran, and of no other one: counters do not say whose work they
     /// count. Stages that never ran alone are left out.
@@ -52,11 +52,11 @@ struct CounterReport {
 /// Averages `counters`, weighted by time, over the time from `begin` to `end` on the steady clock, such as those of an
 /// `ActivityReport`; over all samples where `end` is not after `begin`. `activities`, of the same time, say when which stage
 /// ran.
-CounterReport counters_of(const DeviceCounters& counters, const DeviceActivities& activities,
-                          double begin = 0, double end = 0);
+DeviceCounterReport counters_of(const DeviceCounters& counters, const DeviceActivities& activities,
+                                double begin = 0, double end = 0);
 
 /// The report as text in UTF-8, for a terminal, with a line for each stage. No line is wider than 80 columns.
-std::string to_table(const CounterReport& report);
+std::string to_table(const DeviceCounterReport& report);
 
 } // namespace sluice
 

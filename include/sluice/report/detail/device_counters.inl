@@ -70,10 +70,10 @@ inline void divide(CounterMeans& means) {
 
 } // namespace detail::device_counters
 
-inline CounterReport counters_of(const DeviceCounters& counters, const DeviceActivities& activities,
-                                 double begin, double end) {
+inline DeviceCounterReport counters_of(const DeviceCounters& counters, const DeviceActivities& activities,
+                                       double begin, double end) {
     namespace parts = detail::device_counters;
-    CounterReport report;
+    DeviceCounterReport report;
     report.overflowed = counters.overflowed;
     report.uncertainty = counters.uncertainty;
     std::vector<CounterMeans> stages(activities.stages.size());
@@ -102,7 +102,7 @@ inline CounterReport counters_of(const DeviceCounters& counters, const DeviceAct
     return report;
 }
 
-inline std::string to_table(const CounterReport& report) {
+inline std::string to_table(const DeviceCounterReport& report) {
     namespace table = detail::timeline_table;
     namespace text = detail::device_activity_text;
     const table::TimeUnit unit = table::unit_for(report.all.time);
