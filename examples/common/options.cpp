@@ -181,6 +181,8 @@ void add_timeline_options(CommandLine& app, TimelineOptions& options) {
                  "print what each stage cost, what overlapped and what set the pace");
     app.add_flag("--kernels", options.kernels,
                  "run each once more with CUPTI, and print its kernels and what the time went into");
+    app.add_flag("--counters", options.counters,
+                 "with --kernels: also print how busy SMs, Tensor Cores and memory were");
     add_option(
         app, "--timeline", "FILE", "draw the last batches of each run: FILE.svg, FILE.html or FILE.pftrace",
         [&options](const std::string& text) {

@@ -49,9 +49,10 @@ struct CommonOptions {
 
 /// What `--report`, `--kernels` and `--timeline` ask for.
 struct TimelineOptions {
-    bool report = false;  ///< whether to print a table for each run
-    bool kernels = false; ///< whether to run each once more, and to print its kernels
-    std::string file;     ///< where to draw the runs, below each other; empty for nowhere
+    bool report = false;   ///< whether to print a table for each run
+    bool kernels = false;  ///< whether to run each once more, and to print its kernels
+    bool counters = false; ///< whether to sample the device's counters in these runs; not without `kernels`
+    std::string file;      ///< where to draw the runs, below each other; empty for nowhere
 
     /// For `PipelineOptions::timed_batches`: as many as a picture shows well, or none.
     [[nodiscard]] int timed_batches() const { return report || kernels || !file.empty() ? 24 : 0; }
