@@ -7,16 +7,23 @@
 
 namespace examples {
 
-void KernelReports::add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown,
-                        Timelines& drawn) {
+void KernelReports::add(sluice::DeviceActivities activities,
+                        const std::optional<sluice::DeviceCounters>& counters, const Timelines& timed,
+                        double slowdown, Timelines& drawn) {
     // A run has one pipeline.
     for (const sluice::Timeline& timeline : timed.all()) {
         assign_to_stages(activities, timeline);
-        reports_.push_back(sluice::report_of(
+        const sluice::ActivityReport report = sluice::report_of(
             activities,
-            {.title = timeline.title() + ", kernels", .timeline = &timeline, .slowdown = slowdown}));
-        for (sluice::HtmlTable& table : sluice::tables_of(reports_.back()))
-            drawn.add_table(std::move(table));
+            {.title = timeline.title() + ", kernels", .timeline = &timeline, .slowdown = slowdown});
+        std::string table = sluice::to_table(report);
+        if (counters) {
+            table +=
+                '\n' + sluice::to_table(sluice::counters_of(*counters, activities, report.begin, report.end));
+        }
+        tables_.push_back(std::move(table));
+        for (sluice::HtmlTable& page_table : sluice::tables_of(report))
+            drawn.add_table(std::move(page_table));
         sluice::Timeline with_kernels(timeline.title() + ", kernels");
         with_kernels.set_clock_zero(timeline.clock_zero());
         for (const sluice::TimelineRow& row : timeline.rows())
@@ -33,8 +40,10 @@ void KernelReports::add(sluice::DeviceActivities activities, const Timelines& ti
 }
 
 void KernelReports::show(std::ostream& out) const {
-    for (const sluice::ActivityReport& report : reports_)
-        out << '\n' << sluice::to_table(report);
+    for (const std::string& table : tables_)
+        out << '\n' << table;
+    if (!sentence_.empty())
+        out << '\n' << sentence_ << '\n';
 }
 
 } // namespace examples

@@ -195,6 +195,7 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --timeline runs.txt",
                           "--timeline: expected a file that ends in .svg, .html or .pftrace");
     program.check_refused(" --backend host --kernels", "--kernels: expected --backend cuda");
+    program.check_refused(" --counters", "--counters: expected --kernels with it");
     program.check_refused(" --batch 0", "--batch");
     program.check_refused(" --schedule sideways", "serial, overlapped, graphed or all");
     program.check_refused(" --data " + (scratch.path() / "nowhere").string(), "--data");

@@ -28,6 +28,10 @@ namespace sluice::host {
 template <class Lazy>
 class BasicGraph {
 public:
+    using Graph = BasicGraph;
+    using Node = BasicNode<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+
     BasicGraph() = default;
     BasicGraph(const BasicGraph&) = delete;
     BasicGraph& operator=(const BasicGraph&) = delete;
@@ -125,7 +129,7 @@ private:
 
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<std::shared_ptr<void>> memory_;
-    std::unique_ptr<Branches> branches_; // null where there is one alone
+    std::unique_ptr<BasicBranches<Lazy>> branches_; // null where there is one alone
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -149,7 +153,7 @@ std::size_t BasicGraph<Lazy>::edge_count() const {
 }
 
 template <class Lazy>
-std::shared_ptr<Graph> BasicGraph<Lazy>::clone() const {
+auto BasicGraph<Lazy>::clone() const -> std::shared_ptr<Graph> {
     auto copy = std::make_shared<Graph>();
     copy->nodes_.reserve(nodes_.size());
     for (const auto& node : nodes_) {
@@ -219,7 +223,7 @@ std::size_t BasicGraph<Lazy>::prepare() {
             threads += body->prepare();
         after.push_back(node->after);
     }
-    auto branches = std::make_unique<Branches>(std::move(after));
+    auto branches = std::make_unique<BasicBranches<Lazy>>(std::move(after));
     if (branches->count() < 2)
         return threads;
     branches_ = std::move(branches);

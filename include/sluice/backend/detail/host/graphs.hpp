@@ -29,6 +29,13 @@ namespace sluice::host {
 /// their node is reached.
 template <class Lazy>
 struct BasicGraphs {
+    using Node = BasicNode<Lazy>;
+    using Graph = BasicGraph<Lazy>;
+    using GraphExec = BasicGraphExec<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+    using Capture = BasicCapture<Lazy>;
+    using MemoryMap = BasicMemoryMap<Lazy>;
+
     using NativeGraph = Graph*;
     using NativeGraphExec = GraphExec*;
     using NativeNode = Node*;
