@@ -82,6 +82,7 @@ inline void add_timeline_json(std::string& out, const Timeline& timeline) {
 /// The tables above the timelines.
 inline std::string html_reports(const std::vector<const Timeline*>& timelines) {
     std::vector<TimelineReport> reports;
+    reports.reserve(timelines.size());
     for (const Timeline* timeline : timelines)
         reports.push_back(report_of(*timeline));
     std::string html;
