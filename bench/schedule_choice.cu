@@ -109,6 +109,7 @@ struct Run {
 Run run(const Costs& costs, Schedule schedule, bool each, bool noted = false) {
     const long long first = bench::cycles_in(costs.first / costs.kernels);
     const long long second = bench::cycles_in(costs.second / costs.kernels);
+    const int threads = costs.blocks > 1 ? 1024 : 1;
     const int timed = noted ? 64 : 0;
     sluice::Source source{
         [&](int) { return PinnedBuffer<unsigned char>(costs.bytes); },
@@ -119,14 +120,12 @@ Run run(const Costs& costs, Schedule schedule, bool each, bool noted = false) {
                       [&](StreamRef s, const PinnedBuffer<unsigned char>& in, Slot& out) {
                           sluice::copy(s, out.all, in);
                           for (int kernel = 0; kernel < costs.kernels; ++kernel)
-                              spin_blocks < < <costs.blocks, costs.blocks> 1 ? 1024 : 1, 0,
-                                  s.get() >>> (first);
+                              spin_blocks<<<costs.blocks, threads, 0, s.get()>>>(first);
                       }},
         sluice::Stage{"second",
                       [&](StreamRef s, const Slot&) {
                           for (int kernel = 0; kernel < costs.kernels; ++kernel)
-                              spin_blocks < < <costs.blocks, costs.blocks> 1 ? 1024 : 1, 0,
-                                  s.get() >>> (second);
+                              spin_blocks<<<costs.blocks, threads, 0, s.get()>>>(second);
                       }},
         [&](int) { return Slot(costs.bytes); },
         sluice::PipelineOptions{

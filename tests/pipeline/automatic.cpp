@@ -52,11 +52,11 @@ struct Clock {
             while (trials[way].schedule != tuner.current().schedule ||
                    trials[way].graph_each_stage != tuner.current().graph_each_stage)
                 ++way;
-            tuner.before(static_cast<std::int64_t>(now * 1000));
+            const auto begun = static_cast<std::int64_t>(now * 1000);
             now += batch[way];
             ++graphs.replays;
             ++count;
-            if (tuner.count()) {
+            if (tuner.count(begun)) {
                 now += rest;
                 tuner.at_rest(static_cast<std::int64_t>(now * 1000), graphs);
             } else if (finish_every != 0 && count % finish_every == 0) {

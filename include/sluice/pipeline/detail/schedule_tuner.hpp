@@ -34,13 +34,10 @@ public:
     /// What batches run under now.
     const ScheduleTrial& current() const noexcept { return choice_.trials[at_]; }
 
-    /// A batch is going to be submitted at the time `now`, in nanoseconds.
-    void before(std::int64_t now) noexcept {
+    /// A batch has been submitted, which began at the time `begun`, in nanoseconds. Whether the pipeline is to come to rest.
+    bool count(std::int64_t begun) noexcept {
         if (counted_ == 0)
-            begun_ = now;
-    }
-    /// It has been. Whether the pipeline is to come to rest.
-    bool count() noexcept {
+            begun_ = begun;
         ++choice_.batches;
         return ++counted_ >= length_;
     }
@@ -72,11 +69,12 @@ public:
 
 private:
     enum class Phase : std::uint8_t { warming, brief, lengthy };
-    static constexpr std::size_t most_batches = 4096;     // then what is known by then decides
-    static constexpr std::size_t warm_batches = 16;       // at a time
-    static constexpr std::size_t most_warm = 20;          // times
-    static constexpr double long_enough = 10'000;         // microseconds that are measured
-    static constexpr double too_long_for_graphs = 20'000; // microseconds of a batch: launches are nothing beside it
+    static constexpr std::size_t most_batches = 4096; // then what is known by then decides
+    static constexpr std::size_t warm_batches = 16;   // at a time
+    static constexpr std::size_t most_warm = 20;      // times
+    static constexpr double long_enough = 10'000;     // microseconds that are measured
+    static constexpr double too_long_for_graphs =
+        20'000; // microseconds of a batch: launches are nothing beside it
     static constexpr double close = 1.05;
 
     ScheduleTrial& trial() noexcept { return choice_.trials[at_]; }
@@ -99,8 +97,9 @@ private:
             next();
             return;
         }
-        const bool settled = !graphed || (graphs.captures == seen_.captures && graphs.replays > seen_.replays &&
-                                          graphs.comparisons == seen_.comparisons);
+        const bool settled =
+            !graphed || (graphs.captures == seen_.captures && graphs.replays > seen_.replays &&
+                         graphs.comparisons == seen_.comparisons);
         seen_ = graphs;
         if (!settled) {
             if (warm_ < most_warm)

@@ -189,7 +189,7 @@ template <class Core>
 void note_times(Core& core, int batches, bool whole_steps) {
     using Shape = typename Core::Shape;
     using Guard = DeviceGuard<typename Core::backend>;
-    core.times.emplace(Core::stages, batches);
+    core.note_times(batches);
     for (std::size_t stage = 0; stage < Core::stages; ++stage) {
         if (Shape::aside[stage]) {
             core.times->add_thread(stage);
