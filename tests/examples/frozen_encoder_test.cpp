@@ -172,7 +172,7 @@ TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
         for (std::size_t i = 0; i < 3; ++i)
             CHECK(drawn.report.at("runs")[i].at("loss_last") == plain.report.at("runs")[i].at("loss_last"));
         CHECK(std::filesystem::file_size(file) > 5000);
-        REQUIRE(drawn.report.at("timelines").size() == 3);
+        REQUIRE(drawn.report.at("timelines").size() == drawn.report.at("runs").size());
         CHECK(drawn.report.at("timelines")[1].at("title") == "overlapped");
         const nlohmann::json& timeline = drawn.report.at("timelines")[1];
         CHECK(timeline.at("rows").size() == 6); // the stages, the calls of submit, and the source's worker

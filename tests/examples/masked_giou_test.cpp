@@ -191,7 +191,7 @@ TEST_CASE("masked_giou draws what ran when, in training and in single steps") {
     REQUIRE(trained.code == 0);
     CHECK(std::filesystem::file_size(file) > 5000);
     CHECK(trained.report.at("workers") == 2);
-    REQUIRE(trained.report.at("timelines").size() == 3);
+    REQUIRE(trained.report.at("timelines").size() == trained.report.at("runs").size());
     CHECK(trained.report.at("timelines")[1].at("title") == "train, overlapped");
     CHECK(trained.report.at("timelines")[1].at("batches") == 14);
 
