@@ -172,6 +172,12 @@ public:
         if (const auto state = state_.lock(); state != nullptr)
             state->append(replayed_);
     }
+    void append_own_memory(std::vector<const void*>& addresses) const override {
+        for (const auto& result : replayed_->results) {
+            addresses.push_back(result.place.values);
+            addresses.push_back(result.place.length);
+        }
+    }
     Replayed& replayed() noexcept { return *replayed_; }
 
 private:

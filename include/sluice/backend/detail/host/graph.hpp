@@ -93,8 +93,8 @@ public:
     /// `queue`. One run at a time.
     void run(const Queue& queue) const;
 
-    /// Of the nodes' kinds, order and parameters; of callables, their types.
-    std::uint64_t signature() const;
+    /// Of the nodes' kinds, order and parameters; of callables, their types; of the addresses in `own`, which one.
+    std::uint64_t signature(const std::vector<const void*>& own) const;
 
     /// Calls `visit(const void*)` for the memory that copies and fills name, bodies and children included.
     template <class Visit>
@@ -279,13 +279,22 @@ void BasicGraph<Lazy>::run(const Node& node, const Queue& queue) {
 }
 
 template <class Lazy>
-std::uint64_t BasicGraph<Lazy>::signature() const {
+std::uint64_t BasicGraph<Lazy>::signature(const std::vector<const void*>& own) const {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
     const auto mix = [&hash](const auto& part) {
         unsigned char bytes[sizeof(part)];
         std::memcpy(bytes, &part, sizeof(part));
         for (const unsigned char byte : bytes)
             hash = (hash ^ byte) * 0x100000001b3U;
+    };
+    const auto mix_address = [&](const void* address) {
+        for (std::size_t place = 0; place < own.size(); ++place) {
+            if (own[place] == address && address != nullptr) {
+                mix(place);
+                return;
+            }
+        }
+        mix(address);
     };
     mix(size());
     for (const auto& node : nodes_) {
@@ -294,8 +303,8 @@ std::uint64_t BasicGraph<Lazy>::signature() const {
         for (const std::size_t index : node->after)
             mix(index);
         mix(node->task == nullptr ? nullptr : node->task->type());
-        mix(node->to);
-        mix(node->from);
+        mix_address(node->to);
+        mix_address(node->from);
         mix(node->bytes);
         mix(node->value);
         mix(node->element_bytes);
@@ -304,7 +313,7 @@ std::uint64_t BasicGraph<Lazy>::signature() const {
         mix(node->word);
         mix(node->condition);
         for (const auto& body : node->bodies)
-            mix(body->signature());
+            mix(body->signature(own));
     }
     return hash;
 }

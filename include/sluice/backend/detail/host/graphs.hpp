@@ -80,7 +80,9 @@ struct BasicGraphs {
     static std::size_t edge_count(NativeGraph graph) { return graph->edge_count(); }
     static void write_dot(NativeGraph graph, const char* path) { graph->write_dot(path); }
     /// Of the nodes' kinds, order and parameters; of callables their types, not what they hold.
-    static std::uint64_t signature(NativeGraph graph) { return graph->signature(); }
+    static std::uint64_t signature(NativeGraph graph, const std::vector<const void*>& own = {}) {
+        return graph->signature(own);
+    }
     /// The device memory that copies and fills name.
     static std::vector<const void*> device_pointers(NativeGraph graph) {
         std::vector<const void*> pointers;
