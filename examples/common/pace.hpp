@@ -15,7 +15,7 @@ struct Pace {
     std::size_t steps = 0;
     double seconds = 0;            ///< from the first step until the last one's work is done
     double waiting_seconds = 0;    ///< of it, waiting for batches
-    double submitting_seconds = 0; ///< of it, in `submit`
+    double submitting_seconds = 0; ///< of it, in `submit`, without the waits for results there
     std::string choice = {};       ///< what Schedule::automatic has found; empty under another schedule
     std::string bound = {};        ///< `bound_line` of it; empty where nothing is to be said
 };

@@ -79,8 +79,10 @@ Pace run_batches(Source& source, Pipeline& pipeline, const std::string& title, s
         }
         before(index);
         const auto submitting = Clock::now();
+        const std::int64_t waited = sluice::waited_for_results();
         pipeline.submit(batch);
-        pace.submitting_seconds += seconds_since(submitting);
+        pace.submitting_seconds +=
+            seconds_since(submitting) - 1e-9 * static_cast<double>(sluice::waited_for_results() - waited);
         ++pace.steps;
         progress.update(static_cast<std::int64_t>(index + 1));
     }

@@ -273,6 +273,11 @@ private:
     struct NotMade {};
     explicit Pipeline(NotMade); // of a program that has been refused; there is no body
 
+    struct SubmitBegin {
+        std::int64_t time = 0;   // of the clock, in nanoseconds
+        std::int64_t waited = 0; // by then
+        static SubmitBegin now() { return {detail::StageTimes<backend>::now(), waited_for_results()}; }
+    };
     using Core = detail::StageCore<Shape>;
     using Hold = SourceHold<backend>;
     template <class Pipe, class Source, class Out>
@@ -302,7 +307,7 @@ private:
     void make_graphs(bool each_stage, const GraphOptions& options);
     // In detail/pipeline_tuning.inl:
     static std::vector<ScheduleTrial> trials_of(const PipelineOptions& options);
-    void look_at_submit(std::int64_t begun);
+    void look_at_submit(const SubmitBegin& begin);
     void end_trial();
     void use(const ScheduleTrial& trial);
     void await_batch(std::size_t number);

@@ -164,14 +164,14 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
     try {
         throw_known_fault();
         enter();
-        const std::int64_t begun = watched_ ? detail::StageTimes<backend>::now() : 0;
+        const SubmitBegin begin = watched_ ? SubmitBegin::now() : SubmitBegin{};
         with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
             executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
         });
         ++submitted_;
         if (watched_) [[unlikely]]
-            look_at_submit(begun);
+            look_at_submit(begin);
     } catch (...) {
         if (failure_.empty())
             fail();

@@ -31,10 +31,11 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::trials_of(const PipelineOptions& opti
 
 // The batch before `submitted_` has been submitted; the call began then.
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::look_at_submit(std::int64_t begun) {
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::look_at_submit(const SubmitBegin& begin) {
     if (core_.times)
-        core_.times->note_thread(core_.times->submits(), submitted_ - 1, begun);
-    if (tuning_ && tuner_->count(begun))
+        core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time,
+                                 waited_for_results() - begin.waited);
+    if (tuning_ && tuner_->count(begin.time))
         end_trial();
     watched_ = tuning_ || core_.times;
 }

@@ -73,9 +73,11 @@ public:
                    std::chrono::steady_clock::now().time_since_epoch())
             .count();
     }
-    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun) noexcept {
+    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun,
+                     std::int64_t waited = 0) noexcept {
         Note& note = note_of(stage, batch);
         note.begun = begun;
+        note.waited = waited;
         note.ended = now();
         note.batch = batch;
         note.kind = Kind::on_thread;
@@ -112,6 +114,7 @@ private:
         std::unique_ptr<BasicEvent<B>> end;
         std::int64_t begun = 0;
         std::int64_t ended = 0;
+        std::int64_t waited = 0;
         std::size_t batch = 0;
         Kind kind = Kind::none;
     };
@@ -168,11 +171,12 @@ private:
             const Note& note = ring.notes[(oldest + i) % ring.notes.size()];
             if (note.kind == Kind::on_thread) {
                 times.push_back({stage, note.batch, static_cast<double>(note.begun) / 1000,
-                                 static_cast<double>(note.ended) / 1000});
+                                 static_cast<double>(note.ended) / 1000,
+                                 static_cast<double>(note.waited) / 1000});
             } else if (note.kind == Kind::on_stream && note.end->is_done()) {
                 const Zero& zero = zero_of(zeros, *ring.stream);
                 const double end = zero.at - microseconds(*note.end, *zero.event);
-                times.push_back({stage, note.batch, end - microseconds(*note.begin, *note.end), end});
+                times.push_back({stage, note.batch, end - microseconds(*note.begin, *note.end), end, 0});
             }
         }
     }
