@@ -165,10 +165,11 @@ TEST_CASE("masked_giou trains a detector, with the same bits under every schedul
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());
-    REQUIRE(outcome.report.at("runs").size() == 3);
+    REQUIRE(outcome.report.at("runs").size() == 4);
     CHECK(outcome.report.at("runs")[0].at("schedule") == "serial");
     CHECK(outcome.report.at("runs")[1].at("schedule") == "overlapped");
     CHECK(outcome.report.at("runs")[2].at("schedule") == "graphed");
+    CHECK(outcome.report.at("runs")[3].at("schedule") == "automatic");
     for (const nlohmann::json& schedule : outcome.report.at("runs")) {
         CHECK(schedule.at("part") == "train");
         CHECK(schedule.at("identical_to_serial") == true);
