@@ -94,6 +94,10 @@ TEST_CASE("options are read") {
     CHECK(parsed.options.json == json);
     CHECK(parsed.depth == "4");
     CHECK(parse({"--schedule", "serial"}).options.schedules == std::vector{sluice::Schedule::serial});
+    CHECK(parse({"--schedule", "serial,automatic"}).options.schedules ==
+          std::vector{sluice::Schedule::serial, sluice::Schedule::automatic});
+    CHECK(complaint({"--schedule", "serial,"}) ==
+          "--schedule: expected serial, overlapped, graphed, automatic or all, not \"\"");
     CHECK(parse({"--schedule", "graphed"}).options.schedules == std::vector{sluice::Schedule::graphed});
     CHECK(parse({"--backend", "cuda"}).options.backend == BackendChoice::cuda);
 }

@@ -93,7 +93,10 @@ TEST_CASE("automatic: the fastest way is chosen, and what filling and emptying t
             CHECK(trial.microseconds == doctest::Approx(batch[way]).epsilon(0.001));
             best = batch[way] < best ? batch[way] : best;
         }
-        CHECK(tuner.current().microseconds == doctest::Approx(best).epsilon(0.001));
+        // The fastest, or a simpler one within 2 %.
+        CHECK(tuner.current().microseconds <= 1.0205 * best);
+        if (batch[0] <= 1.015 * best)
+            CHECK(tuner.current().schedule == Schedule::overlapped);
         CHECK(taken < (batch[0] > 20'000 ? 60U : 1500U));
     }
 }

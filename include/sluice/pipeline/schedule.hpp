@@ -20,7 +20,7 @@ enum class Schedule {
     /// sight, replayed with a single launch from then on. See `Stage` for what that asks of callables.
     graphed,
     /// Measures the others on the first batches, a few hundred of short steps and some ten of long ones, and stays with the
-    /// fastest: `Pipeline::choice` tells. Each batch runs once, whatever is being measured. Graphs are tried on a device
+    /// fastest, or with a simpler one within 2 %: `Pipeline::choice` tells. Each batch runs once, whatever is being measured. Graphs are tried on a device
     /// only, and only kept where the stages hand over the same work when they are called again for the same kind of batch; a
     /// stage that changes what it enqueues later than that must opt out, see `StageOptions::graphed`.
     automatic,

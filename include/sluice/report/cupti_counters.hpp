@@ -19,8 +19,10 @@ class PmSampling;
 
 /// What a `CounterSampler` samples.
 struct CounterOptions {
-    int device = 0;       ///< Which device.
-    double interval = 20; ///< Microseconds that one sample covers, at least 5.
+    int device = 0; ///< Which device.
+    /// Microseconds that one sample covers, at least 5. Bringing a sample to the host takes some ten microseconds of a
+    /// thread: what it cannot bring in time is brought in `stop`, or lost where there is too much of it.
+    double interval = 100;
 };
 
 /// Samples counters of a device, from when it is made until `stop`.

@@ -222,6 +222,7 @@ public:
         if (order)
             order->reset();
         current_stage_ = -1;
+        follows = false;
     }
 
     /// A number for the state of the slots on the host.
@@ -237,6 +238,8 @@ public:
         return std::get<Index>(stages_);
     }
 
+    /// Whether the next stage that is called comes right behind the one before it on the same stream.
+    bool follows = false;
     StageStreams<backend> streams;
     std::optional<StageTimes<backend>> times; // where they are noted
     std::optional<StageOrder<Shape>> order;
@@ -250,7 +253,7 @@ private:
         const DeviceGuard<backend> device(streams.device_of(stage));
         const bool timed = times && times->can_time(stream);
         if (timed)
-            times->begin(stage, number, stream);
+            times->begin(stage, number, stream, follows);
         call();
         backend::check_launches();
         if (timed)

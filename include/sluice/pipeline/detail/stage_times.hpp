@@ -54,10 +54,13 @@ public:
         else
             return true;
     }
-    /// Between these two, the stream is handed the stage's work on the batch.
-    void begin(std::size_t stage, std::size_t batch, Ref stream) {
+    /// Between these two, the stream is handed the stage's work on the batch. A stage that `follows` comes right behind the one
+    /// before it on the same stream: where that one ends it begins, and one event serves for both.
+    void begin(std::size_t stage, std::size_t batch, Ref stream, bool follows = false) {
         Note& note = note_of(stage, batch);
-        note.begin->record(stream);
+        note.follows = follows;
+        if (!follows)
+            note.begin->record(stream);
         note.kind = Kind::begun;
         note.batch = batch;
     }
@@ -116,6 +119,7 @@ private:
         std::int64_t ended = 0;
         std::int64_t waited = 0;
         std::size_t batch = 0;
+        bool follows = false;
         Kind kind = Kind::none;
     };
     struct Ring {
@@ -175,8 +179,10 @@ private:
                                  static_cast<double>(note.waited) / 1000});
             } else if (note.kind == Kind::on_stream && note.end->is_done()) {
                 const Zero& zero = zero_of(zeros, *ring.stream);
+                const BasicEvent<B>& begin =
+                    note.follows ? *rings_[stage - 1].notes[note.batch % batches_].end : *note.begin;
                 const double end = zero.at - microseconds(*note.end, *zero.event);
-                times.push_back({stage, note.batch, end - microseconds(*note.begin, *note.end), end, 0});
+                times.push_back({stage, note.batch, end - microseconds(begin, *note.end), end, 0});
             }
         }
     }

@@ -120,7 +120,7 @@ public:
         if (failure_)
             std::rethrow_exception(failure_);
         check_sampling(stopped, "cuptiPmSamplingStop");
-        decode(); // what the thread has not seen
+        decode(false); // what the thread has not seen
         set_clock();
         return std::move(result_);
     }
@@ -174,7 +174,7 @@ private:
     void collect() noexcept {
         try {
             while (!ending_.load()) {
-                decode();
+                decode(true);
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
             }
         } catch (...) {
@@ -189,9 +189,10 @@ private:
         return pm_library().stop(&arguments);
     }
 
-    // Takes over all that the device has sampled so far.
-    void decode() {
-        for (bool more = true; more;) {
+    // Takes over all that the device has sampled so far; while it goes on sampling, only until sampling is to end: new samples
+    // may come as fast as they can be taken over.
+    void decode(bool sampling) {
+        for (bool more = true; more && !(sampling && ending_.load());) {
             auto arguments =
                 sized<CUpti_PmSampling_DecodeData_Params>(CUpti_PmSampling_DecodeData_Params_STRUCT_SIZE);
             arguments.pPmSamplingObject = sampling_;
