@@ -13,6 +13,7 @@
 #include <images/image_set.hpp>
 #include <images/resize.hpp>
 #include <sluice/memory/buffer.hpp>
+#include <sluice/memory/copy.hpp>
 #include <sluice/pipeline/sampler.hpp>
 #include <sluice/pipeline/source.hpp>
 
@@ -48,6 +49,12 @@ public:
     sluice::PinnedSpan<const std::uint8_t, B> labels() const { return {labels_.data(), size_}; }
     sluice::PinnedSpan<std::uint8_t, B> labels() { return {labels_.data(), size_}; }
 
+    /// Numbers of an image.
+    static std::size_t numbers_of(ImageShape shape) {
+        return static_cast<std::size_t>(shape.channels) * static_cast<std::size_t>(shape.height) *
+               static_cast<std::size_t>(shape.width);
+    }
+
     /// All that a captured step reads of it on the host: where the images and labels lie, and how many there are.
     friend auto graph_key(const HostBatch& batch) {
         return std::tuple(batch.images_.data(), batch.labels_.data(), batch.size_);
@@ -77,6 +84,34 @@ private:
     Memory<std::uint8_t> labels_;
 };
 
+/// A batch on the device: the slot of a pipeline.
+template <class Pixel, sluice::Backend B = sluice::DefaultBackend>
+class DeviceBatch {
+public:
+    /// Throws `sluice::Error` when there is no memory.
+    DeviceBatch(std::size_t capacity, ImageShape shape, Layout layout = Layout::interleaved)
+        : images_(capacity * HostBatch<Pixel, B>::numbers_of(shape)), labels_(capacity), shape_(shape),
+          layout_(layout), size_(capacity) {}
+
+    /// Enqueues copies of the images and labels, and has as many as `from` then. A stage of a pipeline that captures graphs runs
+    /// eagerly where this changes the size, so that what comes later does not read an old one.
+    void copy_from(sluice::BasicStreamRef<B> stream, const HostBatch<Pixel, B>& from);
+
+    /// Images of this batch.
+    std::size_t size() const { return size_; }
+    Images<const Pixel, B> images() const {
+        return {images_.first(size_ * HostBatch<Pixel, B>::numbers_of(shape_)), shape_, layout_};
+    }
+    sluice::DeviceSpan<const std::uint8_t, B> labels() const { return labels_.first(size_); }
+
+private:
+    sluice::DeviceBuffer<Pixel, B> images_;
+    sluice::DeviceBuffer<std::uint8_t, B> labels_;
+    ImageShape shape_;
+    Layout layout_;
+    std::size_t size_;
+};
+
 /// Which batches there are, and what their images become.
 struct BatchOptions {
     std::size_t batch = 32; ///< images, at least 1
@@ -86,7 +121,7 @@ struct BatchOptions {
     bool keep_last = true;  ///< an epoch's last batch where it is not full; false: it is dropped
     int side = image_side;  ///< of the square images of a batch; another than the set's resizes them
     Layout layout = Layout::interleaved;
-    Normalize normalize; ///< of floats; bytes stay as they are
+    Normalize normalize{}; ///< of floats; bytes stay as they are
     HostMemory memory = HostMemory::pinned;
 };
 

@@ -8,10 +8,8 @@ namespace images {
 
 template <class Pixel, sluice::Backend B>
 HostBatch<Pixel, B>::HostBatch(std::size_t capacity, ImageShape shape, HostMemory memory)
-    : capacity_(capacity), shape_(shape),
-      numbers_(static_cast<std::size_t>(shape.channels) * static_cast<std::size_t>(shape.height) *
-               static_cast<std::size_t>(shape.width)),
-      size_(capacity), images_(capacity * numbers_, memory), labels_(capacity, memory) {
+    : capacity_(capacity), shape_(shape), numbers_(numbers_of(shape)), size_(capacity),
+      images_(capacity * numbers_, memory), labels_(capacity, memory) {
     static_assert(std::is_same_v<Pixel, std::uint8_t> || std::is_same_v<Pixel, float>,
                   "images::HostBatch: pixels are std::uint8_t or float");
 }
@@ -23,6 +21,18 @@ void HostBatch<Pixel, B>::resize(std::size_t size) {
                             std::to_string(size) + "; it holds at least one");
     }
     size_ = size;
+}
+
+template <class Pixel, sluice::Backend B>
+void DeviceBatch<Pixel, B>::copy_from(sluice::BasicStreamRef<B> stream, const HostBatch<Pixel, B>& from) {
+    if (!(from.shape() == shape_) || from.size() > labels_.size()) {
+        throw sluice::Error("a batch of " + std::to_string(from.size()) + " images of " +
+                            augment::detail::text_of(from.shape()) + " is to be copied to one of up to " +
+                            std::to_string(labels_.size()) + " of " + augment::detail::text_of(shape_));
+    }
+    size_ = from.size();
+    sluice::copy(stream, images_.first(from.images().size()), from.images());
+    sluice::copy(stream, labels_.first(size_), from.labels());
 }
 
 template <class Pixel, sluice::Backend B>
