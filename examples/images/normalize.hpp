@@ -18,8 +18,8 @@ using augment::ImageShape;
 using augment::Layout;
 
 /// What bytes become, the same for all channels. It is computed as `byte * scale + offset` in float32, the product and the
-/// sum each rounded, on every backend: at most 1.4e-7 from dividing by 255, subtracting and dividing, for mean and deviation
-/// 0.5. 16-bit numbers are that, rounded.
+/// sum each rounded, on every backend: for mean and deviation 0.5 within 1.5e-7 of the exact value. 16-bit numbers are that,
+/// rounded.
 class Normalize {
 public:
     /// To [-1, 1].
