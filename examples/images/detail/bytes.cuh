@@ -22,6 +22,9 @@ __device__ float raise(unsigned word) {
 /// Numbers that fill the 16 bytes which a thread stores at once.
 template <class Out>
 constexpr int group_size = 16 / static_cast<int>(sizeof(Out));
+/// As many of another type.
+template <class Out, class T = float>
+using Group = T[16 / sizeof(Out)];
 
 /// Two numbers as halves, the first one in the lower half of the word.
 __device__ inline unsigned halves(float first, float second) {

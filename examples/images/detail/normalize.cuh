@@ -52,7 +52,7 @@ __global__ void normalize_kernel(const std::uint8_t* in, Out* out, std::size_t g
 #pragma unroll
     for (int i = 0; i < groups_a_thread; ++i) {
         const std::size_t group = begin + static_cast<std::size_t>(i * normalize_threads);
-        float value[size];
+        Group<Out> value;
         raise_all(bytes[i], value);
         if (group < groups)
             store_group(value, normalize, out + group * size);
@@ -72,14 +72,14 @@ __global__ void deinterleave_kernel(const std::uint8_t* in, Out* out, unsigned g
         return;
     const std::size_t at = static_cast<std::size_t>(image) * groups_per_image + group;
     const GroupBytes<Out>* from = reinterpret_cast<const GroupBytes<Out>*>(in) + 3 * at;
-    float value[3][size]; // in the order of memory: number i is of channel i % 3
+    Group<Out> value[3]; // in the order of memory: number i is of channel i % 3
 #pragma unroll
     for (int i = 0; i < 3; ++i)
         raise_all(__ldg(from + i), value[i]);
     Out* to = out + (static_cast<std::size_t>(image) * 3 * groups_per_image + group) * size;
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
-        float plane[size];
+        Group<Out> plane;
 #pragma unroll
         for (int i = 0; i < size; ++i)
             plane[i] = value[(3 * i + c) / size][(3 * i + c) % size];

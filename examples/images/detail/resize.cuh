@@ -91,7 +91,7 @@ struct ColumnGroup {
     }
 
     /// The numbers of a row of the input, resized along it.
-    __device__ void resize(const std::uint8_t* row, float (&out)[size]) const {
+    __device__ void resize(const std::uint8_t* row, Group<Out>& out) const {
 #pragma unroll
         for (int i = 0; i < size; ++i) {
             const float a = raise(__ldg(row + offset[i]));
@@ -100,8 +100,8 @@ struct ColumnGroup {
         }
     }
 
-    int offset[size];
-    float weight[size];
+    Group<Out, int> offset;
+    Group<Out> weight;
 };
 
 /// A thread computes a group of neighbouring numbers, which it stores at once, of some rows. It goes down them with two rows of
@@ -134,9 +134,9 @@ __global__ void __launch_bounds__(enlarge_threads)
                place + static_cast<std::size_t>(begin) * static_cast<std::size_t>(out_pitch);
 
     int first = __ldg(down.pairs + begin).x;
-    float above[size];
-    float below[size];
-    float step[size];
+    Group<Out> above;
+    Group<Out> below;
+    Group<Out> step;
     row += static_cast<std::size_t>(first) * static_cast<std::size_t>(pitch);
     columns.resize(row, below);
     --first;
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(enlarge_threads)
             for (int i = 0; i < size; ++i)
                 step[i] = step_between(above[i], below[i]);
         }
-        float value[size];
+        Group<Out> value;
 #pragma unroll
         for (int i = 0; i < size; ++i)
             value[i] = blend(above[i], step[i], __int_as_float(pair.y));
