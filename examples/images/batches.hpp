@@ -93,8 +93,8 @@ public:
         : images_(capacity * HostBatch<Pixel, B>::numbers_of(shape)), labels_(capacity), shape_(shape),
           layout_(layout), size_(capacity) {}
 
-    /// Enqueues copies of the images and labels, and has as many as `from` then. A stage of a pipeline that captures graphs runs
-    /// eagerly where this changes the size, so that what comes later does not read an old one.
+    /// Enqueues copies of the images and labels, and has as many as `from` then. A pipeline that captures graphs tells slots
+    /// apart by their size. Throws `sluice::Error` for images of another shape, and for more than there is room for.
     void copy_from(sluice::BasicStreamRef<B> stream, const HostBatch<Pixel, B>& from);
 
     /// Images of this batch.
