@@ -172,6 +172,11 @@ void resize_image(const BilinearWeights& weights, ResizeScratch& scratch, const 
                   Layout layout, const Normalize& normalize) {
     const AxisWeights& across = weights.across();
     const std::size_t size = row_size(across);
+    if (weights.from() == weights.to()) {
+        for (int y = 0; y < weights.to().height; ++y)
+            write_row(weights.to(), y, in + static_cast<std::size_t>(y) * size, out, layout, normalize);
+        return;
+    }
     const auto in_rows = static_cast<std::size_t>(weights.from().height);
     const std::size_t in_size = static_cast<std::size_t>(channels * across.in);
     scratch.rows.resize(in_rows * size);

@@ -54,7 +54,7 @@ std::vector<Out> resized(const Reference& reference, const std::vector<std::uint
 
 template <class Out>
 void check_all(const Normalize& normalize) {
-    REQUIRE(references().size() >= 9);
+    REQUIRE(references().size() >= 10);
     for (const Reference& reference : references()) {
         CAPTURE(reference.from.height);
         CAPTURE(reference.to.height);
