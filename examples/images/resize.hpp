@@ -40,9 +40,13 @@ struct ResizeScratch {
     std::vector<std::uint8_t> rows;     ///< the image, resized along rows
     std::vector<std::uint8_t> finished; ///< one row of the result
     std::vector<std::int32_t> sums;     ///< of one row of the result
-    std::vector<std::int16_t> from;     ///< of two rows: the upper one
-    std::vector<std::int16_t> step;     ///< of two rows: the difference
-    std::int16_t weights[lanes] = {};   ///< of one row of the result: all are the same
+    // Of what is blended: the first input, and the difference to the second.
+    std::vector<std::int16_t> pixel_from; ///< of a row of the image
+    std::vector<std::int16_t> pixel_step;
+    std::vector<std::int16_t> from; ///< of a row of the result
+    std::vector<std::int16_t> step;
+    std::vector<std::int16_t> row_weights; ///< of the numbers of a row
+    std::int16_t weights[lanes] = {};      ///< of a row between two: all are the same
 };
 
 /// Resizes one image on the calling thread. `in` is interleaved; `out` has the shape `weights.to()` in the given layout.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 namespace images {
 namespace {
@@ -12,19 +13,62 @@ constexpr std::int32_t half = 1 << (AxisWeights::bits - 1);
 
 std::size_t row_size(const AxisWeights& across) { return static_cast<std::size_t>(channels * across.out); }
 
+// Blending two inputs. -------------------------------------------------------------------------------------------
+
+// Vectorised on 16-bit numbers: a processor's product of 16-bit numbers, of which the upper half is kept, divides by 2^16.
+// Values have 6 bits of fraction, so a difference of bytes has 7 bits of its own before it is multiplied by a weight of 15.
+// Rounding down twice is rounding down once.
+constexpr int fraction_bits = 6;
+
+/// What every blend of `a` and `b` begins with.
+void prepare(std::size_t count, const std::uint8_t* a, const std::uint8_t* b, std::int16_t* from,
+             std::int16_t* step) {
+    for (std::size_t i = 0; i < count; ++i) {
+        from[i] = static_cast<std::int16_t>((a[i] << fraction_bits) + (1 << (fraction_bits - 1)));
+        step[i] = static_cast<std::int16_t>((b[i] - a[i]) * (1 << (fraction_bits + 1)));
+    }
+}
+
+/// Blends numbers `begin` to before `end`; number i takes the weight `weights[i - begin]`.
+void blend(std::size_t begin, std::size_t end, const std::int16_t* from, const std::int16_t* step,
+           const std::int16_t* weights, std::uint8_t* __restrict__ out) {
+    static_assert(fraction_bits + 1 + AxisWeights::pair_bits - 16 == fraction_bits);
+    for (std::size_t i = begin; i < end; ++i) {
+        const auto moved = static_cast<std::int16_t>((step[i] * weights[i - begin]) >> 16);
+        const auto value = static_cast<std::int16_t>(from[i] + moved);
+        out[i] = static_cast<std::uint8_t>(value >> fraction_bits);
+    }
+}
+
 // Along rows. ----------------------------------------------------------------------------------------------------
 
-void resize_row_by_pairs(const AxisWeights& across, const std::uint8_t* in, std::uint8_t* out) {
-    const std::int32_t* first = across.first.data();
-    const std::int16_t* weight = across.pair_weight.data();
-    for (int x = 0; x < across.out; ++x) {
-        const std::uint8_t* a = in + channels * first[x];
-        const std::uint8_t* b = in + channels * across.second(x);
-        for (int c = 0; c < channels; ++c) {
-            const int step =
-                ((b[c] - a[c]) * weight[x] + (1 << (AxisWeights::pair_bits - 1))) >> AxisWeights::pair_bits;
-            out[channels * x + c] = static_cast<std::uint8_t>(a[c] + step);
+/// All rows, by pairs. Each output pixel takes what was prepared of its first input, in 16-bit numbers: they are brought
+/// together, four at a time, of which the next pixel overwrites the last one, so that the blend reads them in order.
+void resize_rows_by_pairs(const BilinearWeights& weights, ResizeScratch& scratch, const std::uint8_t* in) {
+    const AxisWeights& across = weights.across();
+    const std::size_t size = row_size(across);
+    const std::size_t in_size = static_cast<std::size_t>(channels * across.in);
+    scratch.pixel_from.resize(in_size + 1);
+    scratch.pixel_step.resize(in_size + 1);
+    scratch.from.resize(size + 1);
+    scratch.step.resize(size + 1);
+    scratch.row_weights.resize(size);
+    for (std::size_t i = 0; i < size; ++i)
+        scratch.row_weights[i] = across.pair_weight[i / channels];
+
+    for (int y = 0; y < weights.from().height; ++y, in += in_size) {
+        const std::size_t last = in_size - channels; // which has nothing behind it
+        prepare(last, in, in + channels, scratch.pixel_from.data(), scratch.pixel_step.data());
+        prepare(channels, in + last, in + last, scratch.pixel_from.data() + last,
+                scratch.pixel_step.data() + last);
+        for (int x = 0; x < across.out; ++x) {
+            const int pixel = channels * across.first[static_cast<std::size_t>(x)];
+            constexpr std::size_t four = 4 * sizeof(std::int16_t);
+            std::memcpy(scratch.from.data() + channels * x, scratch.pixel_from.data() + pixel, four);
+            std::memcpy(scratch.step.data() + channels * x, scratch.pixel_step.data() + pixel, four);
         }
+        blend(0, size, scratch.from.data(), scratch.step.data(), scratch.row_weights.data(),
+              scratch.rows.data() + static_cast<std::size_t>(y) * size);
     }
 }
 
@@ -44,31 +88,6 @@ void resize_row(const AxisWeights& across, const std::uint8_t* in, std::uint8_t*
 }
 
 // Along columns. -------------------------------------------------------------------------------------------------
-
-// Vectorised on 16-bit numbers: a processor's product of 16-bit numbers, of which the upper half is kept, divides by 2^16.
-// Values have 6 bits of fraction, so a difference of bytes has 7 bits of its own before it is multiplied by a weight of 15.
-// Rounding down twice is rounding down once.
-constexpr int fraction_bits = 6;
-
-/// What every row between `above` and `below` begins with.
-void prepare_rows(std::size_t count, const std::uint8_t* above, const std::uint8_t* below, std::int16_t* from,
-                  std::int16_t* step) {
-    for (std::size_t i = 0; i < count; ++i) {
-        from[i] = static_cast<std::int16_t>((above[i] << fraction_bits) + (1 << (fraction_bits - 1)));
-        step[i] = static_cast<std::int16_t>((below[i] - above[i]) * (1 << (fraction_bits + 1)));
-    }
-}
-
-/// Numbers `begin` to before `end` of a row between two; number i takes the weight `weights[i - begin]`.
-void blend(std::size_t begin, std::size_t end, const std::int16_t* from, const std::int16_t* step,
-           const std::int16_t* weights, std::uint8_t* __restrict__ out) {
-    static_assert(fraction_bits + 1 + AxisWeights::pair_bits - 16 == fraction_bits);
-    for (std::size_t i = begin; i < end; ++i) {
-        const auto moved = static_cast<std::int16_t>((step[i] * weights[i - begin]) >> 16);
-        const auto value = static_cast<std::int16_t>(from[i] + moved);
-        out[i] = static_cast<std::uint8_t>(value >> fraction_bits);
-    }
-}
 
 /// A row between two. The weight is read from memory, as often as there are lanes: of a single number, widened to 32 bits,
 /// Clang 14 makes products of 32 bits.
@@ -93,9 +112,9 @@ void resize_columns_by_pairs(const BilinearWeights& weights, ResizeScratch& scra
         const int first = down.first[static_cast<std::size_t>(y)];
         if (first != prepared) {
             const std::uint8_t* rows = scratch.rows.data();
-            prepare_rows(size, rows + static_cast<std::size_t>(first) * size,
-                         rows + static_cast<std::size_t>(down.second(y)) * size, scratch.from.data(),
-                         scratch.step.data());
+            prepare(size, rows + static_cast<std::size_t>(first) * size,
+                    rows + static_cast<std::size_t>(down.second(y)) * size, scratch.from.data(),
+                    scratch.step.data());
             prepared = first;
         }
         std::uint8_t* row = destination(y);
@@ -180,9 +199,11 @@ void resize_image(const BilinearWeights& weights, ResizeScratch& scratch, const 
     const auto in_rows = static_cast<std::size_t>(weights.from().height);
     const std::size_t in_size = static_cast<std::size_t>(channels * across.in);
     scratch.rows.resize(in_rows * size);
-    for (std::size_t y = 0; y < in_rows; ++y) {
-        const auto along = across.has_pairs() ? resize_row_by_pairs : resize_row;
-        along(across, in + y * in_size, scratch.rows.data() + y * size);
+    if (across.has_pairs()) {
+        resize_rows_by_pairs(weights, scratch, in);
+    } else {
+        for (std::size_t y = 0; y < in_rows; ++y)
+            resize_row(across, in + y * in_size, scratch.rows.data() + y * size);
     }
 
     // Bytes that stay interleaved are written where they belong at once.
