@@ -20,6 +20,7 @@ using Train = sluice::Stage<void (*)(sluice::StreamRef, const Features&)>;
 extern Encode encode;
 extern Train train;
 Features make_features(int slot);
+void load(std::size_t index, Batch& to);
 extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
 extern sluice::Pipeline<sluice::Stages<Encode, Train>, sluice::Slots<Features (*)(int)>> one, other;
 extern const sluice::Timeline before, after;
