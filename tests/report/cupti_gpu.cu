@@ -237,7 +237,7 @@ TEST_CASE("a graph that loops on the device is recorded, or at least runs") {
     const DeviceActivities activities = trace.stop();
     std::size_t runs = 0;
     for (const DeviceActivity& activity : activities.activities)
-        runs += contains(activities.names[activity.name], "count_down_kernel") ? 1 : 0;
+        runs += contains(activities.names[activity.name], "count_down_kernel") ? 1U : 0U;
     MESSAGE("the body ran 5 times, and was recorded " << runs << " times");
     CHECK(runs <= 5);
 }
