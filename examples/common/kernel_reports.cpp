@@ -7,21 +7,15 @@
 
 namespace examples {
 
-void KernelReports::add(sluice::DeviceActivities activities,
-                        const std::optional<sluice::DeviceCounters>& counters, const Timelines& timed,
-                        double slowdown, Timelines& drawn) {
+void KernelReports::add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown,
+                        Timelines& drawn) {
     // A run has one pipeline.
     for (const sluice::Timeline& timeline : timed.all()) {
         assign_to_stages(activities, timeline);
         const sluice::ActivityReport report = sluice::report_of(
             activities,
             {.title = timeline.title() + ", kernels", .timeline = &timeline, .slowdown = slowdown});
-        std::string table = sluice::to_table(report);
-        if (counters) {
-            table +=
-                '\n' + sluice::to_table(sluice::counters_of(*counters, activities, report.begin, report.end));
-        }
-        tables_.push_back(std::move(table));
+        tables_.push_back(sluice::to_table(report));
         for (sluice::HtmlTable& page_table : sluice::tables_of(report))
             drawn.add_table(std::move(page_table));
         sluice::Timeline with_kernels(timeline.title() + ", kernels");
@@ -42,8 +36,6 @@ void KernelReports::add(sluice::DeviceActivities activities,
 void KernelReports::show(std::ostream& out) const {
     for (const std::string& table : tables_)
         out << '\n' << table;
-    if (!sentence_.empty())
-        out << '\n' << sentence_ << '\n';
 }
 
 } // namespace examples

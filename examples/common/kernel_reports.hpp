@@ -10,7 +10,6 @@
 
 #include <common/timelines.hpp>
 #include <sluice/report/device_activity.hpp>
-#include <sluice/report/device_counters.hpp>
 
 namespace examples {
 
@@ -19,19 +18,13 @@ class KernelReports {
 public:
     /// Works out a run's report, by the timeline of its pipeline, and adds the same timeline with the kernels to `drawn`.
     /// `slowdown` is how many times as long the run took as one that was not recorded.
-    /// `counters` are of the same run, where they were sampled.
-    void add(sluice::DeviceActivities activities, const std::optional<sluice::DeviceCounters>& counters,
-             const Timelines& timed, double slowdown, Timelines& drawn);
-
-    /// Keeps a sentence to be shown, once.
-    void say(std::string sentence) { sentence_ = std::move(sentence); }
+    void add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown, Timelines& drawn);
 
     /// Prints a table for each run.
     void show(std::ostream& out) const;
 
 private:
     std::vector<std::string> tables_;
-    std::string sentence_;
 };
 
 } // namespace examples

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include <common/timelines.hpp>
 #include <sluice/backend/concept.hpp>
 #include <sluice/report/cupti.hpp>
-#include <sluice/report/cupti_counters.hpp>
 
 namespace examples {
 
@@ -25,8 +23,6 @@ public:
     /// \throws BadInput where kernels are asked for, and cannot be recorded on B on this machine
     template <sluice::Backend B>
     void require() const {
-        if (options_.counters && !options_.kernels)
-            throw BadInput("--counters: expected --kernels with it");
         if (!options_.kernels)
             return;
         if (std::string(B::name) != "cuda")
@@ -42,31 +38,15 @@ public:
         if (!options_.kernels)
             return;
         Timelines timed(options_);
-        std::optional<sluice::CounterSampler> sampler;
-        if (options_.counters)
-            try_to_sample(sampler);
         sluice::KernelTrace trace;
         const double slowed = train(timed);
-        sluice::DeviceActivities activities = trace.stop();
-        std::optional<sluice::DeviceCounters> counters;
-        if (sampler)
-            counters = sampler->stop();
-        reports_.add(std::move(activities), counters, timed, slowed / seconds, drawn);
+        reports_.add(trace.stop(), timed, slowed / seconds, drawn);
     }
 
     /// Prints a table for each run.
     void show(std::ostream& out) const { reports_.show(out); }
 
 private:
-    // Counters may be forbidden on a machine where kernels can be recorded.
-    void try_to_sample(std::optional<sluice::CounterSampler>& sampler) {
-        try {
-            sampler.emplace();
-        } catch (const sluice::Error& error) {
-            reports_.say(error.what());
-        }
-    }
-
     TimelineOptions options_;
     KernelReports reports_;
 };

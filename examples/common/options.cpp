@@ -190,8 +190,6 @@ void add_timeline_options(CommandLine& app, TimelineOptions& options, bool with_
     if (with_kernels) {
         app.add_flag("--kernels", options.kernels,
                      "run each once more with CUPTI, and print its kernels and what the time went into");
-        app.add_flag("--counters", options.counters,
-                     "with --kernels: also print how busy SMs, Tensor Cores and memory were");
     }
     add_option(
         app, "--timeline", "FILE", "draw the last batches of each run: FILE.svg, FILE.html or FILE.pftrace",

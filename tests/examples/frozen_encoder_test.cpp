@@ -197,7 +197,6 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
                           "--timeline: expected a file that ends in .svg, .html or .pftrace");
     if (on_host())
         program.check_refused(" --kernels", "--kernels: expected --backend cuda");
-    program.check_refused(" --counters", "--counters: expected --kernels with it");
     program.check_refused(" --batch 0", "--batch");
     program.check_refused(" --schedule sideways", "serial, overlapped, graphed, automatic or all");
     program.check_refused(" --data " + (scratch.path() / "nowhere").string(), "--data");
