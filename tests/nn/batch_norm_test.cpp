@@ -28,8 +28,8 @@ struct Layer {
           scratch(poisoned<double>(stream, nn::batch_norm_scratch(rows, channels))) {}
 
     nn::BatchNorm<B> norm() {
-        return {device_weight, device_bias, device_running_mean, device_running_variance,
-                mean,          inverse,     scale,               fused};
+        return {device_weight, device_bias, device_running_mean, device_running_variance, mean, inverse,
+                scale,         fused};
     }
 };
 
@@ -164,8 +164,8 @@ void check_residual(Random& random) {
         nn::Residual<T, B> second{.maps = residual};
         if (scaled)
             second = {residual, device_scale, device_bias};
-        nn::scale_bias_relu<T, T>(stream.ref(), as_matrix(map, channels), device_scale, device_bias, second, true,
-                                  as_matrix(map, channels));
+        nn::scale_bias_relu<T, T>(stream.ref(), as_matrix(map, channels), device_scale, device_bias, second,
+                                  true, as_matrix(map, channels));
         CHECK(relative_error(floats(host(stream, map)), expected) <= allowed<T>);
     }
 }

@@ -37,8 +37,8 @@ public:
         const naive::Doubles none(shape_.out_channels, 0.0);
         const naive::Images out =
             naive::convolution(in, weight, none, shape_.kernel, shape_.stride, shape_.padding);
-        const naive::Gradients expected = naive::convolution_gradients(in, weight, slope, shape_.kernel,
-                                                                       shape_.stride, shape_.padding);
+        const naive::Gradients expected =
+            naive::convolution_gradients(in, weight, slope, shape_.kernel, shape_.stride, shape_.padding);
         Buffer<T> to = poisoned<T>(stream, shape_.out_size());
         conv_.forward(stream, shape_, device_in_, device_weights_, to);
         CHECK(relative_error(floats(host(stream, to)), naive::to_maps(out)) <= allowed_);
@@ -82,9 +82,9 @@ private:
                         expected[j] = 0.0;
                 }
                 Buffer<T> to = poisoned<T>(stream, shape_.out_size());
-                conv_.forward_bias_relu(
-                    stream, shape_, device_in_, device_weights_, device_bias_,
-                    with_residual ? device_residual_.span() : sluice::DeviceSpan<T, B>{}, relu, to);
+                conv_.forward_bias_relu(stream, shape_, device_in_, device_weights_, device_bias_,
+                                        with_residual ? device_residual_.span() : sluice::DeviceSpan<T, B>{},
+                                        relu, to);
                 CHECK(relative_error(floats(host(stream, to)), expected) <= allowed_);
             }
         }
@@ -149,9 +149,14 @@ TEST_CASE("conv2d: forward, both gradients, and inference with bias, residual an
         const std::size_t unit = sizeof(typename std::decay_t<decltype(engine)>::T) == 2 ? 8 : 4;
         for (const auto& [kernel, stride, padding] :
              {std::array<std::size_t, 3>{7, 2, 3}, {3, 1, 1}, {3, 2, 1}, {1, 1, 0}, {1, 2, 0}, {2, 1, 0}}) {
-            const nn::Conv2dShape shape{random.between(1, 3), random.between(kernel, 12),
-                                        random.between(kernel, 12), unit * random.between(1, 2),
-                                        unit * random.between(1, 3), kernel, stride, padding};
+            const nn::Conv2dShape shape{random.between(1, 3),
+                                        random.between(kernel, 12),
+                                        random.between(kernel, 12),
+                                        unit * random.between(1, 2),
+                                        unit * random.between(1, 3),
+                                        kernel,
+                                        stride,
+                                        padding};
             INFO(nn::to_string(shape));
             Case test(engine, random, shape);
             test.check(stream);

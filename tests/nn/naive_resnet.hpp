@@ -191,12 +191,11 @@ private:
     Layer& convolve(std::size_t index, const Images& in) {
         const nn::ResNetConv& conv = plan_.convs()[index];
         const nn::Conv2dShape& shape = conv.shape;
-        const Images out = convolution(in, weights_.at(conv.name + ".weight"),
-                                       Doubles(shape.out_channels, 0.0), shape.kernel, shape.stride,
-                                       shape.padding);
-        layers_[index].norm =
-            std::make_shared<Norm>(out, weights_.at(conv.norm_name + ".weight"),
-                                   weights_.at(conv.norm_name + ".bias"), epsilon_);
+        const Images out =
+            convolution(in, weights_.at(conv.name + ".weight"), Doubles(shape.out_channels, 0.0),
+                        shape.kernel, shape.stride, shape.padding);
+        layers_[index].norm = std::make_shared<Norm>(out, weights_.at(conv.norm_name + ".weight"),
+                                                     weights_.at(conv.norm_name + ".bias"), epsilon_);
         return layers_[index];
     }
 
@@ -214,8 +213,8 @@ private:
         return result.input;
     }
 
-    Images block_slope(const nn::ResNetBlock& block, const Images& in, const Images& inner,
-                       const Images& out, Images slope) {
+    Images block_slope(const nn::ResNetBlock& block, const Images& in, const Images& inner, const Images& out,
+                       Images slope) {
         relu_slope(out, slope);
         Images middle = convolution_slope(block.second, inner, slope);
         relu_slope(inner, middle);
@@ -239,8 +238,7 @@ private:
         for (std::size_t i = 0; i < maps.n; ++i) {
             Doubles features(maps.c, 0.0);
             for (std::size_t j = 0; j < maps.c * pixels; ++j)
-                features[j / pixels] +=
-                    maps.values[i * maps.c * pixels + j] / static_cast<double>(pixels);
+                features[j / pixels] += maps.values[i * maps.c * pixels + j] / static_cast<double>(pixels);
             double* const row = &logits[i * classes];
             double sum = 0.0;
             for (std::size_t o = 0; o < classes; ++o) {

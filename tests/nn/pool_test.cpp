@@ -131,8 +131,9 @@ TEST_CASE("pool: sizes that do not fit are refused in one sentence") {
               nn::max_pool_relu<float>(stream.ref(), map, {4, 4, 2}, {}, map.span().first(2),
                                        map.span().first(9), taps);
           }) == "max pool: elements of the output: 9 were given, expected 8");
-    CHECK(error_of([&] { nn::average_pool<float>(stream.ref(), map, {3, 4, 2}, map); }) ==
-          "average pool: 32 elements are no maps of 3 x 4 pixels of 2 channels");
+    CHECK(error_of([&] {
+              nn::average_pool<float>(stream.ref(), map, {3, 4, 2}, map);
+          }) == "average pool: 32 elements are no maps of 3 x 4 pixels of 2 channels");
 }
 
 } // namespace nn_pool

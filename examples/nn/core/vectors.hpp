@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <sluice/backend/stream.hpp>
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/stream.hpp>
 
 namespace nn::detail {
 

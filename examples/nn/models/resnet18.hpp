@@ -147,17 +147,17 @@ private:
     ResNet18Options options_;
     ResNet18Plan plan_;
     Conv conv_;
-    std::size_t images_ = 0;          // of the call in progress
-    std::vector<bool> is_prepared_;   // by number of images
+    std::size_t images_ = 0;        // of the call in progress
+    std::vector<bool> is_prepared_; // by number of images
 
-    Buffer<float> weights_;           // all convolutions', then the head's
-    Buffer<T> rounded_;               // a copy for the convolutions, if T is not float
-    Buffer<float> parameters_;        // batch normalisations' weights, then their biases, then the head's bias
+    Buffer<float> weights_;    // all convolutions', then the head's
+    Buffer<T> rounded_;        // a copy for the convolutions, if T is not float
+    Buffer<float> parameters_; // batch normalisations' weights, then their biases, then the head's bias
     Buffer<float> velocities_;
     Buffer<float> parameter_velocities_;
     Buffer<T> gradients_;
     Buffer<float> parameter_gradients_;
-    Buffer<float> statistics_;        // six of each channel, see `norm`
+    Buffer<float> statistics_; // six of each channel, see `norm`
     Buffer<T> folded_;
 
     std::vector<Buffer<T>> conv_outs_; // before normalisation
@@ -165,9 +165,9 @@ private:
     std::vector<Buffer<T>> outs_;      // of each block
     Buffer<T> pooled_;
     Buffer<std::uint8_t> taps_;
-    Buffer<T> maps_[4];                // gradients in training, activations in inference; the first for the stem's
+    Buffer<T> maps_[4]; // gradients in training, activations in inference; the first for the stem's
     Buffer<T> features_;
-    Buffer<T> raw_logits_;             // of type T, then their gradient
+    Buffer<T> raw_logits_; // of type T, then their gradient
     Buffer<float> logits_;
     Buffer<float> losses_;
     Buffer<double> scratch_;

@@ -47,12 +47,11 @@ std::size_t stored_channels(const ResNet18Options& options) {
 void require_options(const ResNet18Options& options) {
     if (options.image_channels == 0 || options.base_channels == 0 || options.classes == 0 ||
         options.batch == 0 || options.height == 0 || options.width == 0) {
-        throw sluice::Error("resnet18: " + std::to_string(options.height) + " x " +
-                            std::to_string(options.width) + " pixels of " +
-                            std::to_string(options.image_channels) + " channels, " +
-                            std::to_string(options.base_channels) + " base channels, " +
-                            std::to_string(options.classes) + " classes, a batch of " +
-                            std::to_string(options.batch) + "; none of these may be 0");
+        throw sluice::Error(
+            "resnet18: " + std::to_string(options.height) + " x " + std::to_string(options.width) +
+            " pixels of " + std::to_string(options.image_channels) + " channels, " +
+            std::to_string(options.base_channels) + " base channels, " + std::to_string(options.classes) +
+            " classes, a batch of " + std::to_string(options.batch) + "; none of these may be 0");
     }
     if (stored_channels(options) < options.image_channels) {
         throw sluice::Error("resnet18: " + std::to_string(options.stored_channels) +

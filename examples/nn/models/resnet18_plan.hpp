@@ -26,8 +26,8 @@ struct ResNet18Options {
     std::size_t stored_channels = 0;
     std::size_t base_channels = 64; ///< of the first stage; the last has eight times as many
     std::size_t classes = 1000;
-    std::size_t batch = 1;    ///< the most images a call takes
-    bool trainable = true;    ///< otherwise there is memory for inference only
+    std::size_t batch = 1; ///< the most images a call takes
+    bool trainable = true; ///< otherwise there is memory for inference only
     float learning_rate = 1e-3f;
     float momentum = 0.9f;
     /// Multiplies the loss's gradient and divides the weights', to keep float16 gradients from vanishing.
@@ -75,7 +75,9 @@ public:
     std::size_t weight_size() const noexcept { return weight_size_; }
     std::size_t channel_size() const noexcept { return channel_size_; }
     /// Weights and biases of batch normalisations, then the head's bias.
-    std::size_t parameter_size() const noexcept { return 2 * channel_size_ + padded(head_.shape.out_channels); }
+    std::size_t parameter_size() const noexcept {
+        return 2 * channel_size_ + padded(head_.shape.out_channels);
+    }
     /// Elements of an image's largest map after the max pool, inputs and outputs of convolutions.
     std::size_t largest_map() const noexcept { return largest_map_; }
     std::size_t image_size() const noexcept { return stem().shape.in_size(); }

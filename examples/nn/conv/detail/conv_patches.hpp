@@ -56,7 +56,8 @@ struct SumConvPatches {
             for (std::uint32_t kx = 0; kx < kernel && kx <= x; ++kx) {
                 if ((x - kx) % stride != 0 || (x - kx) / stride >= out_width)
                     continue;
-                const std::size_t out = (image * out_height + (y - ky) / stride) * out_width + (x - kx) / stride;
+                const std::size_t out =
+                    (image * out_height + (y - ky) / stride) * out_width + (x - kx) / stride;
                 const float* const from = patches + ((out * kernel + ky) * kernel + kx) * channels;
                 for (std::uint32_t c = 0; c < channels; ++c)
                     to[c] += from[c];

@@ -7,8 +7,8 @@ template <sluice::Backend B, class Conv>
 ResNet18<B, Conv>::ResNet18(const ResNet18Options& options)
     : options_(options), plan_(options), conv_(options.convolution), is_prepared_(options.batch + 1),
       weights_(to_device<B>(plan_.first_weights(options.seed))),
-      parameters_(to_device<B>(plan_.first_parameters(options.seed))),
-      statistics_(6 * plan_.channel_size()), folded_(plan_.weight_size()), rate_(options.learning_rate) {
+      parameters_(to_device<B>(plan_.first_parameters(options.seed))), statistics_(6 * plan_.channel_size()),
+      folded_(plan_.weight_size()), rate_(options.learning_rate) {
     allocate();
     prepare(options.batch);
     // Running variances begin as 1, and all that is not written as 0.
@@ -143,6 +143,11 @@ void ResNet18<B, Conv>::forward(sluice::BasicStreamRef<B> stream, sluice::Device
     require_size("resnet18: elements of the loss", loss.size(), 1);
     images_ = images_of(images.size(), "resnet18");
     require_size("resnet18: labels", labels.size(), images_);
+    if (images_ * plan_.features_map().pixels() < 2) {
+        throw sluice::Error(
+            "resnet18: a training step on one image whose last map is one pixel; expected two values "
+            "for each channel at least, for their variance");
+    }
     convolve(stream, 0, images);
     const Span<T> pooled = part(pooled_, pooled_size());
     max_pool_relu<T>(stream, conv_out(0), plan_.stem_map(), norm(0).fused_scale, norm(0).fused_bias, pooled,

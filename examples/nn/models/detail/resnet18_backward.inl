@@ -11,14 +11,14 @@ void ResNet18<B, Conv>::norm_backward(Stream stream, std::size_t conv, Span<cons
     const Span<float> all = parameter_gradients_;
     batch_norm_backward<T>(
         stream, norm(conv),
-        BatchNormGradients<T, B>{
-            .in = matrix(conv, conv_out(conv)),
-            .relu_output = relu_output,
-            .gradient = gradient,
-            .other_gradient = other,
-            .in_gradient = in_gradient,
-            .weight_gradient = all.subspan(layer.channel_offset, channels),
-            .bias_gradient = all.subspan(plan_.channel_size() + layer.channel_offset, channels)},
+        BatchNormGradients<T, B>{.in = matrix(conv, conv_out(conv)),
+                                 .relu_output = relu_output,
+                                 .gradient = gradient,
+                                 .other_gradient = other,
+                                 .in_gradient = in_gradient,
+                                 .weight_gradient = all.subspan(layer.channel_offset, channels),
+                                 .bias_gradient =
+                                     all.subspan(plan_.channel_size() + layer.channel_offset, channels)},
         scratch_);
 }
 
@@ -81,8 +81,8 @@ void ResNet18<B, Conv>::backward(sluice::BasicStreamRef<B> stream, sluice::Devic
         gradient = block_backward(stream, index, gradient);
     const Span<T> stem = scratch_map(0, shape(0).out_size());
     max_pool_relu_gradient<T>(stream, scratch_map(gradient.first, pooled_size()),
-                              scratch_map(gradient.second, pooled_size()), part(taps_, pooled_size()), plan_.stem_map(),
-                              stem);
+                              scratch_map(gradient.second, pooled_size()), part(taps_, pooled_size()),
+                              plan_.stem_map(), stem);
     norm_backward(stream, 0, {}, stem, {}, stem);
     conv_.weight_gradient(stream, shape(0), images, stem, weight_gradient(plan_.stem()));
 }

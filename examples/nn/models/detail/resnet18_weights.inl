@@ -8,11 +8,11 @@ void ResNet18<B, Conv>::fold(sluice::BasicStreamRef<B> stream) {
     for (std::size_t i = 0; i < plan_.convs().size(); ++i) {
         const ResNetConv& conv = plan_.convs()[i];
         batch_norm_inference(stream, norm(i), options_.batch_norm);
-        fold_weights<T>(
-            stream,
-            {weights_.span().subspan(conv.weight_offset, conv.shape.weight_size()), conv.shape.out_channels,
-             conv.shape.patch_size()},
-            norm(i).fused_scale, folded_.span().subspan(conv.weight_offset, conv.shape.weight_size()));
+        fold_weights<T>(stream,
+                        {weights_.span().subspan(conv.weight_offset, conv.shape.weight_size()),
+                         conv.shape.out_channels, conv.shape.patch_size()},
+                        norm(i).fused_scale,
+                        folded_.span().subspan(conv.weight_offset, conv.shape.weight_size()));
     }
     const ResNetConv& head = plan_.head();
     fold_weights<T>(stream,
@@ -28,8 +28,7 @@ std::vector<NamedTensor> ResNet18<B, Conv>::named(const std::vector<float>& weig
     std::vector<NamedTensor> tensors;
     const auto weight = [&](const ResNetConv& conv) {
         const auto own = std::span(weights).subspan(conv.weight_offset, conv.shape.weight_size());
-        tensors.push_back(
-            {conv.name + ".weight", plan_.torch_shape(conv), plan_.torch_weight(conv, own)});
+        tensors.push_back({conv.name + ".weight", plan_.torch_shape(conv), plan_.torch_weight(conv, own)});
     };
     const auto vector = [&](const std::string& name, std::size_t offset, std::size_t size) {
         const auto begin = parameters.begin() + static_cast<std::ptrdiff_t>(offset);
@@ -53,8 +52,8 @@ std::vector<NamedTensor> ResNet18<B, Conv>::weights(sluice::BasicStreamRef<B> st
     for (const ResNetConv& conv : plan_.convs()) {
         const std::size_t channels = conv.shape.out_channels;
         for (const std::size_t member : {0u, 1u}) {
-            const auto begin = statistics.begin() +
-                               static_cast<std::ptrdiff_t>(member * plan_.channel_size() + conv.channel_offset);
+            const auto begin = statistics.begin() + static_cast<std::ptrdiff_t>(
+                                                        member * plan_.channel_size() + conv.channel_offset);
             tensors.push_back({conv.norm_name + (member == 0 ? ".running_mean" : ".running_var"),
                                {channels},
                                {begin, begin + static_cast<std::ptrdiff_t>(channels)}});
@@ -86,8 +85,7 @@ void ResNet18<B, Conv>::load(sluice::BasicStreamRef<B> stream, std::span<const N
     for (const ResNetConv& conv : plan_.convs()) {
         weight(conv);
         const auto vector = [&](const char* name, std::size_t member, std::vector<float>& to) {
-            const NamedTensor* found =
-                find_tensor(tensors, conv.norm_name + name, {conv.shape.out_channels});
+            const NamedTensor* found = find_tensor(tensors, conv.norm_name + name, {conv.shape.out_channels});
             put(found->values, to, member * plan_.channel_size() + conv.channel_offset);
         };
         vector(".weight", 0, parameters);

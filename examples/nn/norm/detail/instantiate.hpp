@@ -20,7 +20,8 @@ void require_channels(const BatchNorm<B>& norm, std::size_t channels) {
 
 inline void require_scratch(std::size_t size, std::size_t rows, std::size_t channels) {
     if (size < batch_norm_scratch(rows, channels)) [[unlikely]] {
-        throw sluice::Error("batch norm: " + std::to_string(size) + " elements of scratch; expected at least " +
+        throw sluice::Error("batch norm: " + std::to_string(size) +
+                            " elements of scratch; expected at least " +
                             std::to_string(batch_norm_scratch(rows, channels)));
     }
 }
@@ -76,9 +77,8 @@ void fold_weights(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> weigh
                   SpanArgument<const float, B> scale, SpanArgument<T, B> folded) {
     require_size("fold_weights: elements of the folded weights", folded.size(), weights.size());
     detail::require_optional("fold_weights: elements of the scale", scale.size(), weights.rows());
-    detail::for_each(
-        stream, weights.rows(), weights.columns(),
-        detail::FoldWeights<T>{weights.data(), scale.data(), folded.data(), weights.columns()});
+    detail::for_each(stream, weights.rows(), weights.columns(),
+                     detail::FoldWeights<T>{weights.data(), scale.data(), folded.data(), weights.columns()});
 }
 
 template <class T, class Out, sluice::Backend B>
@@ -95,11 +95,10 @@ void scale_bias_relu(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matr
     detail::require_optional("scale_bias_relu: the residual's scale", residual.scale.size(), columns);
     detail::require_optional("scale_bias_relu: the residual's bias", residual.bias.size(), columns);
     detail::with_vector_width<B, T>(columns, [&](auto width) {
-        detail::for_each(
-            stream, in.rows(), columns / width(),
-            detail::ScaleBiasRelu<T, Out, width()>{in.data(), scale.data(), bias.data(), residual.maps.data(),
-                                                   residual.scale.data(), residual.bias.data(), out.data(),
-                                                   columns, relu});
+        detail::for_each(stream, in.rows(), columns / width(),
+                         detail::ScaleBiasRelu<T, Out, width()>{
+                             in.data(), scale.data(), bias.data(), residual.maps.data(),
+                             residual.scale.data(), residual.bias.data(), out.data(), columns, relu});
     });
 }
 
@@ -126,13 +125,12 @@ void batch_norm_backward(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& n
                                        norm.mean.data(), norm.inverse_deviation.data(), columns},
             detail::FinishGradients{gradients.weight_gradient.data(), gradients.bias_gradient.data()},
             scratch.data());
-        detail::for_each(
-            stream, in.rows(), columns / width(),
-            detail::InputGradient<T, width()>{
-                in.data(), gradients.gradient.data(), norm.weight.data(), norm.mean.data(),
-                norm.inverse_deviation.data(), gradients.weight_gradient.data(),
-                gradients.bias_gradient.data(), gradients.in_gradient.data(), columns,
-                static_cast<float>(1.0 / static_cast<double>(in.rows()))});
+        detail::for_each(stream, in.rows(), columns / width(),
+                         detail::InputGradient<T, width()>{
+                             in.data(), gradients.gradient.data(), norm.weight.data(), norm.mean.data(),
+                             norm.inverse_deviation.data(), gradients.weight_gradient.data(),
+                             gradients.bias_gradient.data(), gradients.in_gradient.data(), columns,
+                             static_cast<float>(1.0 / static_cast<double>(in.rows()))});
     });
 }
 

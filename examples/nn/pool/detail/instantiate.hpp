@@ -27,11 +27,11 @@ void max_pool_relu(sluice::BasicStreamRef<B> stream, SpanArgument<const T, B> in
         require_size("max pool: elements of the scale", scale.size(), shape.channels);
     require_size("max pool: elements of the bias", bias.size(), shape.channels);
     detail::with_vector_width<B, T>(shape.channels, [&](auto width) {
-        detail::for_each(
-            stream, images * pooled.pixels(), shape.channels / width(),
-            detail::MaxPoolRelu<T, width()>{in.data(), scale.data(), bias.data(), out.data(), taps.data(),
-                                            side(shape.height), side(shape.width), side(shape.channels),
-                                            side(pooled.height), side(pooled.width)});
+        detail::for_each(stream, images * pooled.pixels(), shape.channels / width(),
+                         detail::MaxPoolRelu<T, width()>{in.data(), scale.data(), bias.data(), out.data(),
+                                                         taps.data(), side(shape.height), side(shape.width),
+                                                         side(shape.channels), side(pooled.height),
+                                                         side(pooled.width)});
     });
 }
 
@@ -48,10 +48,10 @@ void max_pool_relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const
         require_size("max pool: elements of the second gradient", other.size(), gradient.size());
     detail::with_vector_width<B, T>(shape.channels, [&](auto width) {
         detail::for_each(stream, images * shape.pixels(), shape.channels / width(),
-                         detail::MaxPoolReluGradient<T, width()>{
-                             gradient.data(), other.data(), taps.data(), in_gradient.data(),
-                             side(shape.height), side(shape.width), side(shape.channels),
-                             side(pooled.height), side(pooled.width)});
+                         detail::MaxPoolReluGradient<T, width()>{gradient.data(), other.data(), taps.data(),
+                                                                 in_gradient.data(), side(shape.height),
+                                                                 side(shape.width), side(shape.channels),
+                                                                 side(pooled.height), side(pooled.width)});
     });
 }
 

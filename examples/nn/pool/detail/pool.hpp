@@ -40,13 +40,12 @@ struct MaxPoolRelu {
         }
         store(out + row * channels + column, best);
         if (taps != nullptr)
-            *reinterpret_cast<Vector<std::uint8_t, Width>*>(taps + row * channels + column) =
-                as_vector(tap);
+            *reinterpret_cast<Vector<std::uint8_t, Width>*>(taps + row * channels + column) = as_vector(tap);
     }
 
 private:
-    SLUICE_HOST_DEVICE void consider(std::size_t at, std::size_t column, std::uint8_t t,
-                                     float (&best)[Width], std::uint8_t (&tap)[Width]) const {
+    SLUICE_HOST_DEVICE void consider(std::size_t at, std::size_t column, std::uint8_t t, float (&best)[Width],
+                                     std::uint8_t (&tap)[Width]) const {
         float values[Width];
         float terms[Width];
         load(in + at, values);
