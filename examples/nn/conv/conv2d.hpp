@@ -53,6 +53,8 @@ struct Conv2dOptions {
     Algorithms algorithms = Algorithms::heuristic;
     /// Where an implementation that autotunes keeps what it chose; empty for nowhere.
     std::string plan_file = {};
+    /// Leaves out algorithms whose sums have no fixed order, where an implementation has such.
+    bool deterministic = true;
 };
 
 /// For errors: "3 images of 8 x 8 x 4, 16 outputs, kernel 3, stride 1, padding 1".

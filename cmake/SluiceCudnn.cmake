@@ -1,0 +1,89 @@
+# sluice_find_cudnn(): looks for cuDNN and for cudnn-frontend's headers, neither of which is required. Sets
+# SLUICE_EXAMPLES_HAVE_CUDNN and, when true, makes the target sluice_cudnn.
+#
+# cuDNN: CUDNN_ROOT (a variable or from the environment), the system, or Python's site-packages (nvidia-cudnn-cu13,
+# nvidia-cudnn-cu12, what PyTorch installs). cudnn-frontend: the same places (nvidia-cudnn-frontend), otherwise the
+# sources at a fixed commit.
+
+option(SLUICE_CUDNN "Use cuDNN in the examples where it is found" ON)
+set(sluice_cudnn_frontend_least 1.22.0)
+
+# Folders of Python packages, in which PyPI's cuDNN is nvidia/cudnn/{include,lib}.
+function(sluice_python_folders result)
+    find_program(SLUICE_PYTHON NAMES python3 python)
+    mark_as_advanced(SLUICE_PYTHON)
+    set(folders "")
+    if(SLUICE_PYTHON)
+        execute_process(
+            COMMAND "${SLUICE_PYTHON}" -c "import site, sys; print(';'.join(p for p in sys.path if 'packages' in p))"
+            OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    endif()
+    set(${result} ${folders} PARENT_SCOPE)
+endfunction()
+
+# The version that a header defines as PREFIX_MAJOR, …; empty if it does not.
+function(sluice_header_version header prefix patch result)
+    set(version "")
+    if(EXISTS "${header}")
+        file(STRINGS "${header}" lines REGEX "define ${prefix}_(MAJOR|MINOR|${patch})")
+        foreach(part MAJOR MINOR ${patch})
+            if("${lines}" MATCHES "${prefix}_${part}[A-Z_]* +([0-9]+)")
+                list(APPEND version "${CMAKE_MATCH_1}")
+            endif()
+        endforeach()
+        list(JOIN version "." version)
+    endif()
+    set(${result} "${version}" PARENT_SCOPE)
+endfunction()
+
+macro(sluice_find_cudnn_frontend hints)
+    find_path(SLUICE_CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h HINTS ${hints} PATH_SUFFIXES include)
+    mark_as_advanced(SLUICE_CUDNN_FRONTEND_INCLUDE_DIR)
+    sluice_header_version("${SLUICE_CUDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend_version.h" CUDNN_FRONTEND
+                          PATCH sluice_cudnn_frontend_version)
+    set(sluice_cudnn_frontend_dir "${SLUICE_CUDNN_FRONTEND_INCLUDE_DIR}")
+    if("${sluice_cudnn_frontend_version}" STREQUAL "" OR "${sluice_cudnn_frontend_version}" VERSION_LESS
+                                                        "${sluice_cudnn_frontend_least}")
+        FetchContent_Declare(
+            cudnn_frontend
+            GIT_REPOSITORY https://github.com/NVIDIA/cudnn-frontend.git
+            GIT_TAG SLUICE_CUDNN_FRONTEND_COMMIT
+            SOURCE_SUBDIR headers-only) # no such folder: its own build is not wanted
+        FetchContent_MakeAvailable(cudnn_frontend)
+        set(sluice_cudnn_frontend_dir "${cudnn_frontend_SOURCE_DIR}/include")
+        sluice_header_version("${sluice_cudnn_frontend_dir}/cudnn_frontend_version.h" CUDNN_FRONTEND PATCH
+                              sluice_cudnn_frontend_version)
+    endif()
+endmacro()
+
+macro(sluice_find_cudnn)
+    set(SLUICE_EXAMPLES_HAVE_CUDNN OFF)
+    if(SLUICE_CUDNN AND SLUICE_HAS_CUDA)
+        sluice_python_folders(sluice_python)
+        set(sluice_cudnn_hints ${CUDNN_ROOT} $ENV{CUDNN_ROOT})
+        foreach(folder ${CUDNN_ROOT} $ENV{CUDNN_ROOT} ${sluice_python})
+            list(APPEND sluice_cudnn_hints "${folder}/nvidia/cudnn" "${folder}")
+        endforeach()
+        find_path(SLUICE_CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${sluice_cudnn_hints} PATH_SUFFIXES include)
+        find_library(SLUICE_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${sluice_cudnn_hints} PATH_SUFFIXES lib lib64)
+        mark_as_advanced(SLUICE_CUDNN_INCLUDE_DIR SLUICE_CUDNN_LIBRARY)
+        if(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY)
+            sluice_find_cudnn_frontend("${sluice_cudnn_hints}")
+            sluice_header_version("${SLUICE_CUDNN_INCLUDE_DIR}/cudnn_version.h" CUDNN PATCHLEVEL sluice_cudnn_version)
+            set(SLUICE_EXAMPLES_HAVE_CUDNN ON)
+            if(NOT TARGET sluice_cudnn)
+                add_library(sluice_cudnn INTERFACE IMPORTED GLOBAL)
+                target_include_directories(sluice_cudnn INTERFACE "${SLUICE_CUDNN_INCLUDE_DIR}"
+                                                                  "${sluice_cudnn_frontend_dir}")
+                target_link_libraries(sluice_cudnn INTERFACE "${SLUICE_CUDNN_LIBRARY}" ${CMAKE_DL_LIBS})
+                # The frontend brings a JSON library of its own, which plans and graphs do without.
+                target_compile_definitions(sluice_cudnn INTERFACE CUDNN_FRONTEND_SKIP_JSON_LIB)
+            endif()
+            message(STATUS "sluice: cuDNN ${sluice_cudnn_version} is ${SLUICE_CUDNN_LIBRARY}, "
+                           "cudnn-frontend ${sluice_cudnn_frontend_version} is ${sluice_cudnn_frontend_dir}")
+        else()
+            message(STATUS "sluice: cuDNN was not found, ResNet-18 is built for the host only "
+                           "(pip install nvidia-cudnn-cu13 nvidia-cudnn-frontend, or -DCUDNN_ROOT=DIR)")
+        endif()
+    endif()
+endmacro()
