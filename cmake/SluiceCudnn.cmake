@@ -6,7 +6,7 @@
 # sources at a fixed commit.
 
 option(SLUICE_CUDNN "Use cuDNN in the examples where it is found" ON)
-set(sluice_cudnn_frontend_least 1.22.0)
+set(sluice_cudnn_frontend_least 1.23.0)
 
 # Folders of Python packages, in which PyPI's cuDNN is nvidia/cudnn/{include,lib}.
 function(sluice_python_folders result)
@@ -47,7 +47,7 @@ macro(sluice_find_cudnn_frontend hints)
         FetchContent_Declare(
             cudnn_frontend
             GIT_REPOSITORY https://github.com/NVIDIA/cudnn-frontend.git
-            GIT_TAG SLUICE_CUDNN_FRONTEND_COMMIT
+            GIT_TAG fb682ce761a2705e40f9b5d528737a3e0eb33cec # v1.23.0
             SOURCE_SUBDIR headers-only) # no such folder: its own build is not wanted
         FetchContent_MakeAvailable(cudnn_frontend)
         set(sluice_cudnn_frontend_dir "${cudnn_frontend_SOURCE_DIR}/include")
@@ -61,11 +61,12 @@ macro(sluice_find_cudnn)
     if(SLUICE_CUDNN AND SLUICE_HAS_CUDA)
         sluice_python_folders(sluice_python)
         set(sluice_cudnn_hints ${CUDNN_ROOT} $ENV{CUDNN_ROOT})
-        foreach(folder ${CUDNN_ROOT} $ENV{CUDNN_ROOT} ${sluice_python})
+        foreach(folder ${CUDNN_ROOT} $ENV{CUDNN_ROOT} "${CUDAToolkit_LIBRARY_ROOT}" "${CUDAToolkit_TARGET_DIR}" ${sluice_python})
             list(APPEND sluice_cudnn_hints "${folder}/nvidia/cudnn" "${folder}")
         endforeach()
         find_path(SLUICE_CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${sluice_cudnn_hints} PATH_SUFFIXES include)
-        find_library(SLUICE_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${sluice_cudnn_hints} PATH_SUFFIXES lib lib64)
+        find_library(SLUICE_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 NAMES_PER_DIR HINTS ${sluice_cudnn_hints}
+                     PATH_SUFFIXES lib lib64)
         mark_as_advanced(SLUICE_CUDNN_INCLUDE_DIR SLUICE_CUDNN_LIBRARY)
         if(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY)
             sluice_find_cudnn_frontend("${sluice_cudnn_hints}")

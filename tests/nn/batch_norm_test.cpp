@@ -231,6 +231,31 @@ TEST_CASE("batch norm: a residual is added, plain or normalised, before the ReLU
     }
 }
 
+TEST_CASE("batch norm: statistics from sums are those of the elements") {
+    NN_TEST_RANDOM(random);
+    const Stream stream;
+    const std::size_t channels = random.between(1, 30);
+    const std::size_t rows = random.between(2, 200);
+    const std::vector<float> values = map_values<float>(random, rows * channels, 0.5f);
+    std::vector<float> sums(2 * channels, 0.0f);
+    for (std::size_t j = 0; j < values.size(); ++j) {
+        sums[j % channels] += values[j];
+        sums[channels + j % channels] += values[j] * values[j];
+    }
+    Layer one(random, stream, rows, channels);
+    Buffer<float> map = device(values);
+    nn::batch_norm_statistics<float>(stream.ref(), as_matrix(map, channels), one.norm(), {}, one.scratch);
+    const auto mean = host(stream, one.mean);
+    const auto scale = host(stream, one.scale);
+    const auto bias = host(stream, one.fused);
+    one.device_running_mean = device(one.running_mean);
+    const Buffer<float> device_sums = device(sums);
+    nn::batch_norm_from_sums(stream.ref(), device_sums, rows, one.norm(), {});
+    CHECK(relative_error(host(stream, one.mean), mean) <= 1e-5);
+    CHECK(relative_error(host(stream, one.scale), scale) <= 1e-4);
+    CHECK(relative_error(host(stream, one.fused), bias) <= 1e-4);
+}
+
 TEST_CASE("batch norm: inference uses the running statistics, also folded into weights") {
     NN_TEST_RANDOM(random);
     const Stream stream;

@@ -20,8 +20,8 @@ public:
     using T = typename Engine::T;
 
     Case(const Engine& engine, Random& random, const nn::Conv2dShape& shape)
-        : shape_(shape), allowed_(engine.allowed), conv_({.precision = engine.precision}),
-          in_(rounded<T>(random.numbers(shape.in_size()))),
+        : shape_(shape), allowed_(engine.allowed), uses_heap_(engine.uses_heap),
+          conv_({.precision = engine.precision}), in_(rounded<T>(random.numbers(shape.in_size()))),
           weights_(rounded<T>(random.numbers(shape.weight_size(), 0.3f))),
           slope_(rounded<T>(random.numbers(shape.out_size()))), bias_(random.numbers(shape.out_channels)),
           residual_(rounded<T>(random.numbers(shape.out_size()))) {
@@ -43,6 +43,8 @@ public:
         conv_.forward(stream, shape_, device_in_, device_weights_, to);
         CHECK(relative_error(floats(host(stream, to)), naive::to_maps(out)) <= allowed_);
 
+        if constexpr (requires { &Engine::Conv::forward_sums; })
+            check_sums(stream, naive::to_maps(out));
         Buffer<T> in_slope = poisoned<T>(stream, shape_.in_size());
         conv_.input_gradient(stream, shape_, device_slope_, device_weights_, in_slope);
         CHECK(relative_error(floats(host(stream, in_slope)), naive::to_maps(expected.input)) <= allowed_);
@@ -58,16 +60,35 @@ public:
         Buffer<T> to = poisoned<T>(stream, shape_.out_size());
         Buffer<T> in_slope = poisoned<T>(stream, shape_.in_size());
         Buffer<T> weight_slope = poisoned<T>(stream, shape_.weight_size());
-        nn_test::check_steady(stream, [&] {
-            conv_.forward(stream, shape_, device_in_, device_weights_, to);
-            conv_.input_gradient(stream, shape_, device_slope_, device_weights_, in_slope);
-            conv_.weight_gradient(stream, shape_, device_in_, device_slope_, weight_slope);
-            conv_.forward_bias_relu(stream, shape_, device_in_, device_weights_, device_bias_,
-                                    device_residual_, true, to);
-        });
+        nn_test::check_steady(
+            stream,
+            [&] {
+                conv_.forward(stream, shape_, device_in_, device_weights_, to);
+                conv_.input_gradient(stream, shape_, device_slope_, device_weights_, in_slope);
+                conv_.weight_gradient(stream, shape_, device_in_, device_slope_, weight_slope);
+                conv_.forward_bias_relu(stream, shape_, device_in_, device_weights_, device_bias_,
+                                        device_residual_, true, to);
+            },
+            uses_heap_);
     }
 
 private:
+    /// Where it is fused.
+    void check_sums(const Stream& stream, const naive::Doubles& out) {
+        const std::size_t channels = shape_.out_channels;
+        naive::Doubles expected(2 * channels, 0.0);
+        for (std::size_t j = 0; j < out.size(); ++j) {
+            expected[j % channels] += out[j];
+            expected[channels + j % channels] += out[j] * out[j];
+        }
+        Buffer<T> to = poisoned<T>(stream, shape_.out_size());
+        Buffer<float> sums = poisoned<float>(stream, 2 * channels);
+        if (conv_.forward_sums(stream, shape_, device_in_, device_weights_, to, sums)) {
+            CHECK(relative_error(floats(host(stream, to)), out) <= allowed_);
+            CHECK(relative_error(host(stream, sums), expected) <= allowed_);
+        }
+    }
+
     void check_inference(const Stream& stream, const naive::Doubles& out) {
         for (const bool with_residual : {false, true}) {
             for (const bool relu : {false, true}) {
@@ -92,6 +113,7 @@ private:
 
     nn::Conv2dShape shape_;
     double allowed_;
+    bool uses_heap_;
     typename Engine::Conv conv_;
     std::vector<T> in_;
     std::vector<T> weights_;

@@ -19,6 +19,7 @@ struct Engine {
     const char* name;
     nn::Precision precision;
     double allowed;
+    bool uses_heap = false; ///< cuDNN makes a descriptor for each call
 };
 
 /// Calls `work(engine)` for each.
@@ -29,9 +30,9 @@ void for_each_engine(const Work& work) {
 #if SLUICE_TEST_CUDA
     work(Engine<Patches>{"patches, tf32", nn::Precision::tf32, 5e-3});
 #if NN_HAS_CUDNN
-    work(Engine<nn::CudnnConv2d<float>>{"cuDNN, float32", nn::Precision::float32, 1e-5});
-    work(Engine<nn::CudnnConv2d<float>>{"cuDNN, tf32", nn::Precision::tf32, 5e-3});
-    work(Engine<nn::CudnnConv2d<nn::Half>>{"cuDNN, float16", nn::Precision::tf32, 5e-3});
+    work(Engine<nn::CudnnConv2d<float>>{"cuDNN, float32", nn::Precision::float32, 1e-5, true});
+    work(Engine<nn::CudnnConv2d<float>>{"cuDNN, tf32", nn::Precision::tf32, 5e-3, true});
+    work(Engine<nn::CudnnConv2d<nn::Half>>{"cuDNN, float16", nn::Precision::tf32, 5e-3, true});
 #endif
 #endif
 }

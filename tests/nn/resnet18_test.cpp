@@ -25,6 +25,7 @@ struct Pair {
         nn::ResNet18Options options = small_resnet(random, base_channels(sizeof(T)));
         options.convolution.precision = engine.precision;
         options.loss_scale = sizeof(T) == 2 ? 128.0f : 1.0f;
+        options.fuse_statistics = random.between(0, 1) == 1;
         return options;
     }
 
@@ -79,7 +80,7 @@ TEST_CASE("resnet18: the default is torchvision's network") {
 }
 
 TEST_CASE("resnet18: first weights have He's variance, and stored channels do not change them") {
-    nn::ResNet18Options options{.base_channels = 32, .seed = 7};
+    nn::ResNet18Options options{.base_channels = 16, .seed = 7};
     const nn::ResNet18Plan plan(options);
     const auto weights = plan.first_weights(7);
     for (const nn::ResNetConv& conv : plan.convs()) {
@@ -92,7 +93,7 @@ TEST_CASE("resnet18: first weights have He's variance, and stored channels do no
         const double variance = squares / static_cast<double>(conv.shape.weight_size());
         const auto fan_out =
             static_cast<double>(conv.shape.out_channels * conv.shape.kernel * conv.shape.kernel);
-        CHECK(variance * fan_out / 2.0 == doctest::Approx(1.0).epsilon(0.15));
+        CHECK(variance * fan_out / 2.0 == doctest::Approx(1.0).epsilon(0.2));
     }
     options.stored_channels = 4;
     const nn::ResNet18Plan padded(options);
@@ -107,12 +108,14 @@ TEST_CASE("resnet18: first weights have He's variance, and stored channels do no
 TEST_CASE("resnet18: a float64 network's gradients are its finite differences") {
     NN_TEST_RANDOM(random);
     nn::ResNet18Options options = small_resnet(random, 2);
+    options.height = 22;
+    options.width = 19;
     const nn::ResNet18<sluice::Host> network(options);
     const sluice::BasicStream<sluice::Host> stream;
     naive::ResNet reference(network.plan(), by_name(perturbed(random, network.weights(stream.ref()))), 1e-2);
     std::map<std::string, bool> is_close;
     // A difference may cross the edge of a ReLU or of a maximum: each gradient has to be right once.
-    for (int round = 0; round < 4; ++round) {
+    for (int round = 0; round < 3; ++round) {
         const naive::Images images = naive_images(draw_images(random, options, 3), options);
         const auto labels = draw_labels(random, 3, options.classes);
         reference.loss(images, labels, true);

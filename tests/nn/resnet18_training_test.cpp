@@ -147,13 +147,16 @@ TEST_CASE("resnet18: nothing is allocated or created after the first steps") {
         const Buffer<std::uint8_t> bytes = device(random.bytes(4, options.classes));
         Buffer<float> loss = poisoned<float>(stream, 1);
         Buffer<float> logits = poisoned<float>(stream, options.classes);
-        check_steady(stream, [&] {
-            network.set_learning_rate(stream, 0.01f);
-            network.template train_step<std::int32_t>(stream, images, labels, loss);
-            network.template train_step<std::uint8_t>(stream, images, bytes, loss);
-            network.fold(stream);
-            network.infer(stream, images.span().first(network.image_size()), logits);
-        });
+        check_steady(
+            stream,
+            [&] {
+                network.set_learning_rate(stream, 0.01f);
+                network.template train_step<std::int32_t>(stream, images, labels, loss);
+                network.template train_step<std::uint8_t>(stream, images, bytes, loss);
+                network.fold(stream);
+                network.infer(stream, images.span().first(network.image_size()), logits);
+            },
+            engine.uses_heap);
     });
 }
 
@@ -238,7 +241,7 @@ TEST_CASE("resnet18: a narrow network learns digits") {
         nn::predict_classes_wide(stream.ref(), matrix(logits, batch, 10), predictions);
         const auto predicted = host(stream, predictions);
         for (std::size_t i = 0; i < batch; ++i)
-            right += predicted[i] == canvases.labels[i] ? 1 : 0;
+            right += predicted[i] == canvases.labels[i] ? std::size_t{1} : 0;
     }
     // 25 would be right by chance.
     CHECK(right >= 200);

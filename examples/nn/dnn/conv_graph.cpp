@@ -46,8 +46,8 @@ public:
     }
     /// `scale * in + bias` of the convolution's input.
     Attributes scaled(const Attributes& map) {
-        const Attributes product = pointwise(fe::PointwiseMode_t::MUL, map,
-                                             channels(scale_tensor, shape_.in_channels));
+        const Attributes product =
+            pointwise(fe::PointwiseMode_t::MUL, map, channels(scale_tensor, shape_.in_channels));
         return pointwise(fe::PointwiseMode_t::ADD, product, channels(shift_tensor, shape_.in_channels));
     }
 
@@ -58,8 +58,8 @@ public:
         return result;
     }
     Attributes input_gradient() {
-        const Attributes result = graph_->conv_dgrad(out_map(out_tensor), weights(),
-                                                     geometry(fe::graph::Conv_dgrad_attributes()));
+        const Attributes result =
+            graph_->conv_dgrad(out_map(out_tensor), weights(), geometry(fe::graph::Conv_dgrad_attributes()));
         set_sides(result, map_sides(shape_.in_channels, shape_.height, shape_.width));
         return result;
     }
@@ -99,7 +99,8 @@ private:
         return {side(shape_.images), side(channels), side(height), side(width)};
     }
     Sides weight_sides() const {
-        return {side(shape_.out_channels), side(shape_.in_channels), side(shape_.kernel), side(shape_.kernel)};
+        return {side(shape_.out_channels), side(shape_.in_channels), side(shape_.kernel),
+                side(shape_.kernel)};
     }
     static Sides strides(const Sides& sides) {
         return {sides[1] * sides[2] * sides[3], 1, sides[1] * sides[3], sides[1]};
@@ -214,8 +215,7 @@ std::shared_ptr<fe::graph::Graph> make_conv_graph(ConvGraph graph, const Conv2dS
         break;
     default: {
         const Attributes in = builder.in();
-        Attributes map =
-            builder.forward(is_normalised(graph) ? builder.relu(builder.scaled(in)) : in);
+        Attributes map = builder.forward(is_normalised(graph) ? builder.relu(builder.scaled(in)) : in);
         if (has_bias(graph)) {
             map = builder.pointwise(fe::PointwiseMode_t::ADD, map,
                                     builder.channels(bias_tensor, shape.out_channels));

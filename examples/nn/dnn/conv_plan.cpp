@@ -76,8 +76,7 @@ bool is_captured(sluice::CudaStreamRef stream) {
 }
 
 std::size_t workspace_of(const fe::graph::Graph& graph, std::int64_t index) {
-    return static_cast<std::size_t>(
-        std::max<std::int64_t>(0, graph.get_workspace_size_plan_at_index(index)));
+    return static_cast<std::size_t>(std::max<std::int64_t>(0, graph.get_workspace_size_plan_at_index(index)));
 }
 
 } // namespace
@@ -124,7 +123,7 @@ ConvPlans::~ConvPlans() {
 
 std::string ConvPlans::key(ConvGraph kind, const Conv2dShape& shape) const {
     const bool is_float = type_ == fe::DataType_t::FLOAT;
-    const char* precision = !is_float                                        ? "float16"
+    const char* precision = !is_float                                  ? "float16"
                             : options_.precision == Precision::float32 ? "float32"
                                                                        : "tf32";
     return device_ + " | cuDNN " + std::to_string(cudnnGetVersion()) + " | frontend " +
@@ -190,8 +189,8 @@ void ConvPlans::choose_fastest(ConvPlan& plan, ConvGraph kind, const Conv2dShape
         sluice::DeviceBuffer<std::byte, sluice::Cuda> workspace(workspace_of(*plan.graph, i));
         plan.index = i;
         try {
-            const float time = least_time(
-                stream, [&] { plan.run(handle_, kind, operands.addresses(), workspace.data()); });
+            const float time =
+                least_time(stream, [&] { plan.run(handle_, kind, operands.addresses(), workspace.data()); });
             if (time < least) {
                 least = time;
                 best = i;

@@ -9,8 +9,8 @@ namespace {
 using detail::ConvGraph;
 
 template <class T>
-constexpr cudnn_frontend::DataType_t type_of =
-    sizeof(T) == 2 ? cudnn_frontend::DataType_t::HALF : cudnn_frontend::DataType_t::FLOAT;
+constexpr cudnn_frontend::DataType_t type_of = sizeof(T) == 2 ? cudnn_frontend::DataType_t::HALF
+                                                              : cudnn_frontend::DataType_t::FLOAT;
 
 /// cuDNN takes what it reads as addresses that may be written, too.
 template <class U>
@@ -112,8 +112,7 @@ void CudnnConv2d<T>::forward_bias_relu(sluice::CudaStreamRef stream, const Conv2
 
 template <class T>
 void CudnnConv2d<T>::input_gradient(sluice::CudaStreamRef stream, const Conv2dShape& shape,
-                                    Span<const T> out_gradient, Span<const T> weights,
-                                    Span<T> in_gradient) {
+                                    Span<const T> out_gradient, Span<const T> weights, Span<T> in_gradient) {
     require_conv2d_sizes(shape, in_gradient.size(), weights.size(), out_gradient.size());
     detail::TensorAddresses addresses{};
     addresses[detail::in_tensor] = address(in_gradient);
@@ -123,9 +122,8 @@ void CudnnConv2d<T>::input_gradient(sluice::CudaStreamRef stream, const Conv2dSh
 }
 
 template <class T>
-void CudnnConv2d<T>::weight_gradient(sluice::CudaStreamRef stream, const Conv2dShape& shape,
-                                     Span<const T> in, Span<const T> out_gradient,
-                                     Span<T> weight_gradient) {
+void CudnnConv2d<T>::weight_gradient(sluice::CudaStreamRef stream, const Conv2dShape& shape, Span<const T> in,
+                                     Span<const T> out_gradient, Span<T> weight_gradient) {
     require_conv2d_sizes(shape, in.size(), weight_gradient.size(), out_gradient.size());
     detail::TensorAddresses addresses{};
     addresses[detail::in_tensor] = address(in);
@@ -162,12 +160,12 @@ std::vector<ConvSupport> CudnnConv2d<T>::probe(const Conv2dShape& shape) {
         for (const DataType_t scale : {DataType_t::FLOAT, DataType_t::HALF}) {
             if (best.is_supported || sizeof(T) != 2 || kind == ConvGraph::forward)
                 break;
-            ConvSupport other =
-                plans_->probe(kind, shape,
-                              {.maps = type_of<T>, .intermediate = DataType_t::HALF, .scale = scale});
+            ConvSupport other = plans_->probe(
+                kind, shape, {.maps = type_of<T>, .intermediate = DataType_t::HALF, .scale = scale});
             if (other.is_supported) {
                 best = std::move(other);
-                best.graph += scale == DataType_t::HALF ? " (float16 between, and scale)" : " (float16 between)";
+                best.graph +=
+                    scale == DataType_t::HALF ? " (float16 between, and scale)" : " (float16 between)";
             }
         }
         result.push_back(std::move(best));

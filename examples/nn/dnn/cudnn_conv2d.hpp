@@ -14,7 +14,7 @@ namespace nn {
 
 /// What a probe found about one graph.
 struct ConvSupport {
-    std::string graph;         ///< for example "forward" or "scale, bias, ReLU, forward, statistics"
+    std::string graph; ///< for example "forward" or "scale, bias, ReLU, forward, statistics"
     bool is_supported = false;
     std::size_t engines = 0;   ///< plans that cuDNN offers and that can be built
     std::size_t workspace = 0; ///< bytes, of the first of them
@@ -25,7 +25,7 @@ struct ConvSupport {
 /// do, with float biases.
 ///
 /// The first call of a function with a shape makes its plan, which allocates and waits; it throws `sluice::Error` while
-/// the stream is being captured. Later calls neither allocate nor wait. Plans are cuDNN's first choice, or with
+/// the stream is being captured. Later calls allocate no device memory and wait for nothing. Plans are cuDNN's first choice, or with
 /// Algorithms::autotune the fastest of those that it offers, timed on operands of their own and kept in `plan_file`, by GPU,
 /// versions and shape. With `deterministic` (see Conv2dOptions) the same plan gives the same bits. Precision::float32 keeps
 /// Tensor Cores from rounding float to TF32.

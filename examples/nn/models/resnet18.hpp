@@ -20,13 +20,19 @@
 
 namespace nn {
 
+/// Whether an implementation of convolutions can sum its output's channels as it goes (see CudnnConv2d).
+template <class Conv>
+inline constexpr bool has_forward_sums = requires {
+    &Conv::forward_sums;
+};
+
 /// Weights, gradients and activations, planned once. `Conv` computes the convolutions (see PatchConv2d); its `value_type`
 /// `T`, float or Half, is that of images, activations and gradients. Weights are float32; with Half there is a rounded
 /// copy for the convolutions. Statistics, parameters of batch normalisations, logits and losses are float32.
 ///
-/// Images are [N, H, W, C], channels last, with `stored_channels` channels. A number of images that comes first makes
-/// plans for it, which allocates and may wait; `prepare` does so beforehand. After that a call neither allocates nor
-/// waits, and can be captured. An object is driven by one thread and one stream at a time.
+/// Images are [N, H, W, C], channels last, with `stored_channels` channels. The first call with a number of images may make
+/// plans for it (see CudnnConv2d), which allocates and waits; after that a call neither allocates nor waits, and can be
+/// captured. An object is driven by one thread and one stream at a time.
 template <sluice::Backend B, class Conv = PatchConv2d<B>>
 class ResNet18 {
 public:
@@ -41,7 +47,7 @@ public:
     Conv& convolution() noexcept { return conv_; }
     std::size_t image_size() const noexcept { return plan_.image_size(); }
 
-    /// Makes the plans for batches of `images` images.
+    /// Makes what the forward passes of batches of `images` images need.
     void prepare(std::size_t images);
 
     /// One step of gradient descent with momentum on `images` and their labels (`std::int32_t` or `std::uint8_t`). Writes
@@ -170,6 +176,7 @@ private:
     Buffer<T> raw_logits_; // of type T, then their gradient
     Buffer<float> logits_;
     Buffer<float> losses_;
+    Buffer<float> sums_;
     Buffer<double> scratch_;
     sluice::DeviceScalar<float, B> rate_;
 };

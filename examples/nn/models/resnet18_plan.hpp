@@ -33,6 +33,8 @@ struct ResNet18Options {
     /// Multiplies the loss's gradient and divides the weights', to keep float16 gradients from vanishing.
     float loss_scale = 1.0f;
     BatchNormOptions batch_norm = {};
+    /// Lets convolutions sum what batch normalisation needs of their outputs, where the implementation can.
+    bool fuse_statistics = false;
     Conv2dOptions convolution = {};
     std::uint64_t seed = 0; ///< of the first weights
 };

@@ -46,6 +46,12 @@ void batch_norm_statistics(sluice::BasicStreamRef<B> stream, std::type_identity_
                            const BatchNorm<B>& norm, const BatchNormOptions& options,
                            SpanArgument<double, B> scratch);
 
+/// The same from sums that something else has made: `sums` [2, channels] of each channel's elements and of their squares, over
+/// `rows` rows. In float32, so a mean far from 0 costs digits of the variance.
+template <sluice::Backend B>
+void batch_norm_from_sums(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> sums,
+                          std::size_t rows, const BatchNorm<B>& norm, const BatchNormOptions& options);
+
 /// Fused scale and bias from the running statistics: those of inference.
 template <sluice::Backend B>
 void batch_norm_inference(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& norm,

@@ -27,7 +27,7 @@ enum class ConvGraph {
     sums,                       ///< forward, and sums of the output and its squares
     normalised_sums,            ///< the same of a normalised input
     normalised_weight_gradient, ///< the weights' gradient, of a normalised input
-    input_gradient_normalised,  ///< the input's gradient, through a normalised input's ReLU, and that normalisation's sums
+    input_gradient_normalised, ///< the input's gradient, through a normalised input's ReLU, and that normalisation's sums
 };
 
 inline constexpr std::array all_conv_graphs{ConvGraph::forward,
@@ -75,9 +75,9 @@ std::size_t bytes_of(const Conv2dShape& shape, Tensor tensor, std::size_t elemen
 
 /// The types of a graph's tensors. Fused patterns may want others than float for what is between two operations.
 struct GraphTypes {
-    fe::DataType_t maps;                                   ///< and weights
+    fe::DataType_t maps; ///< and weights
     fe::DataType_t intermediate = fe::DataType_t::FLOAT;
-    fe::DataType_t scale = fe::DataType_t::FLOAT;          ///< scale and bias of a normalised input
+    fe::DataType_t scale = fe::DataType_t::FLOAT; ///< scale and bias of a normalised input
 };
 
 /// The graph, without plans.

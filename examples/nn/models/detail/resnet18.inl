@@ -58,6 +58,8 @@ void ResNet18<B, Conv>::allocate() {
     pooled_ = Buffer<T>(batch * pooled);
     taps_ = Buffer<std::uint8_t>(batch * pooled);
     losses_ = Buffer<float>(batch);
+    if constexpr (has_forward_sums<Conv>)
+        sums_ = Buffer<float>(2 * plan_.head().shape.in_channels); // the last stage has the most channels
     scratch_ = Buffer<double>(scratch);
 }
 
@@ -104,8 +106,18 @@ BatchNorm<B> ResNet18<B, Conv>::norm(std::size_t index) {
 /// A convolution and the statistics of its output.
 template <sluice::Backend B, class Conv>
 void ResNet18<B, Conv>::convolve(Stream stream, std::size_t conv, Span<const T> in) {
-    conv_.forward(stream, shape(conv), in, conv_weights(plan_.convs()[conv]), conv_out(conv));
-    batch_norm_statistics<T>(stream, matrix(conv, conv_out(conv)), norm(conv), options_.batch_norm, scratch_);
+    const Conv2dShape whole = shape(conv);
+    const Span<const T> weights = conv_weights(plan_.convs()[conv]);
+    const Span<T> to = conv_out(conv);
+    if constexpr (has_forward_sums<Conv>) {
+        const Span<float> sums = part(sums_, 2 * whole.out_channels);
+        if (options_.fuse_statistics && conv_.forward_sums(stream, whole, in, weights, to, sums)) {
+            batch_norm_from_sums(stream, sums, whole.out_pixels(), norm(conv), options_.batch_norm);
+            return;
+        }
+    }
+    conv_.forward(stream, whole, in, weights, to);
+    batch_norm_statistics<T>(stream, matrix(conv, to), norm(conv), options_.batch_norm, scratch_);
 }
 
 template <sluice::Backend B, class Conv>

@@ -30,7 +30,7 @@ struct CentredMoments {
 
 template <class T>
 struct FinishStatistics {
-    const T* in;
+    const T* in; ///< or null, if the sums are of the elements as they are
     const float* weight;
     const float* bias;
     float* running_mean;
@@ -45,7 +45,7 @@ struct FinishStatistics {
 
     SLUICE_HOST_DEVICE void operator()(std::size_t c, double sum, double square_sum) const {
         const double shifted = sum / rows;
-        const double centre = static_cast<double>(static_cast<float>(in[c]));
+        const double centre = in == nullptr ? 0.0 : static_cast<double>(static_cast<float>(in[c]));
         const double squares = square_sum / rows - shifted * shifted;
         const double variance = squares > 0.0 ? squares : squares * 0.0; // not below 0; NaN stays NaN
         const double inverse = 1.0 / std::sqrt(variance + static_cast<double>(epsilon));
@@ -57,6 +57,16 @@ struct FinishStatistics {
         const auto unbiased = static_cast<float>(variance * rows / (rows - 1.0));
         running_mean[c] += momentum * (static_cast<float>(centre + shifted) - running_mean[c]);
         running_variance[c] += momentum * (unbiased - running_variance[c]);
+    }
+};
+
+struct StatisticsFromSums {
+    const float* sums;
+    std::size_t channels;
+    FinishStatistics<float> finish;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t c) const {
+        finish(c, static_cast<double>(sums[c]), static_cast<double>(sums[channels + c]));
     }
 };
 

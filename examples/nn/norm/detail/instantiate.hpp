@@ -18,6 +18,27 @@ void require_channels(const BatchNorm<B>& norm, std::size_t channels) {
         require_size("batch norm: channels", size, channels);
 }
 
+template <class T, sluice::Backend B>
+FinishStatistics<T> finish_statistics(const T* in, std::size_t rows, const BatchNorm<B>& norm,
+                                      const BatchNormOptions& options) {
+    if (rows < 2) [[unlikely]] {
+        throw sluice::Error("batch norm: " + std::to_string(rows) +
+                            " value for each channel; training expects at least 2");
+    }
+    return {in,
+            norm.weight.data(),
+            norm.bias.data(),
+            norm.running_mean.data(),
+            norm.running_variance.data(),
+            norm.mean.data(),
+            norm.inverse_deviation.data(),
+            norm.fused_scale.data(),
+            norm.fused_bias.data(),
+            static_cast<double>(rows),
+            options.epsilon,
+            options.momentum};
+}
+
 inline void require_scratch(std::size_t size, std::size_t rows, std::size_t channels) {
     if (size < batch_norm_scratch(rows, channels)) [[unlikely]] {
         throw sluice::Error("batch norm: " + std::to_string(size) +
@@ -39,27 +60,24 @@ void batch_norm_statistics(sluice::BasicStreamRef<B> stream, std::type_identity_
                            SpanArgument<double, B> scratch) {
     detail::require_channels(norm, in.columns());
     detail::require_scratch(scratch.size(), in.rows(), in.columns());
-    if (in.rows() < 2) [[unlikely]] {
-        throw sluice::Error("batch norm: " + std::to_string(in.rows()) +
-                            " value for each channel; training expects at least 2");
-    }
-    const detail::FinishStatistics<T> finish{in.data(),
-                                             norm.weight.data(),
-                                             norm.bias.data(),
-                                             norm.running_mean.data(),
-                                             norm.running_variance.data(),
-                                             norm.mean.data(),
-                                             norm.inverse_deviation.data(),
-                                             norm.fused_scale.data(),
-                                             norm.fused_bias.data(),
-                                             static_cast<double>(in.rows()),
-                                             options.epsilon,
-                                             options.momentum};
+    const auto finish = detail::finish_statistics(in.data(), in.rows(), norm, options);
     detail::with_vector_width<B, T>(in.columns(), [&](auto width) {
         detail::column_pair_sums<width()>(stream, in.rows(), in.columns(),
                                           detail::CentredMoments<T>{in.data(), in.columns()}, finish,
                                           scratch.data());
     });
+}
+
+template <sluice::Backend B>
+void batch_norm_from_sums(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> sums,
+                          std::size_t rows, const BatchNorm<B>& norm, const BatchNormOptions& options) {
+    const std::size_t channels = norm.weight.size();
+    detail::require_channels(norm, channels);
+    require_size("batch norm: sums", sums.size(), 2 * channels);
+    detail::for_each(stream, channels,
+                     detail::StatisticsFromSums{
+                         sums.data(), channels,
+                         detail::finish_statistics(static_cast<const float*>(nullptr), rows, norm, options)});
 }
 
 template <sluice::Backend B>
@@ -169,6 +187,8 @@ void bias_gradient(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix
 #define NN_INSTANTIATE_BATCH_NORM_BACKEND(Backend)                                                           \
     NN_INSTANTIATE_BATCH_NORM(Backend, float)                                                                \
     NN_INSTANTIATE_BATCH_NORM(Backend, Half)                                                                 \
+    template void batch_norm_from_sums(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>,  \
+                                       std::size_t, const BatchNorm<Backend>&, const BatchNormOptions&);     \
     template void batch_norm_inference(sluice::BasicStreamRef<Backend>, const BatchNorm<Backend>&,           \
                                        const BatchNormOptions&);                                             \
     template void scale_bias_relu<Half, float>(                                                              \
