@@ -93,6 +93,38 @@ TEST_CASE("resnet18: steps give the same bits again and as graphs, for batches o
     });
 }
 
+TEST_CASE("resnet18: inference as a graph gives the same bits, one image or several") {
+    NN_TEST_RANDOM(random);
+    for_each_engine([&](const auto& engine) {
+        INFO(engine.name);
+        using Network = nn::ResNet18<B, typename std::decay_t<decltype(engine)>::Conv>;
+        nn::ResNet18Options options = small_resnet(random, 8);
+        options.convolution.precision = engine.precision;
+        options.trainable = false;
+        Network network(options);
+        const Stream stream;
+        const Buffer<typename Network::T> images =
+            device(rounded<typename Network::T>(draw_images(random, options, 4)));
+        for (const std::size_t count : {std::size_t{1}, std::size_t{4}}) {
+            sluice::GraphCapture<sluice::NoKey, B> graph;
+            Buffer<float> logits = poisoned<float>(stream, count * options.classes);
+            std::vector<std::vector<float>> results;
+            for (int run = 0; run < 3; ++run) {
+                sluice::fill_bytes(stream, logits, 0xFF);
+                graph.run(stream.ref(), [&](StreamRef on) {
+                    network.infer(on, images.span().first(count * network.image_size()), logits);
+                });
+                results.push_back(host(stream, logits));
+            }
+            CHECK(graph.counters().captures == 1);
+            CHECK(graph.counters().refusals == 0);
+            CHECK_FALSE(std::isnan(results[0][0]));
+            CHECK(results[1] == results[0]);
+            CHECK(results[2] == results[0]);
+        }
+    });
+}
+
 TEST_CASE("resnet18: saved and loaded weights give the same logits and the same next step") {
     NN_TEST_RANDOM(random);
     nn::ResNet18Options options = small_resnet(random);

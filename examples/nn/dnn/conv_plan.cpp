@@ -131,7 +131,7 @@ std::string ConvPlans::key(ConvGraph kind, const Conv2dShape& shape) const {
            (options_.deterministic ? " deterministic | " : " | ") + name_of(kind) + " | " + shape_key(shape);
 }
 
-fe::error_t ConvPlans::prepare(fe::graph::Graph& graph) const {
+fe::error_t ConvPlans::prepare(fe::graph::Graph& graph, bool is_strict) const {
     if (const fe::error_t status = graph.validate(); status.is_bad())
         return status;
     if (const fe::error_t status = graph.build_operation_graph(handle_); status.is_bad())
@@ -147,7 +147,7 @@ fe::error_t ConvPlans::prepare(fe::graph::Graph& graph) const {
         unwanted.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
         if (options_.precision == Precision::float32)
             unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
-    } else {
+    } else if (is_strict) {
         unwanted.push_back(fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION);
     }
     graph.deselect_numeric_notes(unwanted);
@@ -206,11 +206,15 @@ void ConvPlans::choose_fastest(ConvPlan& plan, ConvGraph kind, const Conv2dShape
 
 ConvPlan ConvPlans::make(ConvGraph kind, const Conv2dShape& shape) {
     ConvPlan plan;
-    plan.graph = make_conv_graph(kind, shape, {.maps = type_});
-    if (prepare(*plan.graph).is_bad()) {
+    // Sums of float16 only where there is nothing else.
+    for (const bool is_strict : {true, false}) {
+        plan.graph = make_conv_graph(kind, shape, {.maps = type_});
+        if (prepare(*plan.graph, is_strict).is_good())
+            break;
         plan.graph = nullptr;
-        return plan;
     }
+    if (plan.graph == nullptr)
+        return plan;
     const std::string own_key = key(kind, shape);
     const std::string* kept = file_.find(own_key);
     const bool is_kept = kept != nullptr && choose_named(plan, *kept);
@@ -256,7 +260,7 @@ ConvSupport ConvPlans::probe(ConvGraph kind, const Conv2dShape& shape, const Gra
     ConvSupport support;
     support.graph = name_of(kind);
     const auto graph = make_conv_graph(kind, shape, types);
-    if (fe::error_t status = prepare(*graph); status.is_bad()) {
+    if (fe::error_t status = prepare(*graph, false); status.is_bad()) {
         support.detail = first_line(status.get_message());
         return support;
     }

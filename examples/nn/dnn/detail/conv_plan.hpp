@@ -60,8 +60,8 @@ private:
     using Key = std::pair<ConvGraph, Conv2dShape>;
 
     ConvPlan make(ConvGraph kind, const Conv2dShape& shape);
-    // A graph with the plans that may be chosen among; its error otherwise.
-    fe::error_t prepare(fe::graph::Graph& graph) const;
+    // Gives a graph the plans that may be chosen among; strictly, none whose sums are rounded to float16.
+    fe::error_t prepare(fe::graph::Graph& graph, bool is_strict) const;
     std::string key(ConvGraph kind, const Conv2dShape& shape) const;
     bool choose_named(ConvPlan& plan, const std::string& name) const;
     bool choose_first(ConvPlan& plan) const;
