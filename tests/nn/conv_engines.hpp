@@ -22,7 +22,7 @@ struct Engine {
     bool uses_heap = false; ///< cuDNN makes a descriptor for each call
 };
 
-/// Calls `work(engine)` for each.
+/// Calls `work(engine)` for each. cuDNN without Tensor Cores is not among them: it may have no plan for channels last.
 template <class Work>
 void for_each_engine(const Work& work) {
     using Patches = nn::PatchConv2d<B>;
@@ -30,7 +30,6 @@ void for_each_engine(const Work& work) {
 #if SLUICE_TEST_CUDA
     work(Engine<Patches>{"patches, tf32", nn::Precision::tf32, 5e-3});
 #if NN_HAS_CUDNN
-    work(Engine<nn::CudnnConv2d<float>>{"cuDNN, float32", nn::Precision::float32, 5e-5, true});
     work(Engine<nn::CudnnConv2d<float>>{"cuDNN, tf32", nn::Precision::tf32, 5e-3, true});
     work(Engine<nn::CudnnConv2d<nn::Half>>{"cuDNN, float16", nn::Precision::tf32, 5e-3, true});
 #endif

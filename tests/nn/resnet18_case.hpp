@@ -19,7 +19,7 @@ inline nn::ResNet18Options small_resnet(Random& random, std::size_t base_channel
             .image_channels = 3,
             .stored_channels = base_channels == 8 ? std::size_t{8} : std::size_t{0},
             .base_channels = base_channels,
-            .classes = base_channels == 8 ? std::size_t{16} : 11,
+            .classes = base_channels == 8 ? std::size_t{16} : 12,
             .batch = 4,
             .learning_rate = 0.0625f,
             .seed = random.seed()};

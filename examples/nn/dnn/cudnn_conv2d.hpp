@@ -28,10 +28,10 @@ struct ConvSupport {
 /// the stream is being captured. Later calls allocate no device memory and wait for nothing. Plans are cuDNN's first choice, or with
 /// Algorithms::autotune the fastest of those that it offers, timed on operands of their own and kept in `plan_file`, by GPU,
 /// versions and shape. With `deterministic` (see Conv2dOptions) the same plan gives the same bits. Precision::float32 keeps
-/// Tensor Cores from rounding float to TF32.
+/// Tensor Cores from rounding float to TF32; cuDNN may then have no plan.
 ///
-/// Belongs to the device that was current when it was made. Channels of Half are multiples of 8 for Tensor Cores to take
-/// them; a shape that cuDNN has no plan for throws `sluice::Error`.
+/// Belongs to the device that was current when it was made. Tensor Cores take channels of Half by eights, of float by
+/// fours; a shape that cuDNN has no plan for throws `sluice::Error`.
 template <class T>
 class CudnnConv2d {
 public:
