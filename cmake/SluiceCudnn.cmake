@@ -36,7 +36,27 @@ function(sluice_header_version header prefix patch result)
     set(${result} "${version}" PARENT_SCOPE)
 endfunction()
 
+# Whether the sources can be fetched: they are there already, or their server answers. A build without network does
+# without cuDNN, instead of failing.
+function(sluice_can_fetch_cudnn_frontend url result)
+    set(${result} ON PARENT_SCOPE)
+    if(FETCHCONTENT_SOURCE_DIR_CUDNN_FRONTEND OR EXISTS "${FETCHCONTENT_BASE_DIR}/cudnn_frontend-src/include")
+        return()
+    endif()
+    find_package(Git QUIET)
+    set(failed ON)
+    if(GIT_FOUND AND NOT FETCHCONTENT_FULLY_DISCONNECTED)
+        execute_process(COMMAND "${GIT_EXECUTABLE}" ls-remote --exit-code "${url}" HEAD
+                        TIMEOUT 20 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    endif()
+    if(failed)
+        set(${result} OFF PARENT_SCOPE)
+    endif()
+endfunction()
+
+# Sets sluice_cudnn_frontend_dir, empty if there is none, and sluice_cudnn_frontend_version.
 macro(sluice_find_cudnn_frontend hints)
+    set(sluice_cudnn_frontend_url https://github.com/NVIDIA/cudnn-frontend.git)
     find_path(SLUICE_CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h HINTS ${hints} PATH_SUFFIXES include)
     mark_as_advanced(SLUICE_CUDNN_FRONTEND_INCLUDE_DIR)
     sluice_header_version("${SLUICE_CUDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend_version.h" CUDNN_FRONTEND
@@ -44,15 +64,19 @@ macro(sluice_find_cudnn_frontend hints)
     set(sluice_cudnn_frontend_dir "${SLUICE_CUDNN_FRONTEND_INCLUDE_DIR}")
     if("${sluice_cudnn_frontend_version}" STREQUAL "" OR "${sluice_cudnn_frontend_version}" VERSION_LESS
                                                         "${sluice_cudnn_frontend_least}")
-        FetchContent_Declare(
-            cudnn_frontend
-            GIT_REPOSITORY https://github.com/NVIDIA/cudnn-frontend.git
-            GIT_TAG fb682ce761a2705e40f9b5d528737a3e0eb33cec # v1.23.0
-            SOURCE_SUBDIR headers-only) # no such folder: its own build is not wanted
-        FetchContent_MakeAvailable(cudnn_frontend)
-        set(sluice_cudnn_frontend_dir "${cudnn_frontend_SOURCE_DIR}/include")
-        sluice_header_version("${sluice_cudnn_frontend_dir}/cudnn_frontend_version.h" CUDNN_FRONTEND PATCH
-                              sluice_cudnn_frontend_version)
+        set(sluice_cudnn_frontend_dir "")
+        sluice_can_fetch_cudnn_frontend(${sluice_cudnn_frontend_url} sluice_can_fetch)
+        if(sluice_can_fetch)
+            FetchContent_Declare(
+                cudnn_frontend
+                GIT_REPOSITORY ${sluice_cudnn_frontend_url}
+                GIT_TAG fb682ce761a2705e40f9b5d528737a3e0eb33cec # v1.23.0
+                SOURCE_SUBDIR headers-only) # no such folder: its own build is not wanted
+            FetchContent_MakeAvailable(cudnn_frontend)
+            set(sluice_cudnn_frontend_dir "${cudnn_frontend_SOURCE_DIR}/include")
+            sluice_header_version("${sluice_cudnn_frontend_dir}/cudnn_frontend_version.h" CUDNN_FRONTEND PATCH
+                                  sluice_cudnn_frontend_version)
+        endif()
     endif()
 endmacro()
 
@@ -70,6 +94,8 @@ macro(sluice_find_cudnn)
         mark_as_advanced(SLUICE_CUDNN_INCLUDE_DIR SLUICE_CUDNN_LIBRARY)
         if(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY)
             sluice_find_cudnn_frontend("${sluice_cudnn_hints}")
+        endif()
+        if(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY AND sluice_cudnn_frontend_dir)
             sluice_header_version("${SLUICE_CUDNN_INCLUDE_DIR}/cudnn_version.h" CUDNN PATCHLEVEL sluice_cudnn_version)
             set(SLUICE_EXAMPLES_HAVE_CUDNN ON)
             if(NOT TARGET sluice_cudnn)
@@ -82,6 +108,10 @@ macro(sluice_find_cudnn)
             endif()
             message(STATUS "sluice: cuDNN ${sluice_cudnn_version} is ${SLUICE_CUDNN_LIBRARY}, "
                            "cudnn-frontend ${sluice_cudnn_frontend_version} is ${sluice_cudnn_frontend_dir}")
+        elseif(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY)
+            message(STATUS "sluice: cuDNN is ${SLUICE_CUDNN_LIBRARY}, but cudnn-frontend ${sluice_cudnn_frontend_least} "
+                           "was neither found nor could be fetched, ResNet-18 is built for the host only "
+                           "(pip install nvidia-cudnn-frontend, or -DCUDNN_ROOT=DIR)")
         else()
             message(STATUS "sluice: cuDNN was not found, ResNet-18 is built for the host only "
                            "(pip install nvidia-cudnn-cu13 nvidia-cudnn-frontend, or -DCUDNN_ROOT=DIR)")
