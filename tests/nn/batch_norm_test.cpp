@@ -132,8 +132,14 @@ void check_gradients(Random& random, bool with_relu, bool with_other, bool in_pl
     nn::batch_norm_backward<T>(stream.ref(), layer.norm(), gradients, layer.scratch);
     CHECK(relative_error(host(stream, weight_slope), expected.weight) <= 1e-4);
     CHECK(relative_error(host(stream, bias_slope), expected.bias) <= 1e-4);
+    // In relation to the gradient's first term: of few rows the three of them nearly cancel.
+    naive::Doubles scale(joined.size());
+    for (std::size_t j = 0; j < joined.size(); ++j) {
+        const std::size_t c = j % channels;
+        scale[j] = static_cast<double>(joined[j]) * static_cast<double>(layer.weight[c]) * norm.inverse[c];
+    }
     CHECK(relative_error(floats(host(stream, in_place ? gradient : in_gradient)),
-                         naive::to_maps(expected.input)) <= 3 * allowed<T>);
+                         naive::to_maps(expected.input), scale) <= 3 * allowed<T>);
     if (!in_place)
         CHECK(floats(host(stream, gradient)) == joined);
 }
