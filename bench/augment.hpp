@@ -10,9 +10,7 @@
 ///   What a chain must read is its crop.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include <augment/published.hpp>
 
 #include "ragged.hpp"
+#include "support/random_bytes.hpp"
 
 namespace bench {
 
@@ -28,22 +27,6 @@ inline constexpr augment::ImageShape image_shape{3, 256, 256};
 inline std::size_t numbers_in(augment::ImageShape shape) {
     return static_cast<std::size_t>(shape.channels) * static_cast<std::size_t>(shape.height) *
            static_cast<std::size_t>(shape.width);
-}
-
-/// Random bytes, the same again after 16 MiB.
-inline std::vector<std::uint8_t> random_bytes(std::size_t count) {
-    static const std::vector<std::uint32_t> words = [] {
-        std::vector<std::uint32_t> drawn(std::size_t{1} << 22);
-        sluice::CountedRandom random(sluice::RandomKey{.seed = 7});
-        for (std::uint32_t& word : drawn)
-            word = random.next_u32();
-        return drawn;
-    }();
-    std::vector<std::uint8_t> bytes(count);
-    const std::size_t period = 4 * words.size();
-    for (std::size_t at = 0; at < count; at += period)
-        std::memcpy(bytes.data() + at, words.data(), std::min(period, count - at));
-    return bytes;
 }
 
 /// Random images, and what parameters are drawn for.

@@ -43,7 +43,7 @@ struct Costs {
     double first = 0;
     double second = 0;
     int kernels = 1;         ///< in each stage, which share its time
-    int blocks = 1;          ///< of each kernel; several have 1,024 threads each, so that 264 fill the device
+    unsigned blocks = 1;     ///< of each kernel; several have 1,024 threads each, so that 264 fill the device
     std::size_t bytes = 256; ///< that the first stage copies from the host
     double fill = 1;         ///< of a worker
     int workers = 1;
@@ -109,6 +109,7 @@ struct Run {
 Run run(const Costs& costs, Schedule schedule, bool each, bool noted = false) {
     const long long first = bench::cycles_in(costs.first / costs.kernels);
     const long long second = bench::cycles_in(costs.second / costs.kernels);
+    const unsigned threads = costs.blocks > 1 ? 1024 : 1;
     const int timed = noted ? 64 : 0;
     sluice::Source source{
         [&](int) { return PinnedBuffer<unsigned char>(costs.bytes); },
@@ -119,14 +120,12 @@ Run run(const Costs& costs, Schedule schedule, bool each, bool noted = false) {
                       [&](StreamRef s, const PinnedBuffer<unsigned char>& in, Slot& out) {
                           sluice::copy(s, out.all, in);
                           for (int kernel = 0; kernel < costs.kernels; ++kernel)
-                              spin_blocks < < <costs.blocks, costs.blocks> 1 ? 1024 : 1, 0,
-                                  s.get() >>> (first);
+                              spin_blocks<<<costs.blocks, threads, 0, s.get()>>>(first);
                       }},
         sluice::Stage{"second",
                       [&](StreamRef s, const Slot&) {
                           for (int kernel = 0; kernel < costs.kernels; ++kernel)
-                              spin_blocks < < <costs.blocks, costs.blocks> 1 ? 1024 : 1, 0,
-                                  s.get() >>> (second);
+                              spin_blocks<<<costs.blocks, threads, 0, s.get()>>>(second);
                       }},
         [&](int) { return Slot(costs.bytes); },
         sluice::PipelineOptions{

@@ -51,11 +51,20 @@ std::vector<sluice::Schedule> parse_schedules(const std::string& text) {
     constexpr auto serial = sluice::Schedule::serial;
     constexpr auto overlapped = sluice::Schedule::overlapped;
     constexpr auto graphed = sluice::Schedule::graphed;
-    return named<Schedules>("--schedule", text,
-                            {{"serial", Schedules{serial}},
-                             {"overlapped", Schedules{overlapped}},
-                             {"graphed", Schedules{graphed}},
-                             {"all", Schedules{serial, overlapped, graphed}}});
+    constexpr auto automatic = sluice::Schedule::automatic;
+    Schedules schedules;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const Schedules more = named<Schedules>("--schedule", text.substr(begin, end - begin),
+                                                {{"serial", Schedules{serial}},
+                                                 {"overlapped", Schedules{overlapped}},
+                                                 {"graphed", Schedules{graphed}},
+                                                 {"automatic", Schedules{automatic}},
+                                                 {"all", Schedules{serial, overlapped, graphed, automatic}}});
+        schedules.insert(schedules.end(), more.begin(), more.end());
+        begin = end + 1;
+    }
+    return schedules;
 }
 
 std::uint64_t parse_seed(const std::string& text) {
@@ -158,9 +167,10 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
     add_option(app, "--backend", "auto|cuda|host",
                "what to run on; auto takes the GPU if there is one (default: auto)",
                [&options](const std::string& text) { options.backend = parse_backend(text); });
-    add_option(app, "--schedule", "serial|overlapped|graphed|all",
-               "which schedules to run, one after another (default: all)",
-               [&options](const std::string& text) { options.schedules = parse_schedules(text); });
+    add_option(
+        app, "--schedule", "serial|overlapped|graphed|automatic|all",
+        "which schedules to run, one after another: one, or several with commas between them (default: all)",
+        [&options](const std::string& text) { options.schedules = parse_schedules(text); });
     add_number(app, "--batch", options.batch, 1, largest_batch,
                with_default("images in a batch", defaults.batch));
     add_number(app, "--steps", options.steps, 1, largest_steps, with_default("timed steps", defaults.steps));
@@ -174,9 +184,15 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
     add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");
 }
 
-void add_timeline_options(CommandLine& app, TimelineOptions& options) {
+void add_timeline_options(CommandLine& app, TimelineOptions& options, bool with_kernels) {
     app.add_flag("--report", options.report,
                  "print what each stage cost, what overlapped and what set the pace");
+    if (with_kernels) {
+        app.add_flag("--kernels", options.kernels,
+                     "run each once more with CUPTI, and print its kernels and what the time went into");
+        app.add_flag("--counters", options.counters,
+                     "with --kernels: also print how busy SMs, Tensor Cores and memory were");
+    }
     add_option(
         app, "--timeline", "FILE", "draw the last batches of each run: FILE.svg, FILE.html or FILE.pftrace",
         [&options](const std::string& text) {

@@ -33,7 +33,7 @@ struct CommonOptions {
     BackendChoice backend = BackendChoice::automatic;
     /// What to run, in this order. `all` begins with serial, which the others are compared with.
     std::vector<sluice::Schedule> schedules{sluice::Schedule::serial, sluice::Schedule::overlapped,
-                                            sluice::Schedule::graphed};
+                                            sluice::Schedule::graphed, sluice::Schedule::automatic};
     std::optional<int> batch;      ///< images in a batch, at least 1
     std::optional<int> steps;      ///< timed steps, at least 1
     std::optional<int> warmup;     ///< steps before the timed ones, at least 0
@@ -47,13 +47,15 @@ struct CommonOptions {
     [[nodiscard]] bool as_graph() const;
 };
 
-/// What `--report` and `--timeline` ask for.
+/// What `--report`, `--kernels` and `--timeline` ask for.
 struct TimelineOptions {
-    bool report = false; ///< whether to print a table for each run
-    std::string file;    ///< where to draw the runs, below each other; empty for nowhere
+    bool report = false;   ///< whether to print a table for each run
+    bool kernels = false;  ///< whether to run each once more, and to print its kernels
+    bool counters = false; ///< whether to sample the device's counters in these runs; not without `kernels`
+    std::string file;      ///< where to draw the runs, below each other; empty for nowhere
 
     /// For `PipelineOptions::timed_batches`: as many as a picture shows well, or none.
-    [[nodiscard]] int timed_batches() const { return report || !file.empty() ? 24 : 0; }
+    [[nodiscard]] int timed_batches() const { return report || kernels || !file.empty() ? 24 : 0; }
 };
 
 /// What `--help` says about the defaults that an example chooses.
@@ -87,8 +89,8 @@ private:
 /// parsed, and a bad one throws BadInput with what was expected.
 void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults);
 
-/// Adds `--report` and `--timeline`; `options` must outlive the parsing.
-void add_timeline_options(CommandLine& app, TimelineOptions& options);
+/// Adds `--report`, `--timeline` and, for programs that record kernels, `--kernels` and `--counters`; `options` must outlive the parsing.
+void add_timeline_options(CommandLine& app, TimelineOptions& options, bool with_kernels = true);
 
 // For an example's own options. What they are told is checked when it is parsed, and BadInput names the
 // option.

@@ -17,11 +17,12 @@ using Row = std::array<std::string, 6>;
 
 constexpr const char* accuracy_name = "ink_pixel_accuracy";
 constexpr const char* iou_name = "mean_iou";
+constexpr const char* timelines_name = "timelines";
 
 void add_extra(Json& object, const ReportValues& values) {
     for (const auto& [name, value] : values) {
         // The names of the optional members are taken even where there is no value of theirs.
-        if (object.contains(name) || name == accuracy_name || name == iou_name)
+        if (object.contains(name) || name == accuracy_name || name == iou_name || name == timelines_name)
             throw std::invalid_argument("a report holds \"" + name + "\" twice");
         std::visit([&object, &key = name](const auto& held) { object[key] = held; }, value);
     }
@@ -38,6 +39,8 @@ Json to_json(const RunResult& run) {
     if (run.identical_to_serial)
         object["identical_to_serial"] = *run.identical_to_serial;
     add_extra(object, run.extra);
+    if (!run.notes.empty())
+        object["notes"] = run.notes;
     return object;
 }
 
@@ -79,6 +82,8 @@ std::string json_text(const Report& report) {
         object[accuracy_name] = *report.ink_pixel_accuracy;
     if (report.mean_iou)
         object[iou_name] = *report.mean_iou;
+    for (const std::string& timeline : report.timelines)
+        object[timelines_name].push_back(Json::parse(timeline));
     add_extra(object, report.extra);
     // A path or a device name may hold bytes that are not UTF-8.
     return object.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
@@ -110,6 +115,10 @@ void print_table(const Report& report, std::ostream& out) {
             line += i == 0 ? row[i] + padding : "  " + padding + row[i];
         }
         out << line << '\n';
+    }
+    for (const RunResult& run : report.runs) {
+        for (const std::string& note : run.notes)
+            out << run.schedule << ": " << note << '\n';
     }
 }
 

@@ -27,6 +27,8 @@ struct RunResult {
     /// Whether all results equal the serial run's bit by bit. Empty, null in JSON, when serial was not run.
     std::optional<bool> identical_to_serial;
     ReportValues extra; ///< further members of this run
+    std::vector<std::string>
+        notes; ///< what is to be said of it, a sentence each; left out of the JSON when empty
 };
 
 /// What one call of an example gave. The members before the last have the same names in every example's JSON.
@@ -40,6 +42,7 @@ struct Report {
     std::vector<RunResult> runs;
     std::optional<double> ink_pixel_accuracy; ///< left out of the JSON when empty
     std::optional<double> mean_iou;           ///< left out of the JSON when empty
+    std::vector<std::string> timelines;       ///< of `--report`, each a JSON object; left out when empty
     ReportValues extra;                       ///< further members
 };
 
@@ -53,7 +56,7 @@ void write_json(const Report& report, const std::filesystem::path& path);
 
 /// Prints the runs as a table: schedule, steps per second, speed-up over serial, first and last loss, and
 /// whether the results have the same bits as serial's. A dash stands for what is not known without a serial
-/// run.
+/// run. Below come the runs' notes.
 void print_table(const Report& report, std::ostream& out);
 
 } // namespace examples

@@ -13,13 +13,18 @@ namespace examples {
 namespace {
 
 // All of them in one, for a file that holds one.
-sluice::Timeline joined(const std::vector<sluice::Timeline>& timelines) {
+sluice::Timeline joined(const std::vector<const sluice::Timeline*>& timelines) {
     sluice::Timeline all;
-    for (const sluice::Timeline& timeline : timelines) {
+    for (const sluice::Timeline* const timeline : timelines) {
         const std::size_t first = all.rows().size();
-        for (const sluice::TimelineRow& row : timeline.rows())
-            all.add_row(row.name, timeline.title() + ", " + row.unit);
-        for (sluice::TimelineSpan span : timeline.spans()) {
+        for (const sluice::TimelineRow& row : timeline->rows())
+            all.add_row(row.name, timeline->title() + ", " + row.unit);
+        const std::size_t first_counter = all.counters().size();
+        for (const sluice::TimelineCounter& counter : timeline->counters())
+            all.add_counter(timeline->title() + ", " + counter.name, counter.unit);
+        for (const sluice::TimelineValue& value : timeline->values())
+            all.add_value(first_counter + value.counter, value.time, value.value);
+        for (sluice::TimelineSpan span : timeline->spans()) {
             span.row += first;
             all.add(span);
         }
@@ -29,23 +34,31 @@ sluice::Timeline joined(const std::vector<sluice::Timeline>& timelines) {
 
 } // namespace
 
-void Timelines::show(std::ostream& out) const {
+void Timelines::show(std::ostream& out, Report& report) const {
     if (options_.report) {
-        for (const sluice::Timeline& timeline : timelines_)
-            out << '\n' << sluice::to_table(sluice::report_of(timeline));
+        for (const sluice::Timeline& timeline : timelines_) {
+            const sluice::TimelineReport numbers = sluice::report_of(timeline);
+            out << '\n' << sluice::to_table(numbers);
+            report.timelines.push_back(sluice::to_json(numbers));
+        }
     }
     if (options_.file.empty())
         return;
     std::vector<const sluice::Timeline*> all;
-    for (const sluice::Timeline& timeline : timelines_)
-        all.push_back(&timeline);
+    for (const auto* const timelines : {&timelines_, &drawings_}) {
+        for (const sluice::Timeline& timeline : *timelines)
+            all.push_back(&timeline);
+    }
     const std::string_view file = options_.file;
     if (file.ends_with(".svg"))
         sluice::write_svg(all, options_.file);
     else if (file.ends_with(".html"))
-        sluice::write_html(all, options_.file);
+        sluice::write_html(all, options_.file,
+                           {.title = report.experiment,
+                            .text = "device: " + report.device + "\ndata: " + report.data,
+                            .tables = tables_});
     else
-        sluice::write_perfetto(joined(timelines_), options_.file);
+        sluice::write_perfetto(joined(all), options_.file);
     out << "what ran when: " << options_.file << std::endl;
 }
 

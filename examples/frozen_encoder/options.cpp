@@ -16,8 +16,10 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     nn::add_gemm_options(app, options.gemm, nn::Rounding::of_frozen_weights);
     examples::add_number(app, "--encoder-steps", options.encoder_steps, 0, 1'000'000'000,
                          "steps of training the encoder on classification first (default: 1,500)");
-    examples::add_number(app, "--workers", options.workers, 0, 256,
-                         "threads that fill batches; 0: the main thread does (default: 1)");
+    examples::add_number(
+        app, "--workers", options.workers, 0, 256,
+        "threads that fill batches; 0: the main thread does (default: by the machine, 1 to 8; 1 "
+        "for random images, which are filled once)");
     examples::add_option(app, "--load-encoder", "FILE",
                          "take the encoder from a safetensors file instead of training it",
                          [&options](const std::string& text) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <common/options.hpp>
+#include <common/workers.hpp>
 #include <nn/gemm/gemm_options.hpp>
 
 namespace frozen_encoder {
@@ -21,17 +22,23 @@ struct Placement {
 /// The common options, and those of this experiment.
 struct Options : examples::CommonOptions {
     nn::GemmSettings gemm;
-    int encoder_steps = 1500; ///< steps of training the encoder on classification, before it is frozen
-    std::string load_encoder; ///< a safetensors file to take the encoder from; empty for none
-    std::string save_encoder; ///< where to write the encoder; empty for nowhere
-    std::string picture;      ///< where to write predictions as PNG; empty for nowhere
-    std::string save_start;   ///< where to write the first weights and the batches; empty for nowhere
-    int workers = 1;          ///< threads that fill batches
-    int image = 256;          ///< pixels of a synthetic image's side
-    int depth = 8;            ///< halvings of a synthetic image
+    int encoder_steps = 1500;   ///< steps of training the encoder on classification, before it is frozen
+    std::string load_encoder;   ///< a safetensors file to take the encoder from; empty for none
+    std::string save_encoder;   ///< where to write the encoder; empty for nowhere
+    std::string picture;        ///< where to write predictions as PNG; empty for nowhere
+    std::string save_start;     ///< where to write the first weights and the batches; empty for nowhere
+    std::optional<int> workers; ///< threads that fill batches; by the machine where it is empty
+    int image = 256;            ///< pixels of a synthetic image's side
+    int depth = 8;              ///< halvings of a synthetic image
     Placement placement;
     examples::TimelineOptions timelines;
     bool losses = false; ///< whether the report holds the losses of all steps
+
+    /// The threads that fill batches. One is enough for random images, which are filled once.
+    [[nodiscard]] int worker_count(bool on_host) const {
+        const int others = examples::other_threads(on_host, 4);
+        return workers.value_or(synthetic() ? 1 : examples::workers_for_machine(others));
+    }
 };
 
 /// Reads the command line into `options`. Returns an exit code when the program is to end at once.

@@ -126,7 +126,8 @@ Pretraining pretrain_encoder(const DigitWorkload& workload, const Options& optio
     sluice::Source source{
         [&](int) { return data.make_batch(); },
         [&](std::size_t index, Batch& out) { data.compose(data.digits.train, training_epoch, index, out); },
-        sluice::SourceOptions<B>{.workers = options.workers, .batches = steps}};
+        sluice::SourceOptions<B>{.workers = options.worker_count(std::is_same_v<B, sluice::Host>),
+                                 .batches = steps}};
     examples::Progress progress("encoder", static_cast<std::int64_t>(steps));
     for (auto& batch_of_digits : source) {
         pipeline.submit(batch_of_digits);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <common/bad_input.hpp>
+#include <common/kernel_trace.hpp>
 #include <common/report.hpp>
 #include <common/timelines.hpp>
 #include <common/training.hpp>
@@ -129,6 +130,8 @@ inline void report_held_out(const Evaluation& evaluation, const Plan& plan, cons
 
 template <sluice::Backend B>
 examples::Report run_in_memory(const Options& options, std::ostream& out) {
+    examples::KernelTraces kernels(options.timelines);
+    kernels.require<B>();
     const std::optional<std::size_t> taken_before = device_memory_taken<B>();
     std::unique_ptr<DigitWorkload> digits;
     std::unique_ptr<SyntheticWorkload> synthetic;
@@ -167,8 +170,11 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         synthetic->draw();
     if (!options.save_start.empty())
         write_start(workload, encoder.weights(stream), first_weights, options.save_start);
+    const int workers = options.worker_count(std::is_same_v<B, sluice::Host>);
+    report.extra.emplace_back("workers", std::int64_t{workers});
     examples::TrainingRuns runs;
     examples::Timelines timelines(options.timelines);
+    timelines.sample_memory<B>();
     std::size_t memory = 0;
     for (const sluice::Schedule schedule : options.schedules) {
         const auto with_decoder = [&](auto&& call) {
@@ -177,15 +183,20 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         };
         with_decoder([&] { decoder.load(decoder_stream, first_weights); });
         const MeasuredTraining training =
-            train(workload, encoder, decoder, schedule, options.placement, options.workers, timelines);
-        examples::RunResult& result = runs.add(schedule, training, plan.steps,
-                                               with_decoder([&] { return decoder.weights(decoder_stream); }));
+            train(workload, encoder, decoder, schedule, options.placement, workers, timelines);
+        examples::RunResult& result =
+            runs.add(schedule, training, with_decoder([&] { return decoder.weights(decoder_stream); }));
         if (training.memory_taken) {
             const std::size_t taken =
                 *training.memory_taken - std::min(*training.memory_taken, *taken_before);
             result.extra.emplace_back("device_bytes", static_cast<std::int64_t>(taken));
             memory = std::max(memory, taken);
         }
+        kernels.run(training.step_seconds(), timelines, [&](examples::Timelines& timed) {
+            with_decoder([&] { decoder.load(decoder_stream, first_weights); });
+            return train(workload, encoder, decoder, schedule, options.placement, workers, timed)
+                .step_seconds();
+        });
         if (options.losses) {
             result.extra.emplace_back("losses",
                                       std::vector<double>(training.losses.begin(), training.losses.end()));
@@ -193,7 +204,8 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     }
     report.runs = runs.runs();
     examples::print_table(report, out);
-    timelines.show(out);
+    timelines.show(out, report);
+    kernels.show(out);
     if (taken_before)
         out << "peak device memory: " << memory / 1'000'000 << " MB more than before" << std::endl;
 

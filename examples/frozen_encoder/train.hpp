@@ -130,23 +130,26 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
     sluice::Stage report{"report", [&](StreamRef stream, Loss& loss) { losses.push(stream, loss); },
                          with_decoder};
 
-    sluice::Pipeline pipeline{
-        sluice::Stages{upload, encode, train, report},
-        sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
-                      [&](int) { return Features<B>(plan, encoder.features_size()); },
-                      [](int) { return Loss(1); }},
-        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
+    sluice::Pipeline pipeline{sluice::Stages{upload, encode, train, report},
+                              sluice::Slots{[&](int) { return DeviceBatch<B>(plan); },
+                                            [&](int) { return Features<B>(plan, encoder.features_size()); },
+                                            [](int) { return Loss(1); }},
+                              {.schedule = schedule,
+                               .graph_each_stage = schedule == sluice::Schedule::graphed,
+                               .timed_batches = timelines.timed_batches()}};
     // Where batches come round again, each slot holds the same one each time, and is filled once.
     int slots = workers + 3;
     if (plan.distinct > 0)
         slots += static_cast<int>((plan.distinct - static_cast<std::size_t>(slots) % plan.distinct) %
                                   plan.distinct);
-    sluice::Source source{[&](int) { return Batch<B>(plan); },
-                          [&](std::size_t index, Batch<B>& out) { fill(workload, index, out); },
-                          sluice::SourceOptions<B>{.workers = workers, .slots = slots, .batches = steps}};
+    sluice::Source source{
+        [&](int) { return Batch<B>(plan); },
+        [&](std::size_t index, Batch<B>& out) { fill(workload, index, out); },
+        sluice::SourceOptions<B>{
+            .workers = workers, .slots = slots, .batches = steps, .timed_batches = examples::noted_fills}};
 
-    training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
-    timelines.add(pipeline, to_string(schedule));
+    training.pace = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
+    timelines.add(pipeline, source, to_string(schedule));
     losses.finish();
     training.memory_taken = device_memory_taken<B>();
     return training;

@@ -19,9 +19,9 @@ void check_together(const Options& options) {
                                  std::to_string(*options.batch) + '"');
     }
     if (options.timelines.timed_batches() > 0 && (options.sweep || !options.contact_sheet.empty()))
-        throw examples::BadInput(
-            "--report, --timeline: expected neither --sweep nor --contact-sheet with them, since they "
-            "are about the trainings of one batch size");
+        throw examples::BadInput("--report, --kernels, --timeline: expected neither --sweep nor "
+                                 "--contact-sheet with them, since they "
+                                 "are about the trainings of one batch size");
     if (options.side && !std::has_single_bit(*options.side)) {
         throw examples::BadInput("--side: expected a power of two, not \"" + std::to_string(*options.side) +
                                  '"');
@@ -58,9 +58,10 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     nn::add_gemm_options(app, options.gemm);
     examples::add_number(app, "--side", options.side, 16, 256,
                          "pixels of a random image's side, a power of two (default: 256)");
-    examples::add_number(app, "--workers", options.workers, 0, 256,
-                         "threads that fill batches; 0: the main thread does (default: 8 to augment on the "
-                         "processor, 4 otherwise, and no more than there are cores)");
+    examples::add_number(
+        app, "--workers", options.workers, 0, 256,
+        "threads that fill batches; 0: the main thread does (default: by the machine, 1 to 8 to "
+        "augment on the processor, 1 to 4 otherwise)");
     app.add_flag(
         "--sweep", options.sweep,
         "run batches of 8, 16, 32 … up to --batch, one size after another (default of --batch: 256); what "

@@ -7,13 +7,14 @@
 #include <memory>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <common/kernel_trace.hpp>
 #include <common/report.hpp>
 #include <common/text.hpp>
+#include <common/workers.hpp>
 #include <gpu_augment/alone.hpp>
 #include <gpu_augment/contact_sheet.hpp>
 #include <gpu_augment/evaluate.hpp>
@@ -26,9 +27,11 @@ namespace gpu_augment {
 namespace detail {
 
 /// Threads that fill batches where the options do not say.
-inline int workers_for(const Options& options, Placement placement) {
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    return options.workers.value_or(std::min(cores, placement == Placement::cpu ? 8 : 4));
+template <sluice::Backend B>
+int workers_for(const Options& options, Placement placement) {
+    const int others = examples::other_threads(std::is_same_v<B, sluice::Host>, 4);
+    return options.workers.value_or(
+        examples::workers_for_machine(others, placement == Placement::cpu ? 8 : 4));
 }
 
 template <sluice::Backend B>
@@ -37,7 +40,7 @@ Amount amount_for(const Options& options, int batch) {
     const int steps = options.synthetic() ? (on_host ? 5 : 300) : 6000;
     int warmup = 0;
     for (const Placement placement : options.placements)
-        warmup = std::max(warmup, steps_until_captured(workers_for(options, placement)));
+        warmup = std::max(warmup, steps_until_captured(workers_for<B>(options, placement)));
     if (on_host && options.synthetic())
         warmup = 2; // the processor is as slow in a graph as it is without
     return {.batch = static_cast<std::size_t>(batch),
@@ -90,11 +93,14 @@ public:
     }
 
     void run() {
+        timelines_.sample_memory<B>();
+        kernels_.require<B>();
         for (const Placement placement : options_.placements)
             train_with(placement);
         if (options_.synthetic())
             time_parts();
-        timelines_.show(out_);
+        timelines_.show(out_, report_);
+        kernels_.show(out_);
     }
 
 private:
@@ -109,14 +115,15 @@ private:
         return BatchAugmentation(name, plan().height, plan().width, options_.seed);
     }
 
-    examples::Training train(Placement placement, sluice::Schedule schedule, int workers) {
+    examples::Training train(Placement placement, sluice::Schedule schedule, int workers,
+                             examples::Timelines& timelines) {
         const BatchAugmentation augmentation = augmentation_of(chain_of(placement));
         if (placement == Placement::cpu)
             return train_augmenting_in_workers(*workload_, augmentation, classifier_, schedule, workers,
-                                               timelines_);
+                                               timelines);
         if (placement == Placement::device || !options_.synthetic())
             return train_augmenting_on_device(*workload_, augmentation, classifier_, schedule, workers,
-                                              timelines_);
+                                              timelines);
         ReadyBatch<B> ready(plan());
         {
             LoadedBatch<B> loaded(plan());
@@ -127,19 +134,23 @@ private:
             augmentation.run(stream_.ref(), raw.images, raw.samples, ready.images);
             stream_.sync();
         }
-        return train_alone<B>(plan(), ready, classifier_, schedule, timelines_);
+        return train_alone<B>(plan(), ready, classifier_, schedule, timelines);
     }
 
     void train_with(Placement placement) {
-        const int workers = workers_for(options_, placement);
+        const int workers = workers_for<B>(options_, placement);
         examples::TrainingRuns runs;
         for (const sluice::Schedule schedule : options_.schedules) {
             classifier_.load(stream_, first_weights_);
-            const examples::Training training = train(placement, schedule, workers);
+            const examples::Training training = train(placement, schedule, workers, timelines_);
             const std::vector<nn::NamedTensor> weights = classifier_.weights(stream_);
-            examples::RunResult& run = runs.add(schedule, training, plan().amount.steps, weights);
+            examples::RunResult& run = runs.add(schedule, training, weights);
             run.extra = {{"part", "train"}, {"augment", to_string(placement)}};
             note_batch(run);
+            kernels_.run(training.step_seconds(), timelines_, [&](examples::Timelines& timed) {
+                classifier_.load(stream_, first_weights_);
+                return train(placement, schedule, workers, timed).step_seconds();
+            });
             run.extra.emplace_back("workers", std::int64_t{workers});
             run.extra.emplace_back("results", name_of_results(training, weights));
             if (const auto* digits = dynamic_cast<const DigitWorkload*>(workload_.get())) {
@@ -189,7 +200,7 @@ private:
             } else if (placement == Placement::cpu) {
                 const BatchAugmentation augmentation = augmentation_of(ChainName::published);
                 note("augment", placement,
-                     seconds_of_workers<B>(*workload_, augmentation, workers_for(options_, placement)));
+                     seconds_of_workers<B>(*workload_, augmentation, workers_for<B>(options_, placement)));
             }
         }
     }
@@ -202,6 +213,7 @@ private:
     examples::Report& report_;
     std::ostream& out_;
     examples::Timelines timelines_{options_.timelines};
+    examples::KernelTraces kernels_{options_.timelines};
     sluice::BasicStream<B> stream_;
     std::unique_ptr<Workload> workload_;
     nn::Encoder<B> encoder_;

@@ -128,7 +128,7 @@ public:
 
     template <class Source, class Pipeline>
     examples::Training run(Source& source, Pipeline& pipeline, const std::string& title) {
-        training_.seconds =
+        training_.pace =
             examples::run_batches(source, pipeline, title, plan_.amount.warmup, plan_.amount.steps,
                                   [&](std::size_t step) { set_rate(pipeline, step); });
         steps_.finish();
@@ -183,18 +183,21 @@ examples::Training train_augmenting_on_device(const Workload& workload, const Ba
                               augmentation.run(stream, in.images, in.samples, out.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
-        sluice::Slots{[&](int) { return RawBatch<B>(plan); }, [&](int) { return ReadyBatch<B>(plan); },
-                      make_loss<B>},
-        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, augment, trainer.train_stage(), trainer.report_stage()},
+                              sluice::Slots{[&](int) { return RawBatch<B>(plan); },
+                                            [&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
+                              {.schedule = schedule,
+                               .graph_each_stage = schedule == sluice::Schedule::graphed,
+                               .timed_batches = timelines.timed_batches()}};
     sluice::Source source{[&](int) { return LoadedBatch<B>(plan); },
                           [&](std::size_t index, LoadedBatch<B>& out) { workload.fill(index, out.view()); },
-                          sluice::SourceOptions<B>{
-                              .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+                          sluice::SourceOptions<B>{.workers = workers,
+                                                   .slots = source_slots(workers),
+                                                   .batches = plan.steps(),
+                                                   .timed_batches = examples::noted_fills}};
     const std::string title = std::string("device, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
-    timelines.add(pipeline, title);
+    timelines.add(pipeline, source, title);
     return training;
 }
 
@@ -223,8 +226,10 @@ auto source_of_augmented(const Workload& workload, const BatchAugmentation& augm
         [&workload, &augmentation](AugmentingWorker& worker, std::size_t index, AugmentedBatch<B>& out) {
             worker.fill(workload, augmentation, index, out);
         },
-        sluice::SourceOptions<B>{
-            .workers = workers, .slots = source_slots(workers), .batches = plan.steps()}};
+        sluice::SourceOptions<B>{.workers = workers,
+                                 .slots = source_slots(workers),
+                                 .batches = plan.steps(),
+                                 .timed_batches = examples::noted_fills}};
 }
 
 /// Trains on batches that the source's workers augment, and that are copied to the device as numbers of four bytes.
@@ -241,14 +246,15 @@ examples::Training train_augmenting_in_workers(const Workload& workload,
                               copy(stream, out.images, in.images);
                               copy(stream, out.labels, in.labels);
                           }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
-        sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
-        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
+    sluice::Pipeline pipeline{sluice::Stages{copy_in, trainer.train_stage(), trainer.report_stage()},
+                              sluice::Slots{[&](int) { return ReadyBatch<B>(plan); }, make_loss<B>},
+                              {.schedule = schedule,
+                               .graph_each_stage = schedule == sluice::Schedule::graphed,
+                               .timed_batches = timelines.timed_batches()}};
     auto source = source_of_augmented<B>(workload, augmentation, workers);
     const std::string title = std::string("cpu, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
-    timelines.add(pipeline, title);
+    timelines.add(pipeline, source, title);
     return training;
 }
 
@@ -264,16 +270,19 @@ examples::Training train_alone(const Plan& plan, ReadyBatch<B>& ready, nn::Class
                         [&](StreamRef stream, const Nothing& /*in*/, sluice::DeviceBuffer<float, B>& loss) {
                             trainer.step(stream, ready, loss);
                         }};
-    sluice::Pipeline pipeline{
-        sluice::Stages{train, trainer.report_stage()},
-        sluice::Slots{make_loss<B>},
-        {.schedule = schedule, .graph_each_stage = true, .timed_batches = timelines.timed_batches()}};
+    sluice::Pipeline pipeline{sluice::Stages{train, trainer.report_stage()},
+                              sluice::Slots{make_loss<B>},
+                              {.schedule = schedule,
+                               .graph_each_stage = schedule == sluice::Schedule::graphed,
+                               .timed_batches = timelines.timed_batches()}};
     // Gives nothing but the turn, as many as may be under way elsewhere.
-    sluice::Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
-                          sluice::SourceOptions<B>{.workers = 0, .slots = 8, .batches = plan.steps()}};
+    sluice::Source source{
+        [](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
+        sluice::SourceOptions<B>{
+            .workers = 0, .slots = 8, .batches = plan.steps(), .timed_batches = examples::noted_fills}};
     const std::string title = std::string("none, ") + to_string(schedule);
     examples::Training training = trainer.run(source, pipeline, title);
-    timelines.add(pipeline, title);
+    timelines.add(pipeline, source, title);
     return training;
 }
 

@@ -2,6 +2,7 @@
 /// The experiment's heart: the same step launched one by one, and as a graph.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <common/progress.hpp>
+#include <common/step_times.hpp>
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/sluice.hpp>
 
@@ -18,6 +20,7 @@ namespace graph_replay {
 struct Plan {
     std::size_t warmup = 0;
     std::size_t steps = 0;
+    std::size_t noted = 0; ///< how many of the last steps are kept as a timeline
 };
 
 /// What one way of running a step gave.
@@ -28,6 +31,7 @@ struct Measured {
     std::string refusal;          ///< why there is no graph; empty where there is one, or none was asked for
     std::size_t nodes = 0;        ///< of the graph; the bodies of loops not counted
     sluice::GraphCounters counters;
+    sluice::Timeline timeline; ///< of the last steps; empty unless asked for
 };
 
 /// Runs `part` from its first state on: `run_step(stream)` for each step, after `part.prepare`.
@@ -38,19 +42,20 @@ Measured measure(Part& part, const Plan& plan, const std::string& title, RunStep
 
     const sluice::BasicStream<B> stream;
     examples::Progress progress(title, static_cast<std::int64_t>(plan.warmup + plan.steps));
-    const auto run_steps = [&](std::size_t begin, std::size_t end) {
-        for (std::size_t step = begin; step < end; ++step) {
-            part.prepare(stream.ref(), step);
-            run_step(stream.ref());
-            progress.update(static_cast<std::int64_t>(step + 1));
-        }
+    const auto run = [&](std::size_t step) {
+        part.prepare(stream.ref(), step);
+        run_step(stream.ref());
+        progress.update(static_cast<std::int64_t>(step + 1));
     };
 
     part.reset(stream.ref());
-    run_steps(0, plan.warmup);
+    for (std::size_t step = 0; step < plan.warmup; ++step)
+        run(step);
     stream.sync();
+    examples::StepTimes<B> times(stream.ref(), plan.steps, std::min(plan.noted, plan.steps));
     const auto start = Clock::now();
-    run_steps(plan.warmup, plan.warmup + plan.steps);
+    for (std::size_t step = plan.warmup; step < plan.warmup + plan.steps; ++step)
+        times.step([&] { run(step); });
     const auto enqueued = Clock::now();
     stream.sync();
     const auto done = Clock::now();
@@ -59,6 +64,8 @@ Measured measure(Part& part, const Plan& plan, const std::string& title, RunStep
     Measured measured;
     measured.host_microseconds = Microseconds(enqueued - start).count() / steps;
     measured.step_microseconds = Microseconds(done - start).count() / steps;
+    if (plan.noted > 0)
+        measured.timeline = times.timeline(title);
     measured.results = part.results(stream.ref());
     return measured;
 }

@@ -36,6 +36,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                              options.chains = {static_cast<std::size_t>(
                                  examples::parse_whole_number("--chain", text, 1, 100'000))};
                          });
+    examples::add_timeline_options(app, options.timelines, false);
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;

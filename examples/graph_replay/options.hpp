@@ -19,6 +19,7 @@ struct Options : examples::CommonOptions {
     std::size_t inputs = 150'528; ///< of the linear model: an image of 3×224×224
     std::size_t outputs = 1'000;
     std::vector<std::size_t> chains{10, 100, 1'000}; ///< kernels in each chain
+    examples::TimelineOptions timelines;
 
     [[nodiscard]] bool wants(const char* name) const { return part == "all" || part == name; }
 };

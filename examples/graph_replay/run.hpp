@@ -10,6 +10,7 @@
 #include <common/bits.hpp>
 #include <common/report.hpp>
 #include <common/text.hpp>
+#include <common/timelines.hpp>
 #include <graph_replay/chain.hpp>
 #include <graph_replay/learning_rate.hpp>
 #include <graph_replay/linear.hpp>
@@ -47,13 +48,14 @@ inline void add_graph_values(const Measured& graphed, examples::RunResult& run) 
 /// One step, in the ways that were asked for. Adds to the report what came out.
 template <sluice::Backend B, class Part>
 void compare(Part&& part, const Options& options, const Plan& plan, examples::Report& report,
-             std::ostream& out) {
+             examples::Timelines& timelines, std::ostream& out) {
     Row row;
     row.part = part.name();
     std::optional<Measured> eager;
     if (options.one_by_one()) {
         eager = one_by_one<B>(part, plan);
         row.one_by_one = eager->step_microseconds;
+        timelines.add(eager->timeline);
         examples::RunResult& run = report.runs.emplace_back(run_result("serial", row.part, *eager));
         run.identical_to_serial = true;
     }
@@ -61,6 +63,7 @@ void compare(Part&& part, const Options& options, const Plan& plan, examples::Re
         const Measured graphed = as_graph<B>(part, plan);
         row.as_graph = graphed.step_microseconds;
         row.nodes = graphed.nodes;
+        timelines.add(graphed.timeline);
         row.captures = static_cast<std::size_t>(graphed.counters.captures);
         row.replays = static_cast<std::size_t>(graphed.counters.replays);
         row.refusal = graphed.refusal;
@@ -81,8 +84,11 @@ void compare(Part&& part, const Options& options, const Plan& plan, examples::Re
 /// Throws `sluice::Error` for a backend's failure.
 template <sluice::Backend B>
 examples::Report run(const Options& options, std::ostream& out) {
+    examples::Timelines timelines(options.timelines);
+    timelines.sample_memory<B>();
     const Plan plan{.warmup = static_cast<std::size_t>(options.warmup.value_or(10)),
-                    .steps = static_cast<std::size_t>(options.steps.value_or(100))};
+                    .steps = static_cast<std::size_t>(options.steps.value_or(100)),
+                    .noted = static_cast<std::size_t>(timelines.timed_batches())};
     examples::Report report;
     report.experiment = "graph_replay";
     report.backend = B::name;
@@ -96,7 +102,9 @@ examples::Report run(const Options& options, std::ostream& out) {
         << examples::with_commas(options.outputs) << ", batch " << report.batch << std::endl;
     print_heading(out);
 
-    const auto compare = [&](auto&& part) { detail::compare<B>(part, options, plan, report, out); };
+    const auto compare = [&](auto&& part) {
+        detail::compare<B>(part, options, plan, report, timelines, out);
+    };
     if (options.wants("linear"))
         compare(Linear<B>(options));
     if (options.wants("chain")) {
@@ -109,6 +117,7 @@ examples::Report run(const Options& options, std::ostream& out) {
     }
     if (options.wants("rate"))
         compare(LearningRate<B>(options));
+    timelines.show(out, report);
     return report;
 }
 

@@ -59,9 +59,10 @@ void time_forward(const nn::DetectorOptions& sizes, const std::vector<std::uint8
 }
 
 template <sluice::Backend B>
-void run_forward(const Options& options, examples::Report& report, std::ostream& out) {
+void run_forward(const Options& options, examples::Report& report, examples::Timelines& timelines,
+                 std::ostream& out) {
     constexpr bool on_host = std::is_same_v<B, sluice::Host>;
-    const Plan plan = plan_for(options, on_host ? 3 : 30, on_host ? 1 : 5);
+    const Plan plan = plan_for(options, on_host ? 3 : 30, on_host ? 1 : 5, &timelines);
     const std::size_t side = options.side.value_or(on_host ? 64 : 256);
     nn::DetectorOptions sizes{.height = side,
                               .width = side,

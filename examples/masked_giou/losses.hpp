@@ -196,11 +196,12 @@ void time_copies(std::size_t rows, std::size_t width, const BoxRows& boxes, cons
 
 /// Draws the published boxes and times losses and copies.
 template <sluice::Backend B>
-void run_losses(const Options& options, examples::Report& report, std::ostream& out) {
+void run_losses(const Options& options, examples::Report& report, examples::Timelines& timelines,
+                std::ostream& out) {
     const auto rows = static_cast<std::size_t>(options.batch.value_or(1024));
     const std::size_t width = options.boxes.value_or(256);
     constexpr bool on_host = std::is_same_v<B, sluice::Host>;
-    const Plan plan = plan_for(options, on_host ? 5 : 100, on_host ? 1 : 10);
+    const Plan plan = plan_for(options, on_host ? 5 : 100, on_host ? 1 : 10, &timelines);
     const BoxRows boxes = published_boxes(rows, width, options.seed);
     note_sizes(report, "losses", rows, plan);
     report.extra.emplace_back("losses_boxes", static_cast<std::int64_t>(boxes.boxes()));

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include <common/progress.hpp>
+#include <common/step_times.hpp>
+#include <common/timelines.hpp>
 #include <masked_giou/options.hpp>
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/sluice.hpp>
@@ -23,14 +25,22 @@ struct Plan {
     std::size_t steps = 0;
     bool one_by_one = true;
     bool as_graph = true;
+    examples::Timelines* timelines = nullptr; ///< keeps the last steps, where there is one
+
+    [[nodiscard]] std::size_t noted() const {
+        const auto wanted = static_cast<std::size_t>(timelines != nullptr ? timelines->timed_batches() : 0);
+        return std::min(wanted, steps);
+    }
 };
 
 /// The plan for a part whose steps are `steps` after `warmup` unless the options say otherwise.
-inline Plan plan_for(const Options& options, std::size_t steps, std::size_t warmup) {
+inline Plan plan_for(const Options& options, std::size_t steps, std::size_t warmup,
+                     examples::Timelines* timelines = nullptr) {
     return {.warmup = options.warmup ? static_cast<std::size_t>(*options.warmup) : warmup,
             .steps = options.steps ? static_cast<std::size_t>(*options.steps) : steps,
             .one_by_one = options.one_by_one(),
-            .as_graph = options.as_graph()};
+            .as_graph = options.as_graph(),
+            .timelines = timelines};
 }
 
 /// Launched one by one. Times are of one step, in microseconds.
@@ -119,11 +129,14 @@ Measured measure(const std::string& title, const Plan& plan, Spoil spoil, Work w
         });
         found.waiting = since(start);
         progress.update(done += total);
+        examples::StepTimes<B> times(stream.ref(), plan.steps, plan.noted());
         start = Clock::now();
-        repeat(plan.steps, [&] { work(stream.ref()); });
+        repeat(plan.steps, [&] { times.step([&] { work(stream.ref()); }); });
         found.host = since(start);
         stream.sync();
         found.back_to_back = since(start);
+        if (plan.noted() > 0)
+            plan.timelines->add(times.timeline(title + ", one by one"));
         progress.update(done += total);
         found.results = results(stream.ref());
     }
@@ -136,10 +149,13 @@ Measured measure(const std::string& title, const Plan& plan, Spoil spoil, Work w
         graph.finish();
         spoil(stream.ref());
         stream.sync();
+        examples::StepTimes<B> times(stream.ref(), plan.steps, plan.noted());
         const auto start = Clock::now();
-        repeat(plan.steps, replay);
+        repeat(plan.steps, [&] { times.step(replay); });
         stream.sync();
         found.back_to_back = since(start);
+        if (plan.noted() > 0)
+            plan.timelines->add(times.timeline(title + ", as a graph"));
         progress.update(done += total);
         found.results = results(stream.ref());
         found.counters = graph.counters();

@@ -16,6 +16,11 @@ void check_together(const Options& options) {
         throw examples::BadInput("--side: expected a multiple of 16, not \"" + std::to_string(*options.side) +
                                  '"');
     }
+    if (options.part == "work" && options.timelines.timed_batches() > 0) {
+        throw examples::BadInput(
+            "--report, --timeline: expected --part losses, forward, train or all with them, not "
+            "work, which runs hundreds of short measurements");
+    }
     examples::require_data_for_picture(options, options.picture);
     if (!options.wants("train"))
         examples::require_way_of_single_stage(options);
@@ -88,8 +93,10 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_number(
         app, "--most-work", options.most_work, 1, 1 << 20,
         "repetitions of the formula a box, at most (default: 4,096, or 64 on the processor)");
-    examples::add_number(app, "--workers", options.workers, 0, 256,
-                         "threads that compose and pack batches; 0: the main thread does (default: 1)");
+    examples::add_number(
+        app, "--workers", options.workers, 0, 256,
+        "threads that compose and pack batches; 0: the main thread does (default: by the machine, 1 to 8)");
+    examples::add_timeline_options(app, options.timelines, false);
     examples::add_written_file(
         app, "--picture", options.picture,
         "write held-out canvases with true and found boxes, as PNG (needs --data DIR)");

@@ -30,7 +30,8 @@ struct Options : examples::CommonOptions {
     std::optional<std::size_t> hidden;      ///< features between the detector's linear layers
     std::optional<std::size_t> most_work;   ///< of the heavier-loop study
     std::string picture;                    ///< where to write predictions as PNG; empty for nowhere
-    int workers = 1;                        ///< threads that fill batches
+    std::optional<int> workers;             ///< threads that fill batches; by the machine where it is empty
+    examples::TimelineOptions timelines;
 
     /// `all` is every part that the data serves: training for digits, the others for random data.
     [[nodiscard]] bool wants(const char* name) const;

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include <common/report.hpp>
+#include <common/timelines.hpp>
 #include <masked_giou/forward.hpp>
 #include <masked_giou/losses.hpp>
 #include <masked_giou/options.hpp>
@@ -26,14 +27,17 @@ examples::Report run(const Options& options, std::ostream& out) {
     report.device = B::device_name(B::current_device());
     report.data = options.data;
     out << "masked_giou on " << report.backend << ": " << report.device << std::endl;
+    examples::Timelines timelines(options.timelines);
+    timelines.sample_memory<B>();
     if (options.wants("losses"))
-        run_losses<B>(options, report, out);
+        run_losses<B>(options, report, timelines, out);
     if (options.wants("work"))
         run_work<B>(options, report, out);
     if (options.wants("forward"))
-        run_forward<B>(options, report, out);
+        run_forward<B>(options, report, timelines, out);
     if (options.wants("train"))
-        run_train<B>(options, report, out);
+        run_train<B>(options, report, timelines, out);
+    timelines.show(out, report);
     return report;
 }
 

@@ -14,6 +14,7 @@
 #include <common/picture.hpp>
 #include <common/report.hpp>
 #include <common/training.hpp>
+#include <common/workers.hpp>
 #include <masked_giou/evaluate.hpp>
 #include <masked_giou/train.hpp>
 
@@ -57,7 +58,8 @@ inline double mean_loss(std::span<const float> losses) {
 }
 
 template <sluice::Backend B>
-void run_train(const Options& options, examples::Report& report, std::ostream& out) {
+void run_train(const Options& options, examples::Report& report, examples::Timelines& timelines,
+               std::ostream& out) {
     constexpr bool on_host = std::is_same_v<B, sluice::Host>;
     const DetectionWorkload workload(options, on_host ? 1000 : 20000);
     const TrainingPlan& plan = workload.plan();
@@ -83,13 +85,16 @@ void run_train(const Options& options, examples::Report& report, std::ostream& o
     sluice::BasicStream<B> stream;
     const std::vector<nn::NamedTensor> first = first_weights(detector.weights(stream), sizes);
 
+    const int workers =
+        options.workers.value_or(examples::workers_for_machine(examples::other_threads(on_host, 2)));
+    report.extra.emplace_back("workers", std::int64_t{workers});
     examples::TrainingRuns runs;
     for (const sluice::Schedule schedule : options.schedules) {
         detector.load(stream, first);
-        const examples::Training training = train(workload, detector, schedule, options.workers);
+        const examples::Training training = train(workload, detector, schedule, workers, timelines);
         const std::span<const float> losses = training.losses;
         const std::size_t some = std::min<std::size_t>(losses.size(), 20);
-        examples::RunResult& run = runs.add(schedule, training, plan.steps, detector.weights(stream));
+        examples::RunResult& run = runs.add(schedule, training, detector.weights(stream));
         run.loss_first = mean_loss(losses.first(some));
         run.loss_last = mean_loss(losses.last(some));
         run.extra.emplace_back("part", "train");

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <masked_giou/workload.hpp>
 #include <nn/losses/boxes/giou_loss.hpp>
@@ -64,10 +66,10 @@ struct DeviceBatch {
         : images(workload.plan().batch * workload.image_bytes()), targets(capacity_of(workload)), rate(1) {}
 };
 
-/// Trains `detector` from its present weights on the workload's batches, in order.
+/// Trains `detector` from its present weights on the workload's batches, in order. `timelines` keeps what ran when.
 template <sluice::Backend B>
 examples::Training train(const DetectionWorkload& workload, nn::Detector<B>& detector,
-                         sluice::Schedule schedule, int workers) {
+                         sluice::Schedule schedule, int workers, examples::Timelines& timelines) {
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const TrainingPlan& plan = workload.plan();
@@ -105,13 +107,16 @@ examples::Training train(const DetectionWorkload& workload, nn::Detector<B>& det
 
     sluice::Pipeline pipeline{sluice::Stages{copy_in, train},
                               sluice::Slots{[&](int) { return DeviceBatch<B>(workload); }},
-                              {.schedule = schedule}};
-    sluice::Source source{
-        [&](int) { return HostBatch<B>(workload); },
-        [&](std::size_t index, HostBatch<B>& out) { out.fill(workload, index); },
-        sluice::SourceOptions<B>{.workers = workers, .slots = workers + 3, .batches = steps}};
+                              {.schedule = schedule, .timed_batches = timelines.timed_batches()}};
+    sluice::Source source{[&](int) { return HostBatch<B>(workload); },
+                          [&](std::size_t index, HostBatch<B>& out) { out.fill(workload, index); },
+                          sluice::SourceOptions<B>{.workers = workers,
+                                                   .slots = workers + 3,
+                                                   .batches = steps,
+                                                   .timed_batches = examples::noted_fills}};
 
-    training.seconds = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
+    training.pace = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
+    timelines.add(pipeline, source, std::string("train, ") + to_string(schedule));
     losses.finish();
     return training;
 }

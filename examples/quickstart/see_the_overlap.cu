@@ -43,8 +43,12 @@ int main(int count, char** arguments) {
     const sluice::Timeline serial = run(sluice::Schedule::serial);
     const sluice::Timeline overlapped = run(sluice::Schedule::overlapped);
     std::printf("%s\n", sluice::to_table(sluice::report_of(overlapped)).c_str());
-    if (count > 1) // a file for the picture: serial above, overlapped below
-        sluice::write_svg({&serial, &overlapped}, arguments[1]);
+    // A file for the picture, serial above and overlapped below, or for a page that compares the two.
+    const std::string file = count > 1 ? arguments[1] : "";
+    if (file.ends_with(".html"))
+        sluice::write_html({&serial, &overlapped}, file);
+    else if (!file.empty())
+        sluice::write_svg({&serial, &overlapped}, file);
 
     const sluice::TimelineReport alone = sluice::report_of(serial);
     const bool right =

@@ -6,7 +6,9 @@
 #include <sluice/report/advice.hpp>
 #include <sluice/report/comparison.hpp>
 #include <sluice/report/device_activity.hpp>
+#include <sluice/report/device_counters.hpp>
 #include <sluice/report/html.hpp>
+#include <sluice/report/kernel_tables.hpp>
 #include <sluice/report/memory_sampler.hpp>
 #include <sluice/report/perfetto.hpp>
 #include <sluice/report/pipeline_report.hpp>

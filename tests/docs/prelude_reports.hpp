@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 
+#include <sluice/report/timeline.hpp>
 #include <sluice/sluice.hpp>
 
 namespace documents_reports {
@@ -19,7 +20,9 @@ using Train = sluice::Stage<void (*)(sluice::StreamRef, const Features&)>;
 extern Encode encode;
 extern Train train;
 Features make_features(int slot);
+void load(std::size_t index, Batch& to);
 extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
 extern sluice::Pipeline<sluice::Stages<Encode, Train>, sluice::Slots<Features (*)(int)>> one, other;
+extern const sluice::Timeline before, after;
 
 } // namespace documents_reports

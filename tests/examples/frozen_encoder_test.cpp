@@ -44,10 +44,11 @@ TEST_CASE("frozen_encoder learns digits, with the same bits under every schedule
     CHECK(report.at("steps") == 80);
     CHECK(report.at("ink_pixel_accuracy").is_number());
     CHECK(report.at("mean_iou").is_number());
-    REQUIRE(report.at("runs").size() == 3);
+    REQUIRE(report.at("runs").size() == 4);
     CHECK(report.at("runs")[0].at("schedule") == "serial");
     CHECK(report.at("runs")[1].at("schedule") == "overlapped");
     CHECK(report.at("runs")[2].at("schedule") == "graphed");
+    CHECK(report.at("runs")[3].at("schedule") == "automatic");
     for (const nlohmann::json& schedule : report.at("runs")) {
         CHECK(schedule.at("identical_to_serial") == true);
         CHECK(schedule.at("loss_last").get<double>() < 0.9 * schedule.at("loss_first").get<double>());
@@ -76,7 +77,7 @@ TEST_CASE("frozen_encoder runs the published workload") {
     REQUIRE(outcome.code == 0);
     const nlohmann::json& report = outcome.report;
     CHECK(report.at("data") == "synthetic");
-    REQUIRE(report.at("runs").size() == (on_host() ? 1 : 3));
+    REQUIRE(report.at("runs").size() == (on_host() ? 1 : 4));
     for (const nlohmann::json& schedule : report.at("runs"))
         CHECK((on_host() || schedule.at("identical_to_serial") == true));
     CHECK_FALSE(report.contains("mean_iou"));
@@ -100,7 +101,7 @@ TEST_CASE("frozen_encoder keeps the frozen encoder in bfloat16, and learns as in
             program.run(" --data synthetic --image 48 --depth 4" + options + " --steps 20 --schedule all");
         INFO(schedules.errors);
         REQUIRE(schedules.code == 0);
-        CHECK(schedules.report.at("runs").size() == 3);
+        CHECK(schedules.report.at("runs").size() == 4);
         for (const nlohmann::json& run : schedules.report.at("runs"))
             CHECK(run.at("identical_to_serial") == true);
     }
@@ -168,10 +169,17 @@ TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
         const Outcome drawn = program.run(small + " --report --timeline " + file.string());
         INFO(drawn.errors);
         REQUIRE(drawn.code == 0);
-        REQUIRE(drawn.report.at("runs").size() == 3);
-        for (std::size_t i = 0; i < 3; ++i)
+        REQUIRE(drawn.report.at("runs").size() == 4);
+        for (std::size_t i = 0; i < 4; ++i)
             CHECK(drawn.report.at("runs")[i].at("loss_last") == plain.report.at("runs")[i].at("loss_last"));
         CHECK(std::filesystem::file_size(file) > 5000);
+        REQUIRE(drawn.report.at("timelines").size() == drawn.report.at("runs").size());
+        CHECK(drawn.report.at("timelines")[1].at("title") == "overlapped");
+        const nlohmann::json& timeline = drawn.report.at("timelines")[1];
+        CHECK(timeline.at("rows").size() == 6); // the stages, the calls of submit, and the source's worker
+        REQUIRE(timeline.at("counters").size() == 1);
+        CHECK(timeline.at("counters")[0].at("name") == "device memory");
+        CHECK(timeline.at("counters")[0].at("peak").get<double>() > 0);
         if (file.extension() == ".svg") {
             const auto bytes = sluice_test::contents(file);
             const std::string svg(bytes.begin(), bytes.end());
@@ -187,8 +195,11 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     const ScratchFolder scratch;
     program.check_refused(" --timeline runs.txt",
                           "--timeline: expected a file that ends in .svg, .html or .pftrace");
+    if (on_host())
+        program.check_refused(" --kernels", "--kernels: expected --backend cuda");
+    program.check_refused(" --counters", "--counters: expected --kernels with it");
     program.check_refused(" --batch 0", "--batch");
-    program.check_refused(" --schedule sideways", "serial, overlapped, graphed or all");
+    program.check_refused(" --schedule sideways", "serial, overlapped, graphed, automatic or all");
     program.check_refused(" --data " + (scratch.path() / "nowhere").string(), "--data");
     program.check_refused(" --data " + scratch.path().string(), "train-images");
     program.check_refused(" --picture " + (scratch.path() / "digits.png").string(), "--data DIR");

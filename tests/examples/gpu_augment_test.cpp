@@ -53,10 +53,11 @@ TEST_CASE(
     for (const char* place : {"none", "cpu", "device"}) {
         INFO(place);
         const std::vector<nlohmann::json> runs = trainings(outcome.report, place);
-        REQUIRE(runs.size() == 3);
+        REQUIRE(runs.size() == 4);
         CHECK(runs[0].at("schedule") == "serial");
         CHECK(runs[1].at("schedule") == "overlapped");
         CHECK(runs[2].at("schedule") == "graphed");
+        CHECK(runs[3].at("schedule") == "automatic");
         for (const nlohmann::json& run : runs) {
             CHECK(run.at("identical_to_serial") == true);
             CHECK(run.at("results") == runs[0].at("results"));
@@ -152,7 +153,7 @@ TEST_CASE("gpu_augment trains on digits to the same bits under every schedule") 
     CHECK(outcome.errors.empty());
     for (const char* place : {"none", "device"}) {
         const std::vector<nlohmann::json> runs = trainings(outcome.report, place);
-        REQUIRE(runs.size() == 3);
+        REQUIRE(runs.size() == 4);
         for (const nlohmann::json& run : runs) {
             CHECK(run.at("identical_to_serial") == true);
             CHECK(run.at("held_out_accuracy") == runs[0].at("held_out_accuracy"));
@@ -174,6 +175,8 @@ TEST_CASE("gpu_augment draws photographs before and after") {
 
 TEST_CASE("gpu_augment says in one line what is wrong") {
     program.check_refused(" --augment gpu", "none, cpu, device or all");
+    if (on_host())
+        program.check_refused(" --kernels", "--kernels: expected --backend cuda");
     program.check_refused(" --batch 0", "--batch");
     program.check_refused(" --side 8", "from 16 to 256");
     program.check_refused(" --side 48", "power of two");
@@ -184,7 +187,7 @@ TEST_CASE("gpu_augment says in one line what is wrong") {
     program.check_refused(" --precision bfloat16", "--precision: expected tf32 or float32, not \"bfloat16\"");
     program.check_refused(" --algorithms best", "heuristic or autotune");
     program.check_refused(" --workers -1", "--workers");
-    program.check_refused(" --schedule sideways", "serial, overlapped, graphed or all");
+    program.check_refused(" --schedule sideways", "serial, overlapped, graphed, automatic or all");
 
     const ScratchFolder scratch;
     program.check_refused(" --data " + scratch.path().string(), "train-images");

@@ -64,6 +64,35 @@ TEST_CASE("graph_replay runs the parts and schedules that it is asked for") {
     CHECK(outcome.report.at("runs")[0].at("loss_last").is_null());
 }
 
+TEST_CASE("graph_replay draws when steps were enqueued and when they ran") {
+    const ScratchFolder scratch;
+    for (const char* name : {"steps.svg", "steps.html", "steps.pftrace"}) {
+        const std::filesystem::path file = scratch.path() / name;
+        const Outcome outcome = program.run(brief + " --part chain --report --timeline " + file.string());
+        INFO(outcome.errors);
+        REQUIRE(outcome.code == 0);
+        CHECK(std::filesystem::file_size(file) > 500);
+        const nlohmann::json& timelines = outcome.report.at("timelines");
+        REQUIRE(timelines.size() == 2);
+        CHECK(timelines[0].at("title") == "chain:7, one by one");
+        CHECK(timelines[1].at("title") == "chain:7, as a graph");
+        for (const nlohmann::json& timeline : timelines) {
+            REQUIRE(timeline.at("rows").size() == 2);
+            CHECK(timeline.at("rows")[0].at("name") == "enqueue");
+            CHECK(timeline.at("rows")[1].at("name") == "step");
+            for (const nlohmann::json& row : timeline.at("rows")) {
+                CHECK(row.at("spans") == 5); // the timed steps
+                CHECK(row.at("busy_us").get<double>() > 0);
+            }
+        }
+    }
+    CHECK_FALSE(program.run(brief + " --part chain").report.contains("timelines"));
+    const Outcome many =
+        program.run(" --part chain --chain 2 --steps 60 --warmup 2 --schedule serial --report");
+    REQUIRE(many.code == 0);
+    CHECK(many.report.at("timelines")[0].at("batches") == 24); // the last ones
+}
+
 TEST_CASE("graph_replay says in one line what is wrong") {
     const ScratchFolder scratch;
     program.check_refused(" --part half", "linear, chain, loop, rate or all");

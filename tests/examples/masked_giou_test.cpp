@@ -165,10 +165,11 @@ TEST_CASE("masked_giou trains a detector, with the same bits under every schedul
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());
-    REQUIRE(outcome.report.at("runs").size() == 3);
+    REQUIRE(outcome.report.at("runs").size() == 4);
     CHECK(outcome.report.at("runs")[0].at("schedule") == "serial");
     CHECK(outcome.report.at("runs")[1].at("schedule") == "overlapped");
     CHECK(outcome.report.at("runs")[2].at("schedule") == "graphed");
+    CHECK(outcome.report.at("runs")[3].at("schedule") == "automatic");
     for (const nlohmann::json& schedule : outcome.report.at("runs")) {
         CHECK(schedule.at("part") == "train");
         CHECK(schedule.at("identical_to_serial") == true);
@@ -181,10 +182,38 @@ TEST_CASE("masked_giou trains a detector, with the same bits under every schedul
     CHECK(std::filesystem::file_size(picture) > 1000);
 }
 
+TEST_CASE("masked_giou draws what ran when, in training and in single steps") {
+    const ScratchFolder scratch;
+    const std::filesystem::path file = scratch.path() / "runs.html";
+    const std::string drawn = " --report --timeline " + file.string();
+    const Outcome trained =
+        program.run(digits + " --batch 4 --steps 12 --warmup 2 --hidden 16 --workers 2" + drawn);
+    INFO(trained.errors);
+    REQUIRE(trained.code == 0);
+    CHECK(std::filesystem::file_size(file) > 5000);
+    CHECK(trained.report.at("workers") == 2);
+    REQUIRE(trained.report.at("timelines").size() == trained.report.at("runs").size());
+    CHECK(trained.report.at("timelines")[1].at("title") == "train, overlapped");
+    CHECK(trained.report.at("timelines")[1].at("batches") == 14);
+
+    std::filesystem::remove(file);
+    const Outcome single = program.run(
+        " --part forward --batch 2 --boxes 12 --steps 3 --warmup 2 --side 16 --hidden 8 --precision tf32" +
+        drawn);
+    INFO(single.errors);
+    REQUIRE(single.code == 0);
+    CHECK(std::filesystem::file_size(file) > 5000);
+    REQUIRE(single.report.at("timelines").size() == 2);
+    CHECK(single.report.at("timelines")[0].at("title") == "forward, tf32, one by one");
+    CHECK(single.report.at("timelines")[1].at("title") == "forward, tf32, as a graph");
+}
+
 TEST_CASE("masked_giou says in one line what is wrong") {
     const ScratchFolder scratch;
     program.check_refused(" --part half", "losses, work, forward, train or all");
     program.check_refused(" --part train", "--data DIR");
+    program.check_refused(" --part work --report", "--report, --timeline: expected --part losses");
+    program.check_refused(" --timeline runs.gif", "--timeline: expected a file that ends in .svg");
     program.check_refused(" --part losses" + digits, "expected synthetic");
     program.check_refused(" --formula mine", "article or torchvision");
     program.check_refused(" --predictions int8", "float32, bfloat16 or float16");

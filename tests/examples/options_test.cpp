@@ -63,8 +63,8 @@ TEST_CASE("without options the defaults stand") {
     const Parsed parsed = parse({});
     CHECK(!parsed.exit_code);
     CHECK(parsed.options.backend == BackendChoice::automatic);
-    const std::vector every{sluice::Schedule::serial, sluice::Schedule::overlapped,
-                            sluice::Schedule::graphed};
+    const std::vector every{sluice::Schedule::serial, sluice::Schedule::overlapped, sluice::Schedule::graphed,
+                            sluice::Schedule::automatic};
     CHECK(parsed.options.schedules == every);
     CHECK(parse({"--schedule", "all"}).options.schedules == every);
     CHECK(!parsed.options.batch);
@@ -94,6 +94,10 @@ TEST_CASE("options are read") {
     CHECK(parsed.options.json == json);
     CHECK(parsed.depth == "4");
     CHECK(parse({"--schedule", "serial"}).options.schedules == std::vector{sluice::Schedule::serial});
+    CHECK(parse({"--schedule", "serial,automatic"}).options.schedules ==
+          std::vector{sluice::Schedule::serial, sluice::Schedule::automatic});
+    CHECK(complaint({"--schedule", "serial,"}) ==
+          "--schedule: expected serial, overlapped, graphed, automatic or all, not \"\"");
     CHECK(parse({"--schedule", "graphed"}).options.schedules == std::vector{sluice::Schedule::graphed});
     CHECK(parse({"--backend", "cuda"}).options.backend == BackendChoice::cuda);
 }
@@ -113,7 +117,7 @@ TEST_CASE("wrong options get one sentence and exit code 2") {
     CHECK(complaint({"--seed", "-1"}) ==
           "--seed: expected a whole number from 0 to 18,446,744,073,709,551,615, not \"-1\"");
     CHECK(complaint({"--schedule", "parallel"}) ==
-          "--schedule: expected serial, overlapped, graphed or all, not \"parallel\"");
+          "--schedule: expected serial, overlapped, graphed, automatic or all, not \"parallel\"");
     CHECK(complaint({"--backend", "metal"}) == "--backend: expected auto, cuda or host, not \"metal\"");
     CHECK(complaint({"--data", "/nowhere"}) ==
           "--data: expected synthetic or an existing folder of IDX files, not \"/nowhere\"");

@@ -28,9 +28,9 @@ std::vector<std::string> member_names(const Json& object) {
 }
 
 Report example_report() {
-    Report report{"frozen_encoder", "host", "processor, 2 threads", "synthetic", 8, 100, {}, {}, {}, {}};
-    report.runs.push_back({"serial", 100.0, 10000.0, 2.5, 1.25, true, {}});
-    report.runs.push_back({"overlapped", 150.0, 6666.5, 2.5, 1.25, true, {}});
+    Report report{"frozen_encoder", "host", "processor, 2 threads", "synthetic", 8, 100, {}, {}, {}, {}, {}};
+    report.runs.push_back({"serial", 100.0, 10000.0, 2.5, 1.25, true, {}, {}});
+    report.runs.push_back({"overlapped", 150.0, 6666.5, 2.5, 1.25, true, {}, {}});
     return report;
 }
 
@@ -67,6 +67,20 @@ TEST_CASE("the JSON object has the names that every example keeps") {
     CHECK(full["note"] == "text");
     CHECK(full["warm"] == true);
     CHECK(full["runs"][0]["floor_microseconds"] == 613.0);
+}
+
+TEST_CASE("timelines are objects of the report, where there are some") {
+    Report report = example_report();
+    report.timelines = {R"({"title":"serial","wall_us":0.1})", R"({"title":"overlapped"})"};
+    report.extra = {{"seed", std::int64_t{3}}};
+    const Json json = Json::parse(json_text(report));
+    REQUIRE(json["timelines"].size() == 2);
+    CHECK(json["timelines"][0]["title"] == "serial");
+    CHECK(json["timelines"][0]["wall_us"] == 0.1);
+    CHECK(json["timelines"][1]["title"] == "overlapped");
+    CHECK(json["seed"] == 3);
+    report.extra = {{"timelines", true}};
+    CHECK_THROWS_AS(json_text(report), std::invalid_argument);
 }
 
 TEST_CASE("what is not known is null") {

@@ -37,6 +37,7 @@ public:
         notes_ += '>', notes_ += name_;
         launched_on = stream.get();
     }
+    void append_own_memory(std::vector<const void*>&) const override {}
     bool throws = false;
     B::NativeStream launched_on{};
 

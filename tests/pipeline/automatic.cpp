@@ -1,5 +1,6 @@
 // Schedule::automatic: it gives serial's bits whatever it is trying, ends, and picks what the clock says.
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -52,11 +53,11 @@ struct Clock {
             while (trials[way].schedule != tuner.current().schedule ||
                    trials[way].graph_each_stage != tuner.current().graph_each_stage)
                 ++way;
-            tuner.before(static_cast<std::int64_t>(now * 1000));
+            const auto begun = static_cast<std::int64_t>(now * 1000);
             now += batch[way];
             ++graphs.replays;
             ++count;
-            if (tuner.count()) {
+            if (tuner.count(begun)) {
                 now += rest;
                 tuner.at_rest(static_cast<std::int64_t>(now * 1000), graphs);
             } else if (finish_every != 0 && count % finish_every == 0) {
@@ -92,7 +93,10 @@ TEST_CASE("automatic: the fastest way is chosen, and what filling and emptying t
             CHECK(trial.microseconds == doctest::Approx(batch[way]).epsilon(0.001));
             best = batch[way] < best ? batch[way] : best;
         }
-        CHECK(tuner.current().microseconds == doctest::Approx(best).epsilon(0.001));
+        // The fastest, or a simpler one within 2 %.
+        CHECK(tuner.current().microseconds <= 1.0205 * best);
+        if (batch[0] <= 1.015 * best)
+            CHECK(tuner.current().schedule == Schedule::overlapped);
         CHECK(taken < (batch[0] > 20'000 ? 60U : 1500U));
     }
 }
@@ -125,9 +129,10 @@ TEST_CASE("automatic: the same bits as serial, wherever the batches end") {
     const Inputs<B> inputs(distinct, words);
     std::uint64_t seed = 5;
     const auto check = [&]<class D>(D& dag) {
-        for (const std::size_t batches : {0u, 3u, 21u, 50u, 91u, 150u, 233u, 1200u}) {
+        for (const std::size_t batches : {0u, 3u, 21u, 50u, 90u, 91u, 150u, 233u, 1200u}) {
             CAPTURE(batches);
-            Delay::set({.seed = ++seed, .one_in = 40, .microseconds = 200});
+            // A delay in a capture is a change of the work: with delays, graphs are tried and given up.
+            Delay::set({.seed = ++seed, .one_in = seed % 2 == 0 ? 0u : 40u, .microseconds = 200});
             dag.clear();
             {
                 auto pipeline =
@@ -139,6 +144,8 @@ TEST_CASE("automatic: the same bits as serial, wherever the batches end") {
                     CHECK(pipeline.choice().batches == batches);
                 else
                     CHECK(pipeline.choice().decided);
+                for (const ScheduleTrial& trial : pipeline.choice().trials)
+                    CHECK((!trial.refused || seed % 2 == 1));
             }
             CHECK(dag.memories() == dag.expected(repeating(batches, distinct)));
         }
@@ -211,6 +218,81 @@ TEST_CASE(
         CHECK(pipeline.choice().decided);
         CHECK(stages.values() == expected_memories(2, words, repeating(1000, distinct)));
     }
+}
+
+TEST_CASE("automatic: results that are read back are no change of the work, and none is lost") {
+    Delay::set({.one_in = 0});
+    CapturableStages<B> stages(words);
+    const Inputs<B> inputs(distinct, words);
+    std::vector<Word> results;
+    constexpr std::size_t batches = 1200;
+    Readback<Word, B> readback(words, [&](std::size_t batch, std::span<const Word> values) {
+        CHECK(batch * words == results.size());
+        results.insert(results.end(), values.begin(), values.end());
+    });
+    {
+        Pipeline pipeline{
+            Stages{
+                Stage{"first", stages.first()},
+                Stage{"second", [&](Ref stream, DeviceBuffer<Word, B>& in) { readback.push(stream, in); }}},
+            Slots{stages.make_cells()},
+            {.schedule = Schedule::automatic}};
+        for (std::size_t batch = 0; batch < batches; ++batch)
+            pipeline.submit(inputs[batch % distinct]);
+        pipeline.finish();
+        CHECK(pipeline.choice().decided);
+        for (const ScheduleTrial& trial : pipeline.choice().trials) {
+            CAPTURE(std::string(to_string(trial.schedule)));
+            CHECK_FALSE(trial.refused);
+            CHECK(trial.microseconds > 0);
+        }
+        readback.finish();
+    }
+    const auto expected = chain_results(1, words, repeating(batches, distinct));
+    CHECK(results == std::vector<Word>(expected.begin(), expected.begin() + batches * words));
+}
+
+TEST_CASE("comparisons: the first replays capture again, and replay what has changed") {
+    GraphCapture<NoKey, B> graphs{{.comparisons = 2}};
+    const BasicStream<B> stream;
+    DeviceBuffer<Word, B> cell(1);
+    PinnedBuffer<Word, B> seen(1);
+    const auto run = [&](Word value) {
+        graphs.run(stream, [&](Ref s) { fill(s, cell, value); });
+        copy(stream, seen, cell);
+        stream.sync();
+        return seen[0];
+    };
+    CHECK(run(1) == 1); // eager
+    CHECK(run(1) == 1); // captured
+    CHECK(run(1) == 1); // compared: the same
+    CHECK(graphs.counters().changes == 0);
+    CHECK(run(7) == 7); // compared: another value
+    CHECK(graphs.counters().comparisons == 2);
+    CHECK(graphs.counters().changes == 1);
+    CHECK(run(8) == 7); // no longer compared, as said
+    CHECK(graphs.counters().replays == 4);
+}
+
+TEST_CASE("comparisons and checks: a readback's places are no change") {
+    std::vector<Word> results;
+    for (const bool check : {false, true}) {
+        Readback<Word, B> readback(
+            1, [&](std::size_t, std::span<const Word> values) { results.push_back(values[0]); });
+        GraphCapture<NoKey, B> graphs{check ? GraphOptions{.check = true} : GraphOptions{.comparisons = 3}};
+        const BasicStream<B> stream;
+        DeviceBuffer<Word, B> cell(1);
+        for (int i = 0; i < 6; ++i) {
+            graphs.run(stream, [&](Ref s) {
+                fill(s, cell, Word{5});
+                readback.push(s, cell);
+            });
+        }
+        readback.finish();
+        CHECK(graphs.counters().changes == 0);
+        CHECK(graphs.counters().replays == 5);
+    }
+    CHECK(results == std::vector<Word>(12, 5));
 }
 
 TEST_CASE("automatic: what was chosen is asked of pipelines that choose") {

@@ -57,15 +57,15 @@ PipelineTimes model(const Costs& costs) {
         fill.begin = std::max(fill.claimed, before(first_end, source_slots));
         fill.end = worker = fill.begin + costs.fill;
         fill.given = std::max(fill.asked, fill.end);
-        const StageTime submit{2 + 1, batch, fill.given, fill.given + costs.submit};
+        const StageTime submit{2 + 1, batch, fill.given, fill.given + costs.submit, 0};
         // The device gets half of a stage's work by the time that the caller is half through the launches.
         const double half = submit.begin + costs.submit / 2;
         const double free = costs.schedule == Schedule::serial
                                 ? before(second_end, 1)
                                 : std::max(before(first_end, 1), before(second_end, slots));
-        StageTime first{0, batch, std::max(submit.begin, free), 0};
+        StageTime first{0, batch, std::max(submit.begin, free), 0, 0};
         first.end = std::max(first.begin + costs.first, half);
-        StageTime second{1, batch, std::max({half, first.end, before(second_end, 1)}), 0};
+        StageTime second{1, batch, std::max({half, first.end, before(second_end, 1)}), 0, 0};
         second.end = std::max(second.begin + costs.second, submit.end);
         first_end.push_back(first.end);
         second_end.push_back(second.end);
@@ -180,6 +180,15 @@ TEST_CASE("bound: of random costs nearly all are named right, and no advice is f
     CHECK(all > 200);
     CHECK(right >= 0.92 * all);
     MESSAGE(right << " of " << all << " named right");
+}
+
+TEST_CASE("bound: what submit waits for results is no launching") {
+    PipelineTimes times = model({.fill = 5, .submit = 80, .first = 20, .second = 20});
+    for (StageTime& submit : times.submits)
+        submit.waited = 75;
+    const Bound bound = bound_of(times);
+    CHECK(bound.submit == doctest::Approx(5));
+    CHECK(bound.part != BoundPart::submit);
 }
 
 TEST_CASE("bound: sentences say what, how much, and what helps") {

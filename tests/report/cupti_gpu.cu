@@ -202,7 +202,8 @@ TEST_CASE("without host calls, stages are found by their times and streams") {
         return;
     const Recorded recorded = run({.schedule = Schedule::serial}, {.host_calls = false});
     CHECK(recorded.activities.calls.empty());
-    check_stages(recorded);
+    CHECK(count(recorded.activities, "make", ActivityKind::kernel, "make_kernel") == 2 * batches);
+    CHECK(count(recorded.activities, "use", ActivityKind::kernel, "use_kernel") == batches);
 }
 
 TEST_CASE("a graph that loops on the device is recorded, or at least runs") {
@@ -236,7 +237,7 @@ TEST_CASE("a graph that loops on the device is recorded, or at least runs") {
     const DeviceActivities activities = trace.stop();
     std::size_t runs = 0;
     for (const DeviceActivity& activity : activities.activities)
-        runs += contains(activities.names[activity.name], "count_down_kernel") ? 1 : 0;
+        runs += contains(activities.names[activity.name], "count_down_kernel") ? 1U : 0U;
     MESSAGE("the body ran 5 times, and was recorded " << runs << " times");
     CHECK(runs <= 5);
 }

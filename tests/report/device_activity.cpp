@@ -94,6 +94,28 @@ TEST_CASE("each instant counts for the first cause that holds, in their order") 
     CHECK(sum(report.causes) == doctest::Approx(40));
 }
 
+TEST_CASE("in a pipeline's timeline, what the submitting thread waits for the source is the cause source") {
+    Timeline timeline("pipeline");
+    timeline.set_clock_zero(zero);
+    timeline.add_row("train", "GPU 0");
+    timeline.add_row("submit", "CPU");
+    timeline.add({0, 0, 0, 10});
+    timeline.add({1, 1, 10, 30, SpanKind::wait});   // for the source
+    timeline.add({1, 1, 30, 35, SpanKind::source}); // a call of submit, or a fill of the caller's
+    timeline.add({0, 1, 35, 100});
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.activities = {made(ActivityKind::kernel, 0, 10), made(ActivityKind::kernel, 35, 100)};
+    CHECK(report_of(activities, {.timeline = &timeline}).causes.source == 25);
+
+    const std::size_t worker = timeline.add_row("source 0", "CPU");
+    timeline.add({worker, 1, 0, 20, SpanKind::source});
+    timeline.add({worker, 2, 20, 40, SpanKind::wait}); // for a slot
+    const ActivityReport report = report_of(activities, {.timeline = &timeline});
+    CHECK(report.causes.source == 20);
+    CHECK(report.causes.other == 5);
+}
+
 TEST_CASE("a whole graph counts as a kernel does") {
     DeviceActivities activities;
     activities.names = {"graph 3"};
@@ -221,12 +243,13 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
     activities.names = {"k"};
     activities.stages = {"train", "encode"};
     activities.activities = {
-        made(ActivityKind::kernel, 2, 5, 7),     // in encode's first span alone
-        made(ActivityKind::kernel, 12, 14, 8),   // stage known: train
-        made(ActivityKind::kernel, 15, 18, 8),   // in spans of both, on train's stream
-        made(ActivityKind::kernel, 16, 17, 9),   // in spans of both, on nobody's
-        made(ActivityKind::kernel, 35, 40, 7),   // in train's alone
-        made(ActivityKind::kernel, 20.5, 21, 10) // encode is known, its span ended just before
+        made(ActivityKind::kernel, 2, 5, 7),      // in encode's first span alone
+        made(ActivityKind::kernel, 12, 14, 8),    // stage known: train
+        made(ActivityKind::kernel, 15, 18, 8),    // in spans of both, on train's stream
+        made(ActivityKind::kernel, 16, 17, 9),    // in spans of both, on nobody's
+        made(ActivityKind::kernel, 35, 40, 7),    // in train's alone
+        made(ActivityKind::kernel, 20.5, 21, 10), // encode is known, its span ended just before
+        made(ActivityKind::kernel, 9.2, 9.8, 11)  // in encode's, just before train's
     };
     activities.activities[1].stage = 0;
     activities.activities[5].stage = 1;
@@ -242,6 +265,8 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
     CHECK(activities.stages[got[4].stage] == "train");
     CHECK(got[4].batch == 1);
     CHECK(got[5].batch == 1);
+    CHECK(activities.stages[got[6].stage] == "encode");
+    CHECK(got[6].batch == 0);
     CHECK(activities.stages.size() == 2);
 
     const ActivityReport report = report_of(activities, {.timeline = &timeline});
@@ -348,8 +373,8 @@ TEST_CASE("the table is at most 80 columns wide, and says what is missing or dis
     CHECK(contains(table, " a_namespace::a_kernel_with_a_lo"));
     CHECK(contains(table, "and 1 more names"));
     CHECK(!contains(to_table(report_of(activities), 3), "more names"));
-    CHECK(widest_line(to_table(report_of({}))) <= 80);
-    CHECK(contains(to_table(report_of({})), "0 kernels and copies"));
+    CHECK(widest_line(to_table(report_of(DeviceActivities{}))) <= 80);
+    CHECK(contains(to_table(report_of(DeviceActivities{})), "0 kernels and copies"));
 }
 
 TEST_CASE("a kernel's name is shown without its arguments") {

@@ -237,7 +237,7 @@ TEST_CASE("two timelines stand on one page") {
     before.add_row("row");
     after.add_row("row");
     const std::string page = to_html({&before, &after});
-    CHECK(between(page, "<title>", "</title>") == "before");
+    CHECK(between(page, "<title>", "</title>") == "before, after");
     const Json data = data_of(page);
     REQUIRE(data.at("timelines").items.size() == 2);
     CHECK(data.at("timelines").at(std::size_t{1}).at("title").text == "after");

@@ -82,6 +82,55 @@ TEST_CASE("a sampler sees memory rise and fall") {
     CHECK(sampler.samples() == count);
 }
 
+TEST_CASE("of a timeline with a known zero, a sampler adds what belongs to its spans") {
+    const auto now = [] {
+        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+            .count();
+    };
+    const std::size_t before = Host::device_memory_in_use();
+    MemorySampler<Host> sampler(500us);
+    const auto sampled = [&] {
+        const std::size_t then = sampler.samples();
+        CHECK(comes_true([&] { return sampler.samples() > then + 2; }));
+    };
+    sampled();
+    const DeviceBuffer<std::byte, Host> first(1000);
+    sampled();
+    const double begin = now();
+    sampled();
+    const DeviceBuffer<std::byte, Host> second(500);
+    sampled();
+    const double end = now();
+    sampled();
+    const DeviceBuffer<std::byte, Host> third(100);
+    sampler.stop();
+
+    Timeline timeline;
+    timeline.set_clock_zero(begin - 7);
+    const std::size_t row = timeline.add_row("encode");
+    timeline.add({.row = row, .begin = 7, .end = 7 + end - begin});
+    CHECK(sampler.add_to(timeline) == 0);
+    const auto& values = timeline.values();
+    REQUIRE(values.size() >= 2);
+    CHECK(values.front().time == 7);
+    CHECK(values.front().value == static_cast<double>(before + 1000));
+    CHECK(values.back().value == static_cast<double>(before + 1500));
+    for (const TimelineValue& value : values)
+        CHECK((value.time >= 7 && value.time <= timeline.end()));
+
+    // Where nothing was sampled in the meantime, what held before; and nothing, where nothing did.
+    for (const double zero : {end + 1e9, begin - 1e9}) {
+        Timeline elsewhere;
+        elsewhere.set_clock_zero(zero);
+        elsewhere.add({.row = elsewhere.add_row("encode"), .begin = 1, .end = 2});
+        sampler.add_to(elsewhere, "memory");
+        CHECK(elsewhere.counters().at(0).name == "memory");
+        REQUIRE(elsewhere.values().size() == (zero > end ? 1 : 0));
+        if (zero > end)
+            CHECK(elsewhere.values()[0].value == static_cast<double>(before + 1600));
+    }
+}
+
 TEST_CASE("a last sample is taken when a sampler stops") {
     const std::size_t before = Host::device_memory_in_use();
     MemorySampler<Host> sampler(1h);
@@ -101,7 +150,7 @@ TEST_CASE("wrong intervals are refused, and a backend's error is told") {
     Failing::may_be_asked = false;
     sampler.stop();
     Timeline timeline;
-    CHECK(text_of([&] { sampler.add_to(timeline, {}); }) == "the device is gone");
+    CHECK(text_of([&] { sampler.add_to(timeline); }) == "the device is gone");
     CHECK(timeline.counters().empty());
     CHECK(sampler.peak() == 7);
 }

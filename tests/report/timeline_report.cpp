@@ -179,7 +179,7 @@ TEST_CASE("a pipeline of three rows: device, overlap and pace") {
     CHECK(report.rows[train].busy == 10);
     CHECK(report.rows[source].busy == 6);
     CHECK(report.busy_share == 1);
-    CHECK(report.serial_sum == near_to(36.0 / 28));
+    CHECK(report.serial_sum == near_to(30.0 / 28));
     CHECK(report.overlap == near_to(3.0 / 28)); // [15, 18]
     CHECK(report.device.both == near_to(2.0 / 28));
     CHECK(report.device.copy_only == near_to(2.0 / 28));

@@ -196,7 +196,9 @@ struct Hooked {
     static std::size_t node_count(NativeGraph graph) { return B::node_count(graph); }
     static std::size_t edge_count(NativeGraph graph) { return B::edge_count(graph); }
     static void write_dot(NativeGraph graph, const char* path) { B::write_dot(graph, path); }
-    static auto signature(NativeGraph graph) { return B::signature(graph); }
+    static auto signature(NativeGraph graph, const std::vector<const void*>& own = {}) {
+        return B::signature(graph, own);
+    }
     static auto device_pointers(NativeGraph graph) { return B::device_pointers(graph); }
     static bool is_device_memory(const void* pointer) { return B::is_device_memory(pointer); }
     static NativeGraphExec instantiate(NativeGraph graph) {

@@ -252,7 +252,8 @@ private:
     template <class F>
     void compare(Entry& entry, Ref stream, F& work);
     bool is_new(const Entry& entry) const noexcept { return entry.compared < options_.comparisons; }
-    static bool same_work(const BasicGraph<B>& a, const BasicGraph<B>& b);
+    static bool same_work(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
+                          const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b);
     void make_executable(Entry& entry, Ref stream, BasicGraph<B> graph, detail::ReplayHooks<B> hooks);
     template <class F>
     void run_aside(Ref stream, F& work);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -272,6 +273,11 @@ private:
     struct NotMade {};
     explicit Pipeline(NotMade); // of a program that has been refused; there is no body
 
+    struct SubmitBegin {
+        std::int64_t time = 0;   // of the clock, in nanoseconds
+        std::int64_t waited = 0; // by then
+        static SubmitBegin now() { return {detail::StageTimes<backend>::now(), waited_for_results()}; }
+    };
     using Core = detail::StageCore<Shape>;
     using Hold = SourceHold<backend>;
     template <class Pipe, class Source, class Out>
@@ -301,7 +307,8 @@ private:
     void make_graphs(bool each_stage, const GraphOptions& options);
     // In detail/pipeline_tuning.inl:
     static std::vector<ScheduleTrial> trials_of(const PipelineOptions& options);
-    void count_trial();
+    void look_at_submit(const SubmitBegin& begin);
+    void end_trial();
     void use(const ScheduleTrial& trial);
     void await_batch(std::size_t number);
     template <std::size_t Index>
@@ -330,6 +337,7 @@ private:
     std::optional<StagesExecutor> stage_graphs_;
     std::optional<detail::ScheduleTuner> tuner_; // Under `Schedule::automatic`.
     bool tuning_ = false;                        // Whether it has not decided yet.
+    bool watched_ = false;                       // Whether anybody wants to know of calls of `submit`.
     std::atomic<bool> in_use_{false};
     bool inside_ = false; // Whether external streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;

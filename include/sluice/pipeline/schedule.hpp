@@ -20,7 +20,7 @@ enum class Schedule {
     /// sight, replayed with a single launch from then on. See `Stage` for what that asks of callables.
     graphed,
     /// Measures the others on the first batches, a few hundred of short steps and some ten of long ones, and stays with the
-    /// fastest: `Pipeline::choice` tells. Each batch runs once, whatever is being measured. Graphs are tried on a device
+    /// fastest, or with a simpler one within 2 %: `Pipeline::choice` tells. Each batch runs once, whatever is being measured. Graphs are tried on a device
     /// only, and only kept where the stages hand over the same work when they are called again for the same kind of batch; a
     /// stage that changes what it enqueues later than that must opt out, see `StageOptions::graphed`.
     automatic,
@@ -45,17 +45,20 @@ constexpr const char* to_string(Schedule schedule) noexcept {
 struct ScheduleTrial {
     Schedule schedule = Schedule::overlapped; ///< Not `automatic`.
     bool graph_each_stage = false;            ///< As `PipelineOptions::graph_each_stage`.
-    double microseconds = 0; ///< Of a batch, from end to end, the caller's own loop included; 0: not measured.
-    bool refused = false;    ///< Whether it cannot be used: the stages' work cannot be captured, or does not stay the same.
+    double microseconds =
+        0; ///< Of a batch, from end to end, the caller's own loop included; 0: not measured.
+    bool refused =
+        false; ///< Whether it cannot be used: the stages' work cannot be captured, or does not stay the same.
 };
 
 /// What `Schedule::automatic` has found so far.
 struct ScheduleChoice {
-    bool decided = false;                     ///< Whether it is done with measuring.
-    Schedule schedule = Schedule::overlapped; ///< What batches run under now; later ones as well, once decided.
-    bool graph_each_stage = false;            ///< Likewise.
-    std::size_t batches = 0;                  ///< Submitted until it was decided.
-    std::vector<ScheduleTrial> trials;        ///< In the order in which they were tried.
+    bool decided = false; ///< Whether it is done with measuring.
+    Schedule schedule =
+        Schedule::overlapped;          ///< What batches run under now; later ones as well, once decided.
+    bool graph_each_stage = false;     ///< Likewise.
+    std::size_t batches = 0;           ///< Submitted until it was decided.
+    std::vector<ScheduleTrial> trials; ///< In the order in which they were tried.
 };
 
 } // namespace sluice

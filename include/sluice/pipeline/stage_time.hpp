@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include <sluice/backend/config.hpp>
 
@@ -16,18 +17,27 @@ struct StageTime {
     std::size_t batch = 0; ///< Which, counted as in errors; of a graph of several steps the first.
     double begin = 0;      ///< Microseconds of `std::chrono::steady_clock`.
     double end = 0;        ///< Likewise.
+    double waited = 0;     ///< Of a call of `submit`: how much of it the thread waited for results to arrive.
 };
+
+/// Nanoseconds that the calling thread has waited so far for results to arrive, within `Readback::push` and replays of it.
+/// What a call of `submit` adds to it is no work of that call's.
+inline std::int64_t& waited_for_results() noexcept {
+    thread_local std::int64_t nanoseconds = 0;
+    return nanoseconds;
+}
 
 /// What became of one batch of a source, as `Source::fill_times` gives it. Times are microseconds of
 /// `std::chrono::steady_clock`.
 struct FillTime {
     std::size_t batch = 0; ///< Which, counted from 0.
     int worker = 0;        ///< Which of the source's threads filled it; 0 without workers.
-    double claimed = 0;    ///< When the worker took a slot for it, and began to wait for the work that read the slot.
-    double begin = 0;      ///< When `fill` was called,
-    double end = 0;        ///< and when it returned.
-    double asked = 0;      ///< When `next` was called for it; 0: not yet,
-    double given = 0;      ///< and when `next` returned it.
+    double claimed =
+        0; ///< When the worker took a slot for it, and began to wait for the work that read the slot.
+    double begin = 0; ///< When `fill` was called,
+    double end = 0;   ///< and when it returned.
+    double asked = 0; ///< When `next` was called for it; 0: not yet,
+    double given = 0; ///< and when `next` returned it.
 };
 
 } // namespace sluice

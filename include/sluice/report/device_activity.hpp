@@ -142,7 +142,8 @@ struct ActivityReport {
 struct ActivityReportOptions {
     std::string title = {}; ///< Shown above.
     /// From the first begin to the last end of this timeline's spans; its spans of kind `source` and `wait` are the cause
-    /// `source`. Null: from the first begin to the last end of the activities. It must know its `clock_zero`.
+    /// `source`, and of those of a pipeline's `timeline_of` only what the submitting thread waited for the source, or
+    /// filled itself. Null: from the first begin to the last end of the activities. It must know its `clock_zero`.
     const Timeline* timeline = nullptr;
     /// How many times as long a step took while this was recorded as without, as measured. 0: not known. It is shown, and
     /// changes no number.

@@ -19,7 +19,7 @@ struct HtmlTable {
 
 /// What stands on the page of `to_html` besides the timelines.
 struct HtmlOptions {
-    std::string title; ///< The page's heading; without it, the first timeline's title.
+    std::string title; ///< The page's heading; without it, the timelines' titles.
     std::string text;  ///< A report, shown below as it is, in a fixed-width font; none if empty. UTF-8.
     /// Shown below the timelines. A reader sorts a table by pressing a column's head: by number where all its cells begin with
     /// one ("-" and empty cells aside), and then the largest first. A column's numbers are to be in one unit.

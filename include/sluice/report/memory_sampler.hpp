@@ -24,10 +24,9 @@ namespace sluice {
 /// Only changes are kept, so that it may run for hours. No stream waits for it. Any thread may call it.
 ///
 ///     sluice::MemorySampler<sluice::Cuda> memory;
-///     const auto zero = std::chrono::steady_clock::now();
-///     …
-///     memory.stop();
-///     memory.add_to(timeline, zero);
+///     … // a pipeline runs, and finishes
+///     sluice::Timeline timeline = sluice::timeline_of(pipeline);
+///     memory.add_to(timeline);
 template <MemoryUseBackend B>
 class MemorySampler {
 public:
@@ -83,6 +82,39 @@ public:
             const std::chrono::duration<double, std::micro> time = sample.time - zero;
             timeline.add_value(counter, time.count(), static_cast<double>(sample.bytes));
         }
+        return counter;
+    }
+
+    /// The same for a timeline whose zero is known (`Timeline::clock_zero`), as that of a pipeline is: what was sampled
+    /// between the timeline's first begin and last end, and before them what held at the begin.
+    std::size_t add_to(Timeline& timeline, std::string name = "device memory") const {
+        const std::lock_guard lock(mutex_);
+        if (failure_)
+            std::rethrow_exception(failure_);
+        const std::size_t counter = timeline.add_counter(std::move(name), "B");
+        const double begin = timeline.begin();
+        const double end = timeline.end();
+        const Sample* held = nullptr;
+        const auto add_held = [&](const Sample* sample) {
+            if (sample != nullptr)
+                timeline.add_value(counter, begin, static_cast<double>(sample->bytes));
+        };
+        bool begun = false;
+        for (const Sample& sample : kept_) {
+            const std::chrono::duration<double, std::micro> clock = sample.time.time_since_epoch();
+            const double time = clock.count() - timeline.clock_zero();
+            if (time > end)
+                break;
+            if (time >= begin) {
+                if (!begun)
+                    add_held(held);
+                begun = true;
+                timeline.add_value(counter, time, static_cast<double>(sample.bytes));
+            }
+            held = &sample;
+        }
+        if (!begun)
+            add_held(held);
         return counter;
     }
 

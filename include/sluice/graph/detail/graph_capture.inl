@@ -83,8 +83,7 @@ requires std::equality_comparable<Key> && GraphBackend<B>
 template <std::invocable<> BeforeLaunch>
 inline bool GraphCapture<Key, B>::replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
     Entry* const found = find(key);
-    if (found == nullptr || found->state != State::ready || options_.check || is_new(*found) ||
-        capturing())
+    if (found == nullptr || found->state != State::ready || options_.check || is_new(*found) || capturing())
         return false;
     unsettled_ = 0; // It has come again.
     before_launch();

@@ -114,8 +114,15 @@ void GraphCapture<Key, B>::make_executable(Entry& entry, Ref stream, BasicGraph<
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-bool GraphCapture<Key, B>::same_work(const BasicGraph<B>& a, const BasicGraph<B>& b) {
-    return a.nodes() == b.nodes() && B::signature(a.get()) == B::signature(b.get());
+bool GraphCapture<Key, B>::same_work(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
+                                     const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b) {
+    const auto signature = [](const BasicGraph<B>& graph, const detail::ReplayHooks<B>& hooks) {
+        std::vector<const void*> own;
+        for (const auto& hook : hooks)
+            hook->append_own_memory(own);
+        return B::signature(graph.get(), own);
+    };
+    return a.nodes() == b.nodes() && signature(a, hooks_of_a) == signature(b, hooks_of_b);
 }
 
 // The work is called once, as it would be in an eager run: what it has handed to the capture is what gets launched.
@@ -135,7 +142,7 @@ void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, F& work) {
         return;
     }
     ++counters_.comparisons;
-    if (same_work(*now, *entry.graph))
+    if (same_work(*now, hooks, *entry.graph, entry.hooks))
         return;
     ++counters_.changes;
     make_executable(entry, stream, std::move(*now), std::move(hooks));
@@ -153,10 +160,10 @@ void GraphCapture<Key, B>::check(Entry& entry, Ref stream, F& work) {
                 "replay refused: the graph uses device memory that has been freed since it was captured; "
                 "buffers must outlive the graphs that use them");
     }
-    detail::ReplayHooks<B> unused;
+    detail::ReplayHooks<B> hooks;
     detail::Refusal refusal;
     const std::optional<BasicGraph<B>> now =
-        detail::try_capture<B>(own_stream(stream), work, options_.capture, &unused, refusal);
+        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!now)
         throw Error("capture refused: " + refusal.reason);
     if (now->nodes() != entry.graph->nodes()) {
@@ -164,7 +171,7 @@ void GraphCapture<Key, B>::check(Entry& entry, Ref stream, F& work) {
                     std::to_string(entry.graph->nodes()) + " operations to " + std::to_string(now->nodes()) +
                     "; give other work another key, or call recapture");
     }
-    if (B::signature(now->get()) != B::signature(entry.graph->get())) {
+    if (!same_work(*now, hooks, *entry.graph, entry.hooks)) {
         throw Error(
             "replay refused: the work under this key has changed since it was captured, in the shape or the "
             "arguments of an operation; give other work another key, or call recapture");

@@ -22,6 +22,8 @@ public:
     virtual void before_replay() = 0;
     /// The graph has been launched on `stream`. Throws `Error`.
     virtual void after_replay(BasicStreamRef<B> stream) = 0;
+    /// Appends the addresses that this capture alone was given, and that another capture of the same work will not have.
+    virtual void append_own_memory(std::vector<const void*>& addresses) const = 0;
 };
 
 template <Backend B>

@@ -25,8 +25,9 @@ std::size_t checked_bytes(std::size_t count) {
     return count * sizeof(T);
 }
 
-/// Notes memory that has been allocated; frees it where that fails.
-inline void* noted(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
+/// Notes memory that has been allocated; frees it where that fails. A template over nothing, as `BasicAllocations`.
+template <class Lazy = void>
+void* noted(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
     try {
         Allocations::instance().add(memory, bytes);
     } catch (...) {

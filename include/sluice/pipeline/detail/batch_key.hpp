@@ -131,8 +131,10 @@ concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> &&
     (std::is_empty_v<T> || (member_count<T>() <= 16 && !requires { T{AnyBase<T>{}}; } &&
                             takes_initialisers<T>(std::make_index_sequence<initialiser_count<T>()>{})));
 
-/// The bytes of keys, one after the other. Memory that it once had it keeps.
-class KeyBytes {
+/// The bytes of keys, one after the other. Memory that it once had it keeps. A template over nothing, so that a program
+/// compiles it only for pipelines with graphs.
+template <class Lazy>
+class BasicKeyBytes {
 public:
     const std::byte* data() const noexcept { return bytes_.data(); }
     std::size_t size() const noexcept { return size_; }
@@ -147,7 +149,7 @@ public:
             std::memcpy(bytes_.data() + size_, bytes, count);
         size_ += count;
     }
-    friend bool operator==(const KeyBytes& a, const KeyBytes& b) noexcept {
+    friend bool operator==(const BasicKeyBytes& a, const BasicKeyBytes& b) noexcept {
         return a.size_ == b.size_ && (a.size_ == 0 || std::memcmp(a.data(), b.data(), a.size_) == 0);
     }
 
@@ -156,15 +158,20 @@ private:
     std::size_t size_ = 0;
     bool addresses_ = true;
 };
+using KeyBytes = BasicKeyBytes<void>;
 
-inline void append_bytes(KeyBytes& key, const void* bytes, std::size_t count) { key.append(bytes, count); }
+template <class Lazy>
+void append_bytes(BasicKeyBytes<Lazy>& key, const void* bytes, std::size_t count) {
+    key.append(bytes, count);
+}
 template <class T>
 void append_scalar(KeyBytes& key, const T& value) {
     append_bytes(key, &value, sizeof(value));
 }
 
 /// An address, and which of sluice's allocations it points into: another one at the same place is another batch's.
-inline void append_address(KeyBytes& key, const volatile void* address) {
+template <class Lazy>
+void append_address(BasicKeyBytes<Lazy>& key, const volatile void* address) {
     if (!key.has_addresses())
         return;
     append_scalar(key, address);

@@ -69,6 +69,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
         tuning_ = !tuner_->choice().decided;
         use(tuner_->current());
     }
+    watched_ = tuning_ || core_.times;
 }
 
 // One graph for all stages, where all of them can be captured and the caller does not wish one for each, or else one for
@@ -163,18 +164,14 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
     try {
         throw_known_fault();
         enter();
-        if (tuning_) [[unlikely]]
-            tuner_->before(detail::StageTimes<backend>::now());
-        const std::int64_t begun = core_.times ? core_.times->now() : 0;
+        const SubmitBegin begin = watched_ ? SubmitBegin::now() : SubmitBegin{};
         with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
             executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
         });
-        if (core_.times) [[unlikely]]
-            core_.times->note_thread(core_.times->submits(), submitted_, begun);
         ++submitted_;
-        if (tuning_) [[unlikely]]
-            count_trial();
+        if (watched_) [[unlikely]]
+            look_at_submit(begin);
     } catch (...) {
         if (failure_.empty())
             fail();

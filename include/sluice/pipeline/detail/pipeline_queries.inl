@@ -44,7 +44,8 @@ template <class... Ss, class... Makers>
 std::vector<StageTime> Pipeline<Stages<Ss...>, Slots<Makers...>>::stage_times() {
     const Call call(core_.streams, in_use_, "stage_times");
     if (!core_.times)
-        throw Error("stage_times: nothing has been noted; make the pipeline with PipelineOptions::timed_batches");
+        throw Error(
+            "stage_times: nothing has been noted; make the pipeline with PipelineOptions::timed_batches");
     core_.cpu_stages.drain();
     return core_.times->all();
 }
@@ -53,7 +54,8 @@ template <class... Ss, class... Makers>
 std::vector<StageTime> Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_times() {
     const Call call(core_.streams, in_use_, "submit_times");
     if (!core_.times)
-        throw Error("submit_times: nothing has been noted; make the pipeline with PipelineOptions::timed_batches");
+        throw Error(
+            "submit_times: nothing has been noted; make the pipeline with PipelineOptions::timed_batches");
     return core_.times->of_submits();
 }
 

@@ -7,13 +7,15 @@ namespace detail {
 /// Whether a captured graph can be compared with another one down to the arguments of its work, so that a trial is safe.
 /// The Host backend's cannot, since a function's arguments are out of sight; nor do its graphs save any launches.
 template <Backend B>
-inline constexpr bool can_compare_graphs = GraphBackend<B> && requires { requires B::compares_captures; };
+inline constexpr bool can_compare_graphs = GraphBackend<B>&& requires {
+    requires B::compares_captures;
+};
 } // namespace detail
 
 // What is worth trying. Of one stage nothing overlaps with another.
 template <class... Ss, class... Makers>
-std::vector<ScheduleTrial> Pipeline<Stages<Ss...>, Slots<Makers...>>::trials_of(
-    const PipelineOptions& options) {
+std::vector<ScheduleTrial>
+Pipeline<Stages<Ss...>, Slots<Makers...>>::trials_of(const PipelineOptions& options) {
     std::vector<ScheduleTrial> trials{{.schedule = Schedule::overlapped}};
     if (options.launch_blocking)
         return trials;
@@ -27,11 +29,20 @@ std::vector<ScheduleTrial> Pipeline<Stages<Ss...>, Slots<Makers...>>::trials_of(
     return trials;
 }
 
-// A batch of a trial has been submitted.
+// The batch before `submitted_` has been submitted; the call began then.
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::count_trial() {
-    if (!tuner_->count())
-        return;
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::look_at_submit(const SubmitBegin& begin) {
+    if (core_.times)
+        core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time,
+                                 waited_for_results() - begin.waited);
+    if (tuning_ && tuner_->count(begin.time))
+        end_trial();
+    watched_ = tuning_ || core_.times;
+}
+
+// The pipeline is to come to rest, and may go on in another way.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::end_trial() {
     tuning_ = false; // This rest is the trial's own.
     try {
         leave();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -18,6 +19,7 @@
 #include <sluice/memory/copy.hpp>
 #include <sluice/memory/span.hpp>
 #include <sluice/pipeline/detail/readback_places.hpp>
+#include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice::detail {
 
@@ -108,12 +110,15 @@ private:
         return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.is_done());
     }
     static void await(Entry& entry) {
+        const auto begun = std::chrono::steady_clock::now();
         if (entry.replayed == nullptr) {
             entry.slot->arrived.sync();
         } else if (!entry.replayed->reached) {
             entry.replayed->arrived.sync();
             entry.replayed->reached = true;
         }
+        const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begun;
+        waited_for_results() += waited.count();
     }
     static void release(Entry& entry) noexcept {
         if (entry.replayed == nullptr)
@@ -171,6 +176,12 @@ public:
         replayed_->reached = false;
         if (const auto state = state_.lock(); state != nullptr)
             state->append(replayed_);
+    }
+    void append_own_memory(std::vector<const void*>& addresses) const override {
+        for (const auto& result : replayed_->results) {
+            addresses.push_back(result.place.values);
+            addresses.push_back(result.place.length);
+        }
     }
     Replayed& replayed() noexcept { return *replayed_; }
 

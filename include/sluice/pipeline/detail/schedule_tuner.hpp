@@ -15,7 +15,7 @@ namespace sluice::detail {
 /// Tries one way after another on batches as they come. Of each, first some batches that are not measured, until nothing is
 /// captured any more; then a short run of batches and a long one, from rest to rest: what filling and emptying the pipeline
 /// takes is in both, so that the difference is what the batches between them took. Those within 5 % of the best are
-/// measured twice.
+/// measured twice, and the first one within 2 % of the best is chosen.
 ///
 /// The caller counts each batch with `count`. Where that says so, it lets the pipeline come to rest, calls `at_rest`, and
 /// runs what comes then under `current`.
@@ -34,13 +34,10 @@ public:
     /// What batches run under now.
     const ScheduleTrial& current() const noexcept { return choice_.trials[at_]; }
 
-    /// A batch is going to be submitted at the time `now`, in nanoseconds.
-    void before(std::int64_t now) noexcept {
+    /// A batch has been submitted, which began at the time `begun`, in nanoseconds. Whether the pipeline is to come to rest.
+    bool count(std::int64_t begun) noexcept {
         if (counted_ == 0)
-            begun_ = now;
-    }
-    /// It has been. Whether the pipeline is to come to rest.
-    bool count() noexcept {
+            begun_ = begun;
         ++choice_.batches;
         return ++counted_ >= length_;
     }
@@ -72,12 +69,14 @@ public:
 
 private:
     enum class Phase : std::uint8_t { warming, brief, lengthy };
-    static constexpr std::size_t most_batches = 4096;     // then what is known by then decides
-    static constexpr std::size_t warm_batches = 16;       // at a time
-    static constexpr std::size_t most_warm = 20;          // times
-    static constexpr double long_enough = 10'000;         // microseconds that are measured
-    static constexpr double too_long_for_graphs = 20'000; // microseconds of a batch: launches are nothing beside it
+    static constexpr std::size_t most_batches = 4096; // then what is known by then decides
+    static constexpr std::size_t warm_batches = 16;   // at a time
+    static constexpr std::size_t most_warm = 20;      // times
+    static constexpr double long_enough = 10'000;     // microseconds that are measured
+    static constexpr double too_long_for_graphs =
+        20'000; // microseconds of a batch: launches are nothing beside it
     static constexpr double close = 1.05;
+    static constexpr double as_good = 1.02;
 
     ScheduleTrial& trial() noexcept { return choice_.trials[at_]; }
 
@@ -99,8 +98,9 @@ private:
             next();
             return;
         }
-        const bool settled = !graphed || (graphs.captures == seen_.captures && graphs.replays > seen_.replays &&
-                                          graphs.comparisons == seen_.comparisons);
+        const bool settled =
+            !graphed || (graphs.captures == seen_.captures && graphs.replays > seen_.replays &&
+                         graphs.comparisons == seen_.comparisons);
         seen_ = graphs;
         if (!settled) {
             if (warm_ < most_warm)
@@ -171,10 +171,20 @@ private:
         }
         return best;
     }
+    // The first, which is the simplest, of those within 2 % of the best.
     void decide() noexcept {
-        set_current(best_trial());
+        std::size_t chosen = best_trial();
+        const double enough = as_good * trial_at(chosen).microseconds;
+        for (std::size_t i = 0; i < chosen; ++i) {
+            if (trial_at(i).microseconds > 0 && trial_at(i).microseconds <= enough) {
+                chosen = i;
+                break;
+            }
+        }
+        set_current(chosen);
         choice_.decided = true;
     }
+    const ScheduleTrial& trial_at(std::size_t index) const noexcept { return choice_.trials[index]; }
 
     ScheduleChoice choice_;
     std::vector<std::size_t> to_try_; // indices of trials

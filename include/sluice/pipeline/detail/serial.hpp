@@ -43,11 +43,13 @@ public:
                 else
                     core.order->wait(stream, former, of_batch);
             }
+            core.follows = stage > 0 && !waits_[stage];
             batch.ops->run[stage](core, stream, number, batch.value);
             if constexpr (!Shape::aside[stage])
                 core.order->mark(stream, stream, stage, number, records_[stage], signals_[stage]);
             core.template release_batch<stage>(number, hold);
         });
+        core.follows = false;
     }
 
     template <std::size_t Index>

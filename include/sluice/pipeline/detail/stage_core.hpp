@@ -23,6 +23,7 @@
 #include <sluice/pipeline/detail/range.hpp>
 #include <sluice/pipeline/detail/shape.hpp>
 #include <sluice/pipeline/detail/slots_number.hpp>
+#include <sluice/pipeline/detail/slots_of.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
 #include <sluice/pipeline/detail/stage_times.hpp>
 #include <sluice/pipeline/source.hpp>
@@ -37,31 +38,6 @@ template <class Core>
 struct GivenBatch {
     const void* value = nullptr;
     const BatchOps<Core>* ops = nullptr;
-};
-
-/// The slots of one stage's output.
-template <class T>
-class SlotsOf {
-public:
-    using value_type = T;
-    template <class Make>
-    void make(Make& maker, int count, const std::string& stage) {
-        slots_.reserve(static_cast<std::size_t>(count));
-        for (int slot = 0; slot < count; ++slot) {
-            try {
-                slots_.push_back(std::unique_ptr<T>(new T(maker(slot))));
-            } catch (...) {
-                throw_maker_failure(stage, slot);
-            }
-        }
-    }
-    T& operator[](std::size_t slot) noexcept { return *slots_[slot]; }
-    const T& operator[](std::size_t slot) const noexcept { return *slots_[slot]; }
-    std::size_t size() const noexcept { return slots_.size(); }
-
-private:
-    // A slot may be immovable, so that each has a place of its own.
-    std::vector<std::unique_ptr<T>> slots_;
 };
 
 /// What all schedules share.
@@ -89,8 +65,10 @@ public:
             }
         });
         order.emplace(static_cast<std::size_t>(slots), streams);
-        if (streams.several_devices())
+        if (streams.several_devices()) {
             connect_devices();
+            plain_ = false;
+        }
     }
     ~StageCore() { drain(); }
     StageCore(const StageCore&) = delete;
@@ -117,9 +95,6 @@ public:
             if (launch_blocking_)
                 cpu_stages.drain(Index);
         } else {
-            const bool timed = times && times->can_time(stream);
-            if (timed) [[unlikely]]
-                times->begin(Index, number, stream);
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<Index>) {
                     using Kept = KeptBatch<Batch, Shape::bindings.reads_batch[Index]>;
@@ -135,19 +110,21 @@ public:
                     invoke<Index>(stream, order->slot_of(number), batch);
                 }
             };
-            if (streams.several_devices()) {
-                const DeviceGuard<backend> device(streams.device_of(Index));
+            if (plain_) [[likely]]
                 call();
-            } else {
-                call();
-            }
+            else
+                call_watched(stream, Index, number, call);
             backend::check_launches();
-            if (timed) [[unlikely]]
-                times->end(Index, number, stream);
             if (launch_blocking_)
                 stream.sync();
         }
         current_stage_ = -1;
+    }
+
+    /// Has it noted when the stages work on the last `batches` batches.
+    void note_times(int batches) {
+        times.emplace(stages, batches);
+        plain_ = false;
     }
 
     /// The call itself: with the stream, if the stage takes one, and what the stage reads and writes.
@@ -245,6 +222,7 @@ public:
         if (order)
             order->reset();
         current_stage_ = -1;
+        follows = false;
     }
 
     /// A number for the state of the slots on the host.
@@ -260,12 +238,27 @@ public:
         return std::get<Index>(stages_);
     }
 
+    /// Whether the next stage that is called comes right behind the one before it on the same stream.
+    bool follows = false;
     StageStreams<backend> streams;
     std::optional<StageTimes<backend>> times; // where they are noted
     std::optional<StageOrder<Shape>> order;
 
 private:
     struct Nothing {};
+
+    // Calls a stage on its device, and notes when.
+    template <class Call>
+    void call_watched(Ref stream, std::size_t stage, std::size_t number, Call& call) {
+        const DeviceGuard<backend> device(streams.device_of(stage));
+        const bool timed = times && times->can_time(stream);
+        if (timed)
+            times->begin(stage, number, stream, follows);
+        call();
+        backend::check_launches();
+        if (timed)
+            times->end(stage, number, stream);
+    }
 
     // A stream that no stage runs on.
     Ref spare_stream() {
@@ -339,6 +332,7 @@ private:
     AllSlots slots_;
     SlotsNumber<Shape, AllSlots> slots_number_;
     bool launch_blocking_;
+    bool plain_ = true; // Whether a stage is called on the current device, and its times are not noted.
     int current_stage_ = -1;
     std::size_t current_batch_ = 0;
     std::optional<BasicStream<backend>> spare_;

@@ -54,10 +54,13 @@ public:
         else
             return true;
     }
-    /// Between these two, the stream is handed the stage's work on the batch.
-    void begin(std::size_t stage, std::size_t batch, Ref stream) {
+    /// Between these two, the stream is handed the stage's work on the batch. A stage that `follows` comes right behind the one
+    /// before it on the same stream: where that one ends it begins, and one event serves for both.
+    void begin(std::size_t stage, std::size_t batch, Ref stream, bool follows = false) {
         Note& note = note_of(stage, batch);
-        note.begin->record(stream);
+        note.follows = follows;
+        if (!follows)
+            note.begin->record(stream);
         note.kind = Kind::begun;
         note.batch = batch;
     }
@@ -73,9 +76,11 @@ public:
                    std::chrono::steady_clock::now().time_since_epoch())
             .count();
     }
-    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun) noexcept {
+    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun,
+                     std::int64_t waited = 0) noexcept {
         Note& note = note_of(stage, batch);
         note.begun = begun;
+        note.waited = waited;
         note.ended = now();
         note.batch = batch;
         note.kind = Kind::on_thread;
@@ -112,7 +117,9 @@ private:
         std::unique_ptr<BasicEvent<B>> end;
         std::int64_t begun = 0;
         std::int64_t ended = 0;
+        std::int64_t waited = 0;
         std::size_t batch = 0;
+        bool follows = false;
         Kind kind = Kind::none;
     };
     struct Ring {
@@ -168,11 +175,14 @@ private:
             const Note& note = ring.notes[(oldest + i) % ring.notes.size()];
             if (note.kind == Kind::on_thread) {
                 times.push_back({stage, note.batch, static_cast<double>(note.begun) / 1000,
-                                 static_cast<double>(note.ended) / 1000});
+                                 static_cast<double>(note.ended) / 1000,
+                                 static_cast<double>(note.waited) / 1000});
             } else if (note.kind == Kind::on_stream && note.end->is_done()) {
                 const Zero& zero = zero_of(zeros, *ring.stream);
+                const BasicEvent<B>& begin =
+                    note.follows ? *rings_[stage - 1].notes[note.batch % batches_].end : *note.begin;
                 const double end = zero.at - microseconds(*note.end, *zero.event);
-                times.push_back({stage, note.batch, end - microseconds(*note.begin, *note.end), end});
+                times.push_back({stage, note.batch, end - microseconds(begin, *note.end), end, 0});
             }
         }
     }
@@ -189,7 +199,7 @@ template <class Core>
 void note_times(Core& core, int batches, bool whole_steps) {
     using Shape = typename Core::Shape;
     using Guard = DeviceGuard<typename Core::backend>;
-    core.times.emplace(Core::stages, batches);
+    core.note_times(batches);
     for (std::size_t stage = 0; stage < Core::stages; ++stage) {
         if (Shape::aside[stage]) {
             core.times->add_thread(stage);

@@ -15,8 +15,9 @@
 
 namespace sluice::detail {
 
-/// Numbers that tell steps apart.
-class StepKey {
+/// Numbers that tell steps apart. A template over nothing, as `BasicKeyBytes`.
+template <class Lazy>
+class BasicStepKey {
 public:
     void clear() noexcept { size_ = 0; }
     void push_back(std::uint64_t number) {
@@ -26,7 +27,7 @@ public:
             push_more(number);
         ++size_;
     }
-    friend bool operator==(const StepKey& a, const StepKey& b) noexcept {
+    friend bool operator==(const BasicStepKey& a, const BasicStepKey& b) noexcept {
         std::uint64_t differences = a.size_ ^ b.size_;
         for (std::size_t i = 0; i < few; ++i)
             differences |= i < a.size_ ? a.numbers_[i] ^ b.numbers_[i] : 0;
@@ -51,6 +52,7 @@ private:
     std::array<std::uint64_t, few> numbers_{};
     std::vector<std::uint64_t> more_;
 };
+using StepKey = BasicStepKey<void>;
 
 /// Runs steps as graphs. To the key that the caller gives comes the state of the slots. Work that changes its slots on
 /// the host runs eagerly for good, since a replay would not change them.

@@ -74,8 +74,8 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
     }
     std::vector<std::int64_t> result(static_cast<std::size_t>(held.rows) + 1);
     copy_and_wait(stream, result, offsets().first(result.size()));
-    const std::int64_t longest =
-        detail::require_offsets("a ragged batch", std::span<const std::int64_t>(result), held.values);
+    const std::int64_t longest = detail::require_offsets(
+        "a ragged batch", std::span<const std::int64_t>(result.data(), result.size()), held.values);
     if (longest != held.longest) {
         throw Error("a ragged batch says that its longest row holds " + std::to_string(held.longest) +
                     " values, and it holds " + std::to_string(longest));

@@ -127,6 +127,8 @@ inline Means means_of(const PipelineTimes& times) {
         bound.period = spacing > bound.period ? spacing : bound.period;
     }
     bound.submit = mean_length(submits);
+    for (const StageTime& submit : submits)
+        bound.submit -= submit.waited / static_cast<double>(submits.size());
     std::size_t given = 0;
     for (const FillTime& fill : times.fills) {
         bound.fill += (fill.end - fill.begin) / static_cast<double>(times.fills.size());

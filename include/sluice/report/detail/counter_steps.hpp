@@ -27,8 +27,8 @@ inline std::vector<std::vector<Step>> steps_of(const Timeline& timeline) {
                          [](const Step& a, const Step& b) { return a.time < b.time; });
         std::size_t kept = 0;
         for (std::size_t i = 0; i < steps.size(); ++i) {
-            kept -=
-                kept > 0 && steps[kept - 1].time == steps[i].time ? 1 : 0; // the last that was added holds
+            if (kept > 0 && steps[kept - 1].time == steps[i].time)
+                --kept; // the last that was added holds
             steps[kept++] = steps[i];
         }
         steps.resize(kept);

@@ -36,13 +36,13 @@ inline void leave_out_short_calls() {
 }
 
 /// Libraries such as cuBLAS launch by the driver's functions.
-inline void take_in_driver_launches() {
+inline void take_in_driver_launches(bool enable) {
     if (library().activity_enable_driver_api == nullptr)
         return;
     for (const CUpti_CallbackId id :
          {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
           CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz})
-        (void)library().activity_enable_driver_api(id, 1);
+        (void)library().activity_enable_driver_api(id, enable ? 1 : 0);
 }
 
 inline void enable(Recorder& to, CUpti_ActivityKind kind, const char* name) {
@@ -54,8 +54,11 @@ inline void enable(Recorder& to, CUpti_ActivityKind kind, const char* name) {
 inline void disable(Recorder& to) {
     const RangeListener* ours = &range_listener_of_trace;
     (void)range_listener.compare_exchange_strong(ours, to.other_listener.load());
-    for (const CUpti_ActivityKind kind : to.kinds)
+    for (const CUpti_ActivityKind kind : to.kinds) {
         (void)library().activity_disable(kind);
+        if (kind == CUPTI_ACTIVITY_KIND_RUNTIME)
+            take_in_driver_launches(false);
+    }
     to.kinds.clear();
     if (to.subscriber != nullptr)
         (void)library().unsubscribe(to.subscriber);
@@ -103,7 +106,7 @@ inline void start(Recorder& to, const KernelTraceOptions& options) {
         enable(to, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, "cuptiActivityEnable(EXTERNAL_CORRELATION)");
         enable(to, CUPTI_ACTIVITY_KIND_RUNTIME, "cuptiActivityEnable(RUNTIME)");
         leave_out_short_calls();
-        take_in_driver_launches();
+        take_in_driver_launches(true);
     }
     to.other_listener = range_listener.exchange(&range_listener_of_trace);
 }

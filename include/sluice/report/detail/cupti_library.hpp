@@ -62,7 +62,7 @@ inline std::vector<std::string> places() {
         if (const std::size_t slash = file.rfind('/'); slash != std::string::npos) {
             folders.push_back(file.substr(0, slash));
             // As the Python packages of NVIDIA lay it out.
-            folders.push_back(file.substr(0, slash) + "/../../cuda_cupti/lib");
+            folders.push_back(folders.back() + "/../../cuda_cupti/lib");
         }
     }
     std::vector<std::string> toolkits;
@@ -79,8 +79,8 @@ inline std::vector<std::string> places() {
     }
     std::vector<std::string> result{major, "libcupti.so"};
     for (const std::string& folder : folders) {
-        result.push_back(folder + '/' + major);
-        result.push_back(folder + "/libcupti.so");
+        for (const std::string& file : {major, std::string("libcupti.so")})
+            result.emplace_back(folder).append("/").append(file);
     }
     return result;
 }

@@ -37,7 +37,7 @@ inline Moment moment() {
     for (int attempt = 0; attempt < 16; ++attempt) {
         std::uint64_t time = 0;
         const std::int64_t before = steady_now();
-        (void)library().get_timestamp(&time);
+        check(library().get_timestamp(&time), "cuptiGetTimestamp");
         const std::int64_t after = steady_now();
         if (least < 0 || after - before < least) {
             least = after - before;

@@ -71,7 +71,6 @@ inline std::vector<RowSpans> spans_by_row(const Timeline& timeline) {
 struct StageRows {
     const Timeline& timeline;
     std::vector<RowSpans> spans;
-    double tolerance;
 
     /// The row of a stage; a stage on another device than the activity has none of it.
     bool can_be(std::size_t row, const DeviceActivity& activity) const {
@@ -80,7 +79,7 @@ struct StageRows {
     }
     /// Whether the row stands for graphs of all stages, as `timeline_of` names them.
     bool is_graphs(std::size_t row) const { return timeline.rows()[row].name == "graphs"; }
-    const TimelineSpan* span_of(std::size_t row, const DeviceActivity& activity) const {
+    const TimelineSpan* span_of(std::size_t row, const DeviceActivity& activity, double tolerance) const {
         const double middle = activity.begin / 2 + activity.end / 2 - timeline.clock_zero();
         return spans[row].at(middle, tolerance);
     }
@@ -109,16 +108,33 @@ stages_of_streams(const DeviceActivities& activities) {
     return stages;
 }
 
+/// The stage that the activity can be of by its time: the only one, or `by_stream`. Unknown: none, or several.
+inline std::uint32_t stage_by_time(DeviceActivities& activities, const DeviceActivity& activity,
+                                   std::uint32_t by_stream, const StageRows& rows, double tolerance) {
+    std::size_t count = 0;
+    std::size_t only = 0;
+    for (std::size_t row = 0; row < rows.spans.size(); ++row) {
+        if (!rows.can_be(row, activity) || rows.is_graphs(row) || !rows.span_of(row, activity, tolerance))
+            continue;
+        if (by_stream != DeviceActivity::unknown &&
+            activities.stages[by_stream] == rows.timeline.rows()[row].name)
+            return by_stream;
+        ++count;
+        only = row;
+    }
+    return count == 1 ? stage_named(activities, rows.timeline.rows()[only].name) : DeviceActivity::unknown;
+}
+
 /// The batch of an activity whose stage is known, by the stage's row, or by that of the graphs.
-inline void find_batch(DeviceActivity& activity, const std::string& stage, const StageRows& rows) {
+inline std::uint32_t batch_by_time(const DeviceActivity& activity, const std::string& stage,
+                                   const StageRows& rows, double tolerance) {
     for (std::size_t row = 0; row < rows.spans.size(); ++row) {
         if (!rows.can_be(row, activity) || (rows.timeline.rows()[row].name != stage && !rows.is_graphs(row)))
             continue;
-        if (const TimelineSpan* const span = rows.span_of(row, activity)) {
-            activity.batch = static_cast<std::uint32_t>(span->batch);
-            return;
-        }
+        if (const TimelineSpan* const span = rows.span_of(row, activity, tolerance))
+            return static_cast<std::uint32_t>(span->batch);
     }
+    return DeviceActivity::unknown;
 }
 
 } // namespace detail::device_activity
@@ -128,31 +144,24 @@ inline void assign_to_stages(DeviceActivities& activities, const Timeline& timel
     if (timeline.spans().empty())
         return;
     parts::require_clock(timeline, "assign_to_stages");
-    const parts::StageRows rows{timeline, parts::spans_by_row(timeline), tolerance};
+    const parts::StageRows rows{timeline, parts::spans_by_row(timeline)};
     const auto of_streams = parts::stages_of_streams(activities);
     for (DeviceActivity& activity : activities.activities) {
-        if (activity.stage == DeviceActivity::unknown) {
-            std::size_t count = 0;
-            std::size_t only = 0;
-            bool stream_fits = false;
-            const auto of_stream = of_streams.find({activity.device, activity.stream});
-            const std::uint32_t by_stream =
-                of_stream == of_streams.end() ? DeviceActivity::unknown : of_stream->second;
-            for (std::size_t row = 0; row < rows.spans.size(); ++row) {
-                if (!rows.can_be(row, activity) || rows.is_graphs(row) || !rows.span_of(row, activity))
-                    continue;
-                ++count;
-                only = row;
-                stream_fits = stream_fits || (by_stream != DeviceActivity::unknown &&
-                                              activities.stages[by_stream] == timeline.rows()[row].name);
-            }
-            if (stream_fits)
-                activity.stage = by_stream;
-            else if (count == 1)
-                activity.stage = parts::stage_named(activities, timeline.rows()[only].name);
+        const auto of_stream = of_streams.find({activity.device, activity.stream});
+        const std::uint32_t by_stream =
+            of_stream == of_streams.end() ? DeviceActivity::unknown : of_stream->second;
+        // What lies inside of a span needs no tolerance, which neighbours would have as well.
+        for (const double within : {0.0, tolerance}) {
+            if (activity.stage == DeviceActivity::unknown)
+                activity.stage = parts::stage_by_time(activities, activity, by_stream, rows, within);
         }
-        if (activity.stage != DeviceActivity::unknown)
-            parts::find_batch(activity, activities.stages[activity.stage], rows);
+        if (activity.stage == DeviceActivity::unknown)
+            continue;
+        for (const double within : {0.0, tolerance}) {
+            if (activity.batch == DeviceActivity::unknown)
+                activity.batch =
+                    parts::batch_by_time(activity, activities.stages[activity.stage], rows, within);
+        }
     }
 }
 

@@ -61,6 +61,31 @@ inline Cause cause_of(ActivityKind kind) {
     return kernel;
 }
 
+/// Which spans say that a batch was waited for. In a pipeline's timeline that is what the thread that submits waits, or fills
+/// itself; that workers fill batches ahead, or wait for slots, holds up nobody.
+class SourceRows {
+public:
+    explicit SourceRows(const Timeline& timeline) {
+        for (std::size_t row = 0; row < timeline.rows().size(); ++row) {
+            const TimelineRow& at = timeline.rows()[row];
+            if (at.unit == "CPU" && at.name == "submit")
+                submit_ = row;
+            workers_ = workers_ || (at.unit == "CPU" && at.name.starts_with("source "));
+        }
+    }
+    bool waits_for_source(const TimelineSpan& span) const {
+        if (span.kind == SpanKind::wait)
+            return submit_ == TimelineReport::no_row || span.row == submit_;
+        // With workers, what is on the row of `submit` is calls of it.
+        return span.kind == SpanKind::source &&
+               (submit_ == TimelineReport::no_row || (span.row == submit_ && !workers_));
+    }
+
+private:
+    std::size_t submit_ = TimelineReport::no_row;
+    bool workers_ = false;
+};
+
 inline std::vector<Edge> edges_of(const DeviceActivities& activities, const Timeline* timeline,
                                   const Window& window) {
     std::vector<Edge> edges;
@@ -76,8 +101,9 @@ inline std::vector<Edge> edges_of(const DeviceActivities& activities, const Time
     for (const HostCall& call : activities.calls)
         add(call.begin, call.end, runtime);
     if (timeline != nullptr) {
+        const SourceRows rows(*timeline);
         for (const TimelineSpan& span : timeline->spans()) {
-            if (span.kind == SpanKind::source || span.kind == SpanKind::wait)
+            if (rows.waits_for_source(span))
                 add(timeline->clock_zero() + span.begin, timeline->clock_zero() + span.end, source);
         }
     }
@@ -163,6 +189,7 @@ inline void look_at_stages(const DeviceActivities& activities, const Window& win
         }
     }
     std::vector<StageSpan> at_work;
+    at_work.reserve(batches.size());
     for (const auto& [key, span] : batches)
         at_work.push_back(span);
     report.overlap = sweep_stages(std::move(busy), &StageActivity::busy, stages, report.wall);

@@ -82,6 +82,7 @@ inline void add_timeline_json(std::string& out, const Timeline& timeline) {
 /// The tables above the timelines.
 inline std::string html_reports(const std::vector<const Timeline*>& timelines) {
     std::vector<TimelineReport> reports;
+    reports.reserve(timelines.size());
     for (const Timeline* timeline : timelines)
         reports.push_back(report_of(*timeline));
     std::string html;
@@ -111,8 +112,8 @@ inline std::string html_page(const char* who, const std::vector<const Timeline*>
     data += "]}";
 
     std::string title = options.title;
-    if (title.empty() && !timelines.empty())
-        title = timelines.front()->title();
+    for (std::size_t i = 0; options.title.empty() && i < timelines.size(); ++i)
+        title += (title.empty() || timelines[i]->title().empty() ? "" : ", ") + timelines[i]->title();
     const std::string heading = escape_xml(title.empty() ? "Timeline" : title);
     std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

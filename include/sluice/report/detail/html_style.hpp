@@ -30,6 +30,7 @@ td{overflow-wrap:anywhere;min-width:4ch}
 td:first-child{min-width:16ch;max-width:60ch}
 .report td:nth-child(2),.compared td:nth-child(2){white-space:nowrap}
 .reports table{font-size:12px}
+.reports td:first-child{min-width:10ch}
 .reports th,.reports td{padding:2px 5px}
 .n{text-align:right;white-space:nowrap}
 .compared tbody tr:first-child td{font-weight:600}

@@ -79,8 +79,12 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
     }
     const std::size_t submit_row = timeline.add_row("submit", "CPU");
     for (const StageTime& time : times.submits) {
-        if (time.batch >= first)
-            spans.add(submit_row, time.batch, time.begin, time.end, SpanKind::source);
+        if (time.batch < first)
+            continue;
+        // Where in the call it waited is not known.
+        spans.add(submit_row, time.batch, time.begin, time.end - time.waited, SpanKind::source);
+        if (time.waited > 0)
+            spans.add(submit_row, time.batch, time.end - time.waited, time.end, SpanKind::wait);
     }
     if (!times.fills.empty())
         detail::pipeline_report::add_source(times, first, submit_row, spans);

@@ -28,8 +28,8 @@ struct CudaGraphContents {
     static void write_dot(cudaGraph_t graph, const char* path) {
         SLUICE_CUDA_CHECK(cudaGraphDebugDotPrint(graph, path, cudaGraphDebugDotFlagsVerbose));
     }
-    /// Of the nodes' types and parameters, kernels' arguments included.
-    static std::uint64_t signature(cudaGraph_t graph);
+    /// Of the nodes' types and parameters, kernels' arguments included. Of the addresses in `own` it has only which one.
+    static std::uint64_t signature(cudaGraph_t graph, const std::vector<const void*>& own = {});
     /// The signature covers kernels' arguments, by which a change of captured work shows.
     static constexpr bool compares_captures = true;
     /// The device memory that nodes name, kernels' arguments included.
@@ -145,9 +145,19 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
     }
 }
 
-inline std::uint64_t CudaGraphContents::signature(cudaGraph_t graph) {
+inline std::uint64_t CudaGraphContents::signature(cudaGraph_t graph, const std::vector<const void*>& own) {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
     visit_words(graph, [&](const void* memory, std::size_t bytes, bool) {
+        if (bytes == sizeof(void*)) {
+            const void* word = nullptr;
+            std::memcpy(&word, memory, sizeof(word));
+            for (std::size_t place = 0; place < own.size(); ++place) {
+                if (own[place] == word && word != nullptr) {
+                    hash = (hash ^ place) * 0x100000001b3U;
+                    return;
+                }
+            }
+        }
         for (std::size_t index = 0; index < bytes; ++index)
             hash = (hash ^ static_cast<const unsigned char*>(memory)[index]) * 0x100000001b3U;
     });

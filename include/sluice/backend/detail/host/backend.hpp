@@ -28,6 +28,13 @@ namespace sluice::host {
 /// The functions of `Host`: see the concepts `Backend`, `GraphBackend` and `SemaphoreBackend` for what each does.
 template <class Lazy>
 struct BasicBackend : BasicGraphs<void> {
+    using Node = BasicNode<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+    using Event = BasicEvent<Lazy>;
+    using Semaphore = BasicSemaphore<Lazy>;
+    using Capture = BasicCapture<Lazy>;
+    using MemoryMap = BasicMemoryMap<Lazy>;
+
     using NativeStream = Queue*;
     using NativeEvent = Event*;
     using NativeSemaphore = Semaphore*;

@@ -26,6 +26,10 @@ namespace sluice::host {
 template <class Lazy>
 class BasicBranches {
 public:
+    using Queue = BasicQueue<Lazy>;
+    using Workers = BasicWorkers<Lazy>;
+    using Job = typename Workers::Job;
+
     /// Threads that a graph runs on at most.
     static constexpr std::size_t limit = 32;
 
@@ -52,7 +56,7 @@ private:
         std::vector<Wait> waits;
         bool awaited = false; // by another branch
     };
-    struct Branch : Workers::Job {
+    struct Branch : Job {
         BasicBranches* all = nullptr;
         std::size_t number = 0;
         std::vector<Step> steps;
@@ -148,12 +152,12 @@ BasicBranches<Lazy>::BasicBranches(std::vector<std::vector<std::size_t>> after)
     for (std::size_t b = 0; b < branches_.size(); ++b) {
         branches_[b].all = this;
         branches_[b].number = b;
-        branches_[b].run = [](Workers::Job& job) {
+        branches_[b].run = [](Job& job) {
             auto& branch = static_cast<Branch&>(job);
             const Running running(*branch.all->run_.queue);
             branch.all->run_branch(branch);
         };
-        branches_[b].finished = [](Workers::Job& job) {
+        branches_[b].finished = [](Job& job) {
             BasicBranches& all = *static_cast<Branch&>(job).all;
             const std::lock_guard lock(
                 all.mutex_); // nothing is touched after it: the last branch may be awaited

@@ -29,6 +29,11 @@ class BasicCapture : public std::enable_shared_from_this<BasicCapture<Lazy>> {
     struct Private {};
 
 public:
+    using Capture = BasicCapture;
+    using Node = BasicNode<Lazy>;
+    using Graph = BasicGraph<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+
     BasicCapture(Private, Queue& origin, CaptureMode mode, Graph* body)
         : origin_(&origin), mode_(mode), thread_(std::this_thread::get_id()),
           own_(body == nullptr ? std::make_unique<Graph>() : nullptr),
@@ -172,7 +177,7 @@ private:
 // ---------------------------------------------------------------------------------------------------------------
 
 template <class Lazy>
-std::unique_ptr<Graph> BasicCapture<Lazy>::end(Queue& queue) {
+auto BasicCapture<Lazy>::end(Queue& queue) -> std::unique_ptr<Graph> {
     if (&queue != origin_)
         refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
     if (mode_ != CaptureMode::relaxed && thread_ != std::this_thread::get_id())

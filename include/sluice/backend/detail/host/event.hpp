@@ -29,6 +29,9 @@ namespace sluice::host {
 template <class Lazy>
 class BasicEvent {
 public:
+    using Capture = BasicCapture<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+
     BasicEvent(const EventOptions& options, int device)
         : state_(std::make_shared<State>()), timing_(options.timing), device_(device) {}
 

@@ -28,6 +28,10 @@ namespace sluice::host {
 template <class Lazy>
 class BasicGraph {
 public:
+    using Graph = BasicGraph;
+    using Node = BasicNode<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+
     BasicGraph() = default;
     BasicGraph(const BasicGraph&) = delete;
     BasicGraph& operator=(const BasicGraph&) = delete;
@@ -89,8 +93,8 @@ public:
     /// `queue`. One run at a time.
     void run(const Queue& queue) const;
 
-    /// Of the nodes' kinds, order and parameters; of callables, their types.
-    std::uint64_t signature() const;
+    /// Of the nodes' kinds, order and parameters; of callables, their types; of the addresses in `own`, which one.
+    std::uint64_t signature(const std::vector<const void*>& own) const;
 
     /// Calls `visit(const void*)` for the memory that copies and fills name, bodies and children included.
     template <class Visit>
@@ -125,7 +129,7 @@ private:
 
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<std::shared_ptr<void>> memory_;
-    std::unique_ptr<Branches> branches_; // null where there is one alone
+    std::unique_ptr<BasicBranches<Lazy>> branches_; // null where there is one alone
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -149,7 +153,7 @@ std::size_t BasicGraph<Lazy>::edge_count() const {
 }
 
 template <class Lazy>
-std::shared_ptr<Graph> BasicGraph<Lazy>::clone() const {
+auto BasicGraph<Lazy>::clone() const -> std::shared_ptr<Graph> {
     auto copy = std::make_shared<Graph>();
     copy->nodes_.reserve(nodes_.size());
     for (const auto& node : nodes_) {
@@ -219,7 +223,7 @@ std::size_t BasicGraph<Lazy>::prepare() {
             threads += body->prepare();
         after.push_back(node->after);
     }
-    auto branches = std::make_unique<Branches>(std::move(after));
+    auto branches = std::make_unique<BasicBranches<Lazy>>(std::move(after));
     if (branches->count() < 2)
         return threads;
     branches_ = std::move(branches);
@@ -275,13 +279,22 @@ void BasicGraph<Lazy>::run(const Node& node, const Queue& queue) {
 }
 
 template <class Lazy>
-std::uint64_t BasicGraph<Lazy>::signature() const {
+std::uint64_t BasicGraph<Lazy>::signature(const std::vector<const void*>& own) const {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
     const auto mix = [&hash](const auto& part) {
         unsigned char bytes[sizeof(part)];
         std::memcpy(bytes, &part, sizeof(part));
         for (const unsigned char byte : bytes)
             hash = (hash ^ byte) * 0x100000001b3U;
+    };
+    const auto mix_address = [&](const void* address) {
+        for (std::size_t place = 0; place < own.size(); ++place) {
+            if (own[place] == address && address != nullptr) {
+                mix(place);
+                return;
+            }
+        }
+        mix(address);
     };
     mix(size());
     for (const auto& node : nodes_) {
@@ -290,8 +303,8 @@ std::uint64_t BasicGraph<Lazy>::signature() const {
         for (const std::size_t index : node->after)
             mix(index);
         mix(node->task == nullptr ? nullptr : node->task->type());
-        mix(node->to);
-        mix(node->from);
+        mix_address(node->to);
+        mix_address(node->from);
         mix(node->bytes);
         mix(node->value);
         mix(node->element_bytes);
@@ -300,7 +313,7 @@ std::uint64_t BasicGraph<Lazy>::signature() const {
         mix(node->word);
         mix(node->condition);
         for (const auto& body : node->bodies)
-            mix(body->signature());
+            mix(body->signature(own));
     }
     return hash;
 }

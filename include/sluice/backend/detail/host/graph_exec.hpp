@@ -27,6 +27,10 @@ namespace sluice::host {
 template <class Lazy>
 class BasicGraphExec {
 public:
+    using Node = BasicNode<Lazy>;
+    using Graph = BasicGraph<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+
     explicit BasicGraphExec(const Graph& graph)
         : origin_(&graph), graph_(prepared(graph)), turns_(std::make_shared<Turns>()) {}
 
@@ -82,7 +86,8 @@ private:
         std::shared_ptr<Graph> copy = graph.clone();
         // More are made when they are needed.
         const std::size_t threads = copy->prepare();
-        Workers::instance().prepare(threads < Branches::limit ? threads : Branches::limit);
+        constexpr std::size_t limit = BasicBranches<Lazy>::limit;
+        BasicWorkers<Lazy>::instance().prepare(threads < limit ? threads : limit);
         return copy;
     }
 

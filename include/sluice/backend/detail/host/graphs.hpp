@@ -29,6 +29,13 @@ namespace sluice::host {
 /// their node is reached.
 template <class Lazy>
 struct BasicGraphs {
+    using Node = BasicNode<Lazy>;
+    using Graph = BasicGraph<Lazy>;
+    using GraphExec = BasicGraphExec<Lazy>;
+    using Queue = BasicQueue<Lazy>;
+    using Capture = BasicCapture<Lazy>;
+    using MemoryMap = BasicMemoryMap<Lazy>;
+
     using NativeGraph = Graph*;
     using NativeGraphExec = GraphExec*;
     using NativeNode = Node*;
@@ -73,7 +80,9 @@ struct BasicGraphs {
     static std::size_t edge_count(NativeGraph graph) { return graph->edge_count(); }
     static void write_dot(NativeGraph graph, const char* path) { graph->write_dot(path); }
     /// Of the nodes' kinds, order and parameters; of callables their types, not what they hold.
-    static std::uint64_t signature(NativeGraph graph) { return graph->signature(); }
+    static std::uint64_t signature(NativeGraph graph, const std::vector<const void*>& own = {}) {
+        return graph->signature(own);
+    }
     /// The device memory that copies and fills name.
     static std::vector<const void*> device_pointers(NativeGraph graph) {
         std::vector<const void*> pointers;

@@ -16,8 +16,8 @@ template <class Lazy>
 class BasicMemoryMap {
 public:
     /// The program's. Never destroyed: buffers of static storage may go after anything else.
-    static MemoryMap& instance() {
-        static MemoryMap& map = *new MemoryMap;
+    static BasicMemoryMap& instance() {
+        static BasicMemoryMap& map = *new BasicMemoryMap;
         return map;
     }
 

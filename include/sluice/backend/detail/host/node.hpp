@@ -42,7 +42,10 @@ inline void fill_memory(void* memory, std::uint32_t value, std::size_t element_b
 
 /// One piece of work in a graph, with the members that its kind uses. A callable is shared by the copies of a
 /// node and run any number of times: what it changes in itself, the next run finds.
-struct Node {
+template <class Lazy>
+struct BasicNode {
+    using Graph = BasicGraph<Lazy>;
+
     NodeKind kind = NodeKind::empty;
     const Graph* graph = nullptr;     // the one that it was added to
     std::size_t index = 0;            // its place there

@@ -65,6 +65,8 @@ private:
 template <class Lazy>
 class BasicQueue {
 public:
+    using Capture = BasicCapture<Lazy>;
+
     /// Tasks that may be outstanding before whoever enqueues waits, about as many launches as a CUDA stream takes.
     /// Nobody waits for ever: where no task ends within `patience`, the queue takes as many again, and a task that
     /// enqueues, on its own or on another queue, never waits.

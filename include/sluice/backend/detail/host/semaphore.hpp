@@ -20,6 +20,8 @@ namespace sluice::host {
 template <class Lazy>
 class BasicSemaphore {
 public:
+    using Queue = BasicQueue<Lazy>;
+
     /// Raises the counter when `queue` gets there, also if the queue has failed by then: waits for the value end,
     /// and fail as the queue has.
     void signal_on(Queue& queue, std::uint32_t value) {

@@ -26,8 +26,8 @@ public:
     };
 
     /// Never destroyed: its threads end with the program.
-    static Workers& instance() {
-        static Workers& workers = *new Workers;
+    static BasicWorkers& instance() {
+        static BasicWorkers& workers = *new BasicWorkers;
         return workers;
     }
 

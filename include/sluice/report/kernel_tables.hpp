@@ -1,0 +1,44 @@
+/// \file
+/// What devices did, kernel by kernel, as tables of a page.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/report/detail/counter_steps.hpp>
+#include <sluice/report/device_activity.hpp>
+#include <sluice/report/html.hpp>
+
+namespace sluice {
+
+/// Two tables for `HtmlOptions::tables`: what the wall time went into, and all kernels, copies and fills with their stage,
+/// number, time, share and bytes. Titles begin with the report's. Of a name, what a compiler puts round it is left out.
+inline std::vector<HtmlTable> tables_of(const ActivityReport& report) {
+    const auto number = [](double value) { return detail::counters::number_text(value); };
+    const auto percent = [](double share) { return detail::timeline_table::fixed(100 * share, 1); };
+    const std::string before = report.title.empty() ? "" : report.title + ": ";
+
+    HtmlTable causes{before + "time by cause", {"cause", "ms", "% of the time"}, {}};
+    const TimeByCause& time = report.causes;
+    const std::pair<const char*, double> parts[] = {
+        {"kernel", time.kernel},   {"copy", time.copy},
+        {"fill", time.set},        {"communication", time.communication},
+        {"runtime", time.runtime}, {"source", time.source},
+        {"other", time.other}};
+    for (const auto& [name, part] : parts)
+        causes.rows.push_back({name, number(part / 1e3), percent(report.wall > 0 ? part / report.wall : 0)});
+
+    HtmlTable kernels{before + "kernels",
+                      {"kernel", "stage", "count", "total ms", "mean us", "% of the time", "bytes"},
+                      {}};
+    for (const KernelTotal& kernel : report.kernels) {
+        kernels.rows.push_back({detail::device_activity_text::short_name(kernel.name),
+                                kernel.stage.empty() ? "-" : kernel.stage, std::to_string(kernel.count),
+                                number(kernel.total / 1e3), number(kernel.mean), percent(kernel.share),
+                                kernel.bytes > 0 ? std::to_string(kernel.bytes) : "-"});
+    }
+    return {std::move(causes), std::move(kernels)};
+}
+
+} // namespace sluice
