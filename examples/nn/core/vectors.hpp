@@ -1,0 +1,51 @@
+/// \file
+/// Several neighbouring elements loaded and stored at once, as floats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <sluice/backend/config.hpp>
+#include <sluice/backend/stream.hpp>
+
+namespace nn::detail {
+
+/// Elements that are moved together; the address is a multiple of their size, or of 16.
+template <class T, std::size_t Width>
+struct alignas(sizeof(T) * Width < 16 ? sizeof(T) * Width : 16) Vector {
+    T values[Width];
+};
+
+template <std::size_t Width, class T>
+SLUICE_HOST_DEVICE inline void load(const T* from, float (&to)[Width]) {
+    const auto loaded = *reinterpret_cast<const Vector<T, Width>*>(from);
+    for (std::size_t i = 0; i < Width; ++i)
+        to[i] = static_cast<float>(loaded.values[i]);
+}
+
+/// Rounds to `T`.
+template <std::size_t Width, class T>
+SLUICE_HOST_DEVICE inline void store(T* to, const float (&from)[Width]) {
+    Vector<T, Width> stored;
+    for (std::size_t i = 0; i < Width; ++i)
+        stored.values[i] = static_cast<T>(from[i]);
+    *reinterpret_cast<Vector<T, Width>*>(to) = stored;
+}
+
+/// Calls `work(std::integral_constant<std::size_t, Width>)` with the elements of `T` that a thread takes at once: 16 bytes on a
+/// device, if rows of `columns` elements from addresses that are multiples of 16 bytes are whole multiples of that; one
+/// otherwise, and on the CPU, whose compiler makes vectors of its own.
+template <class B, class T, class Work>
+void with_vector_width(std::size_t columns, const Work& work) {
+    if constexpr (!std::is_same_v<B, sluice::Host>) {
+        constexpr std::size_t width = 16 / sizeof(T);
+        if (columns % width == 0) {
+            work(std::integral_constant<std::size_t, width>{});
+            return;
+        }
+    }
+    work(std::integral_constant<std::size_t, 1>{});
+}
+
+} // namespace nn::detail

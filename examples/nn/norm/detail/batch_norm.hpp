@@ -1,0 +1,261 @@
+/// \file
+/// What batch normalisation does with each element and each channel, on every backend.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include <nn/core/vectors.hpp>
+
+namespace nn::detail {
+
+/// Sums of x and x², both less the channel's first element: a mean far from 0 then costs no digits.
+template <class T>
+struct CentredMoments {
+    const T* in;
+    std::size_t columns;
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, float (&first)[Width],
+                               float (&second)[Width]) const {
+        float centre[Width];
+        load(in + column, centre);
+        load(in + row * columns + column, first);
+        for (std::size_t i = 0; i < Width; ++i) {
+            first[i] -= centre[i];
+            second[i] = first[i] * first[i];
+        }
+    }
+};
+
+template <class T>
+struct FinishStatistics {
+    const T* in; ///< or null, if the sums are of the elements as they are
+    const float* weight;
+    const float* bias;
+    float* running_mean;
+    float* running_variance;
+    float* mean;
+    float* inverse_deviation;
+    float* fused_scale;
+    float* fused_bias;
+    double rows;
+    float epsilon;
+    float momentum;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t c, double sum, double square_sum) const {
+        const double shifted = sum / rows;
+        const double centre = in == nullptr ? 0.0 : static_cast<double>(static_cast<float>(in[c]));
+        const double squares = square_sum / rows - shifted * shifted;
+        const double variance = squares > 0.0 ? squares : squares * 0.0; // not below 0; NaN stays NaN
+        const double inverse = 1.0 / std::sqrt(variance + static_cast<double>(epsilon));
+        mean[c] = static_cast<float>(centre + shifted);
+        inverse_deviation[c] = static_cast<float>(inverse);
+        const double scale = static_cast<double>(weight[c]) * inverse;
+        fused_scale[c] = static_cast<float>(scale);
+        fused_bias[c] = static_cast<float>(static_cast<double>(bias[c]) - scale * (centre + shifted));
+        const auto unbiased = static_cast<float>(variance * rows / (rows - 1.0));
+        running_mean[c] += momentum * (static_cast<float>(centre + shifted) - running_mean[c]);
+        running_variance[c] += momentum * (unbiased - running_variance[c]);
+    }
+};
+
+struct StatisticsFromSums {
+    const float* sums;
+    std::size_t channels;
+    FinishStatistics<float> finish;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t c) const {
+        finish(c, static_cast<double>(sums[c]), static_cast<double>(sums[channels + c]));
+    }
+};
+
+struct InferenceScale {
+    const float* weight;
+    const float* bias;
+    const float* running_mean;
+    const float* running_variance;
+    float* fused_scale;
+    float* fused_bias;
+    float epsilon;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t c) const {
+        const double variance = static_cast<double>(running_variance[c]) + static_cast<double>(epsilon);
+        const double scale = static_cast<double>(weight[c]) / std::sqrt(variance);
+        fused_scale[c] = static_cast<float>(scale);
+        fused_bias[c] =
+            static_cast<float>(static_cast<double>(bias[c]) - scale * static_cast<double>(running_mean[c]));
+    }
+};
+
+template <class T>
+struct FoldWeights {
+    const float* weights;
+    const float* scale;
+    T* folded;
+    std::size_t columns;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t column) const {
+        const std::size_t at = row * columns + column;
+        folded[at] = static_cast<T>(scale != nullptr ? weights[at] * scale[row] : weights[at]);
+    }
+};
+
+template <class T, class Out, std::size_t Width>
+struct ScaleBiasRelu {
+    const T* in;
+    const float* scale;
+    const float* bias;
+    const T* residual;
+    const float* residual_scale;
+    const float* residual_bias;
+    Out* out;
+    std::size_t columns;
+    bool relu;
+
+    SLUICE_HOST_DEVICE static void apply(const float* scale, const float* bias, std::size_t column,
+                                         float (&values)[Width]) {
+        if (scale != nullptr) {
+            float factors[Width];
+            load(scale + column, factors);
+            for (std::size_t i = 0; i < Width; ++i)
+                values[i] *= factors[i];
+        }
+        if (bias != nullptr) {
+            float terms[Width];
+            load(bias + column, terms);
+            for (std::size_t i = 0; i < Width; ++i)
+                values[i] += terms[i];
+        }
+    }
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
+        const std::size_t column = vector * Width;
+        const std::size_t at = row * columns + column;
+        float values[Width];
+        load(in + at, values);
+        apply(scale, bias, column, values);
+        if (residual != nullptr) {
+            float added[Width];
+            load(residual + at, added);
+            apply(residual_scale, residual_bias, column, added);
+            for (std::size_t i = 0; i < Width; ++i)
+                values[i] += added[i];
+        }
+        if (relu) {
+            for (std::size_t i = 0; i < Width; ++i)
+                values[i] = values[i] < 0.0f ? 0.0f : values[i];
+        }
+        store(out + at, values);
+    }
+};
+
+/// Writes the gradient before the ReLU, and sums it, by itself and times the normalised element.
+template <class T>
+struct GradientMoments {
+    const T* in;
+    const T* relu_output;
+    const T* other;
+    T* gradient;
+    const float* mean;
+    const float* inverse_deviation;
+    std::size_t columns;
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, float (&first)[Width],
+                               float (&second)[Width]) const {
+        const std::size_t at = row * columns + column;
+        load(gradient + at, first);
+        if (other != nullptr) {
+            float more[Width];
+            load(other + at, more);
+            for (std::size_t i = 0; i < Width; ++i)
+                first[i] += more[i];
+        }
+        if (relu_output != nullptr) {
+            float output[Width];
+            load(relu_output + at, output);
+            for (std::size_t i = 0; i < Width; ++i)
+                first[i] = output[i] > 0.0f ? first[i] : 0.0f;
+        }
+        if (other != nullptr || relu_output != nullptr) {
+            store(gradient + at, first);
+            load(gradient + at, first); // as rounded: the sums are those of what the next kernel reads
+        }
+        float centre[Width];
+        float inverse[Width];
+        float x[Width];
+        load(mean + column, centre);
+        load(inverse_deviation + column, inverse);
+        load(in + at, x);
+        for (std::size_t i = 0; i < Width; ++i)
+            second[i] = first[i] * ((x[i] - centre[i]) * inverse[i]);
+    }
+};
+
+struct FinishGradients {
+    float* weight_gradient;
+    float* bias_gradient;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t c, double sum, double normalised_sum) const {
+        bias_gradient[c] = static_cast<float>(sum);
+        weight_gradient[c] = static_cast<float>(normalised_sum);
+    }
+};
+
+/// dx = weight / deviation * (g - mean(g) - normalised * mean(g * normalised)).
+template <class T, std::size_t Width>
+struct InputGradient {
+    const T* in;
+    const T* gradient;
+    const float* weight;
+    const float* mean;
+    const float* inverse_deviation;
+    const float* weight_gradient;
+    const float* bias_gradient;
+    T* in_gradient;
+    std::size_t columns;
+    float inverse_rows;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
+        const std::size_t column = vector * Width;
+        const std::size_t at = row * columns + column;
+        float g[Width], x[Width], w[Width], centre[Width], inverse[Width], dw[Width], db[Width];
+        load(gradient + at, g);
+        load(in + at, x);
+        load(weight + column, w);
+        load(mean + column, centre);
+        load(inverse_deviation + column, inverse);
+        load(weight_gradient + column, dw);
+        load(bias_gradient + column, db);
+        for (std::size_t i = 0; i < Width; ++i) {
+            const float normalised = (x[i] - centre[i]) * inverse[i];
+            g[i] = w[i] * inverse[i] * (g[i] - inverse_rows * (db[i] + normalised * dw[i]));
+        }
+        store(in_gradient + at, g);
+    }
+};
+
+template <class T>
+struct ColumnSums {
+    const T* values;
+    std::size_t columns;
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, float (&first)[Width],
+                               float (&second)[Width]) const {
+        load(values + row * columns + column, first);
+        for (std::size_t i = 0; i < Width; ++i)
+            second[i] = 0.0f;
+    }
+};
+
+struct KeepFirst {
+    float* sums;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t column, double first, double /*second*/) const {
+        sums[column] = static_cast<float>(first);
+    }
+};
+
+} // namespace nn::detail

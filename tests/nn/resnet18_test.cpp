@@ -1,0 +1,250 @@
+// ResNet-18 as a whole: structure, loss, gradients, steps and inference against float64.
+#include "nn/resnet18_case.hpp"
+
+namespace nn_resnet18 {
+
+using namespace nn_test;
+
+namespace {
+
+/// What rounding makes of a whole network's gradients: a ReLU near 0 or another maximum may go the other way.
+template <class Engine>
+double network_tolerance(const Engine& engine) {
+    return engine.allowed < 1e-4 ? 2e-3 : 0.15;
+}
+
+std::size_t base_channels(std::size_t type_size) { return type_size == 2 ? 8 : 4; }
+
+/// A network and the same in float64, with the same weights, images and labels.
+template <class Engine>
+struct Pair {
+    using T = typename Engine::T;
+    using Network = nn::ResNet18<B, typename Engine::Conv>;
+
+    static nn::ResNet18Options options(const Engine& engine, Random& random) {
+        nn::ResNet18Options options = small_resnet(random, base_channels(sizeof(T)));
+        options.convolution.precision = engine.precision;
+        options.loss_scale = sizeof(T) == 2 ? 128.0f : 1.0f;
+        options.fuse_statistics = random.between(0, 1) == 1;
+        return options;
+    }
+
+    Pair(const Engine& engine, Random& random)
+        : network(options(engine, random)), tensors(perturbed(random, network.weights(stream.ref()))),
+          images(rounded<T>(draw_images(random, network.options(), network.options().batch))),
+          labels(draw_labels(random, network.options().batch, network.options().classes)),
+          reference(network.plan(), by_name(tensors),
+                    static_cast<double>(network.options().batch_norm.epsilon)) {
+        network.load(stream.ref(), tensors);
+    }
+
+    double reference_loss(bool with_gradients) {
+        return reference.loss(naive_images(images, network.options()), labels, with_gradients);
+    }
+
+    Stream stream;
+    Network network;
+    std::vector<nn::NamedTensor> tensors;
+    std::vector<T> images;
+    std::vector<std::int32_t> labels;
+    naive::ResNet reference;
+    Buffer<T> device_images = device(images);
+    Buffer<std::int32_t> device_labels = device(labels);
+    Buffer<float> loss = poisoned<float>(stream, 1);
+};
+
+template <class Engine>
+Pair(const Engine&, Random&) -> Pair<Engine>;
+
+} // namespace
+
+TEST_CASE("resnet18: the default is torchvision's network") {
+    const nn::ResNet18Plan plan({});
+    REQUIRE(plan.convs().size() == 20);
+    std::size_t parameters = 1000 + 512 * 1000;
+    for (const nn::ResNetConv& conv : plan.convs())
+        parameters += conv.shape.weight_size() + 2 * conv.shape.out_channels;
+    CHECK(parameters == 11'689'512);
+    CHECK(plan.torch_shape(plan.stem()) == std::vector<std::size_t>{64, 3, 7, 7});
+    CHECK(plan.torch_shape(plan.head()) == std::vector<std::size_t>{1000, 512});
+    CHECK(plan.convs()[1].name == "layer1.0.conv1");
+    CHECK(plan.convs()[7].name == "layer2.0.downsample.0");
+    CHECK(plan.convs()[7].norm_name == "layer2.0.downsample.1");
+    CHECK(plan.convs()[7].shape == nn::Conv2dShape{1, 56, 56, 64, 128, 1, 2, 0});
+    CHECK(plan.convs()[19].name == "layer4.1.conv2");
+    CHECK(plan.convs()[19].shape == nn::Conv2dShape{1, 7, 7, 512, 512, 3, 1, 1});
+    double multiply_adds = 512 * 1000;
+    for (const nn::ResNetConv& conv : plan.convs())
+        multiply_adds += static_cast<double>(conv.shape.out_size() * conv.shape.patch_size());
+    CHECK(multiply_adds / 1e9 == doctest::Approx(1.814).epsilon(1e-3));
+}
+
+TEST_CASE("resnet18: first weights have He's variance, and stored channels do not change them") {
+    nn::ResNet18Options options{.base_channels = 16, .seed = 7};
+    const nn::ResNet18Plan plan(options);
+    const auto weights = plan.first_weights(7);
+    for (const nn::ResNetConv& conv : plan.convs()) {
+        CAPTURE(conv.name);
+        double squares = 0.0;
+        for (std::size_t j = 0; j < conv.shape.weight_size(); ++j) {
+            const auto value = static_cast<double>(weights[conv.weight_offset + j]);
+            squares += value * value;
+        }
+        const double variance = squares / static_cast<double>(conv.shape.weight_size());
+        const auto fan_out =
+            static_cast<double>(conv.shape.out_channels * conv.shape.kernel * conv.shape.kernel);
+        CHECK(variance * fan_out / 2.0 == doctest::Approx(1.0).epsilon(0.2));
+    }
+    options.stored_channels = 4;
+    const nn::ResNet18Plan padded(options);
+    const auto others = padded.first_weights(7);
+    const auto stem_of = [](const nn::ResNet18Plan& of, const std::vector<float>& all) {
+        return of.torch_weight(of.stem(), std::span(all).first(of.stem().shape.weight_size()));
+    };
+    CHECK(stem_of(padded, others) == stem_of(plan, weights));
+    CHECK(plan.first_weights(8) != weights);
+}
+
+TEST_CASE("resnet18: a float64 network's gradients are its finite differences") {
+    NN_TEST_RANDOM(random);
+    nn::ResNet18Options options = small_resnet(random, 2);
+    options.height = 22;
+    options.width = 19;
+    const nn::ResNet18<sluice::Host> network(options);
+    const sluice::BasicStream<sluice::Host> stream;
+    naive::ResNet reference(network.plan(), by_name(perturbed(random, network.weights(stream.ref()))), 1e-2);
+    std::map<std::string, bool> is_close;
+    // A difference may cross the edge of a ReLU or of a maximum: each gradient has to be right once.
+    for (int round = 0; round < 3; ++round) {
+        const naive::Images images = naive_images(draw_images(random, options, 3), options);
+        const auto labels = draw_labels(random, 3, options.classes);
+        reference.loss(images, labels, true);
+        const naive::ResNet::Tensors gradients = reference.gradients;
+        for (const auto& [name, gradient] : gradients) {
+            naive::Doubles& values = reference.weights().at(name);
+            const std::size_t j = random.between(0, values.size() - 1);
+            const double before = values[j];
+            values[j] = before + 1e-7;
+            const double above = reference.loss(images, labels, false);
+            values[j] = before - 1e-7;
+            const double below = reference.loss(images, labels, false);
+            values[j] = before;
+            const double difference = (above - below) / 2e-7;
+            is_close[name] |= std::abs(gradient[j] - difference) <= 1e-6 + 1e-4 * std::abs(difference);
+        }
+    }
+    CHECK(is_close.size() == 62);
+    for (const auto& entry : is_close) {
+        CAPTURE(entry.first);
+        CHECK(entry.second);
+    }
+}
+
+TEST_CASE("resnet18: loss and gradients against float64") {
+    NN_TEST_RANDOM(random);
+    for_each_engine([&](const auto& engine) {
+        INFO(engine.name);
+        Pair pair(engine, random);
+        const double expected = pair.reference_loss(true);
+        pair.network.template forward<std::int32_t>(pair.stream, pair.device_images, pair.device_labels,
+                                                    pair.loss);
+        pair.network.backward(pair.stream, pair.device_images);
+        CHECK(host(pair.stream, pair.loss)[0] == doctest::Approx(expected).epsilon(10 * engine.allowed));
+        const auto gradients = pair.network.gradients(pair.stream.ref());
+        CHECK(gradients.size() == 62);
+        for (const nn::NamedTensor& tensor : gradients) {
+            CAPTURE(tensor.name);
+            std::vector<double> values;
+            for (const float value : tensor.values)
+                values.push_back(static_cast<double>(value / pair.network.options().loss_scale));
+            CHECK(relative_error(values, pair.reference.gradients.at(tensor.name)) <=
+                  network_tolerance(engine));
+        }
+    });
+}
+
+TEST_CASE("resnet18: two steps move weights and running statistics as float64 does") {
+    NN_TEST_RANDOM(random);
+    for_each_engine([&](const auto& engine) {
+        INFO(engine.name);
+        Pair pair(engine, random);
+        naive::ResNet::Tensors& weights = pair.reference.weights();
+        naive::ResNet::Tensors velocities;
+        for (int step = 0; step < 2; ++step) {
+            pair.network.template train_step<std::int32_t>(pair.stream, pair.device_images,
+                                                           pair.device_labels, pair.loss);
+            pair.reference_loss(true);
+            for (std::size_t i = 0; i < pair.network.plan().convs().size(); ++i) {
+                const nn::ResNetConv& conv = pair.network.plan().convs()[i];
+                const naive::Norm& norm = pair.reference.norm(i);
+                const auto rows = static_cast<double>(norm.out.values.size() / norm.out.c);
+                for (std::size_t c = 0; c < norm.mean.size(); ++c) {
+                    double& mean = weights.at(conv.norm_name + ".running_mean")[c];
+                    double& variance = weights.at(conv.norm_name + ".running_var")[c];
+                    mean += 0.1 * (norm.mean[c] - mean);
+                    variance += 0.1 * (norm.variance[c] * rows / (rows - 1.0) - variance);
+                }
+            }
+            for (const auto& [name, gradient] : pair.reference.gradients) {
+                naive::Doubles& velocity = velocities[name];
+                velocity.resize(gradient.size(), 0.0);
+                for (std::size_t j = 0; j < gradient.size(); ++j) {
+                    velocity[j] = 0.9 * velocity[j] + gradient[j];
+                    weights.at(name)[j] -= 0.0625 * velocity[j];
+                }
+            }
+        }
+        const auto result = pair.network.weights(pair.stream.ref());
+        CHECK(result.size() == 102);
+        const naive::ResNet::Tensors before = by_name(pair.tensors);
+        for (const nn::NamedTensor& tensor : result) {
+            CAPTURE(tensor.name);
+            const naive::Doubles& expected = weights.at(tensor.name);
+            // In relation to how far the weights went.
+            naive::Doubles way = expected;
+            for (std::size_t j = 0; j < way.size(); ++j)
+                way[j] -= before.at(tensor.name)[j];
+            CHECK(relative_error(tensor.values, expected, way) <= 3 * network_tolerance(engine));
+        }
+    });
+}
+
+TEST_CASE("resnet18: inference folds the running statistics into the convolutions") {
+    NN_TEST_RANDOM(random);
+    for_each_engine([&](const auto& engine) {
+        INFO(engine.name);
+        Pair pair(engine, random);
+        pair.reference_loss(false);
+        // Running statistics that are the batch's: inference must then give what training gives.
+        for (nn::NamedTensor& tensor : pair.tensors) {
+            for (std::size_t i = 0; i < pair.network.plan().convs().size(); ++i) {
+                const std::string& name = pair.network.plan().convs()[i].norm_name;
+                const naive::Norm& norm = pair.reference.norm(i);
+                if (tensor.name == name + ".running_mean")
+                    tensor.values.assign(norm.mean.begin(), norm.mean.end());
+                if (tensor.name == name + ".running_var")
+                    tensor.values.assign(norm.variance.begin(), norm.variance.end());
+            }
+        }
+        pair.network.load(pair.stream.ref(), pair.tensors);
+        const std::size_t count = pair.network.options().batch * pair.network.options().classes;
+        Buffer<float> logits = poisoned<float>(pair.stream, count);
+        pair.network.infer(pair.stream, pair.device_images, logits);
+        const double allowed = engine.allowed < 1e-4 ? 1e-4 : 3e-2;
+        CHECK(relative_error(host(pair.stream, logits), pair.reference.logits) <= allowed);
+
+        // One image by itself, by a network that only infers.
+        nn::ResNet18Options options = pair.network.options();
+        options.trainable = false;
+        typename std::decay_t<decltype(pair)>::Network frozen(options);
+        frozen.load(pair.stream.ref(), pair.tensors);
+        Buffer<float> one = poisoned<float>(pair.stream, options.classes);
+        frozen.infer(pair.stream, pair.device_images.span().first(frozen.image_size()), one);
+        const auto all = pair.reference.logits;
+        CHECK(relative_error(host(pair.stream, one),
+                             naive::Doubles(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(
+                                                                           options.classes))) <= 2 * allowed);
+    });
+}
+
+} // namespace nn_resnet18
