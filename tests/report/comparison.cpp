@@ -95,8 +95,8 @@ TEST_CASE("rows belong together by name and unit, then by name, the first to the
 
 TEST_CASE("a sentence says when there is nothing to compare, and tells runs of one title apart") {
     const TimelineReport run = report_with("run", {{"a", "", 10}});
-    CHECK(contains(comparison_sentence(compare(run, run)),
-                   "the second run is 1 x as fast as the first run: "));
+    CHECK(
+        contains(comparison_sentence(compare(run, run)), "the second run is 1 x as fast as the first run: "));
     const TimelineReport empty = report_of(Timeline("empty"));
     CHECK(comparison_sentence(compare(run, empty)) ==
           "nothing to compare: empty has no batch that took any time.");

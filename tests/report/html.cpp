@@ -273,8 +273,8 @@ TEST_CASE("a page shows the report's numbers, and two pages' differences") {
     CHECK_FALSE(contains(one, "comparison\""));
     const std::string two = to_html({&before, &after});
     const std::string comparison = between(two, "<section id=\"comparison\">", "</section>");
-    CHECK(contains(comparison,
-                   "after &lt;1&gt; is 1 x as fast as before: 10000 batches/s instead of 10000."));
+    CHECK(
+        contains(comparison, "after &lt;1&gt; is 1 x as fast as before: 10000 batches/s instead of 10000."));
     CHECK(contains(comparison,
                    "<td>encode</td><td>GPU 0</td><td class=\"n\">90 \u00b5s</td>"
                    "<td class=\"n\">45 \u00b5s</td><td class=\"n\">2 x</td><td class=\"n\">92.3</td>"
