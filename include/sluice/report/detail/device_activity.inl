@@ -24,7 +24,7 @@ inline std::string unit_of(int device) { return "GPU " + std::to_string(device);
 class RowSpans {
 public:
     void add(const TimelineSpan& span) {
-        longest_ = std::max(longest_, span.end - span.begin);
+        longest_ = (std::max)(longest_, span.end - span.begin);
         spans_.push_back(span);
     }
     void sort() {
@@ -42,7 +42,7 @@ public:
             --span;
             if (span->begin + longest_ + tolerance < time)
                 break;
-            const double away = std::max({0.0, span->begin - time, time - span->end});
+            const double away = (std::max)({0.0, span->begin - time, time - span->end});
             if (away <= tolerance && (found == nullptr || away < least)) {
                 found = &*span;
                 least = away;
@@ -176,7 +176,7 @@ inline void add_rows(Timeline& timeline, const DeviceActivities& activities) {
     } else if (!activities.activities.empty()) {
         double zero = activities.activities.front().begin;
         for (const DeviceActivity& activity : activities.activities)
-            zero = std::min(zero, activity.begin);
+            zero = (std::min)(zero, activity.begin);
         timeline.set_clock_zero(zero);
     }
     const auto is_copy = [](const DeviceActivity& activity) {

@@ -29,8 +29,8 @@ inline Window window_of(const DeviceActivities& activities, const Timeline* time
     Window window;
     bool any = false;
     for (const DeviceActivity& activity : activities.activities) {
-        window.begin = any ? std::min(window.begin, activity.begin) : activity.begin;
-        window.end = any ? std::max(window.end, activity.end) : activity.end;
+        window.begin = any ? (std::min)(window.begin, activity.begin) : activity.begin;
+        window.end = any ? (std::max)(window.end, activity.end) : activity.end;
         any = true;
     }
     return window;
@@ -184,8 +184,8 @@ inline void look_at_stages(const DeviceActivities& activities, const Window& win
             continue;
         const auto [entry, added] = batches.try_emplace({activity.stage, activity.batch}, span);
         if (!added) {
-            entry->second.begin = std::min(entry->second.begin, span.begin);
-            entry->second.end = std::max(entry->second.end, span.end);
+            entry->second.begin = (std::min)(entry->second.begin, span.begin);
+            entry->second.end = (std::max)(entry->second.end, span.end);
         }
     }
     std::vector<StageSpan> at_work;

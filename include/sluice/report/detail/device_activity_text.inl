@@ -155,7 +155,7 @@ inline std::string kernels_of(const ActivityReport& report, std::size_t most) {
     namespace table = timeline_table;
     double longest = 0;
     for (const KernelTotal& kernel : report.kernels)
-        longest = std::max(longest, kernel.total);
+        longest = (std::max)(longest, kernel.total);
     const table::TimeUnit unit = table::unit_for(longest);
     constexpr std::size_t name_columns = 36;
     constexpr std::size_t stage_columns = 8;
