@@ -40,6 +40,7 @@ struct Numbers {
 inline void add_source(const PipelineTimes& times, std::size_t first, std::size_t submit_row,
                        const SpanWriter& spans) {
     std::vector<std::size_t> rows;
+    rows.reserve(times.workers > 0 ? static_cast<std::size_t>(times.workers) : 0);
     for (int worker = 0; worker < times.workers; ++worker)
         rows.push_back(spans.timeline.add_row("source " + std::to_string(worker), "CPU"));
     const Numbers number(times);
