@@ -87,6 +87,23 @@ TEST_CASE("a CPU stage of a pipeline on a device stands with the CPU") {
     CHECK(timeline.rows()[1].unit == (pipeline.is_cpu_stage(1) ? "CPU" : "host 0"));
 }
 
+TEST_CASE("a pipeline whose type says only what it takes is reported as well, and says what it has chosen") {
+    Stage encode{"encode", [](HostStreamRef stream, const int&, Nothing&) { take(stream, 1); }};
+    Stage train{"train", [](HostStreamRef stream, const Nothing&) { take(stream, 2); }};
+    AnyPipeline<int, Host> pipeline{
+        encode, train, [](int) { return Nothing{}; }, {.schedule = Schedule::automatic, .timed_batches = 8}};
+    for (const int batch : {0, 1, 2, 3, 4, 5})
+        pipeline.submit(batch);
+    pipeline.finish();
+    CHECK(pipeline.choice().schedule == Schedule::overlapped);
+    CHECK(pipeline.choice().batches == 6);
+    CHECK(pipeline.stages() == 2);
+    const Timeline timeline = timeline_of(pipeline, "any");
+    REQUIRE(timeline.rows().size() == 3);
+    CHECK(timeline.rows()[1].name == "train");
+    CHECK(report_of(pipeline).batches == 6);
+}
+
 TEST_CASE("a pipeline that notes nothing has no timeline, and says how it would have one") {
     Stage encode{"encode", [](HostStreamRef stream, const int&) { take(stream, 1); }};
     Pipeline pipeline{Stages{encode}};

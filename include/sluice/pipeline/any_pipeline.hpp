@@ -5,8 +5,10 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <sluice/pipeline/pipeline.hpp>
 
@@ -97,6 +99,20 @@ public:
     bool failed() const noexcept { return pipeline_->failed(); }
     /// As `Pipeline::graph_counters`.
     GraphCounters graph_counters() const noexcept { return pipeline_->graph_counters(); }
+    /// As `Pipeline::choice`.
+    const ScheduleChoice& choice() const { return pipeline_->choice(); }
+    /// As `Pipeline::stage_times`.
+    std::vector<StageTime> stage_times() { return pipeline_->stage_times(); }
+    /// As `Pipeline::submit_times`.
+    std::vector<StageTime> submit_times() { return pipeline_->submit_times(); }
+    /// How many stages there are.
+    std::size_t stages() const noexcept { return pipeline_->stages(); }
+    /// As `Pipeline::stage_name`.
+    const std::string& stage_name(std::size_t index) const { return pipeline_->stage_name(index); }
+    /// As `Pipeline::is_cpu_stage`.
+    bool is_cpu_stage(std::size_t index) const { return pipeline_->is_cpu_stage(index); }
+    /// As `Pipeline::device_of`.
+    int device_of(std::size_t index) const { return pipeline_->device_of(index); }
 
 private:
     template <class Pipe, class Source, class Out>

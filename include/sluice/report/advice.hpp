@@ -34,8 +34,8 @@ struct AdviceTrial {
     }
     /// Submits `batches` batches of `source` to `pipeline`, fewer where the source ends, finishes, and notes what they took.
     /// The first quarter warms up. Throws what the calls throw, and `Error` where the source gives fewer than 8 batches.
-    template <class StageList, class SlotList, class Source>
-    void measure(Pipeline<StageList, SlotList>& pipeline, Source& source);
+    template <ReportedPipeline Pipe, class Source>
+    void measure(Pipe& pipeline, Source& source);
 
     /// What was noted of the last batches that `measure` ran.
     PipelineTimes times = {};

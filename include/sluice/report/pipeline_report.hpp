@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/pipeline/any_pipeline.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/report/bound.hpp>
 #include <sluice/report/timeline.hpp>
@@ -20,15 +21,28 @@ std::string device_unit(int device) {
     const std::string backend = B::name;
     return (backend == "cuda" ? "GPU" : backend) + " " + std::to_string(device);
 }
+template <class StageList, class SlotList>
+constexpr std::size_t stages_of(const Pipeline<StageList, SlotList>&) noexcept {
+    return Pipeline<StageList, SlotList>::stage_count;
+}
+template <class Batch, Backend B>
+std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
+    return pipeline.stages();
+}
 } // namespace detail
+
+/// A `Pipeline` or an `AnyPipeline`.
+template <class Pipe>
+concept ReportedPipeline = requires(Pipe& pipeline) {
+    detail::stages_of(pipeline);
+};
 
 /// What was noted of the last batches of a pipeline that was made with `PipelineOptions::timed_batches`. Call it after
 /// `finish`. \throws Error as `Pipeline::stage_times` does.
-template <class StageList, class SlotList>
-PipelineTimes times_of(Pipeline<StageList, SlotList>& pipeline) {
-    using Pipe = Pipeline<StageList, SlotList>;
+template <ReportedPipeline Pipe>
+PipelineTimes times_of(Pipe& pipeline) {
     PipelineTimes times;
-    for (std::size_t stage = 0; stage < Pipe::stage_count; ++stage) {
+    for (std::size_t stage = 0; stage < detail::stages_of(pipeline); ++stage) {
         times.stage_names.push_back(pipeline.stage_name(stage));
         times.stage_units.push_back(
             pipeline.is_cpu_stage(stage)
@@ -44,8 +58,8 @@ PipelineTimes times_of(Pipeline<StageList, SlotList>& pipeline) {
 
 /// The same, with what was noted of the source that filled its batches, which was made with
 /// `SourceOptions::timed_batches`. \throws Error as above, and as `Source::fill_times` does.
-template <class StageList, class SlotList, class Source>
-PipelineTimes times_of(Pipeline<StageList, SlotList>& pipeline, const Source& source) {
+template <ReportedPipeline Pipe, class Source>
+PipelineTimes times_of(Pipe& pipeline, const Source& source) {
     PipelineTimes times = times_of(pipeline);
     times.fills = source.fill_times();
     times.workers = source.workers();
@@ -64,27 +78,26 @@ Timeline timeline_of(const PipelineTimes& times, std::string title = {});
 TimelineReport report_of(const PipelineTimes& times, std::string title = {});
 
 /// `timeline_of(times_of(pipeline), title)`, and likewise with a source.
-template <class StageList, class SlotList>
-Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, std::string title = {}) {
+template <ReportedPipeline Pipe>
+Timeline timeline_of(Pipe& pipeline, std::string title = {}) {
     return timeline_of(times_of(pipeline), std::move(title));
 }
 /// The same.
-template <class StageList, class SlotList, class Source>
+template <ReportedPipeline Pipe, class Source>
 requires requires(const Source& source) { source.fill_times(); }
-Timeline timeline_of(Pipeline<StageList, SlotList>& pipeline, const Source& source, std::string title = {}) {
+Timeline timeline_of(Pipe& pipeline, const Source& source, std::string title = {}) {
     return timeline_of(times_of(pipeline, source), std::move(title));
 }
 
 /// `report_of(times_of(pipeline), title)`, and likewise with a source.
-template <class StageList, class SlotList>
-TimelineReport report_of(Pipeline<StageList, SlotList>& pipeline, std::string title = {}) {
+template <ReportedPipeline Pipe>
+TimelineReport report_of(Pipe& pipeline, std::string title = {}) {
     return report_of(times_of(pipeline), std::move(title));
 }
 /// The same.
-template <class StageList, class SlotList, class Source>
+template <ReportedPipeline Pipe, class Source>
 requires requires(const Source& source) { source.fill_times(); }
-TimelineReport report_of(Pipeline<StageList, SlotList>& pipeline, const Source& source,
-                         std::string title = {}) {
+TimelineReport report_of(Pipe& pipeline, const Source& source, std::string title = {}) {
     return report_of(times_of(pipeline, source), std::move(title));
 }
 

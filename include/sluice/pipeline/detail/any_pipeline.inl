@@ -24,6 +24,13 @@ struct AnyPipeline<Batch, B>::Interface {
     virtual BasicStreamRef<B> stream(std::size_t index) const = 0;
     virtual bool failed() const noexcept = 0;
     virtual GraphCounters graph_counters() const noexcept = 0;
+    virtual const ScheduleChoice& choice() const = 0;
+    virtual std::vector<StageTime> stage_times() = 0;
+    virtual std::vector<StageTime> submit_times() = 0;
+    virtual std::size_t stages() const noexcept = 0;
+    virtual const std::string& stage_name(std::size_t index) const = 0;
+    virtual bool is_cpu_stage(std::size_t index) const = 0;
+    virtual int device_of(std::size_t index) const = 0;
 };
 
 template <class Batch, Backend B>
@@ -56,6 +63,13 @@ struct AnyPipeline<Batch, B>::Holder final : Interface {
     BasicStreamRef<B> stream(std::size_t index) const override { return held.stream(index); }
     bool failed() const noexcept override { return held.failed(); }
     GraphCounters graph_counters() const noexcept override { return held.graph_counters(); }
+    const ScheduleChoice& choice() const override { return held.choice(); }
+    std::vector<StageTime> stage_times() override { return held.stage_times(); }
+    std::vector<StageTime> submit_times() override { return held.submit_times(); }
+    std::size_t stages() const noexcept override { return Pipe::stage_count; }
+    const std::string& stage_name(std::size_t index) const override { return held.stage_name(index); }
+    bool is_cpu_stage(std::size_t index) const override { return held.is_cpu_stage(index); }
+    int device_of(std::size_t index) const override { return held.device_of(index); }
     Pipe held;
 };
 

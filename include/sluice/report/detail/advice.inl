@@ -85,8 +85,8 @@ inline void say(Advice& advice) {
 
 } // namespace detail::advice
 
-template <class StageList, class SlotList, class Source>
-void AdviceTrial::measure(Pipeline<StageList, SlotList>& pipeline, Source& source) {
+template <ReportedPipeline Pipe, class Source>
+void AdviceTrial::measure(Pipe& pipeline, Source& source) {
     using Clock = std::chrono::steady_clock;
     const std::size_t warm = batches / 4;
     std::size_t count = 0;
