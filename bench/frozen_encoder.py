@@ -77,7 +77,7 @@ def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds
 
     def ours() -> None:
         for run in run_program(program, ["--batch", str(batch), "--steps", str(steps), "--warmup", "10", "--precision",
-                                         precision])["runs"]:
+                                         precision, "--schedule", ",".join(SCHEDULES)])["runs"]:
             rates[run["schedule"]].append(run["steps_per_second"])
             further[run["schedule"]] = {"device_bytes": run["device_bytes"],
                                         "identical_to_serial": run["identical_to_serial"]}
