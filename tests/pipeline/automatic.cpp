@@ -1,7 +1,9 @@
 // Schedule::automatic: it gives serial's bits whatever it is trying, ends, and picks what the clock says.
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "pipeline/capturable.hpp"
@@ -293,6 +295,32 @@ TEST_CASE("comparisons and checks: a readback's places are no change") {
         CHECK(graphs.counters().replays == 5);
     }
     CHECK(results == std::vector<Word>(12, 5));
+}
+
+TEST_CASE("automatic: a CPU stage goes on after a way in which nobody signals its thread") {
+    Delay::set({.one_in = 0});
+    struct Nothing {};
+    std::size_t naps = 0;
+    // Overlapped takes a third of serial's time, so that it is gone back to after the others.
+    const auto spin = [](Ref stream) { ops::spin(stream.get(), 300); };
+    Pipeline pipeline{Stages{Stage{"first", [&](Ref stream, const Word&, Nothing&) { spin(stream); }},
+                             Stage{"nap",
+                                   [&](const Nothing&, Word& out) {
+                                       std::this_thread::sleep_for(std::chrono::microseconds(300));
+                                       out = static_cast<Word>(++naps);
+                                   }},
+                             Stage{"last", [&](Ref stream, const Word&) { spin(stream); },
+                                   StageOptions<B>{.graphed = false}}},
+                      Slots{[](int) { return Nothing{}; }, [](int) { return Word{}; }},
+                      {.schedule = Schedule::automatic, .slots = 3}};
+    for (int i = 0; i < 2000 && !pipeline.choice().decided; ++i)
+        pipeline.submit(Word{1});
+    REQUIRE(pipeline.choice().decided);
+    for (int i = 0; i < 12; ++i)
+        pipeline.submit(Word{1});
+    pipeline.finish();
+    CHECK(pipeline.choice().schedule != Schedule::serial);
+    CHECK(naps == pipeline.submitted());
 }
 
 TEST_CASE("automatic: what was chosen is asked of pipelines that choose") {
