@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,7 @@ struct Bound {
 /// | part | when |
 /// | --- | --- |
 /// | source | its workers fill 85 % of the time, no stage is busier, and the caller waits for it a tenth of the period or more, or half of it where the stages are behind |
-/// | loop | the caller is outside of `submit` and of the source for 60 % of the period, and the stages are not behind |
+/// | loop | the caller is outside of `submit` and of the source for 60 % of the period, no stage is at work 90 % of the time, and the stages are not behind |
 /// | submit | the caller is in `submit` for 60 % of the period, and the stages are not behind |
 /// | stage | one stage is at work 80 % of the time or more |
 /// | waiting | otherwise |

@@ -145,7 +145,11 @@ void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, F& work) {
     if (same_work(*now, hooks, *entry.graph, entry.hooks))
         return;
     ++counters_.changes;
-    make_executable(entry, stream, std::move(*now), std::move(hooks));
+    try {
+        make_executable(entry, stream, std::move(*now), std::move(hooks));
+    } catch (const Error& error) {
+        refuse(entry, error.what());
+    }
 }
 
 template <class Key, Backend B>

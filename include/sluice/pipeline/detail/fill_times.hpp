@@ -28,11 +28,7 @@ struct FillNote {
 /// filled share one.
 class FillNotes {
 public:
-    static std::int64_t now() noexcept {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(
-                   std::chrono::steady_clock::now().time_since_epoch())
-            .count();
-    }
+    static std::int64_t now() noexcept { return steady_nanoseconds(); }
 
     void make(std::size_t count) { notes_.resize(count); }
     bool any() const noexcept { return !notes_.empty(); }

@@ -71,11 +71,7 @@ public:
     }
 
     /// Between these two, the calling thread works on the batch.
-    static std::int64_t now() noexcept {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(
-                   std::chrono::steady_clock::now().time_since_epoch())
-            .count();
-    }
+    static std::int64_t now() noexcept { return steady_nanoseconds(); }
     void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun,
                      std::int64_t waited = 0) noexcept {
         Note& note = note_of(stage, batch);

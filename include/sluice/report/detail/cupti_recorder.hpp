@@ -24,21 +24,15 @@ struct Moment {
     std::int64_t steady = 0;
 };
 
-inline std::int64_t steady_now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 /// Of several looks at both clocks the one that took least.
 inline Moment moment() {
     Moment best;
     std::int64_t least = -1;
     for (int attempt = 0; attempt < 16; ++attempt) {
         std::uint64_t time = 0;
-        const std::int64_t before = steady_now();
+        const std::int64_t before = steady_nanoseconds();
         check(library().get_timestamp(&time), "cuptiGetTimestamp");
-        const std::int64_t after = steady_now();
+        const std::int64_t after = steady_nanoseconds();
         if (least < 0 || after - before < least) {
             least = after - before;
             best = {time, before + (after - before) / 2};
