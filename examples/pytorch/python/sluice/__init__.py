@@ -15,9 +15,13 @@ _library.load()
 from sluice import _registration as _registration  # noqa: E402  (the operators must be there)
 from sluice.boxes import giou_loss  # noqa: E402
 from sluice.images import augment, augment_parameters, sample_ids  # noqa: E402
+from sluice.pipelines import (  # noqa: E402
+    Pipeline, Prefetch, Report, Stage, StageError, VerifyError, pipeline, prefetch, stage, verify_schedules)
 from sluice.rows import row_expand, row_max, row_softmax, row_sort, row_sum  # noqa: E402
 
 __version__ = "0.1.0"
 __all__ = [
-    "augment", "augment_parameters", "giou_loss", "row_expand", "row_max", "row_softmax", "row_sort", "row_sum", "sample_ids",
+    "Pipeline", "Prefetch", "Report", "Stage", "StageError", "VerifyError", "augment", "augment_parameters", "giou_loss",
+    "pipeline", "prefetch", "row_expand", "row_max", "row_softmax", "row_sort", "row_sum", "sample_ids", "stage",
+    "verify_schedules",
 ]
