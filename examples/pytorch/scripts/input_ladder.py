@@ -19,7 +19,8 @@ torch.manual_seed(1)
 model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)).to(DEVICE)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
 count = arguments.batch * arguments.batches
-data = torch.utils.data.TensorDataset(torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8), torch.randint(0, 10, (count,)))
+data = torch.utils.data.TensorDataset(torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8),
+                                      torch.randint(0, 10, (count,)))
 loader = torch.utils.data.DataLoader(data, batch_size=arguments.batch, shuffle=False, pin_memory=DEVICE == "cuda",
                                      num_workers=8 if DEVICE == "cuda" else 0)
 

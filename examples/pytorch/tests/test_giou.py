@@ -45,7 +45,8 @@ class Sample:
 
     def __init__(self, device: str, lengths: tuple[int, ...] = (3, 0, 8, 1, 5), width: int = 8) -> None:
         self.lengths = list(lengths)
-        self.predictions = boxes(len(lengths), width, device=device).double() + torch.rand(len(lengths), width, 4, device=device)
+        noise = torch.rand(len(lengths), width, 4, device=device)
+        self.predictions = boxes(len(lengths), width, device=device).double() + noise
         self.mask = torch.arange(width, device=device) < torch.tensor(lengths, device=device)[:, None]
         self.padded = boxes(len(lengths), width, device=device)
         self.targets = self.padded[self.mask]

@@ -18,8 +18,8 @@ def version_of(text: str) -> tuple[int, int]:
 def load() -> None:
     """Raises ImportError with one sentence where something is missing."""
     if version_of(torch.__version__) < OLDEST:
-        raise ImportError(f"PyTorch is {torch.__version__}, and sluice's operators need its stable ABI of {OLDEST[0]}.{OLDEST[1]}; "
-                          "expected that version or a later one")
+        raise ImportError(f"PyTorch is {torch.__version__}, and sluice's operators need the stable ABI of "
+                          f"{OLDEST[0]}.{OLDEST[1]}; expected that version or a later one")
     here = Path(__file__).parent
     host = here / "libsluice_ops.so"
     if not host.exists():

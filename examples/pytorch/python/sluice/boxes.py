@@ -43,6 +43,6 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     if predictions.is_nested:
         predictions, own = parts_of("giou_loss", predictions, None)
         if own.shape != offsets.shape:
-            raise RuntimeError(f"sluice.giou_loss: predictions has {own.shape[0] - 1} rows, expected {offsets.shape[0] - 1}, as "
-                               "targets has")
+            raise RuntimeError(f"sluice.giou_loss: predictions has {own.shape[0] - 1} rows, expected "
+                               f"{offsets.shape[0] - 1}, as targets has")
     return torch.ops.sluice.giou_loss(predictions, targets, offsets, formula, reduction, wanted)[0]

@@ -26,11 +26,11 @@ class Slot:
 
 
 class Intake:
-    """Copies batches into slots. It allocates when it meets a batch that is larger than those before, and never otherwise.
+    """Copies batches into slots. It allocates when it meets a batch larger than those before, and never otherwise.
 
     What a batch is copied from is held until the copy is done, so that it is neither freed nor, if the loader is a
-    DataLoader, used for another batch. `reuse` is for loaders that refill memory of their own: then the copy of a batch is waited for before
-    the next is asked for.
+    DataLoader, used for another batch. `reuse` is for loaders that refill memory of their own: then the copy of a batch is
+    waited for before the next is asked for.
     """
 
     def __init__(self, device: Device, slots: int, reuse: bool) -> None:
@@ -91,15 +91,15 @@ class Intake:
         for slot in self.slots:
             for held, version in slot.sources:
                 if any(held is tensor and tensor._version != version for tensor in tensors):
-                    raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {slot.batch}, whose copy may be "
-                                       "under way; expected memory of its own for each batch, or reuse=True")
+                    raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {slot.batch}, whose copy "
+                                       "may be under way; expected memory of its own for each batch, or reuse=True")
 
     def refuse_kept(self, index: int) -> None:
         """Raises where somebody holds a tensor of the batch that batch `index` overwrote."""
         slot = self.slots[index % len(self.slots)]
         if any(reference() is not None for reference in slot.stale):
-            raise RuntimeError(f"a tensor of batch {slot.stale_batch} is still held, and its memory has become another batch's; "
-                               "expected a clone() of what is to be kept")
+            raise RuntimeError(f"a tensor of batch {slot.stale_batch} is still held, and its memory has become another "
+                               "batch's; expected a clone() of what is to be kept")
 
     def clear(self) -> None:
         """After all copies are done."""

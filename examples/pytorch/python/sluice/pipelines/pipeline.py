@@ -147,9 +147,9 @@ class Pipeline:
             if timed:
                 self.times.mark(place, stream)
             ready = running.done[slot]
-        results = {id(tensor) for tensor in tensors_of(data)}
+        results = tensors_of(data)
         for running in self.stages[:-1]:  # what passes through to the consumer is the consumer's to keep
-            running.made[slot] = [made for made in running.made[slot] if id(made()) not in results]
+            running.forget(slot, results)
         return data
 
     def hand_out(self, index: int, waiting: collections.deque) -> Iterator[Any]:

@@ -74,9 +74,9 @@ class RunningStage:
             raise
         except Exception as error:
             raise StageError(self.name, batch, error) from error
-        given = {id(tensor) for tensor in tensors_of(inputs)}
         if not fixed and not is_last:
-            self.made[slot] = [weakref.ref(tensor) for tensor in tensors_of(outputs) if id(tensor) not in given]
+            self.made[slot] = [weakref.ref(tensor) for tensor in tensors_of(outputs)]
+            self.forget(slot, tensors_of(inputs))
         self.outputs[slot] = outputs
         self.device.record(self.done[slot], stream)
         return outputs
@@ -88,6 +88,11 @@ class RunningStage:
         if any(reference() is not None for reference in made):
             raise RuntimeError(f"stage '{self.name}', batch {self.batches[slot]}: a tensor that it returned is still held, and "
                                "its batch is over; expected stages to keep a clone() of what is to be kept")
+
+    def forget(self, slot: int, tensors: list[Any]) -> None:
+        """Tensors that are no longer this stage's to look after."""
+        if self.made[slot]:
+            self.made[slot] = [made for made in self.made[slot] if not any(made() is tensor for tensor in tensors)]
 
     def clear(self) -> None:
         """After all work is done."""

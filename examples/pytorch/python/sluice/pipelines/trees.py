@@ -41,7 +41,20 @@ def leaves_of(tree: Any) -> Iterator[Any]:
 
 
 def tensors_of(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in leaves_of(tree) if isinstance(leaf, torch.Tensor)]
+    """All tensors, in order. Called several times a batch, hence without a generator."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    found: list[torch.Tensor] = []
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (tuple, list)):
+        return found
+    for value in tree:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        else:
+            found += tensors_of(value)
+    return found
 
 
 def signature_of(tree: Any) -> tuple:
