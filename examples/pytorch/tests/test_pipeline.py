@@ -287,11 +287,13 @@ def test_graphs_are_replayed_and_memory_is_steady():
 
 @needs_cuda
 def test_a_stage_that_cannot_be_captured_runs_eagerly():
-    run = sluice.pipeline(lambda x: x * 2, lambda x: x + x.sum().item(), schedule="graphed", device="cuda")
+    run = sluice.pipeline(sluice.stage(lambda x: x * 2, "double"), lambda x: x + x.sum().item(), schedule="graphed",
+                          device="cuda")
     data = [torch.full((4,), float(i)) for i in range(30)]
     assert [result[0].item() for result in run(data)] == [2.0 * i + 8 * i for i in range(30)]
     report = run.report()
     assert "<lambda>" in report.refusals and report.eager["<lambda>"] == 30
+    assert torch.rand(3, device="cuda").shape == (3,)  # the generator is not left in the capture
 
 
 @needs_cuda

@@ -42,6 +42,9 @@ class CpuDevice:
     def wait_on_host(self, event: Any) -> None:
         pass
 
+    def hand_over(self, tensors: list[torch.Tensor]) -> None:
+        """The tensors may be freed whenever whoever works on the current stream likes."""
+
     def synchronize(self) -> None:
         pass
 
@@ -97,6 +100,12 @@ class CudaDevice:
     def wait_on_host(self, event: torch.cuda.Event) -> None:
         event.synchronize()
 
+    def hand_over(self, tensors: list[torch.Tensor]) -> None:
+        stream = self.current_stream()
+        for tensor in tensors:
+            if tensor.is_cuda:
+                tensor.record_stream(stream)
+
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.device)
 
@@ -111,8 +120,17 @@ class CudaDevice:
     def capture(self, stream: torch.cuda.Stream, work: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
         """A graph of what `work` enqueues, and what it returned. Other threads, such as a loader's, go on unhindered."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            result = work()
+        generator = torch.cuda.default_generators[self.device.index]
+        numbers = generator.get_state()
+        try:
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                result = work()
+        except Exception:
+            # A capture that fails leaves PyTorch's generator in it, and the next random number would be refused.
+            fresh = torch.Generator(self.device)
+            fresh.set_state(numbers)
+            generator.graphsafe_set_state(fresh.graphsafe_get_state())
+            raise
         return graph, result
 
 

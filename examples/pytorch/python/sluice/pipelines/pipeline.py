@@ -156,6 +156,7 @@ class Pipeline:
         """Yields the oldest result. All that the consumer enqueues for it comes before its batch is over."""
         device, slot = self.device, index % self.slots
         device.wait(device.current_stream(), self.stages[-1].done[slot])
+        device.hand_over(tensors_of(waiting[0]))
         if self.verification is not None:
             self.verification.compare(index, waiting[0])
         yield waiting.popleft()
