@@ -185,6 +185,8 @@ TEST_CASE("resnet18: nothing is allocated or created after the first steps") {
                 network.set_learning_rate(stream, 0.01f);
                 network.template train_step<std::int32_t>(stream, images, labels, loss);
                 network.template train_step<std::uint8_t>(stream, images, bytes, loss);
+                network.zero_gradients(stream);
+                network.evaluate(stream, images.span().first(network.image_size()), logits);
                 network.fold(stream);
                 network.infer(stream, images.span().first(network.image_size()), logits);
             },
@@ -225,6 +227,8 @@ TEST_CASE("resnet18: sizes and options that do not fit are refused in one senten
     nn::ResNet18<B> inference(frozen);
     CHECK(error_of([&] { inference.train_step<std::uint8_t>(stream, two, labels.span().first(2), loss); }) ==
           "resnet18: a training step needs a network made trainable");
+    CHECK(error_of([&] { inference.evaluate(stream, two, loss); }) ==
+          "resnet18: `evaluate` needs a network made trainable; `infer` does not");
     nn::ResNet18Options single = options;
     single.batch = 1;
     nn::ResNet18<B> small(single);
