@@ -83,6 +83,10 @@ public:
 
     /// The learning rate of the steps that `stream` gets to after this one; see Classifier::set_learning_rate.
     void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
+    /// The same from device memory, one element, read when the work runs: for a rate that comes with each batch.
+    void set_learning_rate(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> rate) {
+        sluice::copy(stream, rate_.span(), rate);
+    }
 
     /// Weights and running statistics, named and laid out as in torchvision's `state_dict` (without
     /// `num_batches_tracked`). Waits for `stream`.
