@@ -119,13 +119,15 @@ private:
         const std::size_t batch = std::min(batch_of(rung), data_.set->size());
         set_amount(train, batch);
         const Input<B> input = make_input(*data_.set, rung, train.warmup + train.steps, true);
-        const sluice::MemorySampler<B> memory(std::chrono::milliseconds(5));
         Network& network = networks_.template get<Network>(
             network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled));
         require_classes(network);
         make_plans<B>(network, batch);
         if (const std::size_t last = input.batch_size(input.batches_per_epoch() - 1); last < batch)
             make_plans<B>(network, last);
+
+        // Seldom, since asking the driver is in the way of launches, and memory is taken before the first step.
+        const sluice::MemorySampler<B> memory(std::chrono::milliseconds(50));
 
         // What every training starts from, whatever has been trained before.
         const sluice::BasicStream<B> stream;
