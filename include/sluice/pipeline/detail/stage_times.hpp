@@ -2,11 +2,9 @@
 /// When stages worked on batches: events before and after, for the last batches.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -86,7 +84,9 @@ public:
     /// so anyway: which one works on `length` batches from `first` on, where all is as it was after each `phases` batches.
     static constexpr std::size_t batches_in_turn = 16;
     static std::size_t turn_of(std::size_t first, std::size_t phases, std::size_t length) noexcept {
-        const std::size_t round = std::lcm(phases, length);
+        std::size_t round = length;
+        while (round % phases != 0)
+            round += length;
         return round < batches_in_turn ? first / round % (batches_in_turn / round) : 0;
     }
     /// What stages do within graphs of steps.
@@ -220,14 +220,19 @@ private:
     // In order, and of the last batches without a gap: graphs tell of their latest runs alone, and what ran eagerly before
     // may be of long ago.
     void keep_last(std::vector<StageTime>& times) const {
-        std::sort(times.begin(), times.end(), [](const StageTime& a, const StageTime& b) {
+        const auto comes_before = [](const StageTime& a, const StageTime& b) {
             return a.stage != b.stage ? a.stage < b.stage : a.batch < b.batch;
-        });
+        };
         std::size_t first = 0, newest = 0;
+        for (std::size_t i = 1; i < times.size(); ++i) { // Nearly all are in order.
+            for (std::size_t at = i; at > 0 && comes_before(times[at], times[at - 1]); --at)
+                std::swap(times[at], times[at - 1]);
+        }
         for (std::size_t i = 0; i < times.size(); ++i) {
-            newest = (std::max)(newest, times[i].batch);
-            if (i > 0 && times[i].stage == times[i - 1].stage && times[i].batch != times[i - 1].batch + 1)
-                first = (std::max)(first, times[i].batch);
+            newest = times[i].batch > newest ? times[i].batch : newest;
+            const bool gap =
+                i > 0 && times[i].stage == times[i - 1].stage && times[i].batch != times[i - 1].batch + 1;
+            first = gap && times[i].batch > first ? times[i].batch : first;
         }
         std::erase_if(times, [&](const StageTime& time) {
             return time.batch < first || time.batch + batches_ <= newest;
