@@ -89,12 +89,6 @@ public:
         entries_.pop_back();
     }
 
-    /// Streams that have a record.
-    std::size_t size() {
-        const std::lock_guard lock(mutex_);
-        return entries_.size();
-    }
-
 private:
     struct Entry {
         StreamId stream;
