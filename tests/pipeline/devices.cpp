@@ -35,7 +35,7 @@ bool two_devices() {
 TEST_CASE("Contract 10: a pipeline is driven with any device current, and leaves it so") {
     if (!two_devices())
         return;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (const int home : {0, 1}) {
             CAPTURE(home);
             std::set<int> seen;
@@ -141,7 +141,7 @@ TEST_CASE("Contract 10: an external stream of another device is refused in a sen
     const BasicStream<B> theirs;
     elsewhere.reset();
     Chain<B> chain(3, words, batches);
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (std::size_t stage = 0; stage < 3; ++stage) {
             std::array<StageOptions<B>, 3> options;
             options[stage].stream = theirs;
