@@ -4,7 +4,7 @@
     tests/mutate.py                       builds, runs, and prints what was killed and what survived
     tests/mutate.py --only REGEX          of the places whose file or text matches
     tests/mutate.py --class race          those that only the thread sanitizer can see (built with it)
-    tests/mutate.py --list-unlisted       lines that look like such a place and are not in tests/mutants/*.txt
+    tests/mutate.py --list-unlisted       lines that look like such a place and are not in tests/mutants/*.places
 
 tests/mutants/README.md says how the lists are written. All places are compiled into each test program at once, each behind a
 switch, so that a program is built once and run once for each place. Host backend only; needs clang++ and doctest.

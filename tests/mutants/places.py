@@ -142,7 +142,7 @@ def read_list(path, places, rules, problems):
 def read(include, tests):
     """All places and rules, and what is wrong with the lists."""
     places, rules, problems = [], [], []
-    for path in sorted((tests / "mutants").glob("*.txt")):
+    for path in sorted((tests / "mutants").glob("*.places")):
         read_list(path, places, rules, problems)
     texts = {}
     for place in places:
