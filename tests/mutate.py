@@ -162,7 +162,7 @@ class Program:
         return "" if ended.returncode == 0 else f"exit {ended.returncode}"
 
     def limit(self):
-        return 6 + 15 * self.seconds
+        return 5 + 5 * self.seconds
 
 
 def prepare(programs, include, common, jobs):
