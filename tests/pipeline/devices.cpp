@@ -35,7 +35,7 @@ bool two_devices() {
 TEST_CASE("Contract 10: a pipeline is driven with any device current, and leaves it so") {
     if (!two_devices())
         return;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (const int home : {0, 1}) {
             CAPTURE(home);
             std::set<int> seen;
@@ -141,7 +141,7 @@ TEST_CASE("Contract 10: an external stream of another device is refused in a sen
     const BasicStream<B> theirs;
     elsewhere.reset();
     Chain<B> chain(3, words, batches);
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (std::size_t stage = 0; stage < 3; ++stage) {
             std::array<StageOptions<B>, 3> options;
             options[stage].stream = theirs;
@@ -235,6 +235,27 @@ TEST_CASE("Contract 10: results are read back from any device, under every sched
             CHECK(results == expected);
         }
     }
+}
+
+TEST_CASE("Contract 10: a pipeline that ends with batches held for a graph calls its stages with its device "
+          "current") {
+    if (!two_devices())
+        return;
+    std::vector<int> called_on;
+    {
+        std::optional<On> at_home(std::in_place, 1);
+        const auto note = [&](Ref stream, int) {
+            called_on.push_back(B::current_device());
+            ops::spin(stream.get(), 0);
+        };
+        Pipeline pipeline{Stages{Stage{"only", note}}, Slots{}, dag_options(Schedule::graphed, 2, 8)};
+        at_home.reset();
+        for (int batch = 0; batch < 3; ++batch)
+            pipeline.submit(batch);
+        CHECK(called_on.empty()); // held
+    }
+    CHECK(called_on == std::vector{1, 1, 1});
+    CHECK(B::current_device() == 0);
 }
 
 TEST_CASE("Contract 10: stages of several devices give the bits of a plain loop, under every schedule") {
