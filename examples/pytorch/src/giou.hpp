@@ -124,12 +124,15 @@ SLUICE_HOST_DEVICE inline void keep_row(const GiouForward& all, std::int64_t row
         all.counts[row] = of_row.count;
 }
 
-/// Keeps what all rows add up to. Of ragged rows the count is the last offset.
+/// The boxes of all ragged rows.
+SLUICE_HOST_DEVICE inline std::int64_t ragged_count(const BoxRows& boxes) {
+    return boxes.offsets[boxes.rows];
+}
+
+/// Keeps what all rows add up to.
 SLUICE_HOST_DEVICE inline void keep_total(const GiouForward& all, const BoxSum& total) {
-    if (!is_by_row(all.reduction)) {
-        const std::int64_t count = all.boxes.masked ? total.count : all.boxes.offsets[all.boxes.rows];
-        all.loss.put(0, total.sum * share_of(all.reduction, count));
-    }
+    if (!is_by_row(all.reduction))
+        all.loss.put(0, total.sum * share_of(all.reduction, total.count));
     if (all.counts != nullptr)
         all.counts[all.boxes.rows] = total.count;
 }

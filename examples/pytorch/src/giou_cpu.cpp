@@ -23,6 +23,8 @@ struct Cpu {
             total.sum += is_by_row(all.reduction) ? 0.0 : all.sums[row];
             total.count += all.counts != nullptr ? all.counts[row] : 0;
         }
+        if (!all.boxes.masked)
+            total.count = ragged_count(all.boxes);
         keep_total(all, total);
     }
 
