@@ -80,7 +80,8 @@ class Intake:
         if held.dtype != like.dtype or held.shape[1:] != like.shape[1:] or held.dim() != like.dim() or (
                 held.dim() > 0 and held.shape[0] < like.shape[0]):
             held = slot.tensors[place] = self.allocate(like)
-        return held.detach() if held.dim() == 0 or held.shape[0] == like.shape[0] else held.narrow(0, 0, like.shape[0])
+        whole = held.dim() == 0 or held.shape[0] == like.shape[0]
+        return (held if whole else held.narrow(0, 0, like.shape[0])).detach()
 
     def allocate(self, like: torch.Tensor) -> torch.Tensor:
         self.allocations += 1
