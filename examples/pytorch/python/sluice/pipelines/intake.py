@@ -102,10 +102,12 @@ class Intake:
             raise RuntimeError(f"a tensor of batch {slot.stale_batch} is still held, and its memory has become another "
                                "batch's; expected a clone() of what is to be kept")
 
-    def clear(self) -> None:
-        """After all copies are done."""
+    def clear(self, clean: bool) -> None:
+        """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
         for slot in self.slots:
             slot.sources, slot.in_use = [], False
+            if not clean:
+                slot.handed = []
 
     def bytes(self) -> int:
         return sum(t.numel() * t.element_size() for slot in self.slots for t in slot.tensors)

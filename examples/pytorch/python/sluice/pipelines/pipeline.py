@@ -188,7 +188,7 @@ class Pipeline:
         finally:
             for running in self.stages:
                 running.clear()
-            self.intake.clear()
+            self.intake.clear(clean)
             self.running = False
 
     def settle(self) -> None:
