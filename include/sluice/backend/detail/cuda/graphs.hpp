@@ -173,7 +173,7 @@ private:
         return parameters;
     }
 
-    friend struct Cuda;
+    friend struct UncheckedCuda;
 };
 
 } // namespace sluice

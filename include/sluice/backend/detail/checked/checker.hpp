@@ -1,0 +1,5 @@
+/// \file
+/// The checker.
+#pragma once
+
+#include <sluice/backend/detail/checked/interface.hpp>
