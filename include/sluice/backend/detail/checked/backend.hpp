@@ -71,7 +71,6 @@ struct Checked : detail::CheckedGraphs<B> {
             const detail::checked::TokenScope scope(token);
             kept();
         });
-        detail::checked::enqueued_is_in(key(stream), token);
     }
     /// @}
 
@@ -222,7 +221,10 @@ private:
         bool blocking = true;
         if constexpr (requires { B::is_blocking(stream); })
             blocking = B::is_blocking(stream);
-        detail::checked::stream_found(key(stream), blocking, B::is_default_stream(stream));
+        bool is_default = false;
+        if constexpr (requires { B::is_default_stream(stream); })
+            is_default = B::is_default_stream(stream);
+        detail::checked::stream_found(key(stream), blocking, is_default);
     }
 
     // A host stream is waited for by whoever destroys it.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <sluice/backend/config.hpp>
 
@@ -116,15 +117,12 @@ SLUICE_CHECKED_FUNCTION void freed(const void* memory, bool ordered, Key stream)
 SLUICE_CHECKED_FUNCTION void name_memory(const void* memory, std::size_t bytes, const char* name);
 
 // Work. Throw `Error` for a mistake.
-/// Whether the accesses of the next call may be made, and whether an earlier mistake is still to be thrown.
 SLUICE_CHECKED_FUNCTION void accesses(Key stream, const Range* ranges, std::size_t count, Op op,
                                       const char* what);
 SLUICE_CHECKED_FUNCTION Token enqueued(Key stream);
-SLUICE_CHECKED_FUNCTION void enqueued_is_in(Key stream, Token token);
 SLUICE_CHECKED_FUNCTION void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what);
 /// The host may have got at pinned memory, to read and perhaps (`writes`) to change it.
 SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool writes);
-SLUICE_CHECKED_FUNCTION void throw_pending();
 
 /// Within a callable of a stream's.
 class TokenScope {
@@ -166,13 +164,24 @@ SLUICE_CHECKED_FUNCTION void graph_batch(std::uint64_t batch) noexcept;
 // Pipelines.
 /// A number for a name in messages.
 SLUICE_CHECKED_FUNCTION std::uint32_t stage_label(const char* name);
-/// Notes which memory the calling thread allocates, until `object_made` or `listen_stopped`.
-SLUICE_CHECKED_FUNCTION void listen();
-SLUICE_CHECKED_FUNCTION std::size_t listened();
-/// `object` owns what batch `number` of `listen` calls has noted, and `more`. `of` and `slot` name it in messages.
-SLUICE_CHECKED_FUNCTION void object_made(const void* object, std::size_t number, const Range* more,
-                                         std::size_t count, const char* of, int slot);
-SLUICE_CHECKED_FUNCTION void listen_stopped() noexcept;
+/// Notes which memory the calling thread allocates, as a list for each `begin_list`.
+class Listening {
+public:
+    SLUICE_CHECKED_FUNCTION Listening();
+    Listening(const Listening&) = delete;
+    Listening& operator=(const Listening&) = delete;
+    SLUICE_CHECKED_FUNCTION ~Listening();
+    void begin_list() { lists_.emplace_back(); }
+    std::vector<Range>& list(std::size_t number) { return lists_[number]; }
+
+private:
+    std::vector<std::vector<Range>> lists_{1};
+    std::vector<std::vector<Range>>* outer_;
+};
+/// `object` owns `memory`, as far as that was allocated by sluice. `of` and `slot` name it in messages.
+SLUICE_CHECKED_FUNCTION void object_made(const void* object, const Range* memory, std::size_t count,
+                                         const char* of, int slot);
+SLUICE_CHECKED_FUNCTION bool knows_object(const void* object);
 SLUICE_CHECKED_FUNCTION void object_gone(const void* object) noexcept;
 
 /// The stage that the calling thread calls.
@@ -210,10 +219,10 @@ SLUICE_CHECKED_FUNCTION void host_works_on(const void* object, bool writes, Op o
 /// The calling thread's own clock, until the end of the scope.
 class WorkerScope {
 public:
-    WorkerScope();
+    SLUICE_CHECKED_FUNCTION WorkerScope();
     WorkerScope(const WorkerScope&) = delete;
     WorkerScope& operator=(const WorkerScope&) = delete;
-    ~WorkerScope();
+    SLUICE_CHECKED_FUNCTION ~WorkerScope();
 };
 /// What one thread hands to the next: what the giver knows, the taker does.
 SLUICE_CHECKED_FUNCTION void handed_over(Key place) noexcept;
