@@ -162,7 +162,7 @@ SLUICE_CHECKED_FUNCTION void Checker::suspect(const void* begin, std::size_t byt
     }
 }
 
-SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool writes) {
+SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write) {
     // A loop over the elements asks once, as long as nothing else happens.
     struct Latest {
         std::uintptr_t begin = 0, end = 0;
@@ -189,15 +189,15 @@ SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, 
             continue;
         if (!record.writes) {
             read_in_flight = true;
-        } else if (record.begin < touch.end && touch.begin < record.end) {
+        } else if (reads && record.begin < touch.end && touch.begin < record.end) {
             const Record first = record;
             checker.race(*block, first, touch, true);
             return;
         }
     }
-    if (read_in_flight && writes)
+    if (read_in_flight && may_write)
         checker.suspect(begin, bytes);
-    else if (!read_in_flight)
+    else if (!read_in_flight && reads)
         latest = {block->begin, block->end, generation().load(std::memory_order_relaxed)};
 }
 

@@ -123,6 +123,12 @@ public:
             blocks_.erase(place);
         }
     }
+    /// Drops what was freed there.
+    void forget_grave(std::uintptr_t place) {
+        const Block* const block = find(place);
+        if (block != nullptr && !block->alive)
+            erase(block->begin, block->end);
+    }
     template <class Visit>
     void for_each(Visit&& visit) {
         for (auto& [begin, block] : blocks_)
