@@ -26,6 +26,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
     }
     Actor& made = actors_.emplace_back();
     made.id = static_cast<ActorId>(actors_.size() - 1);
+    made.clock.reserve(64);
     made.clock.raise(made.id, 1);
     return made;
 }

@@ -145,7 +145,7 @@ SLUICE_CHECKED_FUNCTION void Checker::suspect(const void* begin, std::size_t byt
     Block* const block = blocks.find(address);
     if (block == nullptr || suspects.size() >= 64 || !doer_known())
         return;
-    const Stamp now = doer_stamp();
+    const Stamp now = new_work(doer());
     for (const Record& record : block->records) {
         bool known = true;
         if (record.writes || record.end <= address || record.begin >= address + bytes ||
@@ -179,7 +179,7 @@ SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, 
     if (block == nullptr || !checker.doer_known())
         return;
     const Record touch{address, address + bytes, false, checker.doer_of(Op::host, nullptr),
-                       checker.doer_stamp()};
+                       checker.new_work(checker.doer())};
     bool read_in_flight = false;
     for (const Record& record : block->records) {
         bool known = true;

@@ -70,6 +70,7 @@ public:
         block.begin = begin;
         block.end = end;
         block.number = ++last_number_;
+        block.records.reserve(8);
         return block;
     }
     /// The part of [begin, end) that one block holds; a new block of nobody's where there is none.
@@ -82,6 +83,7 @@ public:
         block.begin = begin;
         block.end = until;
         block.number = ++last_number_;
+        block.records.reserve(8);
         if (++foreign_ > most_foreign)
             prune_ = true;
         return block;
