@@ -1,0 +1,29 @@
+#include "hazards/pipelines.hpp"
+
+namespace sluice::test {
+
+Batch::Batch() {
+    for (Pinned* buffer : {&images, &labels}) {
+        for (std::size_t i = 0; i < count; ++i)
+            (*buffer)[i] = static_cast<float>(i);
+    }
+}
+
+void encode_batch(Ref stream, const Batch& in, Slot& out) {
+    copy(stream, out.features, in.images);
+    copy(stream, out.labels, in.labels);
+}
+
+Stage<Encode, B> encode(StageOptions<B> options, Encode callable, const char* name) {
+    if (!callable)
+        callable = encode_batch;
+    return {name, std::move(callable), options};
+}
+
+Stage<Train, B> train(StageOptions<B> options, Train callable, const char* name) {
+    if (!callable)
+        callable = [](Ref s, const Batch&, Slot& in) { copy(s, in.scores, in.features); };
+    return {name, std::move(callable), options};
+}
+
+} // namespace sluice::test
