@@ -1,6 +1,8 @@
 // Bodies of source.hpp.
 #pragma once
 
+#include <sluice/pipeline/detail/stage_checks.hpp>
+
 namespace sluice {
 
 namespace detail {
@@ -33,12 +35,27 @@ public:
 
     template <class Make>
     void make(Make& make_slot, int number) {
-        places_.push_back(std::make_unique<SourcePlace<Batch, B>>(make_slot, number, this->device));
+        if constexpr (IsChecked<B>::value) {
+            ListenedMaker<Make> listened(make_slot);
+            places_.push_back(std::make_unique<SourcePlace<Batch, B>>(listened, number, this->device));
+            tell_of_object(places_.back()->batch(), listened.list(0), "a source",
+                           static_cast<std::size_t>(number));
+        } else {
+            places_.push_back(std::make_unique<SourcePlace<Batch, B>>(make_slot, number, this->device));
+        }
         this->add(*places_.back());
     }
 
 private:
-    ~SourcePlaces() override { this->await_all_reads(); }
+    ~SourcePlaces() override {
+        this->await_all_reads();
+        if constexpr (IsChecked<B>::value) {
+            for (const auto& place : places_) {
+                checked::object_gone(&place->batch());
+                checked::handover_gone(static_cast<SourceSlot<B>*>(place.get()));
+            }
+        }
+    }
 
     std::vector<std::unique_ptr<SourcePlace<Batch, B>>> places_;
 };
@@ -190,6 +207,9 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
         const std::lock_guard lock(ledger_->mutex);
         slot.state = Slot::State::filling;
     }
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::host_works_on(&static_cast<Place&>(slot).batch(), true,
+                                       detail::checked::Op::fill_batch);
     if (note == nullptr)
         return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
     note->begin = detail::FillNotes::now();
@@ -206,12 +226,16 @@ void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
     lock.unlock();
     bool filled = false;
     std::exception_ptr thrown;
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::taken_over(&slot);
     try {
         const DeviceGuard<B> device(device_);
         filled = fill_one(states_[worker], slot, note);
     } catch (...) {
         thrown = std::current_exception();
     }
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::handed_over(&slot);
     lock.lock();
     if (note != nullptr)
         note->filled = filled;
@@ -220,6 +244,7 @@ void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
 
 template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::work(std::size_t worker) {
+    [[maybe_unused]] const detail::checked::WorkerScopeOn<detail::IsChecked<B>::value> scope;
     Places& ledger = *ledger_;
     std::unique_lock lock(ledger.mutex);
     for (;;) {
@@ -275,6 +300,8 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     if (slot.last)
         return {};
     ledger.hand_out(slot);
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::taken_over(&slot);
     notes_.given(index, asked);
     return value_type(static_cast<Place&>(slot).value, slot);
 }
@@ -317,6 +344,10 @@ void Source<Batch, State, Fill, B>::join_workers() noexcept {
     for (std::thread& worker : workers_)
         worker.join();
     workers_.clear();
+    if constexpr (detail::IsChecked<B>::value) {
+        for (const Slot* const slot : ledger_->slots)
+            detail::checked::taken_over(slot);
+    }
 }
 
 template <class Batch, class State, class Fill, Backend B>

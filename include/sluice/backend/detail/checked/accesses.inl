@@ -26,6 +26,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
     }
     Actor& made = actors_.emplace_back();
     made.id = static_cast<ActorId>(actors_.size() - 1);
+    made.clock.reserve(64);
     made.clock.raise(made.id, 1);
     return made;
 }
@@ -203,6 +204,9 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
             auto begin = reinterpret_cast<std::uintptr_t>(ranges[i].begin);
             const std::uintptr_t end = begin + ranges[i].bytes;
             while (begin < end) {
+                // What is freed the host's own allocator may use again.
+                if (ranges[i].on_host)
+                    blocks.forget_grave(begin);
                 Block& block = blocks.at(begin, end);
                 const Record record{begin, end < block.end ? end : block.end, ranges[i].writes, doer, stamp};
                 begin = record.end;
@@ -249,6 +253,10 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const NodeAccess* accesses, std::si
     for (std::size_t i = 0; i < count; ++i) {
         Doer doer = accesses[i].doer;
         doer.batch += batch_offset;
+        if (const StageScope* const stage = StageScope::current(); stage != nullptr) {
+            doer.stage = stage->label;
+            doer.batch = stage->number;
+        }
         Range range = accesses[i].range;
         if (accesses[i].block != 0) {
             const Block* const block = blocks.find(reinterpret_cast<std::uintptr_t>(range.begin));

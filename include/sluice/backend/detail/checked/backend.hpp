@@ -186,7 +186,9 @@ struct Checked : detail::CheckedGraphs<B> {
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
         using detail::checked::Range;
         know(stream);
-        const Range ranges[] = {{from, bytes, false}, {to, bytes, true}};
+        const bool from_host = kind == CopyKind::host_to_device || kind == CopyKind::host_to_host;
+        const bool to_host = kind == CopyKind::device_to_host || kind == CopyKind::host_to_host;
+        const Range ranges[] = {{from, bytes, false, from_host}, {to, bytes, true, to_host}};
         // In `copy_and_wait` nobody else has the host's side meanwhile.
         const bool skips = detail::checked::HostSideScope::active();
         const std::size_t first = skips && kind == CopyKind::host_to_device ? 1 : 0;

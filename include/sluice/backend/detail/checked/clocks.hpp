@@ -40,6 +40,7 @@ public:
         return changed;
     }
     void clear() noexcept { times_.clear(); }
+    void reserve(std::size_t actors) { times_.reserve(actors); }
     std::size_t size() const noexcept { return times_.size(); }
 
 private:
@@ -56,9 +57,13 @@ class KnownPool {
 public:
     Known* take() {
         if (free_.empty()) {
-            all_.emplace_back();
-            free_.reserve(all_.size());
-            free_.push_back(&all_.back());
+            // Many at once, with room for the clocks of most programs.
+            constexpr std::size_t more = 256;
+            free_.reserve(all_.size() + more);
+            for (std::size_t i = 0; i < more; ++i) {
+                all_.emplace_back().clock.reserve(64);
+                free_.push_back(&all_.back());
+            }
         }
         Known* const known = free_.back();
         free_.pop_back();

@@ -202,20 +202,22 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
 }
 
 // Waits that sluice makes itself are its own business.
-SLUICE_CHECKED_FUNCTION void Checker::count_wait(const Stamp& from, Actor& to, bool useful) {
+SLUICE_CHECKED_FUNCTION void Checker::count_wait(const Stamp& from, Actor& to, std::size_t again,
+                                                 bool useful) {
     if (InternalScope::depth() > 0)
         return;
-    const StageScope* const stage = StageScope::current();
+    StageScope* const stage = StageScope::current();
     const std::uint32_t label = stage == nullptr ? 0 : stage->label;
+    const std::size_t place = stage == nullptr ? again : stage->waits++;
     for (WaitCount& count : waits) {
-        if (count.to_stage == label && count.from == from.actor && count.to == to.id) {
+        if (count.stage == label && count.place == place && count.from == from.actor && count.to == to.id) {
             ++count.waits;
             count.useful += useful ? 1 : 0;
             return;
         }
     }
     if (waits.size() < 256)
-        waits.push_back({0, label, from.actor, to.id, 1, useful ? std::size_t{1} : 0});
+        waits.push_back({label, place, from.actor, to.id, 1, useful ? std::size_t{1} : 0});
 }
 
 SLUICE_CHECKED_FUNCTION std::vector<sluice::checked::Finding> Checker::all_findings() {
@@ -226,7 +228,7 @@ SLUICE_CHECKED_FUNCTION std::vector<sluice::checked::Finding> Checker::all_findi
         sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::unnecessary_wait};
         finding.first.stream = stream_name(count.from);
         finding.second.stream = stream_name(count.to);
-        finding.second.stage = labels[count.to_stage];
+        finding.second.stage = labels[count.stage];
         finding.second.operation = "wait";
         finding.count = count.waits;
         finding.message = "unnecessary wait: " + words_of(finding.second) + " waits for an event of " +

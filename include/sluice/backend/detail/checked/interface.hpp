@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include <sluice/backend/config.hpp>
@@ -45,6 +46,7 @@ struct Range {
     const void* begin = nullptr;
     std::size_t bytes = 0;
     bool writes = false;
+    bool on_host = false; ///< Whether it is the host's memory, where that is known.
 };
 
 /// Names of operations in messages.
@@ -64,6 +66,50 @@ enum class Op : std::uint8_t {
 
 /// A callable that a stream runs on the host: whose accesses are those of its stream at a time. 0: not known.
 using Token = std::uint64_t;
+
+/// Calls within sluice, whose waits nobody wants to be told are unnecessary.
+class InternalScope {
+public:
+    InternalScope() noexcept { ++depth(); }
+    InternalScope(const InternalScope&) = delete;
+    InternalScope& operator=(const InternalScope&) = delete;
+    ~InternalScope() { --depth(); }
+    static int& depth() noexcept {
+        thread_local int depth = 0;
+        return depth;
+    }
+};
+
+struct NoScope {
+    NoScope() noexcept {}
+};
+template <bool On>
+using InternalScopeOn = std::conditional_t<On, InternalScope, NoScope>;
+
+/// The stage that the calling thread calls.
+struct StageScope {
+    StageScope(std::uint32_t stage, std::uint64_t batch, Key stream) noexcept
+        : label(stage), number(batch), on(stream), outer(current()), outer_depth(InternalScope::depth()) {
+        current() = this;
+        InternalScope::depth() = 0;
+    }
+    StageScope(const StageScope&) = delete;
+    StageScope& operator=(const StageScope&) = delete;
+    ~StageScope() {
+        current() = outer;
+        InternalScope::depth() = outer_depth;
+    }
+    static StageScope*& current() noexcept {
+        thread_local StageScope* scope = nullptr;
+        return scope;
+    }
+    std::uint32_t label;
+    std::uint64_t number;
+    Key on;
+    std::size_t waits = 0; ///< That the callable has made so far.
+    StageScope* outer;
+    int outer_depth;
+};
 
 // Streams. A blocking one waits for the legacy default stream, and that for it. An inline one's work is its caller's.
 SLUICE_CHECKED_FUNCTION void stream_made(Key stream, bool blocking, bool runs_on_caller);
@@ -110,6 +156,9 @@ private:
     }
 };
 
+template <bool On>
+using HostSideScopeOn = std::conditional_t<On, HostSideScope, NoScope>;
+
 // Memory. `stream`: in whose order; `ordered` false: in nobody's.
 SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bool device, bool ordered,
                                        Key stream);
@@ -121,8 +170,8 @@ SLUICE_CHECKED_FUNCTION void accesses(Key stream, const Range* ranges, std::size
                                       const char* what);
 SLUICE_CHECKED_FUNCTION Token enqueued(Key stream);
 SLUICE_CHECKED_FUNCTION void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what);
-/// The host may have got at pinned memory, to read and perhaps (`writes`) to change it.
-SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool writes);
+/// The host gets at pinned memory, to read it, perhaps to change it, or both.
+SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write);
 
 /// Within a callable of a stream's.
 class TokenScope {
@@ -184,25 +233,6 @@ SLUICE_CHECKED_FUNCTION void object_made(const void* object, const Range* memory
 SLUICE_CHECKED_FUNCTION bool knows_object(const void* object);
 SLUICE_CHECKED_FUNCTION void object_gone(const void* object) noexcept;
 
-/// The stage that the calling thread calls.
-struct StageScope {
-    StageScope(std::uint32_t stage, std::uint64_t batch, Key stream) noexcept
-        : label(stage), number(batch), on(stream), outer(current()) {
-        current() = this;
-    }
-    StageScope(const StageScope&) = delete;
-    StageScope& operator=(const StageScope&) = delete;
-    ~StageScope() { current() = outer; }
-    static StageScope*& current() noexcept {
-        thread_local StageScope* scope = nullptr;
-        return scope;
-    }
-    std::uint32_t label;
-    std::uint64_t number;
-    Key on;
-    StageScope* outer;
-};
-
 /// One thing that a stage was handed: an object that `object_made` knows, or bytes.
 struct Handed {
     const void* object = nullptr;
@@ -224,23 +254,12 @@ public:
     WorkerScope& operator=(const WorkerScope&) = delete;
     SLUICE_CHECKED_FUNCTION ~WorkerScope();
 };
+template <bool On>
+using WorkerScopeOn = std::conditional_t<On, WorkerScope, NoScope>;
 /// What one thread hands to the next: what the giver knows, the taker does.
 SLUICE_CHECKED_FUNCTION void handed_over(Key place) noexcept;
 SLUICE_CHECKED_FUNCTION void taken_over(Key place) noexcept;
 SLUICE_CHECKED_FUNCTION void handover_gone(Key place) noexcept;
-
-/// Calls within sluice, whose waits nobody wants to be told are unnecessary.
-class InternalScope {
-public:
-    InternalScope() noexcept { ++depth(); }
-    InternalScope(const InternalScope&) = delete;
-    InternalScope& operator=(const InternalScope&) = delete;
-    ~InternalScope() { --depth(); }
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-};
 
 } // namespace checked
 } // namespace sluice::detail

@@ -145,7 +145,7 @@ SLUICE_CHECKED_FUNCTION void Checker::suspect(const void* begin, std::size_t byt
     Block* const block = blocks.find(address);
     if (block == nullptr || suspects.size() >= 64 || !doer_known())
         return;
-    const Stamp now = doer_stamp();
+    const Stamp now = new_work(doer());
     for (const Record& record : block->records) {
         bool known = true;
         if (record.writes || record.end <= address || record.begin >= address + bytes ||
@@ -162,7 +162,7 @@ SLUICE_CHECKED_FUNCTION void Checker::suspect(const void* begin, std::size_t byt
     }
 }
 
-SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool writes) {
+SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write) {
     // A loop over the elements asks once, as long as nothing else happens.
     struct Latest {
         std::uintptr_t begin = 0, end = 0;
@@ -179,7 +179,7 @@ SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, 
     if (block == nullptr || !checker.doer_known())
         return;
     const Record touch{address, address + bytes, false, checker.doer_of(Op::host, nullptr),
-                       checker.doer_stamp()};
+                       checker.new_work(checker.doer())};
     bool read_in_flight = false;
     for (const Record& record : block->records) {
         bool known = true;
@@ -189,15 +189,15 @@ SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, 
             continue;
         if (!record.writes) {
             read_in_flight = true;
-        } else if (record.begin < touch.end && touch.begin < record.end) {
+        } else if (reads && record.begin < touch.end && touch.begin < record.end) {
             const Record first = record;
             checker.race(*block, first, touch, true);
             return;
         }
     }
-    if (read_in_flight && writes)
+    if (read_in_flight && may_write)
         checker.suspect(begin, bytes);
-    else if (!read_in_flight)
+    else if (!read_in_flight && reads)
         latest = {block->begin, block->end, generation().load(std::memory_order_relaxed)};
 }
 

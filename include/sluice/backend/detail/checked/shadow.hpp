@@ -70,6 +70,7 @@ public:
         block.begin = begin;
         block.end = end;
         block.number = ++last_number_;
+        block.records.reserve(8);
         return block;
     }
     /// The part of [begin, end) that one block holds; a new block of nobody's where there is none.
@@ -82,6 +83,7 @@ public:
         block.begin = begin;
         block.end = until;
         block.number = ++last_number_;
+        block.records.reserve(8);
         if (++foreign_ > most_foreign)
             prune_ = true;
         return block;
@@ -122,6 +124,12 @@ public:
             latest_ = nullptr;
             blocks_.erase(place);
         }
+    }
+    /// Drops what was freed there.
+    void forget_grave(std::uintptr_t place) {
+        const Block* const block = find(place);
+        if (block != nullptr && !block->alive)
+            erase(block->begin, block->end);
     }
     template <class Visit>
     void for_each(Visit&& visit) {

@@ -41,6 +41,8 @@ struct EventState {
     const Capturing* capture = nullptr; ///< Of a record that was captured.
     std::vector<std::size_t> nodes;     ///< What it stands for there.
     std::weak_ptr<GraphModel> model;    ///< Lives as long as the capture, or its graph.
+    ActorId waiter = 0;                 ///< Who waited last, and for which time of the record's.
+    Time waiter_of = 0;
 };
 
 /// What a slot or a batch of a source owns.
@@ -61,9 +63,11 @@ struct Suspect {
     Record touch;
 };
 
-/// One ordered pair of places, and how often a wait between them was of use.
+/// A wait, as far as it can be told from others, and how often it was of use.
 struct WaitCount {
-    std::uint32_t from_stage = 0, to_stage = 0;
+    std::uint32_t stage = 0;
+    std::size_t place =
+        0; ///< Which one of a stage's callable; elsewhere whether the same had been waited for before.
     ActorId from = 0, to = 0;
     std::size_t waits = 0;
     std::size_t useful = 0;
@@ -119,7 +123,7 @@ public:
     sluice::checked::Place place_of(const Record& record);
     std::string stream_name(ActorId actor);
     std::string buffer_name(const Block& block) const;
-    void count_wait(const Stamp& from, Actor& to, bool useful);
+    void count_wait(const Stamp& from, Actor& to, std::size_t again, bool useful);
     std::vector<sluice::checked::Finding> all_findings();
 
     // Graphs

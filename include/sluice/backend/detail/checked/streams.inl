@@ -73,7 +73,7 @@ SLUICE_CHECKED_FUNCTION void waited(Key on, Key key) {
     if (found == checker->events.end()) {
         return;
     }
-    const EventState& event = found->second;
+    EventState& event = found->second;
     if (event.capture != nullptr) {
         // It joins the capture, if that is still under way.
         if (stream.capture == nullptr) {
@@ -95,8 +95,12 @@ SLUICE_CHECKED_FUNCTION void waited(Key on, Key key) {
         }
         return;
     }
-    if (stream.capture == nullptr)
-        checker->count_wait(event.stamp, stream, stream.learn(event.stamp));
+    if (stream.capture != nullptr)
+        return;
+    const bool again = event.waiter == stream.id && event.waiter_of == event.stamp.time;
+    event.waiter = stream.id;
+    event.waiter_of = event.stamp.time;
+    checker->count_wait(event.stamp, stream, again ? 1 : 0, stream.learn(event.stamp));
 }
 
 SLUICE_CHECKED_FUNCTION Snapshot snapshot_of_event(Key key) {
@@ -144,9 +148,16 @@ SLUICE_CHECKED_FUNCTION void semaphore_destroyed(Key key) noexcept {
 inline void signal(Checker& checker, Key key, std::uint32_t value, Actor& by, const Stamp& stamp) {
     SemaphoreState& semaphore = checker.semaphores[key];
     auto& signals = semaphore.signals;
-    if (semaphore.count > 0 && signals[semaphore.count - 1].value == value) {
+    by.tick();
+    for (std::size_t i = 0; i < semaphore.count; ++i) {
         // Told before, by who enqueued the thread that now does it.
-    } else if (semaphore.count == signals.size()) {
+        if (signals[i].value >= value) {
+            if (signals[i].value == value && stamp.known() != nullptr)
+                signals[i].clock.join(*stamp.known());
+            return;
+        }
+    }
+    if (semaphore.count == signals.size()) {
         signals[1].clock.join(signals[0].clock);
         SemaphoreState::Signal oldest = std::move(signals[0]);
         for (std::size_t i = 1; i < signals.size(); ++i)
@@ -161,7 +172,6 @@ inline void signal(Checker& checker, Key key, std::uint32_t value, Actor& by, co
     if (stamp.known() != nullptr)
         last.clock.join(*stamp.known());
     last.clock.raise(stamp.actor, stamp.time);
-    by.tick();
     if (!semaphore.gate)
         return;
     for (const auto& [stream, id] : checker.streams) {
@@ -205,7 +215,9 @@ SLUICE_CHECKED_FUNCTION void semaphore_waited(Key key, std::uint32_t value, Key 
 SLUICE_CHECKED_FUNCTION void semaphore_seen(Key key, std::uint32_t value) {
     Locked checker;
     const auto found = checker->semaphores.find(key);
-    if (found == checker->semaphores.end() || !checker->doer_known())
+    // A CPU stage's waits were told before: what more it sees is luck.
+    const bool is_stage = TokenScope::current() != 0 && InternalScope::depth() > 0;
+    if (found == checker->semaphores.end() || !checker->doer_known() || is_stage)
         return;
     const SemaphoreState& semaphore = found->second;
     for (std::size_t i = 0; i < semaphore.count && semaphore.signals[i].value <= value; ++i)
