@@ -4,7 +4,8 @@
 
 namespace sluice::test::hazards_articles {
 
-TEST_CASE("Hazard: the frozen encoder's loop on streams: inputs and labels of the default stream, and one set of each") {
+TEST_CASE("Hazard: the frozen encoder's loop on streams: inputs and labels of the default stream, and one "
+          "set of each") {
     find({race("images", {"copy"}, {"encode"}), race("labels", {"copy"}, {"train"}),
           race("labels", {"train"}, {"copy"}), race("images", {"encode"}, {"copy"})},
          [](World& w) {

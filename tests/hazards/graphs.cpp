@@ -65,7 +65,8 @@ TEST_CASE("Hazard: a key for each shape, and the shapes share an output on two s
 TEST_CASE("Hazard: a graph is replayed whose buffer was freed since its capture") {
     find(use_after_free("captured", {}, {}), [](World& w) {
         Device buffer = named("captured");
-        const auto zero = captured(w.main, [&](Ref s) { writes(s, buffer, "zero"), copy(s, w.features, w.images); });
+        const auto zero =
+            captured(w.main, [&](Ref s) { writes(s, buffer, "zero"), copy(s, w.features, w.images); });
         zero.launch(w.main);
         w.main.sync();
         buffer = Device();
@@ -117,7 +118,8 @@ TEST_CASE("Hazard: a captured side stream is forked before the work that it read
     });
 }
 
-TEST_CASE("Hazard: a captured side stream is joined before its last work, which is joined by a later capture alone") {
+TEST_CASE("Hazard: a captured side stream is joined before its last work, which is joined by a later capture "
+          "alone") {
     find(race("labels", {"fill"}, {"copy"}), [](World& w) {
         const auto both = captured(w.main, [&w](Ref s) {
             fill_bytes(s, w.features, 0);

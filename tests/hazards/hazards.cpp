@@ -26,7 +26,8 @@ bool matches(const checked::Finding& finding, const Hazard& hazard, bool with_ba
     const auto are_at = [&](const Side& first, const Side& second) {
         return is_at(finding.first, first, with_batches) && is_at(finding.second, second, with_batches);
     };
-    return are_at(hazard.first, hazard.second) || (hazard.either_order && are_at(hazard.second, hazard.first));
+    return are_at(hazard.first, hazard.second) ||
+           (hazard.either_order && are_at(hazard.second, hazard.first));
 }
 
 std::string text_of(const Hazard& hazard) {
@@ -96,11 +97,14 @@ std::optional<Ref> legacy_default_stream() {
 #endif
 }
 
+Pinned numbered(const char* name) {
+    Pinned buffer = named<Pinned>(name);
+    for (std::size_t i = 0; i < count; ++i)
+        buffer[i] = static_cast<float>(i);
+    return buffer;
+}
+
 World::World() {
-    for (Pinned* buffer : {&host_images, &host_labels, &result}) {
-        for (std::size_t i = 0; i < count; ++i)
-            (*buffer)[i] = static_cast<float>(i);
-    }
     for (Device* buffer : {&images, &labels, &features, &weights, &workspace})
         fill_bytes(main, *buffer, 0);
     main.sync();

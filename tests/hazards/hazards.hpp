@@ -63,12 +63,15 @@ Buffer named(const char* name, std::size_t size = count) {
     return buffer;
 }
 
+/// A pinned buffer with a name that holds 0, 1, 2 …
+Pinned numbered(const char* name);
+
 /// What most programs need. All device buffers have been written; streams are done when it goes.
 struct World {
     Device images = named("images"), labels = named("labels"), features = named("features"),
            weights = named("weights"), workspace = named("workspace"), probe = named("probe");
-    Pinned host_images = named<Pinned>("host images"), host_labels = named<Pinned>("host labels"),
-           result = named<Pinned>("result");
+    Pinned host_images = numbered("host images"), host_labels = numbered("host labels"),
+           result = numbered("result");
     Event event, other_event;
     std::optional<Gate<Plain>> gate;
     Stream main, side, third;
@@ -90,9 +93,7 @@ inline void order(Ref earlier, Ref later, Event& event) {
 }
 
 /// Waits for the stream in fact, without the checker's knowledge: what comes after is safe, and found all the same.
-inline void settle(Ref stream) {
-    Plain::synchronize_stream(stream.get());
-}
+inline void settle(Ref stream) { Plain::synchronize_stream(stream.get()); }
 
 /// One end of what is found: the stage, otherwise the operation, and the stage's batch where it is certain.
 struct Side {
@@ -136,9 +137,7 @@ using Program = std::function<void(World&)>;
 /// Runs `program` twice: once to collect all that is found, which must be `hazards` and nothing else, and once to see that
 /// an `Error` tells of one of them.
 void find(std::initializer_list<Hazard> hazards, const Program& program);
-inline void find(const Hazard& hazard, const Program& program) {
-    find({hazard}, program);
-}
+inline void find(const Hazard& hazard, const Program& program) { find({hazard}, program); }
 
 /// Runs `program`, of which nothing must be found, waits that order nothing included.
 void pass(const Program& program);

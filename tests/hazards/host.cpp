@@ -31,7 +31,8 @@ TEST_CASE("Hazard: the host reads an element of a result before it waits") {
     find(host_race("result", {"copy"}, {}), [](World& w) {
         copy(w.main, w.result, w.features);
         settle(w.main);
-        CHECK(std::as_const(w.result)[0] == 0);
+        const float loss = std::as_const(w.result)[0];
+        CHECK(loss == 0);
     });
 }
 
@@ -71,7 +72,8 @@ TEST_CASE("Hazard: two pinned buffers in turns, and the wait is for the other on
         Event* const read[] = {&w.event, &w.other_event};
         for (std::size_t step = 0; step < 4; ++step) {
             const std::size_t turn = step % 2;
-            read[1 - turn]->sync();
+            if (step >= 2)
+                read[1 - turn]->sync();
             host_writes(*batches[turn], "load");
             copy(*streams[turn], *copies[turn], *batches[turn]);
             read[turn]->record(*streams[turn]);
@@ -96,15 +98,26 @@ TEST_CASE("Hazard: two streams read a pinned buffer, and the host waits for one 
 }
 
 TEST_CASE("Hazard: a host function reads what another stream still copies") {
-    find(race("result", {"copy"}, {"log"}), [](World& w) {
+    find(thread_race("result", {"copy"}, {"log"}), [](World& w) {
         copy(w.main, w.result, w.features);
         w.side.enqueue([&w] { host_reads(w.result, "log"); });
         w.side.sync();
     });
 }
 
+TEST_CASE("Hazard: a wait that comes after the host function, and is made before that runs") {
+    find(thread_race("result", {"copy"}, {"log"}), [](World& w) {
+        w.hold(w.side);
+        copy(w.main, w.result, w.features);
+        w.side.enqueue([&w] { host_reads(w.result, "log"); });
+        order(w.main, w.side, w.event);
+        w.open();
+        w.side.sync();
+    });
+}
+
 TEST_CASE("Hazard: a host function changes parameters that another stream copies") {
-    find(race("host labels", {"schedule"}, {"copy"}), [](World& w) {
+    find(thread_race("host labels", {"schedule"}, {"copy"}), [](World& w) {
         w.side.enqueue([&w] { host_writes(w.host_labels, "schedule"); });
         settle(w.side);
         copy(w.main, w.labels, w.host_labels);
@@ -133,13 +146,12 @@ TEST_CASE("Hazard: a scalar is set on one stream and read on another") {
 TEST_CASE("Hazard: what a readback's handler was given is kept") {
     find(host_race(nullptr, {}, {"average"}), [](World& w) {
         PinnedSpan<const float, B> kept;
-        Readback<float, B> losses{
-            1,
-            [&](std::size_t, std::span<const float> loss) {
-                if (kept.empty())
-                    kept = {loss.data(), loss.size()};
-            },
-            1};
+        Readback<float, B> losses{1,
+                                  [&](std::size_t, std::span<const float> loss) {
+                                      if (kept.empty())
+                                          kept = {loss.data(), loss.size()};
+                                  },
+                                  1};
         losses.push(w.main, w.features.first(1));
         losses.finish();
         losses.push(w.main, w.features.first(1));

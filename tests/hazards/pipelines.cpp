@@ -2,13 +2,6 @@
 
 namespace sluice::test {
 
-Batch::Batch() {
-    for (Pinned* buffer : {&images, &labels}) {
-        for (std::size_t i = 0; i < count; ++i)
-            (*buffer)[i] = static_cast<float>(i);
-    }
-}
-
 void encode_batch(Ref stream, const Batch& in, Slot& out) {
     copy(stream, out.features, in.images);
     copy(stream, out.labels, in.labels);

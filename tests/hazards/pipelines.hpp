@@ -11,8 +11,7 @@ namespace sluice::test {
 
 /// What is submitted.
 struct Batch {
-    Pinned images = named<Pinned>("batch images"), labels = named<Pinned>("batch labels");
-    Batch();
+    Pinned images = numbered("batch images"), labels = numbered("batch labels");
 };
 /// What stands between two stages.
 struct Slot {
@@ -25,12 +24,8 @@ using Train = std::function<void(Ref, const Batch&, Slot&)>;
 /// The stages of `TwoStages`. Without a callable, `encode` copies the batch to its slot and `train` makes scores of it.
 Stage<Encode, B> encode(StageOptions<B> options = {}, Encode callable = {}, const char* name = "encode");
 Stage<Train, B> train(StageOptions<B> options = {}, Train callable = {}, const char* name = "train");
-inline Stage<Encode, B> encode(Encode callable) {
-    return encode({}, std::move(callable));
-}
-inline Stage<Train, B> train(Train callable) {
-    return train({}, std::move(callable));
-}
+inline Stage<Encode, B> encode(Encode callable) { return encode({}, std::move(callable)); }
+inline Stage<Train, B> train(Train callable) { return train({}, std::move(callable)); }
 /// What `encode` does by itself.
 void encode_batch(Ref stream, const Batch& in, Slot& out);
 

@@ -32,6 +32,7 @@ TEST_CASE("Hazard: a batch of a source is given back while it is being copied") 
         settle(w.main);
         batch.reset();
         batch = source.next();
+        w.main.sync();
     });
 }
 
@@ -44,6 +45,7 @@ TEST_CASE("Hazard: a batch of a source is released on another stream than its co
         batch.release(w.side);
         batch.reset();
         batch = source.next();
+        w.main.sync();
     });
 }
 
@@ -56,6 +58,7 @@ TEST_CASE("Hazard: a batch of a source is released before its copy is enqueued")
         settle(w.main);
         batch.reset();
         batch = source.next();
+        w.main.sync();
     });
 }
 
@@ -70,6 +73,7 @@ TEST_CASE("Hazard: a reference to a source's batch is kept beyond its handle") {
                 copy(w.main, w.images, kept->images);
             settle(w.main);
         }
+        w.main.sync();
     });
 }
 
@@ -143,6 +147,8 @@ TEST_CASE("Hazard: ragged rows are read on another stream than they are copied o
         packer.copy_to(w.main, boxes);
         settle(w.main);
         reads(w.side, boxes, "areas");
+        w.main.sync();
+        w.side.sync();
     });
 }
 
@@ -154,6 +160,7 @@ TEST_CASE("Hazard: the packer's rows are read by a host function while it is pac
         w.main.enqueue([rows] { host_reads(rows, "log"); });
         settle(w.main);
         packer.pack(std::vector<std::vector<float>>{{4, 5}, {6}});
+        w.main.sync();
     });
 }
 
@@ -191,6 +198,7 @@ TEST_CASE("Hazard: a column is copied on another stream than it is read on") {
         values.copy_to(w.side, column);
         settle(w.side);
         reads(w.main, column.values(), "weigh");
+        w.main.sync();
         w.side.sync();
     });
 }

@@ -72,7 +72,8 @@ TEST_CASE("Hazard: the graphed schedule has the same races") {
 
 TEST_CASE("Hazard: a stage that opted out of graphs shares a workspace with one that did not") {
     find(race("workspace", {"train"}, {"encode"}), [](World& w) {
-        TwoStages two{encode({.graphed = false}).writes(w.workspace), train().writes(w.workspace),
+        TwoStages two{encode({.graphed = false}).writes(w.workspace),
+                      train().writes(w.workspace),
                       {.schedule = Schedule::graphed}};
         two.submit_all(8);
         two.pipeline.finish();
@@ -126,6 +127,7 @@ TEST_CASE("Hazard: a side stream within a stage is forked and not joined") {
                           copy(s, out.features, in.images);
                           order(s, w.side, w.event);
                           copy(w.side, out.labels, in.labels);
+                          settle(w.side);
                       }),
                       train()};
         two.submit_all(2);
@@ -139,6 +141,7 @@ TEST_CASE("Hazard: a side stream within a stage is joined and was not forked") {
         TwoStages two{encode([&w](Ref s, const Batch& in, Slot& out) {
                           copy(s, out.features, in.images);
                           copy(w.side, out.labels, in.labels);
+                          settle(w.side);
                           order(w.side, s, w.event);
                       }),
                       train()};
@@ -148,13 +151,18 @@ TEST_CASE("Hazard: a side stream within a stage is joined and was not forked") {
 }
 
 TEST_CASE("Hazard: a stage enqueues on another stream than the one it is handed") {
-    find(race("slot features", {"encode", 0}, {"train", 0}), [](World& w) {
-        TwoStages two{encode([&w](Ref, const Batch& in, Slot& out) { encode_batch(w.side, in, out); }),
-                      train()};
-        two.submit(0);
-        two.pipeline.finish();
-        w.side.sync();
-    });
+    find({race("slot features", {"encode", 0}, {"train", 0}),
+          race("slot labels", {"encode", 0}, {"train", 0})},
+         [](World& w) {
+             TwoStages two{encode([&w](Ref, const Batch& in, Slot& out) {
+                               encode_batch(w.side, in, out);
+                               settle(w.side);
+                           }),
+                           train()};
+             two.submit(0);
+             two.pipeline.finish();
+             w.side.sync();
+         });
 }
 
 TEST_CASE("Hazard: the last stage adds to its sums on a stream of its own") {
@@ -174,7 +182,8 @@ TEST_CASE("Hazard: a stage works on the default stream") {
     if (!legacy)
         return;
     find({{{Mistake::default_stream}, nullptr, {}, {}},
-          perhaps(race("slot features", {"encode", 0}, {"train", 0}))},
+          perhaps(race("slot features", {"encode", 0}, {"train", 0})),
+          perhaps(race("slot labels", {"encode", 0}, {"train", 0}))},
          [&](World&) {
              TwoStages two{encode([&](Ref, const Batch& in, Slot& out) { encode_batch(*legacy, in, out); }),
                            train()};
@@ -292,7 +301,8 @@ TEST_CASE("Hazard: the host waits for one of two stages that read the batch") {
 
 TEST_CASE("Hazard: the host reads the loss before the pipeline has finished") {
     find(host_race("result", {"train", 0}, {"print"}), [](World& w) {
-        TwoStages two{encode(), train([&w](Ref s, const Batch&, Slot& in) { copy(s, w.result, in.features); })};
+        TwoStages two{encode(),
+                      train([&w](Ref s, const Batch&, Slot& in) { copy(s, w.result, in.features); })};
         two.submit(0);
         two.pipeline.flush();
         host_reads(w.result, "print");
@@ -302,7 +312,8 @@ TEST_CASE("Hazard: the host reads the loss before the pipeline has finished") {
 
 TEST_CASE("Hazard: a loop is left early and its result is read") {
     find(host_race("result", {"train"}, {"print"}), [](World& w) {
-        TwoStages two{encode(), train([&w](Ref s, const Batch&, Slot& in) { copy(s, w.result, in.features); })};
+        TwoStages two{encode(),
+                      train([&w](Ref s, const Batch&, Slot& in) { copy(s, w.result, in.features); })};
         for (std::size_t step = 0; step < 8; ++step) {
             two.submit(step);
             if (step == 2)
