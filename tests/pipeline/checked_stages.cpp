@@ -56,11 +56,11 @@ struct Two {
                      }};
     }
     template <class First, class Second>
-    void run(First first, Second second, Schedule schedule) {
+    void run(First first, Second second, Schedule schedule, int steps = 1) {
         Pipeline pipeline{Stages{std::move(first), std::move(second)},
                           Slots{[](int) { return Slot{}; }},
-                          {.schedule = schedule}};
-        for (int batch = 0; batch < 8; ++batch)
+                          {.schedule = schedule, .steps_per_graph = steps}};
+        for (int batch = 0; batch < 16; ++batch)
             pipeline.submit(input.span());
         pipeline.finish();
     }
@@ -76,6 +76,7 @@ constexpr Schedule schedules[] = {Schedule::overlapped, Schedule::graphed};
 TEST_CASE_FIXTURE(Fixture, "Stages that keep to their slots are right under each schedule") {
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed})
         CHECK(is_right([&] { run(schedule); }));
+    CHECK(is_right([&] { run(first(), second(), Schedule::graphed, 4); }));
     CHECK(checked::findings().empty());
 }
 

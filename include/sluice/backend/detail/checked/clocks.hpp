@@ -140,7 +140,8 @@ struct Actor {
     bool blocking = false;
     bool default_stream = false;
     bool runs_on_caller = false;
-    Clock clock; ///< Its own time included.
+    Clock clock;          ///< Its own time included.
+    Time last_opaque = 0; ///< When it was handed work last of which nobody knows what it touches.
     Capturing* capture = nullptr;
     std::vector<std::size_t> last; ///< In a capture: the nodes that its next one comes after.
     std::vector<ActorId> branches; ///< Of the graphs that it runs.

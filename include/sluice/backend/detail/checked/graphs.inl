@@ -174,7 +174,7 @@ SLUICE_CHECKED_FUNCTION void child_changed(Key key, Key node, Key child) {
 SLUICE_CHECKED_FUNCTION void Checker::launch(Executable& executable, Actor& stream) {
     const Program& program = executable.program;
     if (program.opaque)
-        ++opaque;
+        note_opaque(stream);
     if (executable.launched)
         (void)stream.learn(executable.last);
     while (stream.branches.size() < program.ends.size())
@@ -221,7 +221,7 @@ SLUICE_CHECKED_FUNCTION void launched(Key key, Key on) {
     if (found != checker->executables.end() && stream.capture == nullptr)
         checker->launch(found->second, stream);
     else
-        ++checker->opaque;
+        checker->note_opaque(stream);
 }
 
 } // namespace sluice::detail::checked

@@ -85,8 +85,8 @@ SLUICE_CHECKED_FUNCTION Token enqueued(Key on) {
     Locked checker;
     checker->look_at_suspects(true);
     checker->throw_pending();
-    ++checker->opaque;
     Actor& stream = checker->enqueuing(on);
+    checker->note_opaque(stream);
     if (stream.capture != nullptr) {
         NodeModel node;
         node.opaque = true;
@@ -146,11 +146,21 @@ SLUICE_CHECKED_FUNCTION void Checker::suspect(const void* begin, std::size_t byt
     if (block == nullptr || suspects.size() >= 64 || !doer_known())
         return;
     const Stamp now = new_work(doer());
+    // What work may write by right now tells nothing.
+    for (const Record& record : block->records) {
+        if (record.writes && !before(record.stamp, now))
+            return;
+    }
+    bool opaque_work = false;
+    for (const auto& [key, id] : streams)
+        opaque_work = opaque_work || now.knows(id) < actors_[id].last_opaque;
     for (const Record& record : block->records) {
         bool known = true;
-        if (record.writes || record.end <= address || record.begin >= address + bytes ||
-            before(record.stamp, now) || before(now, record.stamp) ||
+        if (record.end <= address || record.begin >= address + bytes || before(record.stamp, now) ||
             ordered_by_semaphore(record.stamp, now, known) || !known)
+            continue;
+        // A batch nobody writes; of other memory nobody knows what callables do.
+        if (opaque_work && record.doer.op != Op::batch)
             continue;
         for (const Suspect& other : suspects) {
             if (other.begin == begin && other.bytes == bytes)

@@ -49,8 +49,8 @@ SLUICE_CHECKED_FUNCTION void stage_called(Key on, const Handed* handed, std::siz
     Locked checker;
     checker->look_at_suspects(true);
     checker->throw_pending();
-    ++checker->opaque;
     Actor& stream = checker->enqueuing(on);
+    checker->note_opaque(stream);
     NodeModel node;
     node.opaque = true;
     std::vector<Range>& ranges = checker->scratch;

@@ -113,6 +113,12 @@ public:
     /// What a stream is handed now.
     Stamp new_work(Actor& on);
     void host_access(const Range& range, const Doer& doer, bool may_throw);
+    /// The stream is handed work that may touch what nobody knows of.
+    void note_opaque(Actor& on) {
+        ++opaque;
+        on.tick();
+        on.last_opaque = on.time();
+    }
     void suspect(const void* begin, std::size_t bytes);
     /// Notes what has changed. `forget`: what is handed over now may change it rightly.
     void look_at_suspects(bool forget);
