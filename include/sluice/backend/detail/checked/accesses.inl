@@ -179,19 +179,34 @@ SLUICE_CHECKED_FUNCTION void Checker::forget_old(Block& block) {
         block.records.erase(block.records.begin(), block.records.begin() + 96);
 }
 
+// Whether one is a call's slot or batch, and the other what the same call has said itself: of a side stream, which a later
+// stage may yet join.
+inline bool of_one_call(const Doer& a, const Doer& b) noexcept {
+    const auto is_handed = [](const Doer& doer) { return doer.op == Op::slot || doer.op == Op::batch; };
+    return a.stage != 0 && a.stage == b.stage && a.batch == b.batch && (is_handed(a) || is_handed(b));
+}
+
 SLUICE_CHECKED_FUNCTION void Checker::look_at(Block& block, const Record& access, bool may_throw) {
+    std::vector<Record> met; // `race` may throw, and the block change.
     for (const Record& old : block.records) {
         if (!(old.begin < access.end && access.begin < old.end) || !(old.writes || access.writes))
             continue;
-        if (before(old.stamp, access.stamp) || before(access.stamp, old.stamp))
+        if (before(old.stamp, access.stamp) || before(access.stamp, old.stamp) ||
+            of_one_call(old.doer, access.doer))
             continue;
         bool known = true;
         if (ordered_by_semaphore(old.stamp, access.stamp, known) ||
             ordered_by_semaphore(access.stamp, old.stamp, known) || !known)
             continue;
-        const Record first = old; // `race` may throw, and the block change.
-        race(block, first, access, may_throw);
-        return;
+        met.push_back(old);
+    }
+    for (const Record& first : met) {
+        // An edge from the last of them orders those before it as well; one from those would not be enough.
+        bool is_last = true;
+        for (const Record& other : met)
+            is_last = is_last && (&other == &first || !before(first.stamp, other.stamp));
+        if (is_last)
+            race(block, first, access, may_throw);
     }
 }
 

@@ -252,7 +252,11 @@ SLUICE_CHECKED_FUNCTION std::uint32_t Checker::label_of(const std::string& name)
 
 namespace sluice::checked {
 
-SLUICE_CHECKED_FUNCTION std::vector<Finding> findings() { return detail::checked::Locked()->all_findings(); }
+SLUICE_CHECKED_FUNCTION std::vector<Finding> findings() {
+    detail::checked::Locked checker;
+    checker->look_at_suspects(false);
+    return checker->all_findings();
+}
 
 SLUICE_CHECKED_FUNCTION std::string report() {
     std::string text;
@@ -270,6 +274,7 @@ SLUICE_CHECKED_FUNCTION void forget() {
     checker->mistakes.clear();
     checker->pending.reset();
     checker->waits.clear();
+    checker->suspects.clear();
 }
 
 SLUICE_CHECKED_FUNCTION bool throw_mistakes(bool throws) {

@@ -190,6 +190,10 @@ public:
 private:
     Token former_;
 };
+template <bool On>
+using TokenOn = std::conditional_t<On, Token, NoScope>;
+template <bool On>
+using TokenScopeOn = std::conditional_t<On, TokenScope, NoScope>;
 
 // Graphs.
 SLUICE_CHECKED_FUNCTION void capture_begun(Key stream, Key body);

@@ -39,6 +39,7 @@ SLUICE_CHECKED_FUNCTION void freed(const void* memory, bool ordered, Key on) noe
     const Range range{memory, block->end - block->begin, true};
     // Where something has been thrown, all that it leaves behind is freed, and the cause is known.
     if (std::uncaught_exceptions() == 0) {
+        checker->look_at_suspects(false);
         if (ordered) {
             Actor& stream = checker->enqueuing(on);
             if (stream.capture == nullptr)

@@ -131,8 +131,12 @@ SLUICE_CHECKED_FUNCTION void host_saw(const Snapshot& snapshot, bool seen) noexc
         return;
     Locked checker;
     const Stamp stamp = Stamp::adopt(snapshot.actor, snapshot.time, static_cast<Known*>(snapshot.known));
-    if (seen && checker->doer_known())
-        (void)checker->doer().learn(stamp);
+    if (!seen || !checker->doer_known())
+        return;
+    // What has changed by now, changed too early; from now on it may.
+    checker->look_at_suspects(false);
+    (void)checker->doer().learn(stamp);
+    checker->look_at_suspects(false);
 }
 
 SLUICE_CHECKED_FUNCTION void semaphore_destroyed(Key key) noexcept {
