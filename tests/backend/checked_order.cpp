@@ -10,7 +10,7 @@
 
 #include "support/checked_mistakes.hpp"
 
-namespace sluice::test {
+namespace sluice::test::backend_checked_order {
 namespace {
 
 using B = CheckedTestBackend;
@@ -275,4 +275,4 @@ TEST_CASE_FIXTURE(Fixture, "Mistakes can be collected instead, each once with a 
 }
 
 } // namespace
-} // namespace sluice::test
+} // namespace sluice::test::backend_checked_order

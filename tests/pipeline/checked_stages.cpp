@@ -9,7 +9,7 @@
 
 #include "support/checked_mistakes.hpp"
 
-namespace sluice::test {
+namespace sluice::test::pipeline_checked_stages {
 namespace {
 
 using B = CheckedTestBackend;
@@ -169,4 +169,4 @@ TEST_CASE_FIXTURE(Fixture, "A pipeline that is not to be checked tells nothing o
 }
 
 } // namespace
-} // namespace sluice::test
+} // namespace sluice::test::pipeline_checked_stages

@@ -34,14 +34,14 @@ struct Place {
 /// One mistake.
 struct Finding {
     Mistake mistake = Mistake::race; ///< What kind.
-    std::string message;             ///< All of it, in words.
-    Place first;                     ///< The access that was known earlier.
-    Place second;                    ///< The one that met it.
-    std::string buffer;            ///< By its name, or as "8192 bytes at 0x…", with the slot it belongs to.
+    std::string message{};           ///< All of it, in words.
+    Place first{};                   ///< The access that was known earlier.
+    Place second{};                  ///< The one that met it.
+    std::string buffer{};          ///< By its name, or as "8192 bytes at 0x…", with the slot it belongs to.
     const void* address = nullptr; ///< Where the bytes begin that both touch,
     std::size_t bytes = 0;         ///< and how many they are.
-    std::string
-        missing_edge;      ///< What should be ordered after what, and where that can be said. Empty: nothing.
+    /// What should be ordered after what, and where that can be said. Empty: nothing.
+    std::string missing_edge{};
     std::size_t count = 1; ///< How often it was met.
 };
 
