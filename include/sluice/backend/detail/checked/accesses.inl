@@ -21,6 +21,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
         again.capture = nullptr;
         again.last.clear();
         again.branches.clear();
+        again.forget_callables();
         again.number = 0;
         return again;
     }
@@ -56,12 +57,31 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::doer() {
     return actors_[worker_of_thread().value_or(host)];
 }
 
+// Of a callable: what its stream was handed later is not over, and what that waits for is not known.
 SLUICE_CHECKED_FUNCTION Stamp Checker::doer_stamp() {
-    Stamp stamp = doer().stamp();
     const Token token = TokenScope::current();
     if (token != 0 && token != TokenScope::unknown)
-        stamp.time = token & ((Token{1} << 44) - 1); // What its stream was handed later is not over.
-    return stamp;
+        return doer().handed_at(token & ((Token{1} << 44) - 1));
+    return doer().stamp();
+}
+
+SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Stamp& stamp) {
+    Actor& learner = doer();
+    (void)learner.learn(stamp);
+    const Token token = TokenScope::current();
+    if (token != 0 && token != TokenScope::unknown) {
+        if (stamp.known() != nullptr)
+            learner.seen.join(*stamp.known());
+        learner.seen.raise(stamp.actor, stamp.time);
+    }
+}
+
+SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Clock& clock) {
+    Actor& learner = doer();
+    (void)learner.learn(clock);
+    const Token token = TokenScope::current();
+    if (token != 0 && token != TokenScope::unknown)
+        learner.seen.join(clock);
 }
 
 SLUICE_CHECKED_FUNCTION Actor& Checker::enqueuing(Key key) {

@@ -96,7 +96,9 @@ SLUICE_CHECKED_FUNCTION Token enqueued(Key on) {
     }
     if (checker->stream(on).runs_on_caller || !checker->doer_known())
         return TokenScope::current();
-    return (Token{stream.id} << 44) | checker->new_work(stream).time;
+    const Stamp stamp = checker->new_work(stream);
+    stream.hand_over(stamp);
+    return (Token{stream.id} << 44) | stamp.time;
 }
 
 SLUICE_CHECKED_FUNCTION void Checker::host_access(const Range& range, const Doer& doer, bool may_throw) {

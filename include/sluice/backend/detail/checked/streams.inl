@@ -135,7 +135,7 @@ SLUICE_CHECKED_FUNCTION void host_saw(const Snapshot& snapshot, bool seen) noexc
         return;
     // What has changed by now, changed too early; from now on it may.
     checker->look_at_suspects(false);
-    (void)checker->doer().learn(stamp);
+    checker->doer_learns(stamp);
     checker->look_at_suspects(false);
 }
 
@@ -225,7 +225,7 @@ SLUICE_CHECKED_FUNCTION void semaphore_seen(Key key, std::uint32_t value) {
         return;
     const SemaphoreState& semaphore = found->second;
     for (std::size_t i = 0; i < semaphore.count && semaphore.signals[i].value <= value; ++i)
-        (void)checker->doer().learn(semaphore.signals[i].clock);
+        checker->doer_learns(semaphore.signals[i].clock);
 }
 
 SLUICE_CHECKED_FUNCTION void semaphore_reset(Key key) {
@@ -271,7 +271,7 @@ SLUICE_CHECKED_FUNCTION void taken_over(Key place) noexcept {
     Locked checker;
     const auto found = checker->handovers.find(place);
     if (found != checker->handovers.end())
-        (void)checker->doer().learn(found->second);
+        checker->doer_learns(found->second);
 }
 
 SLUICE_CHECKED_FUNCTION void handover_gone(Key place) noexcept {
