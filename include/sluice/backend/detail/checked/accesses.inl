@@ -258,8 +258,10 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                         continue;
                     }
                     look_at(block, record, may_throw);
-                    if (!record.writes && block.owned && block.device && !block.written &&
-                        block.opaque == opaque) {
+                    // Of rows, slots and batches nobody need read all.
+                    const bool reads_all = doer.op == Op::copy || (doer.op == Op::declared && !ranges[i].partly);
+                    if (!record.writes && block.owned && block.opaque == opaque &&
+                        block.is_undefined(record.begin, record.end, reads_all)) {
                         sluice::checked::Finding finding{.mistake = Mistake::uninitialized_read,
                                                          .second = place_of(record)};
                         finding.buffer = buffer_name(block);
@@ -268,7 +270,8 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                         note(std::move(finding), may_throw);
                     }
                 } else if (block.alive) {
-                    block.written = block.written || (record.writes && doer.op != Op::allocation);
+                    if (record.writes && doer.op != Op::allocation && !block.unwritten.empty())
+                        block.write(record.begin, record.end);
                     insert(block, record, *this);
                     if (block.records.size() > 64) [[unlikely]]
                         forget_old(block);

@@ -47,6 +47,7 @@ struct Range {
     std::size_t bytes = 0;
     bool writes = false;
     bool on_host = false; ///< Whether it is the host's memory, where that is known.
+    bool partly = false;  ///< Whether it may be that much of it is not touched.
 };
 
 /// Names of operations in messages.

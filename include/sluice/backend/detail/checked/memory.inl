@@ -17,6 +17,8 @@ SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bo
     Block& block = checker->blocks.make(begin, begin + (bytes == 0 ? 1 : bytes));
     block.owned = true;
     block.device = device;
+    if (device)
+        block.unwritten.push_back({block.begin, block.end});
     block.opaque = checker->opaque;
     if (auto* const lists = listening(); lists != nullptr)
         lists->back().push_back({memory, bytes, true});
