@@ -134,9 +134,12 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
         finding.mistake = first.doer.op == Op::free ? Mistake::use_after_free : Mistake::race;
         edge += "record an event on " + from + " after " + before + " and have " + to +
                 " wait for it before the " + (second.writes ? "write" : "read");
-        if (first.doer.stage == second.doer.stage && first.doer.stage != 0 &&
-            first.doer.batch == second.doer.batch) {
-            edge += ", in the stage's callable before it returns: a side stream must be joined";
+        const bool is_one_batch =
+            first.doer.stage != 0 && second.doer.stage != 0 && first.doer.batch == second.doer.batch;
+        // What the pipeline orders, a stage has done on another stream than its own.
+        if (is_one_batch && (first.doer.stage == second.doer.stage || !block.owner.empty())) {
+            edge += ", or in the callable of stage '" + finding.first.stage +
+                    "' before it returns: a side stream must be joined";
         } else if (!block.owner.empty()) {
             edge += "; a slot may only be used by the call that was handed it";
         } else if (first.doer.stage != 0 && second.doer.stage != 0) {
@@ -274,7 +277,6 @@ SLUICE_CHECKED_FUNCTION void forget() {
     checker->mistakes.clear();
     checker->pending.reset();
     checker->waits.clear();
-    checker->suspects.clear();
 }
 
 SLUICE_CHECKED_FUNCTION bool throw_mistakes(bool throws) {

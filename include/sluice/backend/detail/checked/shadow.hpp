@@ -46,7 +46,7 @@ struct Block {
     bool device = false;
     bool alive = true;
     std::vector<Bytes> unwritten; ///< Of device memory: in order.
-    bool of_graph = false; ///< Allocated in a capture: it goes with the graph.
+    bool of_graph = false;        ///< Allocated in a capture: it goes with the graph.
     std::uint64_t opaque = 0;
     std::string name;
     std::string owner; ///< The slot that it belongs to.
