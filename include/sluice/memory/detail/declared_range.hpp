@@ -18,11 +18,15 @@ checked::Range range_of_span(const Span& span, bool writes) {
 template <class Memory>
 checked::Range declared_range(const Memory& memory, bool writes) {
     if constexpr (requires { memory.block().data(); }) {
-        return range_of_span(memory.block(), writes);
+        checked::Range range = range_of_span(memory.block(), writes);
+        range.partly = true; // As many rows as it holds.
+        return range;
     } else if constexpr (has_span<const Memory>) {
         return range_of_span(placed_span(memory), writes);
     } else if constexpr (requires { memory.values().data(); }) {
-        return range_of_span(memory.values(), writes);
+        checked::Range range = range_of_span(memory.values(), writes);
+        range.partly = true;
+        return range;
     } else {
         static_assert(
             has_span<const Memory>,

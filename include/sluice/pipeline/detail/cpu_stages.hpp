@@ -139,9 +139,13 @@ public:
         for (std::size_t i = 0; i < count; ++i)
             waits[i] = waits_[i];
         const BasicStreamRef<Host> thread = threads_[Index].thread_of(number);
+        checked::TokenOn<tells_calls<Core>> token{};
         if constexpr (Core::is_checked)
             tell_begin<Index>(core, thread, number, batch, waits, count);
-        thread.enqueue([&core, number, waits, count, kept = Kept(batch)] {
+        if constexpr (tells_calls<Core>)
+            token = checked::enqueued(checked::key_of(thread.get()));
+        thread.enqueue([&core, number, waits, count, token, kept = Kept(batch)] {
+            [[maybe_unused]] const checked::TokenScopeOn<tells_calls<Core>> call(token);
             [[maybe_unused]] const auto scope = core.scope_of(Index, core.streams.of(Index, number), number);
             CpuStages& self = core.cpu_stages;
             bool ready = !self.fault_.known();
@@ -198,6 +202,10 @@ public:
     }
 
 private:
+    // What a stage's callable says of its accesses is said of its thread. A checked `Host` sees to that itself.
+    template <class Core>
+    static constexpr bool tells_calls = Core::is_checked && !IsChecked<Host>::value;
+
     // What the thread will wait for and signal is known now, and streams may be handed what waits for it before it begins.
     template <std::size_t Index, class Core, class Batch, class Waits>
     void tell_begin(Core& core, BasicStreamRef<Host> thread, std::size_t number, const Batch& batch,

@@ -21,6 +21,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
         again.capture = nullptr;
         again.last.clear();
         again.branches.clear();
+        again.forget_callables();
         again.number = 0;
         return again;
     }
@@ -56,12 +57,31 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::doer() {
     return actors_[worker_of_thread().value_or(host)];
 }
 
+// Of a callable: what its stream was handed later is not over, and what that waits for is not known.
 SLUICE_CHECKED_FUNCTION Stamp Checker::doer_stamp() {
-    Stamp stamp = doer().stamp();
     const Token token = TokenScope::current();
     if (token != 0 && token != TokenScope::unknown)
-        stamp.time = token & ((Token{1} << 44) - 1); // What its stream was handed later is not over.
-    return stamp;
+        return doer().handed_at(token & ((Token{1} << 44) - 1));
+    return doer().stamp();
+}
+
+SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Stamp& stamp) {
+    Actor& learner = doer();
+    (void)learner.learn(stamp);
+    const Token token = TokenScope::current();
+    if (token != 0 && token != TokenScope::unknown) {
+        if (stamp.known() != nullptr)
+            learner.seen.join(*stamp.known());
+        learner.seen.raise(stamp.actor, stamp.time);
+    }
+}
+
+SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Clock& clock) {
+    Actor& learner = doer();
+    (void)learner.learn(clock);
+    const Token token = TokenScope::current();
+    if (token != 0 && token != TokenScope::unknown)
+        learner.seen.join(clock);
 }
 
 SLUICE_CHECKED_FUNCTION Actor& Checker::enqueuing(Key key) {
@@ -179,19 +199,34 @@ SLUICE_CHECKED_FUNCTION void Checker::forget_old(Block& block) {
         block.records.erase(block.records.begin(), block.records.begin() + 96);
 }
 
+// Whether one is a call's slot or batch, and the other what the same call has said itself: of a side stream, which a later
+// stage may yet join.
+inline bool of_one_call(const Doer& a, const Doer& b) noexcept {
+    const auto is_handed = [](const Doer& doer) { return doer.op == Op::slot || doer.op == Op::batch; };
+    return a.stage != 0 && a.stage == b.stage && a.batch == b.batch && (is_handed(a) || is_handed(b));
+}
+
 SLUICE_CHECKED_FUNCTION void Checker::look_at(Block& block, const Record& access, bool may_throw) {
+    std::vector<Record> met; // `race` may throw, and the block change.
     for (const Record& old : block.records) {
         if (!(old.begin < access.end && access.begin < old.end) || !(old.writes || access.writes))
             continue;
-        if (before(old.stamp, access.stamp) || before(access.stamp, old.stamp))
+        if (before(old.stamp, access.stamp) || before(access.stamp, old.stamp) ||
+            of_one_call(old.doer, access.doer))
             continue;
         bool known = true;
         if (ordered_by_semaphore(old.stamp, access.stamp, known) ||
             ordered_by_semaphore(access.stamp, old.stamp, known) || !known)
             continue;
-        const Record first = old; // `race` may throw, and the block change.
-        race(block, first, access, may_throw);
-        return;
+        met.push_back(old);
+    }
+    for (const Record& first : met) {
+        // An edge from the last of them orders those before it as well; one from those would not be enough.
+        bool is_last = true;
+        for (const Record& other : met)
+            is_last = is_last && (&other == &first || !before(first.stamp, other.stamp));
+        if (is_last)
+            race(block, first, access, may_throw);
     }
 }
 
@@ -223,8 +258,11 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                         continue;
                     }
                     look_at(block, record, may_throw);
-                    if (!record.writes && block.owned && block.device && !block.written &&
-                        block.opaque == opaque) {
+                    // Of rows, slots and batches nobody need read all.
+                    const bool reads_all =
+                        doer.op == Op::copy || (doer.op == Op::declared && !ranges[i].partly);
+                    if (!record.writes && block.owned && block.opaque == opaque &&
+                        block.is_undefined(record.begin, record.end, reads_all)) {
                         sluice::checked::Finding finding{.mistake = Mistake::uninitialized_read,
                                                          .second = place_of(record)};
                         finding.buffer = buffer_name(block);
@@ -233,7 +271,8 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                         note(std::move(finding), may_throw);
                     }
                 } else if (block.alive) {
-                    block.written = block.written || (record.writes && doer.op != Op::allocation);
+                    if (record.writes && doer.op != Op::allocation && !block.unwritten.empty())
+                        block.write(record.begin, record.end);
                     insert(block, record, *this);
                     if (block.records.size() > 64) [[unlikely]]
                         forget_old(block);

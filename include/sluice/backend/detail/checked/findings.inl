@@ -134,9 +134,12 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
         finding.mistake = first.doer.op == Op::free ? Mistake::use_after_free : Mistake::race;
         edge += "record an event on " + from + " after " + before + " and have " + to +
                 " wait for it before the " + (second.writes ? "write" : "read");
-        if (first.doer.stage == second.doer.stage && first.doer.stage != 0 &&
-            first.doer.batch == second.doer.batch) {
-            edge += ", in the stage's callable before it returns: a side stream must be joined";
+        const bool is_one_batch =
+            first.doer.stage != 0 && second.doer.stage != 0 && first.doer.batch == second.doer.batch;
+        // What the pipeline orders, a stage has done on another stream than its own.
+        if (is_one_batch && (first.doer.stage == second.doer.stage || !block.owner.empty())) {
+            edge += ", or in the callable of stage '" + finding.first.stage +
+                    "' before it returns: a side stream must be joined";
         } else if (!block.owner.empty()) {
             edge += "; a slot may only be used by the call that was handed it";
         } else if (first.doer.stage != 0 && second.doer.stage != 0) {
@@ -252,7 +255,11 @@ SLUICE_CHECKED_FUNCTION std::uint32_t Checker::label_of(const std::string& name)
 
 namespace sluice::checked {
 
-SLUICE_CHECKED_FUNCTION std::vector<Finding> findings() { return detail::checked::Locked()->all_findings(); }
+SLUICE_CHECKED_FUNCTION std::vector<Finding> findings() {
+    detail::checked::Locked checker;
+    checker->look_at_suspects(false);
+    return checker->all_findings();
+}
 
 SLUICE_CHECKED_FUNCTION std::string report() {
     std::string text;

@@ -53,6 +53,7 @@ struct Range {
     std::size_t bytes = 0;
     bool writes = false;
     bool on_host = false; ///< Whether it is the host's memory, where that is known.
+    bool partly = false;  ///< Whether it may be that much of it is not touched.
 };
 
 /// Names of operations in messages.
@@ -196,6 +197,10 @@ public:
 private:
     Token former_;
 };
+template <bool On>
+using TokenOn = std::conditional_t<On, Token, NoScope>;
+template <bool On>
+using TokenScopeOn = std::conditional_t<On, TokenScope, NoScope>;
 
 // Graphs.
 SLUICE_CHECKED_FUNCTION void capture_begun(Key stream, Key body);

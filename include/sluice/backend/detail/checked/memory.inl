@@ -17,6 +17,8 @@ SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bo
     Block& block = checker->blocks.make(begin, begin + (bytes == 0 ? 1 : bytes));
     block.owned = true;
     block.device = device;
+    if (device)
+        block.unwritten.push_back({block.begin, block.end});
     block.opaque = checker->opaque;
     if (auto* const lists = listening(); lists != nullptr)
         lists->back().push_back({memory, bytes, true});
@@ -39,6 +41,7 @@ SLUICE_CHECKED_FUNCTION void freed(const void* memory, bool ordered, Key on) noe
     const Range range{memory, block->end - block->begin, true};
     // Where something has been thrown, all that it leaves behind is freed, and the cause is known.
     if (std::uncaught_exceptions() == 0) {
+        checker->look_at_suspects(false);
         if (ordered) {
             Actor& stream = checker->enqueuing(on);
             if (stream.capture == nullptr)
@@ -95,7 +98,9 @@ SLUICE_CHECKED_FUNCTION Token enqueued(Key on) {
     }
     if (checker->stream(on).runs_on_caller || !checker->doer_known())
         return TokenScope::current();
-    return (Token{stream.id} << 44) | checker->new_work(stream).time;
+    const Stamp stamp = checker->new_work(stream);
+    stream.hand_over(stamp);
+    return (Token{stream.id} << 44) | stamp.time;
 }
 
 SLUICE_CHECKED_FUNCTION void Checker::host_access(const Range& range, const Doer& doer, bool may_throw) {

@@ -31,6 +31,12 @@ struct Record {
     Stamp stamp;
 };
 
+/// A part of a block.
+struct Bytes {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+};
+
 /// Memory that was allocated, or that somebody else's accesses named.
 struct Block {
     std::uintptr_t begin = 0;
@@ -39,13 +45,46 @@ struct Block {
     bool owned = false;       ///< Whether sluice has allocated it.
     bool device = false;
     bool alive = true;
-    bool written = false;
-    bool of_graph = false; ///< Allocated in a capture: it goes with the graph.
+    std::vector<Bytes> unwritten; ///< Of device memory: in order.
+    bool of_graph = false;        ///< Allocated in a capture: it goes with the graph.
     std::uint64_t opaque = 0;
     std::string name;
     std::string owner; ///< The slot that it belongs to.
     Doer freed;
     std::vector<Record> records;
+
+    /// Whether of [from, to) something (`any`) or everything is undefined.
+    bool is_undefined(std::uintptr_t from, std::uintptr_t to, bool any) const noexcept {
+        for (const Bytes& part : unwritten) {
+            if (any ? part.begin < to && from < part.end : part.begin <= from && to <= part.end)
+                return true;
+        }
+        return false;
+    }
+    void write(std::uintptr_t from, std::uintptr_t to) {
+        for (std::size_t i = 0; i < unwritten.size();) {
+            Bytes& part = unwritten[i];
+            if (to <= part.begin || part.end <= from) {
+                ++i;
+            } else if (part.begin < from && to < part.end) {
+                const Bytes rest{to, part.end};
+                part.end = from;
+                unwritten.insert(unwritten.begin() + static_cast<std::ptrdiff_t>(i) + 1, rest);
+                return;
+            } else if (part.begin < from) {
+                part.end = from;
+                ++i;
+            } else if (to < part.end) {
+                part.begin = to;
+                return;
+            } else {
+                unwritten.erase(unwritten.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        }
+        // Every other element: better to miss a read than to grow.
+        if (unwritten.size() > 64)
+            unwritten.clear();
+    }
 };
 
 /// All blocks, by address.

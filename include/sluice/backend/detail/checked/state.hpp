@@ -94,6 +94,9 @@ public:
     /// The calling thread: the program's, a worker, or the stream whose callable runs.
     Actor& doer();
     Stamp doer_stamp();
+    /// The calling thread has seen that this is over.
+    void doer_learns(const Stamp& stamp);
+    void doer_learns(const Clock& clock);
     bool doer_known() const noexcept { return TokenScope::current() != TokenScope::unknown; }
     void learn(Actor& actor, const Stamp& stamp) { (void)actor.learn(stamp); }
     static constexpr ActorId host = 0; ///< All threads of the program's own.

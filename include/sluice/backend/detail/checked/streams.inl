@@ -131,8 +131,12 @@ SLUICE_CHECKED_FUNCTION void host_saw(const Snapshot& snapshot, bool seen) noexc
         return;
     Locked checker;
     const Stamp stamp = Stamp::adopt(snapshot.actor, snapshot.time, static_cast<Known*>(snapshot.known));
-    if (seen && checker->doer_known())
-        (void)checker->doer().learn(stamp);
+    if (!seen || !checker->doer_known())
+        return;
+    // What has changed by now, changed too early; from now on it may.
+    checker->look_at_suspects(false);
+    checker->doer_learns(stamp);
+    checker->look_at_suspects(false);
 }
 
 SLUICE_CHECKED_FUNCTION void semaphore_destroyed(Key key) noexcept {
@@ -221,7 +225,7 @@ SLUICE_CHECKED_FUNCTION void semaphore_seen(Key key, std::uint32_t value) {
         return;
     const SemaphoreState& semaphore = found->second;
     for (std::size_t i = 0; i < semaphore.count && semaphore.signals[i].value <= value; ++i)
-        (void)checker->doer().learn(semaphore.signals[i].clock);
+        checker->doer_learns(semaphore.signals[i].clock);
 }
 
 SLUICE_CHECKED_FUNCTION void semaphore_reset(Key key) {
@@ -267,7 +271,7 @@ SLUICE_CHECKED_FUNCTION void taken_over(Key place) noexcept {
     Locked checker;
     const auto found = checker->handovers.find(place);
     if (found != checker->handovers.end())
-        (void)checker->doer().learn(found->second);
+        checker->doer_learns(found->second);
 }
 
 SLUICE_CHECKED_FUNCTION void handover_gone(Key place) noexcept {
