@@ -5,10 +5,13 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
+#include "pipeline/thrown.hpp"
+#include "support/hooked_backend.hpp"
 
 namespace pipeline_devices {
 
@@ -30,7 +33,44 @@ bool two_devices() {
     return false;
 }
 
+// Makes asking for the current device fail.
+struct NoDevice {
+    static inline bool fails = false;
+
+    template <class>
+    static void before(const char* function) {
+        if (fails && std::string_view(function) == "current_device")
+            throw Error("no device today");
+    }
+    template <class, class Native>
+    static void before(const char*, Native) {}
+};
+
 } // namespace
+
+TEST_CASE("Contract 5: a handle of a batch that goes and cannot wait fails the pipeline at its next call") {
+    if (!two_devices())
+        return;
+    using N = Hooked<B, NoDevice>;
+    PinnedBuffer<Word, N> batch(1);
+    DeviceBuffer<Word, N> to(1);
+    Pipeline pipeline{Stages{Stage{"only", [&](BasicStreamRef<N> stream,
+                                               const PinnedBuffer<Word, N>& in) { copy(stream, to, in); }}},
+                      Slots{}};
+    {
+        const BatchRead read = pipeline.submit(batch);
+        NoDevice::fails = true;
+    }
+    NoDevice::fails = false;
+    const Caught error([&] { pipeline.submit(batch); });
+    REQUIRE(error);
+    CHECK(contains(error.text(), "no device today"));
+    CHECK(pipeline.failed());
+    CHECK(contains(text_of([&] { pipeline.finish(); }), "needs a reset()"));
+    pipeline.reset();
+    pipeline.submit(batch);
+    pipeline.finish();
+}
 
 TEST_CASE("Contract 10: a pipeline is driven with any device current, and leaves it so") {
     if (!two_devices())

@@ -322,7 +322,7 @@ private:
     void sync();
     void drop_batches() noexcept;
     // In detail/pipeline_faults.inl:
-    void require_sound(const char* call) const;
+    void require_sound(const char* call);
     void require_stage(const char* what, std::size_t index) const;
     void throw_unreported() const;
     void throw_known_fault();
