@@ -167,4 +167,46 @@ TEST_CASE("Contract 5: a stage that throws fails the pipeline when all that is u
     });
 }
 
+TEST_CASE("Contract 5: a pipeline whose last batches fail as it goes gives their slots back when they have "
+          "been read") {
+    std::atomic<int> fills{0};
+    constexpr int slots = 8;
+    Source source{[](int) { return PinnedBuffer<Word, B>(1); },
+                  [&](std::size_t, PinnedBuffer<Word, B>&) { ++fills; },
+                  SourceOptions<B>{.workers = 1, .slots = slots, .batches = 100}};
+    const Latch latch;
+    std::atomic<int> filled_meanwhile{0};
+    std::thread opener;
+    {
+        int calls = 0;
+        DeviceBuffer<Word, B> to(1);
+        const auto first = [&](HostStreamRef stream, const PinnedBuffer<Word, B>& in, int&) {
+            stream.enqueue([latch] { latch.pass(); });
+            copy(stream, to, in);
+        };
+        const auto last = [&](HostStreamRef stream, int&) {
+            if (++calls == 2)
+                throw std::logic_error("no weights");
+            stream.enqueue([] {});
+        };
+        Pipeline pipeline{Stages{Stage{"first", first}, Stage{"last", last}}, Slots{[](int) { return 0; }},
+                          dag_options(Schedule::graphed, 4, 4)};
+        for (int batch = 0; batch < 3; ++batch) {
+            const auto next = source.next();
+            pipeline.submit(next);
+        }
+        CHECK(calls == 0); // all are held
+        REQUIRE(eventually([&] { return fills == slots; }));
+        opener = std::thread([&] {
+            (void)latch.wait_until_reached();
+            give_it_time();
+            filled_meanwhile = fills - slots;
+            latch.open();
+        });
+    }
+    opener.join();
+    CHECK(filled_meanwhile == 0);
+    CHECK(eventually([&] { return fills == slots + 3; }));
+}
+
 } // namespace pipeline_graphed_faults

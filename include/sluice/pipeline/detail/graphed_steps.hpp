@@ -82,7 +82,6 @@ public:
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
         steady_ = false;
         next_.fill(0);
-        graphs_.clear_failure();
         for (const auto& lanes : capture_streams_) {
             for (const BasicStream<B>& lane : lanes)
                 B::clear_failure(lane.get());
