@@ -28,6 +28,13 @@ struct Losable : Apart {
     static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) {
         Apart::signal_semaphore(semaphore, value);
     }
+    // Streams look late at a semaphore, for as long as they are to.
+    static inline std::atomic<bool> dawdles{false};
+    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        if (dawdles)
+            Host::enqueue(stream, [] { give_it_time(); });
+        Apart::wait_semaphore(stream, semaphore, value);
+    }
     static bool stream_done(NativeStream stream) {
         if (lost)
             throw Error("the device is lost");
@@ -48,7 +55,7 @@ struct Work {
     std::atomic<const Latch*> holds{nullptr}; // the GPU stage
     std::atomic<const Latch*> keeps{nullptr}; // the CPU stage
 
-    auto stages() {
+    auto stages(int lanes_of_device = 1, int lanes_of_host = 1) {
         return Stages{Stage{"device",
                             [this](Ref stream, const int& batch, Half& out) {
                                 if (batch == 99)
@@ -58,14 +65,17 @@ struct Work {
                                         latch->pass();
                                     out.value = batch;
                                 });
-                            }},
-                      Stage{"host", [this](const int& batch, const Half& in, Number& out) {
+                            },
+                            StageOptions<B>{.lanes = lanes_of_device}},
+                      Stage{"host",
+                            [this](const int& batch, const Half& in, Number& out) {
                                 if (const Latch* const latch = keeps; latch != nullptr)
                                     latch->pass();
                                 if (batch == 98)
                                     throw Error("no room");
                                 out.value = 10 * in.value + batch;
-                            }}};
+                            },
+                            StageOptions<Host>{.lanes = lanes_of_host}}};
     }
     static auto slots() {
         return Slots{[](int) { return Half{}; }, [](int) { return Number{}; }};
@@ -165,6 +175,84 @@ TEST_CASE("CPU stages apart: what one throws is told by a handle's wait, and ins
         CHECK(contains(text_of([&] { (void)all.begin(); }), "stage 'host', batch 0: no room"));
         CHECK(pipeline.failed());
     }
+}
+
+TEST_CASE("CPU stages apart: what fails, drains, blocks or tells of times waits for the threads") {
+    for (const Schedule schedule : schedules) {
+        CAPTURE(std::string(to_string(schedule)));
+        // A stage that throws: all that is under way is over when the call returns.
+        {
+            Work work;
+            const Latch latch;
+            Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule}};
+            work.keeps = &latch;
+            pipeline.submit(1);
+            std::string text;
+            CHECK(returns_after(latch, [&] { text = text_of([&] { pipeline.submit(99); }); }));
+            CHECK(contains(text, "no weights"));
+        }
+        {
+            Work work;
+            const Latch latch;
+            Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .launch_blocking = true}};
+            work.keeps = &latch;
+            CHECK(returns_after(latch, [&] { pipeline.submit(1); }));
+            pipeline.finish();
+        }
+        Work work;
+        const Latch latch;
+        Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .timed_batches = 4}};
+        work.keeps = &latch;
+        pipeline.submit(1);
+        CHECK(returns_after(latch, [&] { (void)pipeline.stage_times(); }));
+        pipeline.finish();
+    }
+}
+
+TEST_CASE(
+    "CPU stages apart: a source's slot that a thread reads is given back, also where a reset comes before") {
+    for (const Schedule schedule : schedules) {
+        CAPTURE(std::string(to_string(schedule)));
+        Work work;
+        Source source{[](int) { return 0; },
+                      [](std::size_t index, int& out) { out = static_cast<int>(index); },
+                      SourceOptions<B>{.workers = 1, .slots = 2, .batches = 12}};
+        Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .slots = 3}};
+        Losable::dawdles = true;
+        for (int batch = 0; batch < 2; ++batch) {
+            const auto next = source.next();
+            pipeline.submit(next);
+        }
+        pipeline.reset(); // semaphores count from 0 again: nobody may wait for them any longer
+        Losable::dawdles = false;
+        int batches = 2;
+        for (const auto& batch : source) {
+            pipeline.submit(batch);
+            ++batches;
+        }
+        pipeline.finish();
+        CHECK(batches == 12);
+    }
+}
+
+TEST_CASE("Stages with no lane, and stages that are not there, are refused in a sentence") {
+    Work work;
+    const auto make = [&](int of_device, int of_host) {
+        return text_of([&] { Pipeline pipeline{work.stages(of_device, of_host), Work::slots()}; });
+    };
+    CHECK(make(0, 1) == "stage 'device': a stage needs at least 1 lane, got 0");
+    CHECK(make(1, 0) == "stage 'host': a stage needs at least 1 lane, got 0");
+    Pipeline pipeline{work.stages(), Work::slots()};
+    const auto missing = [&](const char* what, auto call) {
+        CHECK(contains(text_of(call),
+                       std::string("the ") + what + " of stage 2 was asked for, of a pipeline of 2"));
+    };
+    missing("name", [&] { (void)pipeline.stage_name(2); });
+    missing("kind", [&] { (void)pipeline.is_cpu_stage(2); });
+    missing("device", [&] { (void)pipeline.device_of(2); });
+    missing("stream", [&] { (void)pipeline.stream(2); });
+    CHECK(pipeline.is_cpu_stage(1));
+    CHECK_FALSE(pipeline.is_cpu_stage(0));
 }
 
 } // namespace pipeline_apart_waits

@@ -148,7 +148,6 @@ public:
     }
     /// Waits on the calling thread for what stage `stage` has been handed for `batch` and before.
     void await(std::size_t stage, std::size_t batch) {
-        const DeviceGuard<B> device(device_of(stage));
         BasicEvent<B>& fence = *fence_of(device_of(stage));
         fence.record(of(stage, batch));
         fence.sync();
