@@ -48,6 +48,11 @@ struct NoDevice {
     static void before(const char*, Native) {}
 };
 
+PipelineOptions timed(PipelineOptions options) {
+    options.timed_batches = 4;
+    return options;
+}
+
 // Tells of calls without a stream.
 template <class Note>
 struct NoteCalls {
@@ -247,13 +252,14 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
         Pipeline pipeline{Stages{Stage{"left", left, StageOptions<B>{.device = 1}}, Stage{"right", right},
                                  Stage{"last", last, StageOptions<B>{.device = 1}}},
                           Slots{[&](int) { return Left{expect(1)}; }, [&](int) { return Right{expect(0)}; }},
-                          dag_options(schedule, 2, 0)};
+                          timed(dag_options(schedule, 2, 0))};
         CHECK(pipeline.stream(0).device() == 1);
         CHECK(pipeline.stream(1).device() == 0);
         for (int batch = 0; batch < 20; ++batch)
             pipeline.submit(batch % 2);
         pipeline.finish();
         CHECK(B::current_device() == 0);
+        CHECK(pipeline.stage_times().size() >= 4); // by events of each stage's device
     }
     const auto make = [&](int device) {
         Pipeline pipeline{Stages{Stage{"only", [](Ref, int) {}, StageOptions<B>{.device = device}}}, Slots{}};
