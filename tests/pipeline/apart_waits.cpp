@@ -8,6 +8,7 @@
 #include "pipeline/chain.hpp"
 #include "support/apart_backend.hpp"
 #include "support/latch.hpp"
+#include "support/waits.hpp"
 
 namespace pipeline_apart_waits {
 
@@ -71,7 +72,9 @@ struct Work {
                             [this](const int& batch, const Half& in, Number& out) {
                                 if (const Latch* const latch = keeps; latch != nullptr)
                                     latch->pass();
-                                if (batch == 98)
+                                if (batch == 97)
+                                    give_it_time();
+                                if (batch == 97 || batch == 98)
                                     throw Error("no room");
                                 out.value = 10 * in.value + batch;
                             },
@@ -81,21 +84,6 @@ struct Work {
         return Slots{[](int) { return Half{}; }, [](int) { return Number{}; }};
     }
 };
-
-// Whether `call()` returns after the latch is opened, a little later.
-template <class Call>
-bool returns_after(const Latch& latch, Call&& call) {
-    std::atomic<bool> opened{false};
-    std::thread opener([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(15));
-        opened = true;
-        latch.open();
-    });
-    call();
-    const bool after = opened;
-    opener.join();
-    return after;
-}
 
 constexpr Schedule schedules[] = {Schedule::serial, Schedule::overlapped, Schedule::graphed};
 
@@ -110,7 +98,7 @@ TEST_CASE("CPU stages apart: a handle's wait, and a result, wait for the thread"
             Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule}};
             work.keeps = &latch;
             BatchRead read = pipeline.submit(3);
-            CHECK(returns_after(latch, [&] { read.wait(); }));
+            CHECK(returns_after_opening(latch, [&] { read.wait(); }));
             pipeline.finish();
         }
         Work work;
@@ -120,7 +108,7 @@ TEST_CASE("CPU stages apart: a handle's wait, and a result, wait for the thread"
         const std::vector<int> batches{1, 2, 3, 4, 5};
         std::vector<int> results;
         auto all = pipeline.run(batches);
-        CHECK(returns_after(latch, [&] {
+        CHECK(returns_after_opening(latch, [&] {
             auto at = all.begin();
             results.push_back((*at).value);
             for (++at; at != all.end(); ++at)
@@ -188,7 +176,7 @@ TEST_CASE("CPU stages apart: what fails, drains, blocks or tells of times waits 
             work.keeps = &latch;
             pipeline.submit(1);
             std::string text;
-            CHECK(returns_after(latch, [&] { text = text_of([&] { pipeline.submit(99); }); }));
+            CHECK(returns_after_opening(latch, [&] { text = text_of([&] { pipeline.submit(99); }); }));
             CHECK(contains(text, "no weights"));
         }
         {
@@ -196,7 +184,7 @@ TEST_CASE("CPU stages apart: what fails, drains, blocks or tells of times waits 
             const Latch latch;
             Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .launch_blocking = true}};
             work.keeps = &latch;
-            CHECK(returns_after(latch, [&] { pipeline.submit(1); }));
+            CHECK(returns_after_opening(latch, [&] { pipeline.submit(1); }));
             pipeline.finish();
         }
         Work work;
@@ -204,7 +192,7 @@ TEST_CASE("CPU stages apart: what fails, drains, blocks or tells of times waits 
         Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .timed_batches = 4}};
         work.keeps = &latch;
         pipeline.submit(1);
-        CHECK(returns_after(latch, [&] { (void)pipeline.stage_times(); }));
+        CHECK(returns_after_opening(latch, [&] { (void)pipeline.stage_times(); }));
         pipeline.finish();
     }
 }
@@ -253,6 +241,23 @@ TEST_CASE("Stages with no lane, and stages that are not there, are refused in a 
     missing("stream", [&] { (void)pipeline.stream(2); });
     CHECK(pipeline.is_cpu_stage(1));
     CHECK_FALSE(pipeline.is_cpu_stage(0));
+}
+
+TEST_CASE("Schedule::automatic: what a thread throws in the last batch of a trial is told before the next "
+          "trial begins") {
+    int told = 0;
+    for (int before = 2; before < 8; ++before) {
+        Work work;
+        Pipeline pipeline{work.stages(), Work::slots(), {.schedule = Schedule::automatic, .slots = 3}};
+        for (int batch = 0; batch < before; ++batch)
+            pipeline.submit(batch);
+        // It throws so late that only a call that waits is told.
+        if (contains(text_of([&] { pipeline.submit(97); }), "no room"))
+            ++told;
+        else
+            CHECK(contains(text_of([&] { pipeline.finish(); }), "no room"));
+    }
+    CHECK(told > 0);
 }
 
 } // namespace pipeline_apart_waits
