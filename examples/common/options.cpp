@@ -182,7 +182,9 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
                [&options](const std::string& text) { options.backend = parse_backend(text); });
     add_option(
         app, "--schedule", "serial|overlapped|graphed|automatic|all",
-        "which schedules to run, one after another: one, or several with commas between them (default: all)",
+        with_default(
+            "which schedules to run, one after another: one, or several with commas between them, or all",
+            defaults.schedule),
         [&options](const std::string& text) { options.schedules = parse_schedules(text); });
     add_number(app, "--batch", options.batch, 1, largest_batch,
                with_default("images in a batch", defaults.batch));

@@ -95,15 +95,16 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         "Trains ResNet-18 on images that a source feeds, and climbs a ladder of nine rungs, each of which "
         "makes the input or the step cheaper. Tells of each how fast it is and what bounds it. With "
         "--inference it measures inference, launch by launch and as a graph."};
-    examples::add_common_options(app, options,
-                                 {.batch = "by the rung: 32, 512 or 1024; of the narrow network 32 or 64; of "
-                                           "inference 1 and 16",
-                                  .steps = "2 epochs, above 64 images a batch 6; of inference 1,000; on the "
-                                           "processor 4 epochs of one rung, or 1 of each, or 5 inferences",
-                                  .warmup = "enough for each slot to have been captured; 2 on the processor",
-                                  .data = {{"random", "synthetic"},
-                                           {"digits", digits_folder()},
-                                           {"tiles", data_folder("photographs")}}});
+    examples::add_common_options(
+        app, options,
+        {.batch = "by the rung: 32, 512 or 1024; of the narrow network 16 or 32; of "
+                  "inference 1 and 16",
+         .steps = "2 epochs, above 64 images a batch 6; of inference 1,000; on the "
+                  "processor 4 epochs of one rung, or 1 of each, or 5 inferences",
+         .warmup = "enough for each slot to have been captured; 2 on the processor",
+         .schedule = "the rung's own: serial on 0 and 1, graphed on 7 and 8, otherwise overlapped",
+         .data = {
+             {"random", "synthetic"}, {"digits", digits_folder()}, {"tiles", data_folder("photographs")}}});
     examples::add_option(app, "--rung", "N|all",
                          "which rungs to climb: one, several with commas between them, or all (default: all)",
                          [&options](const std::string& text) { options.rungs = parse_rungs(text); });

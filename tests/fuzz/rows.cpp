@@ -85,7 +85,9 @@ std::optional<Rows> by_row_ids(const Given& given) {
 }
 std::optional<Rows> by_padded(const Given& given) {
     const std::size_t count = given.integers.size();
-    if (given.number < 0 || given.number > 1000 || count * unsigned_of(given.number) != given.values.size())
+    // Of no rows, any width is the width.
+    const bool wide = count > 0 && given.number > 1000;
+    if (given.number < 0 || wide || count * unsigned_of(given.number) != given.values.size())
         return std::nullopt;
     Rows rows;
     for (std::size_t row = 0; row < count; ++row) {

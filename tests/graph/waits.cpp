@@ -45,6 +45,30 @@ struct RecordsFail {
 
 } // namespace
 
+TEST_CASE("GraphCapture: an eager run comes after the caller's earlier work, and before the later one") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> stream;
+    DeviceBuffer<int, B> to(1);
+    GraphCapture<int, B> graphs;
+    {
+        Gate<B> gate;
+        gate.hold(stream);
+        CHECK(returns_after_opening(gate, [&] {
+            (void)graphs.run(stream, 1, [&](Ref side) { fill_bytes(side, to, 1); });
+            graphs.finish(); // the side stream's
+        }));
+    }
+    Gate<B> gate;
+    CHECK(returns_after_opening(gate, [&] {
+        (void)graphs.run(stream, 2, [&](Ref side) {
+            gate.hold(side);
+            fill_bytes(side, to, 2);
+        });
+        stream.sync();
+    }));
+}
+
 TEST_CASE("GraphCapture: what a run enqueued before it threw comes before the caller's later work") {
     if (!streams_overlap<B>())
         return;
@@ -230,5 +254,81 @@ TEST_CASE("GraphCapture: a fault of an eager run is told by the next one that is
         CHECK(calls == before + 1);
     }
 }
+
+#if !defined(SLUICE_TEST_CUDA)
+namespace {
+
+// One function fails, from a certain call on.
+struct Failing {
+    static inline std::string_view function;
+    static inline int left = 0; // calls before it fails
+
+    static void arm(std::string_view name, int after = 0) {
+        function = name;
+        left = after;
+    }
+    template <class>
+    static void before(const char* called) {
+        if (function == called && left-- <= 0)
+            throw Error(std::string("no ") + called + " today");
+    }
+    template <class Any, class Native>
+    static void before(const char* called, Native) {
+        before<Any>(called);
+    }
+};
+
+std::vector<std::string>& told() {
+    static std::vector<std::string> reasons;
+    return reasons;
+}
+
+} // namespace
+
+TEST_CASE("GraphCapture: where a graph cannot be made, or compared, the key runs eagerly and says why") {
+    using F = Hooked<Host, Failing>;
+    struct Case {
+        const char* function;
+        int comparisons;
+        bool changes; // the work, after it was captured
+    };
+    for (const Case& now :
+         {Case{"instantiate", 0, false}, Case{"begin_capture", 0, false}, Case{"end_capture", 0, false},
+          Case{"begin_capture", 3, false}, Case{"end_capture", 3, false}, Case{"instantiate", 3, true}}) {
+        CAPTURE(now.function);
+        CAPTURE(now.comparisons);
+        told().clear();
+        const BasicStream<F> stream;
+        int value = 0;
+        GraphCapture<int, F> graphs({.comparisons = now.comparisons,
+                                     .on_refusal = [](const char* reason) { told().emplace_back(reason); }});
+        bool more = false;
+        const auto work = [&](BasicStreamRef<F> s) {
+            s.enqueue([&value] { ++value; });
+            if (more)
+                s.enqueue([&value] { value += 100; });
+        };
+        (void)graphs.run(stream, 1, work);
+        if (now.comparisons > 0) {
+            CHECK(graphs.run(stream, 1, work).replayed());
+            more = now.changes;
+        }
+        const int before = now.comparisons > 0 ? 2 : 1;
+        const int each = now.changes ? 101 : 1;
+        Failing::arm(now.function);
+        CHECK_FALSE(graphs.run(stream, 1, work).replayed());
+        Failing::arm("");
+        REQUIRE(told().size() == 1);
+        CHECK(contains(told()[0], std::string("no ") + now.function + " today"));
+        CHECK(contains(graphs.refusal(1), std::string("no ") + now.function + " today"));
+        CHECK(graphs.graph(1) == nullptr);
+        CHECK_FALSE(graphs.run(stream, 1, work).replayed()); // and is not tried again
+        graphs.finish();
+        stream.sync();
+        CHECK(value == before + 2 * each);
+        CHECK(told().size() == 1);
+    }
+}
+#endif
 
 } // namespace graph_waits

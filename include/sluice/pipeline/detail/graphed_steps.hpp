@@ -82,7 +82,6 @@ public:
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
         steady_ = false;
         next_.fill(0);
-        graphs_.clear_failure();
         for (const auto& lanes : capture_streams_) {
             for (const BasicStream<B>& lane : lanes)
                 B::clear_failure(lane.get());
@@ -220,6 +219,8 @@ private:
     }
 
     void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until) {
+        if constexpr (Core::is_checked)
+            checked::graph_batch(first);
         const bool replayed = graphs_.run(
             core, origin_,
             [&](Ref origin) {
