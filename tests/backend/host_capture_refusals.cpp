@@ -150,4 +150,23 @@ TEST_CASE("captures begin and end in pairs, on one stream and one thread") {
                    "the thread that began"));
 }
 
+TEST_CASE("a capture that is invalid takes no record, no wait and no memory, and nothing is left of them") {
+    const HostStream stream, other;
+    HostEvent before, event;
+    const Alive alive = alive_now<Host>();
+    const std::string text = reason_of(stream, [&] {
+        stream.enqueue([] {});
+        before.record(stream);
+        CHECK_THROWS_AS(stream.sync(), Error);
+        const auto refused = [](auto call) { CHECK(contains(text_of(call), "capture is invalid")); };
+        refused([&] { event.record(stream); });
+        refused([&] { other.wait(before); });
+        refused([&] { (void)Host::capturing_graph(stream.get()); });
+        refused([&] { (void)Host::allocate_device(64, stream.get()); });
+        CHECK_FALSE(Host::is_capturing(other.get()));
+    });
+    CHECK(contains(text, "synchronize"));
+    CHECK(alive_now<Host>() == alive);
+}
+
 } // namespace backend_host_capture_refusals

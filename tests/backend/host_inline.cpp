@@ -1,5 +1,7 @@
 // Host streams without a thread: whoever enqueues runs the work.
+#include <atomic>
 #include <cstddef>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -161,6 +163,27 @@ TEST_CASE("an inline stream takes no heap memory in the steady state") {
     use();
     CHECK(heap.allocations() == 0);
     CHECK(count == 2000);
+}
+
+TEST_CASE("an inline stream that goes waits for what another thread runs on it") {
+    std::optional<HostStream> stream(HostStream::make_inline());
+    const ScopedLatch latch;
+    std::atomic<bool> done{false};
+    std::thread worker([&, native = stream->ref(), handle = latch.handle()] {
+        native.enqueue([&] {
+            handle.pass();
+            done = true;
+        });
+    });
+    REQUIRE(latch.wait_until_reached());
+    std::thread opener([handle = latch.handle()] {
+        give_it_time();
+        handle.open();
+    });
+    stream.reset();
+    CHECK(done);
+    opener.join();
+    worker.join();
 }
 
 } // namespace backend_host_inline

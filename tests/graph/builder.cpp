@@ -225,6 +225,7 @@ TEST_CASE("a builder refuses what makes no sense") {
     const auto theirs = other.fill(numbers, 0);
     CHECK(contains(text_of([&] { builder.empty({mine, theirs}); }), "belongs to another builder"));
     CHECK(contains(text_of([&] { builder.depends(mine, theirs); }), "belongs to another builder"));
+    CHECK(contains(text_of([&] { builder.depends(theirs, mine); }), "belongs to another builder"));
     CHECK(contains(text_of([&] { builder.depends(mine, mine); }), "added before it"));
     const auto later = builder.empty();
     CHECK(contains(text_of([&] { builder.depends(mine, later); }), "added before it"));
@@ -242,6 +243,24 @@ TEST_CASE("a builder refuses what makes no sense") {
     CHECK(contains(text_of([&] { executable.set(latest, numbers, 1); }),
                    "after the executable was instantiated"));
     CHECK(contains(text_of([&] { executable.set(mine, none, 1); }), "at least 1 element"));
+    {
+        // Each kind of node is looked at.
+        Builder inner;
+        inner.fill(numbers, 2);
+        const auto copied = other.copy(numbers, pinned);
+        const auto called = other.host([] {});
+        const auto child = other.child(inner.graph());
+        const auto refused = [&](auto set) {
+            CHECK(contains(text_of(set), "another builder than the executable"));
+        };
+        refused([&] { executable.set(copied, numbers, pinned); });
+        refused([&] { executable.set(called, [] {}); });
+        refused([&] {
+            executable.set(
+                called, [](void*) {}, nullptr);
+        });
+        refused([&] { executable.set(child, inner.graph()); });
+    }
 
     Builder moved(std::move(builder));
     CHECK(moved.graph().nodes() == 3);

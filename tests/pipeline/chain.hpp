@@ -106,9 +106,12 @@ public:
         batch_.assign(batch_.size(), 0);
     }
 
+    /// Under Schedule::graphed the last stage, which counts its batches, is not captured, and each other one is a graph.
     template <int S>
     auto pipeline(PipelineOptions options = {}, std::array<StageOptions<B>, std::size_t{S}> external = {}) {
         constexpr std::size_t count = S;
+        if (options.schedule == Schedule::graphed)
+            external[count - 1].graphed = false;
         if constexpr (count == 1) {
             return Pipeline{Stages{Stage{"first", Only{this}, external[0]}}, Slots{}, options};
         } else {

@@ -5,10 +5,13 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
+#include "pipeline/thrown.hpp"
+#include "support/hooked_backend.hpp"
 
 namespace pipeline_devices {
 
@@ -30,12 +33,49 @@ bool two_devices() {
     return false;
 }
 
+// Makes asking for the current device fail.
+struct NoDevice {
+    static inline bool fails = false;
+
+    template <class>
+    static void before(const char* function) {
+        if (fails && std::string_view(function) == "current_device")
+            throw Error("no device today");
+    }
+    template <class, class Native>
+    static void before(const char*, Native) {}
+};
+
 } // namespace
+
+TEST_CASE("Contract 5: a handle of a batch that goes and cannot wait fails the pipeline at its next call") {
+    if (!two_devices())
+        return;
+    using N = Hooked<B, NoDevice>;
+    PinnedBuffer<Word, N> batch(1);
+    DeviceBuffer<Word, N> to(1);
+    Pipeline pipeline{Stages{Stage{"only", [&](BasicStreamRef<N> stream,
+                                               const PinnedBuffer<Word, N>& in) { copy(stream, to, in); }}},
+                      Slots{}};
+    {
+        const BatchRead read = pipeline.submit(batch);
+        NoDevice::fails = true;
+    }
+    NoDevice::fails = false;
+    const Caught error([&] { pipeline.submit(batch); });
+    REQUIRE(error);
+    CHECK(contains(error.text(), "no device today"));
+    CHECK(pipeline.failed());
+    CHECK(contains(text_of([&] { pipeline.finish(); }), "needs a reset()"));
+    pipeline.reset();
+    pipeline.submit(batch);
+    pipeline.finish();
+}
 
 TEST_CASE("Contract 10: a pipeline is driven with any device current, and leaves it so") {
     if (!two_devices())
         return;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (const int home : {0, 1}) {
             CAPTURE(home);
             std::set<int> seen;
@@ -141,7 +181,7 @@ TEST_CASE("Contract 10: an external stream of another device is refused in a sen
     const BasicStream<B> theirs;
     elsewhere.reset();
     Chain<B> chain(3, words, batches);
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (std::size_t stage = 0; stage < 3; ++stage) {
             std::array<StageOptions<B>, 3> options;
             options[stage].stream = theirs;
@@ -235,6 +275,27 @@ TEST_CASE("Contract 10: results are read back from any device, under every sched
             CHECK(results == expected);
         }
     }
+}
+
+TEST_CASE("Contract 10: a pipeline that ends with batches held for a graph calls its stages with its device "
+          "current") {
+    if (!two_devices())
+        return;
+    std::vector<int> called_on;
+    {
+        std::optional<On> at_home(std::in_place, 1);
+        const auto note = [&](Ref stream, int) {
+            called_on.push_back(B::current_device());
+            ops::spin(stream.get(), 0);
+        };
+        Pipeline pipeline{Stages{Stage{"only", note}}, Slots{}, dag_options(Schedule::graphed, 2, 8)};
+        at_home.reset();
+        for (int batch = 0; batch < 3; ++batch)
+            pipeline.submit(batch);
+        CHECK(called_on.empty()); // held
+    }
+    CHECK(called_on == std::vector{1, 1, 1});
+    CHECK(B::current_device() == 0);
 }
 
 TEST_CASE("Contract 10: stages of several devices give the bits of a plain loop, under every schedule") {

@@ -18,9 +18,10 @@ constexpr std::size_t words = 40;
 template <class Check>
 void for_each_pipeline(Check&& check) {
     std::uint64_t seed = 0;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (const int slots : {1, 2, 3}) {
-            const PipelineOptions options{.schedule = schedule, .slots = slots};
+            PipelineOptions options{.schedule = schedule, .slots = slots};
+            options.graphs.on_refusal = nullptr; // batches that never come again are refused in the end
             CAPTURE(std::string(to_string(schedule)));
             CAPTURE(slots);
             Delay::set({.seed = ++seed, .one_in = 3, .microseconds = 400});
@@ -186,7 +187,7 @@ TEST_CASE("Contract 4: a batch that would be gone before its work starts does no
 
 TEST_CASE("Contract 4: less than one slot is refused in a sentence") {
     Chain<B> chain(3, words, 1);
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         const auto make = [&] { auto pipeline = chain.pipeline<3>({.schedule = schedule, .slots = 0}); };
         CHECK(text_of(make) == "a pipeline needs at least 1 slot between two stages, got 0");
     }

@@ -47,7 +47,7 @@ auto lend(Ref stream, std::size_t to_stage) {
 template <class Check>
 void for_each_place(Check&& check) {
     Delay::set({.seed = 5, .one_in = 3, .microseconds = 300});
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         for (std::size_t stage = 0; stage < stages; ++stage) {
             CAPTURE(std::string(to_string(schedule)));
             CAPTURE(stage);
@@ -116,7 +116,7 @@ TEST_CASE("External streams: join orders batches after a stream, flush(stream) t
     const Inputs<B> inputs(2 * batches, words);
     const BasicStream<B> mine, other;
     Delay::set({.seed = 6, .one_in = 3, .microseconds = 300});
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         Chain<B> chain(stages, words, 2 * batches);
         make_end_slow(chain);
         auto pipeline = chain.pipeline<stages>({.schedule = schedule});
@@ -179,7 +179,7 @@ TEST_CASE("External streams: one stream may serve several stages") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;
     Delay::set({.seed = 7});
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         Chain<B> chain(stages, words, batches);
         make_end_slow(chain);
         auto options = lend(mine, 0);

@@ -1,5 +1,5 @@
 // Contracts 1 and 3: slots are written and read in order, and all schedules give the same bits.
-#include "pipeline/chain.hpp"
+#include "pipeline/capturable.hpp"
 #include "support/delayed_backend.hpp"
 
 #include <cstdlib>
@@ -21,14 +21,18 @@ std::uint64_t first_seed() {
 }
 
 template <int S>
-std::vector<Word> run(Schedule schedule, int slots, std::size_t batches, const Inputs<B>& inputs) {
+std::vector<Word> run(Schedule schedule, int slots, const std::vector<std::size_t>& numbers,
+                      const Inputs<B>& inputs) {
+    const std::size_t batches = numbers.size();
     Chain<B> chain(S, words, batches);
     {
         auto pipeline = chain.template pipeline<S>({.schedule = schedule, .slots = slots});
-        for (std::size_t batch = 0; batch < batches; ++batch)
+        for (const std::size_t batch : numbers)
             pipeline.submit(inputs[batch]);
         pipeline.finish();
         CHECK(pipeline.submitted() == batches);
+        if (schedule == Schedule::graphed && S > 1 && batches == 100)
+            CHECK(pipeline.graph_counters().replays > 50);
     }
     return chain.results(batches);
 }
@@ -44,11 +48,16 @@ void check_all_sizes() {
             CAPTURE(slots);
             CAPTURE(batches);
             CAPTURE(++seed);
-            const auto expected = chain_results(S, words, batches_from(0, batches));
+            const auto numbers = batches_from(0, batches);
+            const auto expected = chain_results(S, words, numbers);
             Delay::set({.seed = seed, .one_in = 2, .microseconds = batches == 100 ? 150u : 2000u});
-            CHECK(run<S>(Schedule::overlapped, slots, batches, inputs) == expected);
+            CHECK(run<S>(Schedule::overlapped, slots, numbers, inputs) == expected);
             Delay::set({.seed = seed, .one_in = 20});
-            CHECK(run<S>(Schedule::serial, slots, batches, inputs) == expected);
+            CHECK(run<S>(Schedule::serial, slots, numbers, inputs) == expected);
+            // Batches come again, or nothing would be replayed.
+            const auto again = repeating(batches, 3);
+            Delay::set({.seed = seed, .one_in = 4, .microseconds = batches == 100 ? 150u : 1000u});
+            CHECK(run<S>(Schedule::graphed, slots, again, inputs) == chain_results(S, words, again));
         }
     }
 }
@@ -76,9 +85,10 @@ TEST_CASE("Contract 3: verify_schedules agrees where the schedules do") {
     std::uint64_t seed = first_seed();
     const auto work = [&](Schedule schedule) {
         Delay::set({.seed = ++seed});
-        return run<3>(schedule, 2, 20, inputs);
+        return run<3>(schedule, 2, batches_from(0, 20), inputs);
     };
-    const ScheduleVerdict verdict = verify_schedules(work, {Schedule::serial, Schedule::overlapped}, 5);
+    const ScheduleVerdict verdict =
+        verify_schedules(work, {Schedule::serial, Schedule::overlapped, Schedule::graphed}, 5);
     CHECK(verdict);
     CHECK(verdict.identical);
     CHECK(verdict.difference.empty());

@@ -221,6 +221,88 @@ struct Hooked {
         B::launch(executable, stream);
     }
 
+    // Nodes by hand, and conditions. Where `B` has none of them, nobody calls these.
+    template <class... Args>
+    static decltype(auto) add_empty(NativeGraph graph, Args... args) {
+        before("add_empty");
+        return B::add_empty(graph, args...);
+    }
+    template <class... Args>
+    static decltype(auto) add_copy(NativeGraph graph, Args... args) {
+        before("add_copy");
+        return B::add_copy(graph, args...);
+    }
+    template <class... Args>
+    static decltype(auto) add_fill(NativeGraph graph, Args... args) {
+        before("add_fill");
+        return B::add_fill(graph, args...);
+    }
+    template <class... Args>
+    static decltype(auto) add_host(NativeGraph graph, Args... args) {
+        before("add_host");
+        return B::add_host(graph, args...);
+    }
+    template <class... Args>
+    static decltype(auto) add_child(NativeGraph graph, Args... args) {
+        before("add_child");
+        return B::add_child(graph, args...);
+    }
+    template <class... Args>
+    static decltype(auto) add_condition(NativeGraph graph, Args... args) {
+        before("add_condition");
+        return B::add_condition(graph, args...);
+    }
+    static void add_dependency(NativeGraph graph, NativeNode earlier, NativeNode later) {
+        before("add_dependency");
+        B::add_dependency(graph, earlier, later);
+    }
+    template <class... Args>
+    static void set_copy(NativeGraphExec executable, Args... args) {
+        before("set_copy");
+        B::set_copy(executable, args...);
+    }
+    template <class... Args>
+    static void set_fill(NativeGraphExec executable, Args... args) {
+        before("set_fill");
+        B::set_fill(executable, args...);
+    }
+    template <class... Args>
+    static void set_host(NativeGraphExec executable, Args... args) {
+        before("set_host");
+        B::set_host(executable, args...);
+    }
+    template <class... Args>
+    static void set_child(NativeGraphExec executable, Args... args) {
+        before("set_child");
+        B::set_child(executable, args...);
+    }
+    static NativeGraph capturing_graph(NativeStream stream) { return B::capturing_graph(stream); }
+    static unsigned long long capture_number(NativeStream stream) requires requires {
+        B::capture_number(stream);
+    }
+    { return B::capture_number(stream); }
+    static void require_conditions(ConditionKind kind, int bodies) {
+        before("require_conditions");
+        B::require_conditions(kind, bodies);
+    }
+    static NativeCondition create_condition(NativeGraph graph, unsigned* word) {
+        before("create_condition");
+        return B::create_condition(graph, word);
+    }
+    static void capture_condition(NativeStream stream, NativeCondition condition, ConditionKind kind,
+                                  int count, NativeGraph* bodies) {
+        before("capture_condition", stream);
+        B::capture_condition(stream, condition, kind, count, bodies);
+    }
+    static void begin_capture_into(NativeStream stream, NativeGraph body, CaptureMode mode) {
+        before("begin_capture_into");
+        B::begin_capture_into(stream, body, mode);
+    }
+    static void end_capture_into(NativeStream stream) {
+        B::end_capture_into(stream);
+        before("end_capture_into"); // the capture is over, as the concept has it
+    }
+
 private:
     static void before(const char* function) { Hook::template before<B>(function); }
     static void before(const char* function, NativeStream stream) {

@@ -92,8 +92,7 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         return stream;
     }
     static void destroy_stream(NativeStream stream) noexcept {
-        clear_host_failure(stream);
-        clear_host_failure(stream); // another stream may come by its handle
+        forget_host_stream(stream); // another one may come by its handle
         (void)cudaStreamDestroy(stream);
         counts().streams.remove();
     }

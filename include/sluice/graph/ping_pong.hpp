@@ -79,7 +79,7 @@ public:
     PingPongView<T> view() noexcept { return {places_.data(), first_.size()}; }
 
     /// Swaps front and back for the work that is enqueued on `stream` from here on: three copies of a pointer on the
-    /// device, which may be captured. Throws `Error`.
+    /// device, which may be captured. Throws `Error`; `reset` then puts both where they belong.
     void swap(BasicStreamRef<B> stream);
 
     /// Puts the first buffer in front for the work that is enqueued on `stream` from here on. May be captured. Throws

@@ -250,8 +250,9 @@ public:
     GraphCounters graph_counters() const noexcept;
 
     /// When each stage worked on each of the last `PipelineOptions::timed_batches` batches: stage by stage, in the order of
-    /// the batches. Call it after `finish`: work that is not over is left out. A graph of whole steps is one piece of work,
-    /// of stage `stage_count`. Throws `Error`, also where nothing is noted.
+    /// the batches. Call it after `finish`: work that is not over is left out. Each graph of whole steps tells of its stages
+    /// in its latest run alone, so there are fewer batches then, 16 or so; the graph itself is a piece of work of stage
+    /// `stage_count`. Throws `Error`, also where nothing is noted.
     std::vector<StageTime> stage_times();
 
     /// When the calling thread was in `submit` for each of these batches, in their order: stage `stage_count + 1`. Throws
@@ -325,7 +326,7 @@ private:
     void sync();
     void drop_batches() noexcept;
     // In detail/pipeline_faults.inl:
-    void require_sound(const char* call) const;
+    void require_sound(const char* call);
     void require_stage(const char* what, std::size_t index) const;
     void throw_unreported() const;
     void throw_known_fault();

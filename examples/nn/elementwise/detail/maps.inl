@@ -151,6 +151,22 @@ struct ScaledCopy {
     }
 };
 
+/// One pixel.
+template <class To, class From>
+struct PadChannels {
+    const From* pixels;
+    To* padded;
+    std::size_t from_channels;
+    std::size_t to_channels;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t pixel) const {
+        const From* const from = pixels + pixel * from_channels;
+        To* const to = padded + pixel * to_channels;
+        for (std::size_t c = 0; c < to_channels; ++c)
+            to[c] = c < from_channels ? To(static_cast<float>(from[c])) : To(0.0f);
+    }
+};
+
 /// Checks patches against the maps that they are of; returns the maps' pixels.
 inline std::size_t require_patches(const char* what, const MapShape& shape, std::size_t elements,
                                    std::size_t rows, std::size_t columns) {
@@ -229,6 +245,20 @@ void scaled_copy(sluice::BasicStreamRef<B> stream, SpanArgument<const From, B> f
     require_size("scaled_copy: elements of the result", to.size(), from.size());
     using Copy = detail::ScaledCopy<To, From>;
     detail::for_each(stream, Copy::calls(to.size()), Copy{from.data(), to.data(), factor, to.size()});
+}
+
+template <class To, class From, sluice::Backend B>
+void pad_channels(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<const From, B>> pixels,
+                  std::type_identity_t<Matrix<To, B>> padded) {
+    if (pixels.rows() != padded.rows() || pixels.columns() > padded.columns()) [[unlikely]] {
+        throw sluice::Error("pad_channels: " + std::to_string(pixels.rows()) + " pixels of " +
+                            std::to_string(pixels.columns()) + " channels are to become " +
+                            std::to_string(padded.rows()) + " of " + std::to_string(padded.columns()) +
+                            "; expected as many pixels, and as many channels or more");
+    }
+    detail::for_each(
+        stream, pixels.rows(),
+        detail::PadChannels<To, From>{pixels.data(), padded.data(), pixels.columns(), padded.columns()});
 }
 
 } // namespace nn

@@ -4,9 +4,17 @@
 namespace sluice {
 
 template <class... Ss, class... Makers>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) const {
-    if (failure_.empty())
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) {
+    if (failure_.empty() && waiter_->unreported == nullptr) [[likely]]
         return;
+    if (failure_.empty()) {
+        // A handle went whose wait could not even begin, and its batch may have been filled again while it was being read.
+        try {
+            throw_unreported();
+        } catch (...) {
+            fail();
+        }
+    }
     throw_unreported();
     throw Error(std::string(call) +
                 ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);

@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -17,7 +16,7 @@
 #include <vector>
 
 #include <sluice/backend/device.hpp>
-#include <sluice/pipeline/detail/batch_key.hpp>
+#include <sluice/pipeline/detail/batch_ops.hpp>
 #include <sluice/pipeline/detail/cpu_stages.hpp>
 #include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/detail/range.hpp>
@@ -30,16 +29,6 @@
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
-
-template <class Core>
-struct BatchOps;
-
-/// A batch, whatever its type.
-template <class Core>
-struct GivenBatch {
-    const void* value = nullptr;
-    const BatchOps<Core>* ops = nullptr;
-};
 
 /// What all schedules share.
 template <class ShapeOfPipeline>
@@ -306,9 +295,7 @@ private:
 
     void name_streams() {
         for (std::size_t stage = 0; stage < stages; ++stage) {
-            if (Shape::aside[stage])
-                continue;
-            for (std::size_t lane = 0; lane < streams.lanes(stage); ++lane)
+            for (std::size_t lane = 0; !Shape::aside[stage] && lane < streams.lanes(stage); ++lane)
                 checked::name_stream(checked::key_of(streams.of(stage, lane).get()), name(stage).c_str());
         }
     }
@@ -318,12 +305,17 @@ private:
     void call_watched(Ref stream, std::size_t stage, std::size_t number, Call& call) {
         const DeviceGuard<backend> device(streams.device_of(stage));
         const bool timed = times && times->can_time(stream);
+        const bool captured = times && !timed && times->replayed().capturing();
         if (timed)
             times->begin(stage, number, stream, follows);
+        if (captured)
+            times->replayed().begin(stage, number, stream);
         call();
         backend::check_launches();
         if (timed)
             times->end(stage, number, stream);
+        if (captured)
+            times->replayed().end(stream);
     }
 
     // A stream that no stage runs on.
@@ -408,55 +400,6 @@ private:
 public:
     /// Last: its threads end before anything that they use goes.
     CpuStages<Shape> cpu_stages;
-};
-
-/// What the executors do with a batch of whatever type.
-template <class Core>
-struct BatchOps {
-    using Run = void (*)(Core& core, typename Core::Ref stream, std::size_t number, const void* batch);
-
-    std::array<Run, Core::stages> run;
-    bool (*append_key)(KeyBytes& key, const void* batch);
-    /// Bytes that tell the batch from others of its type, as `told_by_bytes` says; 0: they do not.
-    std::size_t raw_bytes;
-    bool (*same_bytes)(const void* a, const void* b);
-    /// Bytes of a copy that serves instead of the batch; 0: none does.
-    std::size_t copied_bytes;
-    void (*copy)(void* to, const void* batch);
-
-    template <class Batch>
-    static const BatchOps& of() noexcept {
-        static constexpr BatchOps ops = make<Batch>();
-        return ops;
-    }
-
-private:
-    template <class Batch, std::size_t Index>
-    static void run_stage(Core& core, typename Core::Ref stream, std::size_t number, const void* batch) {
-        core.template run<Index>(stream, number, *static_cast<const Batch*>(batch));
-    }
-    template <class Batch>
-    static bool key_of(KeyBytes& key, const void* batch) {
-        append_scalar(key, static_cast<const void*>(&type_tag<Batch>));
-        return detail::append_key(key, *static_cast<const Batch*>(batch));
-    }
-    template <class Batch>
-    static constexpr BatchOps make() {
-        return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-            return BatchOps{.run = {&run_stage<Batch, Is>...},
-                            .append_key = &key_of<Batch>,
-                            .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
-                            .same_bytes = [](const void* a,
-                                             const void* b) { return std::memcmp(a, b, sizeof(Batch)) == 0; },
-                            .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
-                            .copy =
-                                [](void* to, const void* batch) {
-                                    if constexpr (std::is_trivially_copyable_v<Batch>)
-                                        std::memcpy(to, batch, sizeof(Batch));
-                                }};
-        }
-        (std::make_index_sequence<Core::stages>{});
-    }
 };
 
 } // namespace sluice::detail

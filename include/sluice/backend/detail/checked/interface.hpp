@@ -27,6 +27,12 @@ struct IsChecked {
 
 namespace checked {
 
+/// Above 0 while the calling thread tells the checker something: what it allocates is the checker's.
+inline int& bookkeeping() noexcept {
+    thread_local int depth = 0;
+    return depth;
+}
+
 /// A stream's, an event's, a graph's… handle.
 using Key = const void*;
 

@@ -201,7 +201,11 @@ class Locked {
 public:
     Locked() : checker_(Checker::instance()), lock_(checker_.mutex) {
         generation().fetch_add(1, std::memory_order_relaxed);
+        ++bookkeeping();
     }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+    ~Locked() { --bookkeeping(); }
     Checker* operator->() const noexcept { return &checker_; }
     Checker& operator*() const noexcept { return checker_; }
 

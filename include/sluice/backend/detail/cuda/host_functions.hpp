@@ -6,75 +6,22 @@
 
 #if SLUICE_HAS_CUDA
 
-#include <atomic>
-#include <cstddef>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/failure.hpp>
 #include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/stream_failures.hpp>
 
 namespace sluice::detail {
 
-/// What host functions have thrown, by the stream that they were enqueued on, until it is cleared or destroyed. Any
-/// thread may use it.
-class HostFunctionFailures {
-public:
-    using StreamId = const void*;
-
-    /// The program's. Never destroyed: a host function may run after anything else.
-    static HostFunctionFailures& instance() {
-        static HostFunctionFailures& failures = *new HostFunctionFailures;
-        return failures;
-    }
-
-    /// Whether there is one at all: all that most calls ask.
-    bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
-
-    /// Keeps what a function threw, unless the stream has failed already.
-    void keep(StreamId stream, std::exception_ptr thrown) {
-        const std::lock_guard lock(mutex_);
-        if (find(stream) != failures_.end())
-            return;
-        failures_.push_back({stream, std::move(thrown)});
-        count_.store(failures_.size(), std::memory_order_release);
-    }
-    /// What the stream has failed with; null if it has not.
-    std::exception_ptr of(StreamId stream) {
-        const std::lock_guard lock(mutex_);
-        const auto failure = find(stream);
-        return failure == failures_.end() ? nullptr : failure->thrown;
-    }
-    void clear(StreamId stream) {
-        std::exception_ptr former; // goes after the lock
-        const std::lock_guard lock(mutex_);
-        const auto failure = find(stream);
-        if (failure == failures_.end())
-            return;
-        former.swap(failure->thrown);
-        failures_.erase(failure);
-        count_.store(failures_.size(), std::memory_order_release);
-    }
-
-private:
-    struct Failure {
-        StreamId stream;
-        std::exception_ptr thrown;
-    };
-    std::vector<Failure>::iterator find(StreamId stream) {
-        auto failure = failures_.begin();
-        while (failure != failures_.end() && failure->stream != stream)
-            ++failure;
-        return failure;
-    }
-
-    std::mutex mutex_;
-    std::vector<Failure> failures_;
-    std::atomic<std::size_t> count_{0};
-};
+/// The program's. Never destroyed: a host function may run after anything else.
+inline StreamFailures& host_function_failures() {
+    static StreamFailures& failures = *new StreamFailures;
+    return failures;
+}
 
 /// A callable on its way to the runtime's thread.
 class HostFunctionCall {
@@ -94,24 +41,25 @@ public:
     }
     static void give_back(HostFunctionCall* call) noexcept {
         call->task_ = host::Task{};
+        call->stream_ = nullptr;
         Pool& pool = Pool::instance();
         const std::lock_guard lock(pool.mutex);
         call->next_ = pool.first;
         pool.first = call;
     }
 
-    void set(host::Task task, HostFunctionFailures::StreamId stream) noexcept {
+    void set(host::Task task, StreamFailures::RecordRef stream) noexcept {
         task_ = std::move(task);
-        stream_ = stream;
+        stream_ = std::move(stream);
     }
 
     /// For the runtime. What the callable throws must not reach the driver's frames.
     static void CUDART_CB run_once(void* call) {
         auto* const self = static_cast<HostFunctionCall*>(call);
-        self->run();
+        self->run(false);
         give_back(self);
     }
-    static void CUDART_CB run_again(void* call) { static_cast<HostFunctionCall*>(call)->run(); }
+    static void CUDART_CB run_again(void* call) { static_cast<HostFunctionCall*>(call)->run(true); }
     static void CUDART_CB drop(void* call) { give_back(static_cast<HostFunctionCall*>(call)); }
 
 private:
@@ -124,19 +72,18 @@ private:
         HostFunctionCall* first = nullptr;
     };
 
-    void run() noexcept {
-        HostFunctionFailures& failures = HostFunctionFailures::instance();
-        if (failures.any() && failures.of(stream_) != nullptr)
+    void run(bool comes_again) noexcept {
+        if (stream_->skips(comes_again))
             return;
         try {
             task_();
         } catch (...) {
-            failures.keep(stream_, std::current_exception());
+            host_function_failures().keep(*stream_, std::current_exception());
         }
     }
 
     host::Task task_;
-    HostFunctionFailures::StreamId stream_ = nullptr;
+    StreamFailures::RecordRef stream_; // of the stream that it was enqueued or captured on
     HostFunctionCall* next_ = nullptr;
 };
 
@@ -167,16 +114,20 @@ protected:
                            __FILE__, __LINE__);
         SLUICE_CUDA_CHECK(cudaLaunchHostFunc(stream, &detail::HostFunctionCall::run_again, kept));
     }
-    static bool any_host_failure() noexcept { return detail::HostFunctionFailures::instance().any(); }
+    static bool any_host_failure() noexcept { return detail::host_function_failures().any(); }
     static void throw_host_failure(cudaStream_t stream) {
-        detail::HostFunctionFailures& failures = detail::HostFunctionFailures::instance();
+        detail::StreamFailures& failures = detail::host_function_failures();
         if (failures.any()) [[unlikely]]
             detail::throw_failure("a host function of the stream failed: ", failures.of(id_of(stream)));
     }
     static void clear_host_failure(cudaStream_t stream) noexcept {
-        detail::HostFunctionFailures& failures = detail::HostFunctionFailures::instance();
+        detail::StreamFailures& failures = detail::host_function_failures();
         if (failures.any()) [[unlikely]]
             failures.clear(id_of(stream));
+    }
+    // Before the stream is destroyed.
+    static void forget_host_stream(cudaStream_t stream) noexcept {
+        detail::host_function_failures().forget(id_of(stream));
     }
 
 private:
@@ -189,11 +140,11 @@ private:
 
     static OwnedCall taken(cudaStream_t stream, host::Task task) {
         OwnedCall call(detail::HostFunctionCall::take());
-        call->set(std::move(task), id_of(stream));
+        call->set(std::move(task), detail::host_function_failures().record_of(id_of(stream)));
         return call;
     }
     // Not cudaStreamGetId's, which breaks a capture.
-    static detail::HostFunctionFailures::StreamId id_of(cudaStream_t stream) noexcept { return stream; }
+    static detail::StreamFailures::StreamId id_of(cudaStream_t stream) noexcept { return stream; }
 };
 
 } // namespace sluice

@@ -88,10 +88,9 @@ public:
     /// The same, also when the capture is invalid or over; gone by then if it was the capture's own.
     Graph* target() const noexcept { return graph_; }
 
-    /// Memory that the graph shall keep.
+    /// Memory that the graph shall keep. The caller has just asked for the graph.
     void keep(std::shared_ptr<void> memory) {
         const std::lock_guard lock(mutex_);
-        check();
         graph_->keep(std::move(memory));
     }
 

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Removes what orders or guards work in include/sluice, one place at a time, and runs the tests that should notice.
+
+    tests/mutate.py                       builds, runs, and prints what was killed and what survived
+    tests/mutate.py --only REGEX          of the places whose file or text matches
+    tests/mutate.py --class race          those that only the thread sanitizer can see (built with it)
+    tests/mutate.py --list-unlisted       lines that look like such a place and are not in tests/mutants/*.places
+
+tests/mutants/README.md says how the lists are written. All places are compiled into each test program at once, each behind a
+switch, so that a program is built once and run once for each place. Host backend only; needs clang++ and doctest.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "mutants"))
+import places as lists  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TESTS = ROOT / "tests"
+INCLUDE = ROOT / "include" / "sluice"
+
+SWITCH = r"""#pragma once
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+namespace sluice_mutants {
+inline const int chosen = std::getenv("SLUICE_MUTANT") != nullptr ? std::atoi(std::getenv("SLUICE_MUTANT")) : -1;
+inline std::atomic<bool> reached[@COUNT@]{};
+inline const struct Report {
+    Report() {
+        std::atexit([] {
+            const char* const path = std::getenv("SLUICE_MUTANTS_REACHED");
+            std::FILE* const file = path != nullptr ? std::fopen(path, "w") : nullptr;
+            for (int number = 0; file != nullptr && number < @COUNT@; ++number) {
+                if (reached[number].load(std::memory_order_relaxed))
+                    std::fprintf(file, "%d\n", number);
+            }
+            if (file != nullptr)
+                std::fclose(file);
+        });
+    }
+} report;
+inline bool keep(int number) {
+    reached[number].store(true, std::memory_order_relaxed);
+    return number != chosen;
+}
+template <class Mutex>
+std::unique_lock<Mutex> locked(Mutex& mutex, bool locks) {
+    return locks ? std::unique_lock<Mutex>(mutex) : std::unique_lock<Mutex>();
+}
+} // namespace sluice_mutants
+"""
+
+
+def switched(place, number):
+    """The C++ text that does what `place` does unless mutant `number` is chosen."""
+    keep = f"::sluice_mutants::keep({number})"
+    part = place.part
+    lock = re.fullmatch(r"(?:const )?std::(?:lock_guard|unique_lock|scoped_lock) (\w+)\((.*)\);", part, re.S)
+    if lock:
+        return f"const auto {lock[1]} = ::sluice_mutants::locked({lock[2]}, {keep});"
+    guard = re.fullmatch(r"(?:const )?(\w+)(<[^()]*>)? (\w+)\((.*)\);", part, re.S)
+    if guard and place.replaced is None and guard[1] in ("DeviceGuard", "Guard"):
+        kind = guard[1] + (guard[2] or "")
+        return f"std::optional<{kind}> {guard[3]}; if ({keep}) {guard[3]}.emplace({guard[4]});"
+    if part.startswith("std::memory_order_"):
+        return f"({keep} ? {part} : std::memory_order_relaxed)"
+    if part.endswith((";", "}")):
+        other = f" else {place.replaced}" if place.replaced is not None else ""
+        return f"{{ if ({keep}) {{ {part} }}{other} }}"
+    return f"({keep} ? ({part}) : ({place.replaced}))"
+
+
+def write_mutated(places, to):
+    """The headers with all places switched, and what the switches need."""
+    by_file = {}
+    for number, place in enumerate(places):
+        by_file.setdefault(place.file, []).append((place, number))
+    for source in sorted(INCLUDE.rglob("*")):
+        if source.is_dir():
+            continue
+        name = str(source.relative_to(INCLUDE))
+        text = source.read_text()
+        for place, number in sorted(by_file.get(name, []), key=lambda of: -of[0].begin):
+            text = text[:place.begin] + switched(place, number) + text[place.end:]
+        target = to / "sluice" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_text() != text:
+            target.write_text(text)
+    header = to / "sluice_mutants.hpp"
+    text = SWITCH.replace("@COUNT@", str(max(1, len(places))))
+    if not header.exists() or header.read_text() != text:
+        header.write_text(text)
+
+
+def digest(paths, flags):
+    sum_ = hashlib.sha1(" ".join(flags).encode())
+    for path in sorted(paths):
+        sum_.update(str(path).encode())
+        sum_.update(path.read_bytes())
+    return sum_.hexdigest()
+
+
+class Program:
+    """One test file with doctest's main, compiled from the mutated headers."""
+
+    def __init__(self, test, work, flags):
+        self.test = test
+        self.source = TESTS / (test + ".cpp")
+        self.binary = work / test.replace("/", "_")
+        self.flags = flags
+        self.reached = set()
+        self.seconds = 0.0
+        self.problem = ""
+
+    def build(self, include, common):
+        sources = [str(self.source), str(TESTS / "support" / "main.cpp")]
+        text = self.source.read_text()
+        if "heap_count.hpp" in text or "steady_case.hpp" in text:
+            sources.append(str(TESTS / "support" / "heap_count.cpp"))
+        key = common + digest([self.source], self.flags)
+        note = self.binary.with_suffix(".key")
+        if self.binary.exists() and note.exists() and note.read_text() == key:
+            return
+        command = ["clang++", "-std=c++20", "-O0", "-w", "-DSLUICE_HAS_CUDA=0",
+                   f'-DSLUICE_TEST_DATA_DIR="{TESTS}/data"', "-include", str(include / "sluice_mutants.hpp"),
+                   f"-I{include}", f"-I{TESTS}", *self.flags, *sources, "-pthread", "-o", str(self.binary)]
+        built = subprocess.run(command, capture_output=True, text=True)
+        if built.returncode != 0:
+            self.problem = "does not compile:\n" + built.stderr[:3000]
+        else:
+            note.write_text(key)
+
+    def run(self, number, limit):
+        """What notices mutant `number`, -1 for none: an exit status, 'hangs', or nothing."""
+        environment = dict(os.environ, SLUICE_MUTANT=str(number), SLUICE_HOST_DEVICES="3",
+                           SLUICE_TEST_EXPECTED_DEVICES="3")
+        environment["TSAN_OPTIONS"] = "halt_on_error=1"
+        reached = self.binary.with_suffix(".reached")
+        if number < 0:
+            environment["SLUICE_MUTANTS_REACHED"] = str(reached)
+            reached.unlink(missing_ok=True)
+        begun = time.monotonic()
+        try:
+            ended = subprocess.run([str(self.binary)], env=environment, timeout=limit, capture_output=True)
+        except subprocess.TimeoutExpired:
+            return "hangs"
+        if number < 0:
+            self.seconds = time.monotonic() - begun
+            if reached.exists():
+                self.reached = {int(line) for line in reached.read_text().split()}
+        return "" if ended.returncode == 0 else f"exit {ended.returncode}"
+
+    def limit(self):
+        return 5 + 5 * self.seconds
+
+
+def prepare(programs, include, common, jobs):
+    def one(program):
+        program.build(include, common)
+        if not program.problem:
+            failed = program.run(-1, 120)
+            if failed:
+                program.problem = f"fails without a mutant: {failed}"
+        return program
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for program in pool.map(one, programs):
+            print(f"# {program.test}: {program.problem or f'{program.seconds:.2f} s, reaches {len(program.reached)}'}",
+                  flush=True)
+
+
+def judge(place, number, programs, repeats):
+    """What kills the mutant, or '' and how many programs have reached it."""
+    reaching = [programs[test] for test in place.tests if test in programs and number in programs[test].reached]
+    for _ in range(repeats):
+        for program in reaching:
+            notice = program.run(number, program.limit())
+            if notice:
+                return f"{program.test} ({notice})", len(reaching)
+    return "", len(reaching)
+
+
+def mutate(places, chosen, options):
+    work = pathlib.Path(options.work).resolve()
+    include = work / "include"
+    include.mkdir(parents=True, exist_ok=True)
+    write_mutated(places, include)
+    flags = ["-fsanitize=thread", "-g1"] if options.klass == "race" else []
+    shared = [path for path in include.rglob("*") if path.is_file()] + list(TESTS.glob("*/*.hpp"))
+    common = digest(shared, flags)
+    out = work / ("race" if flags else "host")
+    out.mkdir(parents=True, exist_ok=True)
+    tests = sorted({test for _, place in chosen for test in place.tests})
+    programs = {test: Program(test, out, flags) for test in tests}
+    prepare(list(programs.values()), include, common, options.jobs)
+    broken = [program.test for program in programs.values() if program.problem]
+    programs = {test: program for test, program in programs.items() if not program.problem}
+
+    killed, survived = 0, []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        judged = pool.map(lambda of: (of, judge(of[1], of[0], programs, options.repeats)), chosen)
+        for (number, place), (by, reaching) in judged:
+            if by:
+                killed += 1
+                print(f"killed   {place.where()}  by {by}", flush=True)
+            else:
+                survived.append(place)
+                how = f"{reaching} programs reach it" if reaching else "no program reaches it"
+                print(f"SURVIVED {place.where()}  ({how})", flush=True)
+    print(f"{killed} killed, {len(survived)} survived, of {len(chosen)} places")
+    for test in broken:
+        print(f"left out: {test}: {test} could not be used")
+    return 1 if survived or broken else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list-unlisted", action="store_true")
+    parser.add_argument("--only", default="", help="a regular expression that a place's file or text matches")
+    parser.add_argument("--class", dest="klass", default="host", choices=["host", "race"])
+    parser.add_argument("--work", default=str(ROOT / "build" / "mutants"))
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each program, where they might miss it")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    places, rules, problems = lists.read(INCLUDE, TESTS)
+    for problem in problems:
+        print(problem)
+    if options.list_unlisted:
+        unlisted = lists.unlisted(INCLUDE, places, rules)
+        for line in unlisted:
+            print(line)
+        for rule in rules:
+            if not rule.used:
+                print(f"{rule.source}: no line matches the rule {rule.pattern.pattern}")
+        unused = sum(not rule.used for rule in rules)
+        on_gpu = sum(rule.used for rule in rules if rule.kind == "gpu")
+        print(f"{len(places)} places, {on_gpu} lines for a GPU alone, {len(unlisted)} unlisted, "
+              f"{len(problems) + unused} wrong entries")
+        return 1 if unlisted or problems or unused else 0
+    if problems:
+        return 1
+    chosen = [(number, place) for number, place in enumerate(places)
+              if place.klass == options.klass and re.search(options.only, place.where())]
+    return mutate(places, chosen, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
