@@ -86,6 +86,10 @@ struct PipelineOptions {
     /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
     /// a stage and batch. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
+    /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
+    /// program compiled with `-DSLUICE_CHECKED=1`. True: it must be, or the constructor throws. False: what this pipeline's
+    /// stages read and write is not told; its waits are, so that other pipelines' work is judged rightly.
+    std::optional<bool> checked = std::nullopt;
 };
 
 /// Runs each submitted batch through all stages, in order, once. Where no stage has an output, `Slots` may be left out.

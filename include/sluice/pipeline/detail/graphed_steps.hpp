@@ -219,6 +219,8 @@ private:
     }
 
     void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until) {
+        if constexpr (Core::is_checked)
+            checked::graph_batch(first);
         const bool replayed = graphs_.run(
             core, origin_,
             [&](Ref origin) {

@@ -179,7 +179,7 @@ private:
         return parameters;
     }
 
-    friend struct Cuda;
+    friend struct UncheckedCuda;
 };
 
 } // namespace sluice
