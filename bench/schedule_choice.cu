@@ -188,7 +188,7 @@ double without(const Costs& costs, BoundPart part, std::size_t stage) {
 }
 
 const char* to_string(BoundPart part) {
-    constexpr std::array names{"unknown", "source", "submit", "loop", "stage", "waiting"};
+    constexpr std::array names{"unknown", "source", "submit", "loop", "stage", "barrier", "waiting"};
     return names[static_cast<std::size_t>(part)];
 }
 

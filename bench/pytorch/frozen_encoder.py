@@ -65,7 +65,7 @@ def make_decoder(channels: list[int], classes: int) -> nn.Module:
 
 
 def read_safetensors(path: str) -> dict[str, torch.Tensor]:
-    """The float32 and uint8 tensors of a file: a length, that many bytes of JSON, and the tensors' bytes."""
+    """The float32, int32 and uint8 tensors of a file: a length, that many bytes of JSON, and the tensors' bytes."""
     with open(path, "rb") as file:
         content = bytearray(file.read())
     begin = 8 + int.from_bytes(content[:8], "little")
@@ -73,7 +73,7 @@ def read_safetensors(path: str) -> dict[str, torch.Tensor]:
     for name, entry in json.loads(content[8:begin]).items():
         if name != "__metadata__":
             first, last = entry["data_offsets"]
-            kind = {"F32": torch.float32, "U8": torch.uint8}[entry["dtype"]]
+            kind = {"F32": torch.float32, "I32": torch.int32, "U8": torch.uint8}[entry["dtype"]]
             count = (last - first) // kind.itemsize
             tensors[name] = torch.frombuffer(content, dtype=kind, count=count,
                                              offset=begin + first).reshape(entry["shape"])

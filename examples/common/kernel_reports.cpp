@@ -7,14 +7,16 @@
 
 namespace examples {
 
-void KernelReports::add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown,
-                        Timelines& drawn) {
+std::optional<sluice::ActivityReport> KernelReports::add(sluice::DeviceActivities activities,
+                                                         const Timelines& timed, double slowdown,
+                                                         Timelines& drawn) {
+    std::optional<sluice::ActivityReport> last;
     // A run has one pipeline.
     for (const sluice::Timeline& timeline : timed.all()) {
         assign_to_stages(activities, timeline);
-        const sluice::ActivityReport report = sluice::report_of(
+        const sluice::ActivityReport& report = last.emplace(sluice::report_of(
             activities,
-            {.title = timeline.title() + ", kernels", .timeline = &timeline, .slowdown = slowdown});
+            {.title = timeline.title() + ", kernels", .timeline = &timeline, .slowdown = slowdown}));
         tables_.push_back(sluice::to_table(report));
         for (sluice::HtmlTable& page_table : sluice::tables_of(report))
             drawn.add_table(std::move(page_table));
@@ -31,6 +33,7 @@ void KernelReports::add(sluice::DeviceActivities activities, const Timelines& ti
         add_rows(with_kernels, activities);
         drawn.add_drawing(std::move(with_kernels));
     }
+    return last;
 }
 
 void KernelReports::show(std::ostream& out) const {

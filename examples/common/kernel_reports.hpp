@@ -17,8 +17,10 @@ namespace examples {
 class KernelReports {
 public:
     /// Works out a run's report, by the timeline of its pipeline, and adds the same timeline with the kernels to `drawn`.
-    /// `slowdown` is how many times as long the run took as one that was not recorded.
-    void add(sluice::DeviceActivities activities, const Timelines& timed, double slowdown, Timelines& drawn);
+    /// `slowdown` is how many times as long the run took as one that was not recorded. Returns the report, empty where
+    /// `timed` has no pipeline.
+    std::optional<sluice::ActivityReport> add(sluice::DeviceActivities activities, const Timelines& timed,
+                                              double slowdown, Timelines& drawn);
 
     /// Prints a table for each run.
     void show(std::ostream& out) const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,15 +33,16 @@ public:
     }
 
     /// Where kernels are asked for, has `train(timelines)` run once more while they are recorded. It gives the seconds that
-    /// a timed step took; `seconds` is what one took before. The kernels become rows of a timeline in `drawn`.
+    /// a timed step took; `seconds` is what one took before. The kernels become rows of a timeline in `drawn`. Returns
+    /// what they were; empty where nothing is asked for.
     template <class Train>
-    void run(double seconds, Timelines& drawn, Train&& train) {
+    std::optional<sluice::ActivityReport> run(double seconds, Timelines& drawn, Train&& train) {
         if (!options_.kernels)
-            return;
+            return std::nullopt;
         Timelines timed(options_);
         sluice::KernelTrace trace;
         const double slowed = train(timed);
-        reports_.add(trace.stop(), timed, slowed / seconds, drawn);
+        return reports_.add(trace.stop(), timed, slowed / seconds, drawn);
     }
 
     /// Prints a table for each run.

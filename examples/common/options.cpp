@@ -74,11 +74,24 @@ std::uint64_t parse_seed(const std::string& text) {
     return *seed;
 }
 
-std::string parse_data(const std::string& text) {
-    std::error_code ignored;
-    if (text != "synthetic" && !std::filesystem::is_directory(text, ignored)) {
-        reject("--data", "synthetic or an existing folder of IDX files", text);
+using NamedData = std::vector<std::pair<std::string, std::string>>;
+
+/// The names, with `separator` between them.
+std::string names_of(const NamedData& data, const char* separator) {
+    std::string names;
+    for (const auto& [name, meaning] : data)
+        names += (names.empty() ? "" : separator) + name;
+    return names;
+}
+
+std::string parse_data(const std::string& text, const NamedData& data) {
+    for (const auto& [name, meaning] : data) {
+        if (text == name)
+            return meaning;
     }
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(text, ignored))
+        reject("--data", names_of(data, ", ") + " or an existing folder of IDX files", text);
     return text;
 }
 
@@ -169,16 +182,21 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
                [&options](const std::string& text) { options.backend = parse_backend(text); });
     add_option(
         app, "--schedule", "serial|overlapped|graphed|automatic|all",
-        "which schedules to run, one after another: one, or several with commas between them (default: all)",
+        with_default(
+            "which schedules to run, one after another: one, or several with commas between them, or all",
+            defaults.schedule),
         [&options](const std::string& text) { options.schedules = parse_schedules(text); });
     add_number(app, "--batch", options.batch, 1, largest_batch,
                with_default("images in a batch", defaults.batch));
     add_number(app, "--steps", options.steps, 1, largest_steps, with_default("timed steps", defaults.steps));
     add_number(app, "--warmup", options.warmup, 0, largest_steps,
                with_default("steps before the timed ones", defaults.warmup));
-    add_option(app, "--data", "synthetic|DIR",
-               "random data of the published sizes, or a folder of IDX files (default: synthetic)",
-               [&options](const std::string& text) { options.data = parse_data(text); });
+    const NamedData data = defaults.data.empty() ? NamedData{{options.data, options.data}} : defaults.data;
+    options.data = data.front().second;
+    add_option(
+        app, "--data", names_of(data, "|") + "|DIR",
+        "random data of the published sizes, or a folder of IDX files (default: " + data.front().first + ')',
+        [&options, data](const std::string& text) { options.data = parse_data(text, data); });
     add_option(app, "--seed", "N", "seed of all random numbers (default: 1)",
                [&options](const std::string& text) { options.seed = parse_seed(text); });
     add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");

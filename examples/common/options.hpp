@@ -62,6 +62,10 @@ struct DefaultTexts {
     std::string batch;
     std::string steps;
     std::string warmup;
+    std::string schedule = "all";
+    /// Names that `--data` takes beside a folder, and what each stands for. Empty: "synthetic" for itself. The first one is
+    /// the default.
+    std::vector<std::pair<std::string, std::string>> data{};
 };
 
 /// A program's command line. It keeps CLI11, which takes long to compile, to one source file.

@@ -143,6 +143,8 @@ public:
     std::size_t batches() const { return options_.epochs * batches_per_epoch(); }
     /// Images of batch `index`.
     std::size_t batch_size(std::size_t index) const;
+    /// The numbers of these images in the set, in their order. `index` is below `batches()`.
+    sluice::Sampler::Samples samples(std::size_t index) const;
 
     /// A slot for any of the batches.
     Batch make_slot() const { return Batch(options_.batch, shape(), options_.memory); }

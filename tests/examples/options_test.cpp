@@ -76,6 +76,25 @@ TEST_CASE("without options the defaults stand") {
     CHECK(parsed.err.empty());
 }
 
+TEST_CASE("a program can give names to its data") {
+    const auto data_of = [](std::vector<const char*> arguments) {
+        CommonOptions options;
+        CommandLine app{"An example."};
+        add_common_options(app, options, {.data = {{"random", "synthetic"}, {"tiles", "/data/tiles"}}});
+        arguments.insert(arguments.begin(), "example");
+        std::ostringstream out;
+        std::ostringstream err;
+        const auto code =
+            parse_or_exit_code(app, static_cast<int>(arguments.size()), arguments.data(), out, err);
+        return code ? err.str() + out.str() : options.data;
+    };
+    CHECK(data_of({}) == "synthetic");
+    CHECK(data_of({"--data", "tiles"}) == "/data/tiles");
+    CHECK(data_of({"--data", "synthetic"}) ==
+          "example: --data: expected random, tiles or an existing folder of IDX files, not \"synthetic\"\n");
+    CHECK(data_of({"--help"}).find("random|tiles|DIR") != std::string::npos);
+}
+
 TEST_CASE("options are read") {
     const ScratchFolder folder;
     const std::string json = (folder.path() / "out.json").string();

@@ -59,11 +59,14 @@ TEST_CASE("batches: every image once an epoch, in an order of the epoch's own, t
         number[image] = i;
     }
     std::vector<std::size_t> order;
-    for (const auto& batch : all_of(batches, 0)) {
+    const auto all = all_of(batches, 0);
+    for (std::size_t index = 0; index < all.size(); ++index) {
+        const auto& batch = all[index];
         for (std::size_t i = 0; i < batch.labels.size(); ++i) {
             const auto begin = batch.images.begin() + static_cast<std::ptrdiff_t>(i * ImageSet::image_bytes);
             order.push_back(number.at({begin, begin + static_cast<std::ptrdiff_t>(ImageSet::image_bytes)}));
             CHECK(batch.labels[i] == labels[order.back()]);
+            CHECK(batches.samples(index)[i] == order.back());
         }
     }
     REQUIRE(order.size() == 200);

@@ -1,4 +1,5 @@
 #include <nn/elementwise/elementwise.hpp>
+#include <nn/elementwise/maps.hpp>
 #include <nn/elementwise/pixels.hpp>
 #include <nn/elementwise/sums.hpp>
 #include <nn/layers/morton_order.hpp>
@@ -202,6 +203,40 @@ TEST_CASE("elementwise: the mean, and what it refuses") {
     Buffer<double> short_scratch(1);
     CHECK(error_of([&] { nn::mean(stream.ref(), longer, result, short_scratch); }) ==
           "mean: scratch memory of 1 elements was given, expected at least 2");
+}
+
+TEST_CASE("elementwise: images get further channels, which are 0") {
+    NN_TEST_RANDOM(random);
+    const Stream stream;
+    const std::size_t pixels = random.between(1, 5000);
+    const auto values = random.numbers(3 * pixels);
+    const Buffer<float> images = device(values);
+    for (const std::size_t channels : {std::size_t{3}, std::size_t{4}, std::size_t{8}}) {
+        Buffer<float> padded = poisoned<float>(stream, channels * pixels);
+        Buffer<nn::Half> halves = poisoned<nn::Half>(stream, channels * pixels);
+        Buffer<nn::Half> again = poisoned<nn::Half>(stream, channels * pixels);
+        const nn::Matrix<const float, B> from(images, pixels, 3);
+        nn::pad_channels<float, float>(stream.ref(), from, {padded, pixels, channels});
+        nn::pad_channels<nn::Half, float>(stream.ref(), from, {halves, pixels, channels});
+        const auto result = host(stream, padded);
+        const auto rounded = host(stream, halves);
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            const std::size_t c = i % channels;
+            const float expected = c < 3 ? values[i / channels * 3 + c] : 0.0f;
+            REQUIRE(result[i] == expected);
+            REQUIRE(rounded[i].bits() == nn::Half(expected).bits());
+        }
+        nn::pad_channels<nn::Half, nn::Half>(stream.ref(), {halves, pixels, channels},
+                                             {again, pixels, channels});
+        const auto copied = host(stream, again);
+        for (std::size_t i = 0; i < copied.size(); ++i)
+            REQUIRE(copied[i].bits() == rounded[i].bits());
+    }
+    Buffer<float> narrow = poisoned<float>(stream, 2 * pixels);
+    CHECK(error_of([&] {
+              nn::pad_channels<float, float>(stream.ref(), {images, pixels, 3}, {narrow, pixels, 2});
+          }) == "pad_channels: " + std::to_string(pixels) + " pixels of 3 channels are to become " +
+                    std::to_string(pixels) + " of 2; expected as many pixels, and as many channels or more");
 }
 
 } // namespace nn_elementwise

@@ -160,6 +160,9 @@ TEST_CASE("resnet18: loss and gradients against float64") {
             CHECK(relative_error(values, pair.reference.gradients.at(tensor.name)) <=
                   network_tolerance(engine));
         }
+        pair.network.zero_gradients(pair.stream);
+        for (const nn::NamedTensor& tensor : pair.network.gradients(pair.stream.ref()))
+            CHECK(std::ranges::count(tensor.values, 0.0f) == std::ssize(tensor.values));
     });
 }
 
@@ -232,6 +235,9 @@ TEST_CASE("resnet18: inference folds the running statistics into the convolution
         pair.network.infer(pair.stream, pair.device_images, logits);
         const double allowed = engine.allowed < 1e-4 ? 1e-4 : 3e-2;
         CHECK(relative_error(host(pair.stream, logits), pair.reference.logits) <= allowed);
+        Buffer<float> unfolded = poisoned<float>(pair.stream, count);
+        pair.network.evaluate(pair.stream, pair.device_images, unfolded);
+        CHECK(relative_error(host(pair.stream, unfolded), host(pair.stream, logits)) <= allowed);
 
         // One image by itself, by a network that only infers.
         nn::ResNet18Options options = pair.network.options();

@@ -1,4 +1,4 @@
-// A hundred thousand batches through GPU and CPU stages, with random delays: the bits of a plain loop.
+// Fifty thousand batches through GPU and CPU stages, with random delays: the bits of a plain loop.
 #include <string>
 
 #include "pipeline/capturable.hpp"
@@ -14,7 +14,7 @@ using namespace sluice::test;
 namespace {
 
 constexpr std::size_t words = 4;
-constexpr std::size_t count = sanitized ? 5000 : 100000;
+constexpr std::size_t count = sanitized ? 5000 : 50000;
 
 // From a stream to threads and back, with a way round them.
 template <class B>

@@ -18,7 +18,7 @@ namespace {
 using B = TestBackend;
 using Ref = BasicStreamRef<B>;
 constexpr std::size_t batches = 12;
-constexpr unsigned first_takes = 3000, second_takes = 6000; // microseconds
+constexpr unsigned first_takes = 2000, second_takes = 4000; // microseconds
 
 struct Nothing {};
 struct Number {
@@ -87,32 +87,45 @@ TEST_CASE("stage times: stages of successive batches overlap under overlapped, a
     CHECK(overlaps(Schedule::overlapped) > 0);
 }
 
-TEST_CASE("stage times: under graphed whole steps, or each stage's graph") {
-    {
+TEST_CASE("stage times: within graphs of whole steps, of their latest runs") {
+    for (const int steps : {1, 4}) {
+        CAPTURE(steps);
         Pipeline pipeline{slow_stages(),
                           Slots{make_nothing},
-                          {.schedule = Schedule::graphed, .steps_per_graph = 1, .timed_batches = 100}};
-        const std::vector<StageTime> times = run(pipeline, batches);
-        std::size_t steps = 0;
-        for (const StageTime& time : times) {
-            if (time.stage == 2) {
-                ++steps;
-                CHECK(length(time) >= 0.9 * second_takes);
-            }
-        }
-        CHECK(steps == pipeline.graph_counters().replays);
-        CHECK(steps > 0);
-    }
-    {
-        Pipeline pipeline{slow_stages(),
-                          Slots{make_nothing},
-                          {.schedule = Schedule::graphed, .graph_each_stage = true, .timed_batches = 100}};
-        const std::vector<StageTime> times = run(pipeline, batches);
-        REQUIRE(times.size() == 2 * batches);
-        CHECK(pipeline.graph_counters().replays > 0);
+                          {.schedule = Schedule::graphed, .steps_per_graph = steps, .timed_batches = 100}};
+        const std::vector<StageTime> times = run(pipeline, 64);
+        std::vector<StageTime> graphs, stages;
         for (const StageTime& time : times)
+            (time.stage == 2 ? graphs : stages).push_back(time);
+        CHECK(graphs.size() == pipeline.graph_counters().replays);
+        REQUIRE(graphs.size() > 2);
+        REQUIRE(stages.size() >= 16);
+        std::size_t within = 0;
+        for (std::size_t i = 0; i < stages.size(); ++i) {
+            const StageTime& time = stages[i];
             CHECK(length(time) >= 0.9 * (time.stage == 0 ? first_takes : second_takes));
+            // The last batches, all of them.
+            const bool last = i + 1 == stages.size() || stages[i + 1].stage != time.stage;
+            CHECK((last ? time.batch == 63 : stages[i + 1].batch == time.batch + 1));
+            for (const StageTime& graph : graphs)
+                within += time.begin > graph.begin - 100 && time.end < graph.end + 100 ? 1U : 0U;
+        }
+        CHECK(within >=
+              stages.size() - 2 * (static_cast<std::size_t>(steps) + 2)); // all but the drained ones
+        pipeline.reset();
+        CHECK(pipeline.stage_times().empty());
     }
+}
+
+TEST_CASE("stage times: of each stage's graph") {
+    Pipeline pipeline{slow_stages(),
+                      Slots{make_nothing},
+                      {.schedule = Schedule::graphed, .graph_each_stage = true, .timed_batches = 100}};
+    const std::vector<StageTime> times = run(pipeline, batches);
+    REQUIRE(times.size() == 2 * batches);
+    CHECK(pipeline.graph_counters().replays > 0);
+    for (const StageTime& time : times)
+        CHECK(length(time) >= 0.9 * (time.stage == 0 ? first_takes : second_takes));
 }
 
 TEST_CASE("stage times: a CPU stage's by its thread, on the same clock") {

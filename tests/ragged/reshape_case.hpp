@@ -21,6 +21,7 @@
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
+#include "support/sanitized.hpp"
 
 namespace sluice::test::reshape_case {
 
@@ -134,6 +135,8 @@ template <class Case, class... Arguments>
 void drive(std::uint64_t samples, const Arguments&... arguments) {
     const BasicStream<B> stream;
     Case tested(stream, arguments...);
+    if (sanitized)
+        samples = 1 + samples / 4;
     const auto run = [&](std::uint64_t sample, auto&& enqueue) {
         CAPTURE(sample);
         tested.load(stream, sample);

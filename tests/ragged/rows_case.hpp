@@ -2,6 +2,7 @@
 // are poisoned, read back and compared with plain loops.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -22,6 +23,7 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 #include "support/random_values.hpp"
+#include "support/sanitized.hpp"
 
 namespace sluice::test::rows_case {
 
@@ -147,6 +149,8 @@ void drive(std::uint64_t samples) {
     Case tested(stream);
     const BasicGraph<B> graph = capture(stream, [&](Ref capturing) { tested.enqueue(capturing); });
     const BasicGraphExec<B> executable(graph);
+    if (sanitized) // each kind once
+        samples = (std::min)(samples, kinds);
     for (const bool replayed : {false, true}) {
         CAPTURE(replayed);
         for (std::uint64_t sample = 0; sample < samples; ++sample) {

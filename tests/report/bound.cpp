@@ -191,6 +191,44 @@ TEST_CASE("bound: what submit waits for results is no launching") {
     CHECK(bound.part != BoundPart::submit);
 }
 
+TEST_CASE("bound: graphs of whole steps, whose stages are known or not") {
+    const auto graphs = [](double first, double second, bool known) {
+        PipelineTimes times;
+        times.stage_names = {"first", "second"};
+        times.stage_units = {"GPU 0", "GPU 0"};
+        times.schedule = Schedule::graphed;
+        for (std::size_t batch = 0; batch < 20; ++batch) {
+            const double at = 100 * static_cast<double>(batch);
+            times.submits.push_back({3, batch, at, at + 5, 0});
+            if (known && batch >= 12) {
+                times.stages.push_back({0, batch, at + 2, at + 2 + first, 0});
+                times.stages.push_back({1, batch, at + 97 - second, at + 97, 0});
+            }
+            times.stages.push_back({2, batch, at + 1, at + 99, 0});
+        }
+        return times;
+    };
+    const Bound barrier = bound_of(graphs(60, 55, true));
+    CHECK(barrier.part == BoundPart::barrier);
+    CHECK(barrier.sentence ==
+          "the steps' graphs bound this: each waits for all stages of the one before, and first, the longest "
+          "stage, works 60 us of 100 us a batch; more steps a graph, or a graph for each stage "
+          "(graph_each_stage), wait less.");
+    const Bound stage = bound_of(graphs(20, 93, true));
+    CHECK(stage.part == BoundPart::stage);
+    CHECK(stage.stage == 1);
+    const Bound whole = bound_of(graphs(60, 55, false));
+    CHECK(whole.part == BoundPart::stage);
+    CHECK(contains(whole.sentence, "the steps' graph bounds this"));
+
+    const Timeline known = timeline_of(graphs(60, 55, true));
+    CHECK(known.rows().size() == 3); // the stages, and the calls of submit
+    CHECK(known.spans().front().batch == 12);
+    const Timeline unknown = timeline_of(graphs(60, 55, false));
+    REQUIRE(unknown.rows().size() == 4);
+    CHECK(unknown.rows()[2].name == "graphs");
+}
+
 TEST_CASE("bound: sentences say what, how much, and what helps") {
     CHECK(bound_of(model({.fill = 480, .submit = 9, .first = 40, .second = 80})).sentence ==
           "the source bounds this: one worker fills a batch in 480 us, the stages need 80 us; with 7 workers "

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/default.hpp>
 
 namespace sluice::test {
@@ -23,6 +24,7 @@ struct Hooked {
     using NativeEvent = typename B::NativeEvent;
 
     static constexpr const char* name = B::name;
+    static constexpr bool is_checked_backend = sluice::detail::IsChecked<B>::value;
     static ObjectCounts& counts() noexcept { return B::counts(); }
 
     static int device_count() {

@@ -57,11 +57,14 @@ std::size_t Batches<Pixel, B>::batch_size(std::size_t index) const {
 }
 
 template <class Pixel, sluice::Backend B>
+sluice::Sampler::Samples Batches<Pixel, B>::samples(std::size_t index) const {
+    return sampler_.of_epoch(static_cast<std::uint32_t>(index / batches_per_epoch()))
+        .samples(index % batches_per_epoch());
+}
+
+template <class Pixel, sluice::Backend B>
 void Batches<Pixel, B>::fill(Worker& worker, std::size_t index, Batch& out) const {
-    const std::size_t in_epoch = index % batches_per_epoch();
-    const sluice::Sampler sampler =
-        sampler_.of_epoch(static_cast<std::uint32_t>(index / batches_per_epoch()));
-    const auto samples = sampler.samples(in_epoch);
+    const sluice::Sampler::Samples samples = this->samples(index);
     worker.image.resize(ImageSet::image_bytes);
     out.resize(static_cast<std::size_t>(samples.size()));
     std::size_t place = 0;

@@ -64,6 +64,15 @@ public:
     void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
     void update(sluice::BasicStreamRef<B> stream);
 
+    /// Sets the gradients to 0. No step needs it, since the backward pass writes them anew; a loop that adds gradients up
+    /// would.
+    void zero_gradients(sluice::BasicStreamRef<B> stream);
+
+    /// The logits [N, classes] by the running statistics, nothing folded: torchvision's network after `eval()`. For networks
+    /// made trainable; `infer` gives the same but for rounding.
+    void evaluate(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                  sluice::DeviceSpan<float, B> logits);
+
     /// Folds the batch normalisations with their running statistics into the weights that `infer` takes. Again after
     /// training or loading.
     void fold(sluice::BasicStreamRef<B> stream);
@@ -74,6 +83,10 @@ public:
 
     /// The learning rate of the steps that `stream` gets to after this one; see Classifier::set_learning_rate.
     void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
+    /// The same from device memory, one element, read when the work runs: for a rate that comes with each batch.
+    void set_learning_rate(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> rate) {
+        sluice::copy(stream, rate_.span(), rate);
+    }
 
     /// Weights and running statistics, named and laid out as in torchvision's `state_dict` (without
     /// `num_batches_tracked`). Waits for `stream`.
@@ -136,7 +149,11 @@ private:
         return parameters.span().subspan(2 * plan_.channel_size(), options_.classes);
     }
 
-    void convolve(Stream stream, std::size_t conv, Span<const T> in);
+    // What batch normalisations take: the batch's statistics, or the running ones.
+    enum class Statistics { batch, running };
+
+    void convolve(Stream stream, std::size_t conv, Span<const T> in, Statistics statistics);
+    void forward_maps(Stream stream, Span<const T> images, Statistics statistics, Matrix<float, B> to);
     void join(Stream stream, std::size_t block);
     void head_forward(Stream stream, Span<const T> features_map, Span<const T> head_weights,
                       Matrix<float, B> to);

@@ -23,6 +23,12 @@
 #endif
 #endif
 
+/// 1: `Host` and `Cuda`, and with them all that names no backend, are `Checked`: the order of all accesses is looked
+/// after, see backend/checked.hpp. For a whole program, never for some of its files alone.
+#if !defined(SLUICE_CHECKED)
+#define SLUICE_CHECKED 0
+#endif
+
 /// 1 where this compiler takes kernels, and the Cuda backend is there to launch them, otherwise 0.
 #if defined(__CUDACC__) && SLUICE_HAS_CUDA
 #define SLUICE_HAS_KERNELS 1

@@ -20,12 +20,15 @@
 #include <sluice/backend/detail/cuda/host_functions.hpp>
 #include <sluice/backend/detail/cuda/semaphore.hpp>
 #include <sluice/backend/types.hpp>
+#if SLUICE_CHECKED
+#include <sluice/backend/checked.hpp>
+#endif
 
 namespace sluice {
 
 /// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function
 /// does. Written for CUDA 12.0 and later.
-struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
+struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     using NativeStream = cudaStream_t; ///< A stream's handle.
     using NativeEvent = cudaEvent_t;   ///< An event's handle.
 
@@ -104,6 +107,12 @@ struct Cuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
         return done;
     }
     static int device_of(NativeStream stream);
+    /// Whether the stream waits for the legacy default stream, and that for it.
+    static bool is_blocking(NativeStream stream) {
+        unsigned flags = cudaStreamDefault;
+        SLUICE_CUDA_CHECK(cudaStreamGetFlags(stream, &flags));
+        return (flags & cudaStreamNonBlocking) == 0;
+    }
     static int priority_of(NativeStream stream) {
         int priority = 0;
         SLUICE_CUDA_CHECK(cudaStreamGetPriority(stream, &priority));
@@ -290,7 +299,7 @@ private:
     }
 };
 
-inline int Cuda::device_of(NativeStream stream) {
+inline int UncheckedCuda::device_of(NativeStream stream) {
     // To ask would break the capture. Whoever captures on a stream has its device current.
     if (is_capturing(stream))
         return current_device();
@@ -320,6 +329,14 @@ inline int Cuda::device_of(NativeStream stream) {
 #endif
     return device;
 }
+
+/// The backend of NVIDIA's GPUs: `UncheckedCuda`, or the same under `Checked` where the program is compiled with
+/// `-DSLUICE_CHECKED=1`.
+#if SLUICE_CHECKED
+struct Cuda : Checked<UncheckedCuda> {};
+#else
+struct Cuda : UncheckedCuda {};
+#endif
 
 } // namespace sluice
 

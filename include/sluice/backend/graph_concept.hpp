@@ -46,6 +46,15 @@ concept GraphBackend = Backend<B> && requires(typename B::NativeStream stream, t
     {B::launch(executable, stream)};
 };
 
+/// A backend whose graphs note when they get somewhere. `record_external(event, stream)`, while `stream` is being captured,
+/// adds a node that records the event whenever the graph runs. The event then tells of the graph's latest run, as if it had
+/// been recorded by its launch. Throws `Error`, also where the stream is not being captured.
+template <class B>
+concept EventNodeBackend = GraphBackend<B> &&
+    requires(typename B::NativeEvent event, typename B::NativeStream stream) {
+    {B::record_external(event, stream)};
+};
+
 /// A backend whose graphs launch kernels. `add_kernel` adds a node that launches `function` after the given nodes, and
 /// `set_kernel` changes its later launches. `arguments` points to one pointer for each of the kernel's parameters; what
 /// they point to is copied. Both throw `Error`.

@@ -2,7 +2,11 @@
 /// The Host backend: streams, events and memory on the processor, with neither GPU nor toolkit.
 #pragma once
 
+#include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/host/backend.hpp>
+#if SLUICE_CHECKED
+#include <sluice/backend/checked.hpp>
+#endif
 
 namespace sluice {
 
@@ -18,6 +22,13 @@ namespace sluice {
 ///
 /// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names a larger number (at most
 /// 64): then code for several devices can be tried without one.
+#if SLUICE_CHECKED
+struct UncheckedHost : host::BasicBackend<void> {};
+struct Host : Checked<UncheckedHost> {};
+#else
 struct Host : host::BasicBackend<void> {};
+/// `Host` as it is where it is not checked.
+using UncheckedHost = Host;
+#endif
 
 } // namespace sluice

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/owned_memory.hpp>
 #include <sluice/memory/span.hpp>
@@ -135,8 +136,11 @@ public:
 
     /// Host addresses.
     /// @{
-    T* data() noexcept { return memory_.data(); }
-    const T* data() const noexcept { return memory_.data(); }
+    T* data() noexcept(is_quiet) {
+        touch(address(), size(), false, true);
+        return address();
+    }
+    const T* data() const noexcept { return address(); }
     /// @}
     /// Elements.
     std::size_t size() const noexcept { return memory_.size(); }
@@ -147,21 +151,33 @@ public:
 
     /// Element `index`, which is not checked.
     /// @{
-    T& operator[](std::size_t index) noexcept { return data()[index]; }
-    const T& operator[](std::size_t index) const noexcept { return data()[index]; }
+    T& operator[](std::size_t index) noexcept(is_quiet) {
+        touch(address() + index, 1, true, true);
+        return address()[index];
+    }
+    const T& operator[](std::size_t index) const noexcept(is_quiet) {
+        touch(address() + index, 1, true, false);
+        return address()[index];
+    }
     /// @}
     /// The elements as a contiguous range.
     /// @{
-    T* begin() noexcept { return data(); }
-    T* end() noexcept { return data() + size(); }
-    const T* begin() const noexcept { return data(); }
-    const T* end() const noexcept { return data() + size(); }
+    T* begin() noexcept(is_quiet) {
+        touch(address(), size(), true, true);
+        return address();
+    }
+    T* end() noexcept { return address() + size(); }
+    const T* begin() const noexcept(is_quiet) {
+        touch(address(), size(), true, false);
+        return address();
+    }
+    const T* end() const noexcept { return address() + size(); }
     /// @}
 
     /// All elements. Not of a temporary buffer, whose memory goes before anybody can use the span.
     /// @{
-    PinnedSpan<T, B> span() & noexcept { return {data(), size()}; }
-    PinnedSpan<const T, B> span() const& noexcept { return {data(), size()}; }
+    PinnedSpan<T, B> span() & noexcept { return {address(), size()}; }
+    PinnedSpan<const T, B> span() const& noexcept { return {address(), size()}; }
     operator PinnedSpan<T, B>() & noexcept { return span(); }
     operator PinnedSpan<const T, B>() const& noexcept { return span(); }
     void span() && = delete;
@@ -199,6 +215,15 @@ public:
     /// @}
 
 private:
+    // Where races are looked for, what the host touches while work may still use it is an `Error`.
+    static constexpr bool is_quiet = !detail::IsChecked<B>::value;
+    static void touch([[maybe_unused]] const T* begin, [[maybe_unused]] std::size_t count,
+                      [[maybe_unused]] bool reads, [[maybe_unused]] bool may_write) noexcept(is_quiet) {
+        if constexpr (!is_quiet)
+            detail::checked::host_touches(begin, count * sizeof(T), reads, may_write);
+    }
+    T* address() const noexcept { return memory_.data(); }
+
     detail::OwnedMemory<T, detail::PinnedAllocator<B>> memory_;
 };
 

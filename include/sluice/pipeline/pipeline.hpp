@@ -86,6 +86,10 @@ struct PipelineOptions {
     /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
     /// a stage and batch. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
+    /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
+    /// program compiled with `-DSLUICE_CHECKED=1`. True: it must be, or the constructor throws. False: what this pipeline's
+    /// stages read and write is not told; its waits are, so that other pipelines' work is judged rightly.
+    std::optional<bool> checked = std::nullopt;
 };
 
 /// Runs each submitted batch through all stages, in order, once. Where no stage has an output, `Slots` may be left out.
@@ -246,8 +250,9 @@ public:
     GraphCounters graph_counters() const noexcept;
 
     /// When each stage worked on each of the last `PipelineOptions::timed_batches` batches: stage by stage, in the order of
-    /// the batches. Call it after `finish`: work that is not over is left out. A graph of whole steps is one piece of work,
-    /// of stage `stage_count`. Throws `Error`, also where nothing is noted.
+    /// the batches. Call it after `finish`: work that is not over is left out. Each graph of whole steps tells of its stages
+    /// in its latest run alone, so there are fewer batches then, 16 or so; the graph itself is a piece of work of stage
+    /// `stage_count`. Throws `Error`, also where nothing is noted.
     std::vector<StageTime> stage_times();
 
     /// When the calling thread was in `submit` for each of these batches, in their order: stage `stage_count + 1`. Throws

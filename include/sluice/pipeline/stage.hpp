@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/declared.hpp>
 #include <sluice/pipeline/detail/signature.hpp>
 
 namespace sluice {
@@ -81,17 +82,47 @@ public:
     Stage(std::string name, Function function, StageOptions<B> options = {})
         : name_(std::move(name)), callable_(std::move(function)), options_(options) {}
 
+    /// Says that the stage's work on each batch reads, or writes, all of `memory`, which is neither the batch nor a slot: a
+    /// buffer, a span, or what has a `block()`, such as a `RaggedBatch`. On a checked backend (backend/checked.hpp) a race
+    /// with other work is an `Error`; on others nothing is kept. `Stage{"train", f}.reads(weights).writes(statistics)`.
+    /// `memory` must stay where it is as long as the stage is used.
+    /// @{
+    template <class Memory>
+    Stage& reads(const Memory& memory) & {
+        declared_.add(memory, false);
+        return *this;
+    }
+    template <class Memory>
+    Stage reads(const Memory& memory) && {
+        declared_.add(memory, false);
+        return std::move(*this);
+    }
+    template <class Memory>
+    Stage& writes(const Memory& memory) & {
+        declared_.add(memory, true);
+        return *this;
+    }
+    template <class Memory>
+    Stage writes(const Memory& memory) && {
+        declared_.add(memory, true);
+        return std::move(*this);
+    }
+    /// @}
+
     /// As given.
     const std::string& name() const noexcept { return name_; }
     /// The callable, for the pipeline.
     Function& callable() noexcept { return callable_; }
     /// As given.
     const StageOptions<B>& options() const noexcept { return options_; }
+    /// What `reads` and `writes` have said, for the pipeline.
+    const detail::Declared<B>& declared() const noexcept { return declared_; }
 
 private:
     std::string name_;
     Function callable_;
     StageOptions<B> options_;
+    [[no_unique_address]] detail::Declared<B> declared_;
 };
 
 /// Of a callable, for the backend of its stream or of the options.

@@ -31,6 +31,7 @@ enum class BoundPart : std::uint8_t {
     submit,  ///< The calls that enqueue work: graphs, or fewer launches, are what helps.
     loop,    ///< What the caller does between two calls of `submit`.
     stage,   ///< One stage, which is always at work.
+    barrier, ///< Graphs of whole steps, each of which waits for all stages of the one before.
     waiting, ///< Stages that wait for one another: another schedule, or more slots, are what helps.
 };
 
@@ -60,7 +61,8 @@ struct Bound {
 /// | source | its workers fill 85 % of the time, no stage is busier, and the caller waits for it a tenth of the period or more, or half of it where the stages are behind |
 /// | loop | the caller is outside of `submit` and of the source for 60 % of the period, no stage is at work 90 % of the time, and the stages are not behind |
 /// | submit | the caller is in `submit` for 60 % of the period, and the stages are not behind |
-/// | stage | one stage is at work 80 % of the time or more |
+/// | stage | one stage is at work 80 % of the time or more, or graphs of whole steps are, and nothing is known of the stages within |
+/// | barrier | graphs of whole steps are at work 80 % of the time or more, and no stage within |
 /// | waiting | otherwise |
 Bound bound_of(const PipelineTimes& times);
 

@@ -67,7 +67,7 @@ PipelineTimes times_of(Pipe& pipeline, const Source& source) {
 }
 
 /// The same as a timeline: a row for each stage, of the unit "GPU 0" or "host 0", or "CPU" for a CPU stage; a row "graphs"
-/// where whole steps were replayed; a row "submit" for the calls of `submit` and the waits for the source; a row for each
+/// where whole steps were replayed and the backend cannot tell when stages worked within; a row "submit" for the calls of `submit` and the waits for the source; a row for each
 /// of the source's workers. Its zero is when the first stage began; what came before is cut off.
 ///
 /// Spans of stages are of kind `compute`: what a stage enqueues, kernels or copies, is not known. Those of the host are of

@@ -58,3 +58,9 @@
                                      const MapShape&, SpanArgument<T, Backend>);                             \
     template void scaled_copy<T, float>(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>, \
                                         float, SpanArgument<T, Backend>);
+
+/// Likewise, once for each pair of types of images.
+#define NN_INSTANTIATE_PAD_CHANNELS(Backend, To, From)                                                       \
+    template void pad_channels<To, From>(sluice::BasicStreamRef<Backend>,                                    \
+                                         std::type_identity_t<Matrix<const From, Backend>>,                  \
+                                         std::type_identity_t<Matrix<To, Backend>>);

@@ -1,6 +1,7 @@
 // Bodies of maps.hpp, the same for both backends.
 #pragma once
 
+#include <nn/core/vectors.hpp>
 #include <nn/elementwise/for_each.hpp>
 #include <nn/elementwise/maps.hpp>
 
@@ -151,6 +152,29 @@ struct ScaledCopy {
     }
 };
 
+/// One pixel, stored at once. `Channels` is 0 where their number is known at run time only.
+template <class To, class From, std::size_t Channels>
+struct PadChannels {
+    const From* pixels;
+    To* padded;
+    std::size_t from_channels;
+    std::size_t to_channels;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t pixel) const {
+        const From* const from = pixels + pixel * from_channels;
+        if constexpr (Channels > 0) {
+            float values[Channels];
+            for (std::size_t c = 0; c < Channels; ++c)
+                values[c] = c < from_channels ? static_cast<float>(from[c]) : 0.0f;
+            store<Channels>(padded + pixel * Channels, values);
+        } else {
+            To* const to = padded + pixel * to_channels;
+            for (std::size_t c = 0; c < to_channels; ++c)
+                to[c] = c < from_channels ? To(static_cast<float>(from[c])) : To(0.0f);
+        }
+    }
+};
+
 /// Checks patches against the maps that they are of; returns the maps' pixels.
 inline std::size_t require_patches(const char* what, const MapShape& shape, std::size_t elements,
                                    std::size_t rows, std::size_t columns) {
@@ -229,6 +253,29 @@ void scaled_copy(sluice::BasicStreamRef<B> stream, SpanArgument<const From, B> f
     require_size("scaled_copy: elements of the result", to.size(), from.size());
     using Copy = detail::ScaledCopy<To, From>;
     detail::for_each(stream, Copy::calls(to.size()), Copy{from.data(), to.data(), factor, to.size()});
+}
+
+template <class To, class From, sluice::Backend B>
+void pad_channels(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<const From, B>> pixels,
+                  std::type_identity_t<Matrix<To, B>> padded) {
+    if (pixels.rows() != padded.rows() || pixels.columns() > padded.columns()) [[unlikely]] {
+        throw sluice::Error("pad_channels: " + std::to_string(pixels.rows()) + " pixels of " +
+                            std::to_string(pixels.columns()) + " channels are to become " +
+                            std::to_string(padded.rows()) + " of " + std::to_string(padded.columns()) +
+                            "; expected as many pixels, and as many channels or more");
+    }
+    const auto pad = [&]<std::size_t Channels>(std::integral_constant<std::size_t, Channels>) {
+        detail::for_each(stream, pixels.rows(),
+                         detail::PadChannels<To, From, Channels>{pixels.data(), padded.data(),
+                                                                 pixels.columns(), padded.columns()});
+    };
+    if (padded.columns() == 4) {
+        pad(std::integral_constant<std::size_t, 4>{});
+    } else if (padded.columns() == 8) {
+        pad(std::integral_constant<std::size_t, 8>{});
+    } else {
+        pad(std::integral_constant<std::size_t, 0>{});
+    }
 }
 
 } // namespace nn

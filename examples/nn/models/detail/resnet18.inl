@@ -103,12 +103,16 @@ BatchNorm<B> ResNet18<B, Conv>::norm(std::size_t index) {
             of(statistics_, 2), of(statistics_, 3), of(statistics_, 4), of(statistics_, 5)};
 }
 
-/// A convolution and the statistics of its output.
+/// A convolution, and what the normalisation after it multiplies with and adds.
 template <sluice::Backend B, class Conv>
-void ResNet18<B, Conv>::convolve(Stream stream, std::size_t conv, Span<const T> in) {
+void ResNet18<B, Conv>::convolve(Stream stream, std::size_t conv, Span<const T> in, Statistics statistics) {
     const Conv2dShape whole = shape(conv);
     const Span<const T> weights = conv_weights(plan_.convs()[conv]);
     const Span<T> to = conv_out(conv);
+    if (statistics == Statistics::running) {
+        conv_.forward(stream, whole, in, weights, to);
+        return batch_norm_inference(stream, norm(conv), options_.batch_norm);
+    }
     if constexpr (has_forward_sums<Conv>) {
         const Span<float> sums = part(sums_, 2 * whole.out_channels);
         if (options_.fuse_statistics && conv_.forward_sums(stream, whole, in, weights, to, sums)) {
@@ -145,6 +149,38 @@ void ResNet18<B, Conv>::head_forward(Stream stream, Span<const T> features_map, 
                               to);
 }
 
+/// From images to logits, with all that the backward pass needs.
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::forward_maps(Stream stream, Span<const T> images, Statistics statistics,
+                                     Matrix<float, B> to) {
+    convolve(stream, 0, images, statistics);
+    const Span<T> pooled = part(pooled_, pooled_size());
+    max_pool_relu<T>(stream, conv_out(0), plan_.stem_map(), norm(0).fused_scale, norm(0).fused_bias, pooled,
+                     part(taps_, pooled.size()));
+    for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
+        const ResNetBlock& block = plan_.blocks()[index];
+        convolve(stream, block.first, block_in(index), statistics);
+        const BatchNorm<B> first = norm(block.first);
+        scale_bias_relu<T, T>(stream, matrix(block.first, conv_out(block.first)), first.fused_scale,
+                              first.fused_bias, {}, true, matrix(block.first, inner(index)));
+        convolve(stream, block.second, inner(index), statistics);
+        if (block.downsample != ResNetBlock::none)
+            convolve(stream, block.downsample, block_in(index), statistics);
+        join(stream, index);
+    }
+    head_forward(stream, out(plan_.blocks().size() - 1), conv_weights(plan_.head()), to);
+}
+
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::evaluate(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
+                                 sluice::DeviceSpan<float, B> logits) {
+    if (!options_.trainable)
+        throw sluice::Error("resnet18: `evaluate` needs a network made trainable; `infer` does not");
+    images_ = images_of(images.size(), "resnet18");
+    require_size("resnet18: elements of the logits", logits.size(), images_ * options_.classes);
+    forward_maps(stream, images, Statistics::running, {logits, images_, options_.classes});
+}
+
 template <sluice::Backend B, class Conv>
 template <class Label>
 void ResNet18<B, Conv>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
@@ -160,22 +196,7 @@ void ResNet18<B, Conv>::forward(sluice::BasicStreamRef<B> stream, sluice::Device
             "resnet18: a training step on one image whose last map is one pixel; expected two values "
             "for each channel at least, for their variance");
     }
-    convolve(stream, 0, images);
-    const Span<T> pooled = part(pooled_, pooled_size());
-    max_pool_relu<T>(stream, conv_out(0), plan_.stem_map(), norm(0).fused_scale, norm(0).fused_bias, pooled,
-                     part(taps_, pooled.size()));
-    for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
-        const ResNetBlock& block = plan_.blocks()[index];
-        convolve(stream, block.first, block_in(index));
-        const BatchNorm<B> first = norm(block.first);
-        scale_bias_relu<T, T>(stream, matrix(block.first, conv_out(block.first)), first.fused_scale,
-                              first.fused_bias, {}, true, matrix(block.first, inner(index)));
-        convolve(stream, block.second, inner(index));
-        if (block.downsample != ResNetBlock::none)
-            convolve(stream, block.downsample, block_in(index));
-        join(stream, index);
-    }
-    head_forward(stream, out(plan_.blocks().size() - 1), conv_weights(plan_.head()), logits());
+    forward_maps(stream, images, Statistics::batch, logits());
     const Span<float> losses = part(losses_, images_);
     softmax_cross_entropy_wide<T, Label>(stream, logits(), labels, options_.loss_scale,
                                          part(raw_logits_, logits().size()), losses);

@@ -88,6 +88,12 @@ void ResNet18<B, Conv>::backward(sluice::BasicStreamRef<B> stream, sluice::Devic
 }
 
 template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::zero_gradients(sluice::BasicStreamRef<B> stream) {
+    sluice::fill_bytes(stream, gradients_, 0);
+    sluice::fill_bytes(stream, parameter_gradients_, 0);
+}
+
+template <sluice::Backend B, class Conv>
 void ResNet18<B, Conv>::update(sluice::BasicStreamRef<B> stream) {
     const SgdOptions sgd{.momentum = options_.momentum, .loss_scale = options_.loss_scale};
     if constexpr (is_rounded)

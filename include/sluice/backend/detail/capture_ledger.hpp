@@ -14,6 +14,7 @@ struct CaptureLedger {
     std::size_t issued = 0;    // Operations enqueued on a capturing stream.
     std::size_t outside = 0;   // Operations enqueued on a stream that was not capturing: they ran at once.
     std::size_t in_bodies = 0; // Nodes captured into the bodies of conditional nodes.
+    std::size_t marks = 0;     // Nodes that record an event, and do no work.
 
     void note(bool capturing, std::size_t operations = 1) noexcept {
         (capturing ? issued : outside) += operations;

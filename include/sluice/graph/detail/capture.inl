@@ -173,7 +173,7 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
         return std::nullopt;
 
     const CaptureLedger& ledger = capture_ledger();
-    const std::size_t nodes = graph->nodes() + ledger.in_bodies;
+    const std::size_t nodes = graph->nodes() + ledger.in_bodies - ledger.marks;
     if (per_thread_used) {
         reason =
             "the per-thread default stream was used meanwhile, and a capture sees nothing of that; use the "

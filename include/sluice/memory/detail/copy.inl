@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/checked/interface.hpp>
+
 namespace sluice {
 
 namespace detail {
@@ -74,7 +76,14 @@ void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from) {
     static_assert(!spans || to_kind == detail::MemoryKind::device || from_kind == detail::MemoryKind::device,
                   "sluice::copy_and_wait: one side must be device memory");
     if constexpr (spans) {
-        detail::copy_spans(stream, to_span, from_span);
+        {
+            // Of ordinary memory, that is.
+            constexpr bool from_host =
+                to_kind == detail::MemoryKind::host || from_kind == detail::MemoryKind::host;
+            [[maybe_unused]] const detail::checked::HostSideScopeOn<from_host && detail::IsChecked<B>::value>
+                scope;
+            detail::copy_spans(stream, to_span, from_span);
+        }
         stream.sync();
     }
 }

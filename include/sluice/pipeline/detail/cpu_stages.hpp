@@ -138,7 +138,15 @@ public:
         const std::size_t count = std::exchange(wait_count_, 0);
         for (std::size_t i = 0; i < count; ++i)
             waits[i] = waits_[i];
-        threads_[Index].thread_of(number).enqueue([&core, number, waits, count, kept = Kept(batch)] {
+        const BasicStreamRef<Host> thread = threads_[Index].thread_of(number);
+        checked::TokenOn<tells_calls<Core>> token{};
+        if constexpr (Core::is_checked)
+            tell_begin<Index>(core, thread, number, batch, waits, count);
+        if constexpr (tells_calls<Core>)
+            token = checked::enqueued(checked::key_of(thread.get()));
+        thread.enqueue([&core, number, waits, count, token, kept = Kept(batch)] {
+            [[maybe_unused]] const checked::TokenScopeOn<tells_calls<Core>> call(token);
+            [[maybe_unused]] const auto scope = core.scope_of(Index, core.streams.of(Index, number), number);
             CpuStages& self = core.cpu_stages;
             bool ready = !self.fault_.known();
             try {
@@ -159,11 +167,14 @@ public:
             // In any case, since streams wait for it.
             core.order->semaphore(Index, number).signal(core.order->lap_of(number));
         });
+        if constexpr (Core::is_checked)
+            tell_end<Index>(core, thread, number);
     }
 
     /// Waits on a thread. False when what it waits for will not come.
     template <class Streams>
     bool await(const Wait& wait, const Streams& streams) const {
+        [[maybe_unused]] const checked::InternalScopeOn<IsChecked<typename Shape::backend>::value> scope;
         while (!wait.semaphore->wait_for(wait.value, std::chrono::milliseconds(20))) {
             if (fault_.known())
                 return false;
@@ -191,6 +202,26 @@ public:
     }
 
 private:
+    // What a stage's callable says of its accesses is said of its thread. A checked `Host` sees to that itself.
+    template <class Core>
+    static constexpr bool tells_calls = Core::is_checked && !IsChecked<Host>::value;
+
+    // What the thread will wait for and signal is known now, and streams may be handed what waits for it before it begins.
+    template <std::size_t Index, class Core, class Batch, class Waits>
+    void tell_begin(Core& core, BasicStreamRef<Host> thread, std::size_t number, const Batch& batch,
+                    const Waits& waits, std::size_t count) {
+        const checked::Key on = checked::key_of(thread.get());
+        checked::name_stream(on, core.name(Index).c_str());
+        for (std::size_t i = 0; i < count; ++i)
+            checked::semaphore_waited(checked::key_of(waits[i].semaphore->get()), waits[i].value, on);
+        core.template tell<Index>(thread, number, batch);
+    }
+    template <std::size_t Index, class Core>
+    void tell_end(Core& core, BasicStreamRef<Host> thread, std::size_t number) {
+        checked::semaphore_signalled(checked::key_of(core.order->semaphore(Index, number).get()),
+                                     core.order->lap_of(number), checked::key_of(thread.get()));
+    }
+
     template <std::size_t Index>
     static constexpr std::size_t most_waits = [] {
         std::size_t count = 1;

@@ -97,6 +97,8 @@ private:
             if (core.times) [[unlikely]]
                 core.times->begin(Index, number, stream);
             core.enter_stage(Index, number);
+            if constexpr (Core::is_checked)
+                checked::graph_batch(number);
             graphs.run(
                 core, stream, [&](Ref origin) { batch.ops->run[Index](core, origin, number, batch.value); },
                 eager,

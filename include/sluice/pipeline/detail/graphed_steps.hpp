@@ -36,7 +36,7 @@ public:
     /// `steps` of a graph; 0: as many as is good.
     GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
         : slots_(core.order->slots()), asked_(steps > 0), longest_(asked_ ? steps : automatic_steps),
-          origin_(core.streams.of(0, 0)), graphs_(options), refusals_(options.on_refusal),
+          origin_(core.streams.of(0, 0)), graphs_(options_for(core, options)), refusals_(options.on_refusal),
           pending_(longest_ + 2 * stages) {
         choose_lags();
         phases_ = slots_ * lane_turns(core);
@@ -204,6 +204,8 @@ private:
     bool make_key(Core& core, std::size_t first, std::size_t length) {
         const std::size_t phase = phases_ & (phases_ - 1) ? first % phases_ : first & (phases_ - 1);
         StepKey& key = graphs_.new_key(core, phase, length);
+        if (core.times) [[unlikely]]
+            key.push_back(pending_.hold(first) ? 0 : core.times->turn_of(first, phases_, length));
         if (pending_.append_numbers(key, first_keyed(first), first + length)) [[likely]]
             return true;
         refusals_.untold_batches();
@@ -217,8 +219,14 @@ private:
     }
 
     void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until) {
+        if constexpr (Core::is_checked)
+            checked::graph_batch(first);
         const bool replayed = graphs_.run(
-            core, origin_, [&](Ref origin) { capture_group(core, origin, until); },
+            core, origin_,
+            [&](Ref origin) {
+                const StepsCapture<B> noted(core.times, first);
+                capture_group(core, origin, until);
+            },
             [&] { run_eagerly(core, until); },
             [&](KeyBytes& kind) {
                 return pending_.append_shapes(kind, first_keyed(first), first, first + length);
@@ -226,13 +234,13 @@ private:
             [&] {
                 to_origin(core);
                 if (core.times) [[unlikely]]
-                    core.times->begin(stages, first, origin_);
+                    core.times->begin_graph(first, origin_);
             });
         core.leave_stage();
         if (!replayed)
             return;
         if (core.times) [[unlikely]]
-            core.times->end(stages, first, origin_);
+            core.times->end_graph(first, origin_);
         steady_ = true;
         next_ = until;
     }

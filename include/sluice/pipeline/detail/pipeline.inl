@@ -27,6 +27,7 @@ public:
 private:
     std::atomic<bool>& in_use_;
     std::optional<DeviceGuard<B>> device_;
+    [[no_unique_address]] checked::InternalScopeOn<IsChecked<B>::value> internal_;
 };
 
 /// Gives a hold up at the end of a call, unless somebody else will.
@@ -52,6 +53,9 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
       core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.launch_blocking),
       runs_(options.schedule), serial_(core_), waiter_(detail::BatchWaiter::make()) {
     (void)detail::check_plan<Shape>();
+    detail::require_checked<backend>(options.checked);
+    if constexpr (Core::is_checked)
+        core_.checks.on = options.checked.value_or(true);
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<Pipeline*>(pipeline);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
@@ -344,6 +345,11 @@ void ReadbackState<T, B>::hand_over() {
     const std::size_t index = handed_++;
     const auto& result = handing.entry.result;
     std::size_t size = result.size;
+    if constexpr (IsChecked<B>::value) {
+        const checked::Range ranges[] = {{result.place.values, size * sizeof(T), false},
+                                         {result.place.length, sizeof(std::int64_t), false}};
+        checked::host_accesses(ranges, result.counted ? 2 : 1, checked::Op::result, nullptr);
+    }
     if (result.counted) {
         const std::int64_t length = *result.place.length;
         if (length < 0 || static_cast<std::size_t>(length) > size) {

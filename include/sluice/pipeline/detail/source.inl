@@ -1,47 +1,11 @@
 // Bodies of source.hpp.
 #pragma once
 
+#include <sluice/pipeline/detail/source_places.hpp>
+
 namespace sluice {
 
 namespace detail {
-
-/// A slot with its batch in it.
-template <class Batch, Backend B>
-struct SourcePlace : SourceSlot<B> {
-    using Value = typename SourceBatch<Batch, B>::value_type;
-    template <class Make>
-    SourcePlace(Make& make, int number, int device)
-        : SourceSlot<B>(device), value(make_value(make, number, this)) {}
-    Value value;
-    Batch& batch() noexcept { return value; }
-
-private:
-    template <class Make>
-    static Value make_value(Make& make, int number, SourceSlot<B>* slot) {
-        if constexpr (HoldableBatch<Batch>)
-            return Value(make(number), slot);
-        else
-            return make(number);
-    }
-};
-
-/// The slots of a source of `Batch`.
-template <class Batch, Backend B>
-class SourcePlaces final : public SourceLedger<B> {
-public:
-    using SourceLedger<B>::SourceLedger;
-
-    template <class Make>
-    void make(Make& make_slot, int number) {
-        places_.push_back(std::make_unique<SourcePlace<Batch, B>>(make_slot, number, this->device));
-        this->add(*places_.back());
-    }
-
-private:
-    ~SourcePlaces() override { this->await_all_reads(); }
-
-    std::vector<std::unique_ptr<SourcePlace<Batch, B>>> places_;
-};
 
 /// What a pipeline does with `*batch` of a source's batch.
 struct HeldBatchAccess {
@@ -190,6 +154,9 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
         const std::lock_guard lock(ledger_->mutex);
         slot.state = Slot::State::filling;
     }
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::host_works_on(&static_cast<Place&>(slot).batch(), true,
+                                       detail::checked::Op::fill_batch);
     if (note == nullptr)
         return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
     note->begin = detail::FillNotes::now();
@@ -206,12 +173,16 @@ void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
     lock.unlock();
     bool filled = false;
     std::exception_ptr thrown;
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::taken_over(&slot);
     try {
         const DeviceGuard<B> device(device_);
         filled = fill_one(states_[worker], slot, note);
     } catch (...) {
         thrown = std::current_exception();
     }
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::handed_over(&slot);
     lock.lock();
     if (note != nullptr)
         note->filled = filled;
@@ -220,6 +191,7 @@ void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
 
 template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::work(std::size_t worker) {
+    [[maybe_unused]] const detail::checked::WorkerScopeOn<detail::IsChecked<B>::value> scope;
     Places& ledger = *ledger_;
     std::unique_lock lock(ledger.mutex);
     for (;;) {
@@ -275,6 +247,8 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     if (slot.last)
         return {};
     ledger.hand_out(slot);
+    if constexpr (detail::IsChecked<B>::value)
+        detail::checked::taken_over(&slot);
     notes_.given(index, asked);
     return value_type(static_cast<Place&>(slot).value, slot);
 }
@@ -317,6 +291,10 @@ void Source<Batch, State, Fill, B>::join_workers() noexcept {
     for (std::thread& worker : workers_)
         worker.join();
     workers_.clear();
+    if constexpr (detail::IsChecked<B>::value) {
+        for (const Slot* const slot : ledger_->slots)
+            detail::checked::taken_over(slot);
+    }
 }
 
 template <class Batch, class State, class Fill, Backend B>

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -206,6 +207,8 @@ public:
     /// One less does; the last one frees it.
     void done(Slot& slot, bool elsewhere) noexcept {
         bool gone = false;
+        if constexpr (IsChecked<B>::value)
+            checked::handed_over(&slot);
         {
             const std::lock_guard lock(mutex);
             --(elsewhere ? slot.others : slot.callers);

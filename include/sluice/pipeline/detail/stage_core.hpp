@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -17,28 +16,19 @@
 #include <vector>
 
 #include <sluice/backend/device.hpp>
-#include <sluice/pipeline/detail/batch_key.hpp>
+#include <sluice/pipeline/detail/batch_ops.hpp>
 #include <sluice/pipeline/detail/cpu_stages.hpp>
 #include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/detail/range.hpp>
 #include <sluice/pipeline/detail/shape.hpp>
 #include <sluice/pipeline/detail/slots_number.hpp>
 #include <sluice/pipeline/detail/slots_of.hpp>
+#include <sluice/pipeline/detail/stage_checks.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
 #include <sluice/pipeline/detail/stage_times.hpp>
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
-
-template <class Core>
-struct BatchOps;
-
-/// A batch, whatever its type.
-template <class Core>
-struct GivenBatch {
-    const void* value = nullptr;
-    const BatchOps<Core>* ops = nullptr;
-};
 
 /// What all schedules share.
 template <class ShapeOfPipeline>
@@ -49,6 +39,7 @@ public:
     using Ref = BasicStreamRef<backend>;
     using Given = GivenBatch<StageCore>;
     static constexpr std::size_t stages = Shape::stages;
+    static constexpr bool is_checked = IsChecked<backend>::value;
 
     StageCore(typename Shape::StageTypes all, typename Shape::Makers& makers, Schedule schedule, int slots,
               bool launch_blocking)
@@ -61,10 +52,15 @@ public:
             if constexpr (maker >= 0 && Shape::sound) {
                 const DeviceGuard<backend> device(streams.device_of(index));
                 constexpr auto m = static_cast<std::size_t>(maker);
-                std::get<m>(slots_).make(std::get<m>(makers), slots, name(index));
+                if constexpr (is_checked)
+                    make_told_slots(std::get<m>(slots_), std::get<m>(makers), slots, name(index));
+                else
+                    std::get<m>(slots_).make(std::get<m>(makers), slots, name(index));
             }
         });
         order.emplace(static_cast<std::size_t>(slots), streams);
+        if constexpr (is_checked)
+            name_streams();
         if (streams.several_devices()) {
             connect_devices();
             plain_ = false;
@@ -89,6 +85,7 @@ public:
     void run(Ref stream, std::size_t number, const Batch& batch) {
         const Range range(names_[Index]->c_str());
         enter_stage(Index, number);
+        [[maybe_unused]] const auto scope = scope_of(Index, stream, number);
         if constexpr (Shape::template runs_aside<Index>) {
             cpu_stages.template run<Index>(*this, number, batch);
             if (launch_blocking_)
@@ -97,7 +94,8 @@ public:
             const auto call = [&] {
                 if constexpr (Shape::template called_as_task<Index>) {
                     using Kept = KeptBatch<Batch, Shape::bindings.reads_batch[Index]>;
-                    backend::enqueue(stream.get(), [this, number, kept = Kept(batch)] {
+                    backend::enqueue(stream.get(), [this, stream, number, kept = Kept(batch)] {
+                        [[maybe_unused]] const auto within = scope_of(Index, stream, number);
                         try {
                             invoke<Index>(Nothing{}, order->slot_of(number), kept.get());
                         } catch (...) {
@@ -114,10 +112,47 @@ public:
             else
                 call_watched(stream, Index, number, call);
             backend::check_launches();
+            if constexpr (is_checked)
+                tell<Index>(stream, number, batch);
             if (launch_blocking_)
                 stream.sync();
         }
         current_stage_ = -1;
+    }
+
+    /// Tells what stage I's work on batch `number` reads and writes, which `stream`, or a thread's, has been handed.
+    template <std::size_t Index, class Stream, class Batch>
+    void tell(Stream stream, std::size_t number, const Batch& batch) requires is_checked {
+        if (!checks.on)
+            return;
+        checks.handed.clear();
+        const std::size_t slot = order->slot_of(number);
+        const auto add = [&](auto position) {
+            constexpr int from = Shape::bindings.stages[Index].from[position];
+            if constexpr (from == from_batch) {
+                checks.add_batch(batch);
+            } else {
+                checks.handed.push_back({&argument<Index, position>(slot, batch),
+                                         {},
+                                         checked::Op::slot,
+                                         static_cast<std::size_t>(from) == Index});
+            }
+        };
+        [&]<std::size_t... Ps>(std::index_sequence<Ps...>) {
+            (add(std::integral_constant<std::size_t, Ps>{}), ...);
+        }
+        (std::make_index_sequence<Shape::bindings.stages[Index].count>{});
+        if constexpr (requires { std::get<Index>(stages_).declared().all(); })
+            checks.add_declared(std::get<Index>(stages_).declared().all());
+        checked::stage_called(checked::key_of(stream.get()), checks.handed.data(), checks.handed.size());
+    }
+    /// Within it, work is that of stage `stage` on batch `number`.
+    auto scope_of([[maybe_unused]] std::size_t stage, [[maybe_unused]] Ref stream,
+                  [[maybe_unused]] std::size_t number) {
+        if constexpr (is_checked)
+            return checked::StageScope(checks.labels[stage], number, checked::key_of(stream.get()));
+        else
+            return Nothing{};
     }
 
     /// Has it noted when the stages work on the last `batches` batches.
@@ -242,21 +277,44 @@ public:
     StageStreams<backend> streams;
     std::optional<StageTimes<backend>> times; // where they are noted
     std::optional<StageOrder<Shape>> order;
+    [[no_unique_address]] std::conditional_t<is_checked, StageChecks<stages>, NoStageChecks> checks;
 
 private:
     struct Nothing {};
+
+    template <class Slots, class Make>
+    void make_told_slots(Slots& slots, Make& make, int count, const std::string& stage) {
+        ListenedMaker<Make> listened(make);
+        slots.make(listened, count, stage);
+        for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+            checks.objects.push_back(&slots[slot]);
+            tell_of_object(slots[slot], listened.list(slot), "stage '" + stage + "'", slot);
+        }
+    }
+
+    void name_streams() {
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (std::size_t lane = 0; !Shape::aside[stage] && lane < streams.lanes(stage); ++lane)
+                checked::name_stream(checked::key_of(streams.of(stage, lane).get()), name(stage).c_str());
+        }
+    }
 
     // Calls a stage on its device, and notes when.
     template <class Call>
     void call_watched(Ref stream, std::size_t stage, std::size_t number, Call& call) {
         const DeviceGuard<backend> device(streams.device_of(stage));
         const bool timed = times && times->can_time(stream);
+        const bool captured = times && !timed && times->replayed().capturing();
         if (timed)
             times->begin(stage, number, stream, follows);
+        if (captured)
+            times->replayed().begin(stage, number, stream);
         call();
         backend::check_launches();
         if (timed)
             times->end(stage, number, stream);
+        if (captured)
+            times->replayed().end(stream);
     }
 
     // A stream that no stage runs on.
@@ -270,6 +328,8 @@ private:
     void add_stage(Schedule schedule) {
         auto& stage = std::get<Index>(stages_);
         names_[Index] = &stage.name();
+        if constexpr (is_checked)
+            checks.labels[Index] = checked::stage_label(stage.name().c_str());
         const auto& options = stage.options();
         if constexpr (Shape::template is_cpu<Index> || Shape::template runs_aside<Index>) {
             if (options.stream) {
@@ -339,55 +399,6 @@ private:
 public:
     /// Last: its threads end before anything that they use goes.
     CpuStages<Shape> cpu_stages;
-};
-
-/// What the executors do with a batch of whatever type.
-template <class Core>
-struct BatchOps {
-    using Run = void (*)(Core& core, typename Core::Ref stream, std::size_t number, const void* batch);
-
-    std::array<Run, Core::stages> run;
-    bool (*append_key)(KeyBytes& key, const void* batch);
-    /// Bytes that tell the batch from others of its type, as `told_by_bytes` says; 0: they do not.
-    std::size_t raw_bytes;
-    bool (*same_bytes)(const void* a, const void* b);
-    /// Bytes of a copy that serves instead of the batch; 0: none does.
-    std::size_t copied_bytes;
-    void (*copy)(void* to, const void* batch);
-
-    template <class Batch>
-    static const BatchOps& of() noexcept {
-        static constexpr BatchOps ops = make<Batch>();
-        return ops;
-    }
-
-private:
-    template <class Batch, std::size_t Index>
-    static void run_stage(Core& core, typename Core::Ref stream, std::size_t number, const void* batch) {
-        core.template run<Index>(stream, number, *static_cast<const Batch*>(batch));
-    }
-    template <class Batch>
-    static bool key_of(KeyBytes& key, const void* batch) {
-        append_scalar(key, static_cast<const void*>(&type_tag<Batch>));
-        return detail::append_key(key, *static_cast<const Batch*>(batch));
-    }
-    template <class Batch>
-    static constexpr BatchOps make() {
-        return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-            return BatchOps{.run = {&run_stage<Batch, Is>...},
-                            .append_key = &key_of<Batch>,
-                            .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
-                            .same_bytes = [](const void* a,
-                                             const void* b) { return std::memcmp(a, b, sizeof(Batch)) == 0; },
-                            .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
-                            .copy =
-                                [](void* to, const void* batch) {
-                                    if constexpr (std::is_trivially_copyable_v<Batch>)
-                                        std::memcpy(to, batch, sizeof(Batch));
-                                }};
-        }
-        (std::make_index_sequence<Core::stages>{});
-    }
 };
 
 } // namespace sluice::detail

@@ -14,6 +14,8 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/graph_capture.hpp>
+#include <sluice/pipeline/detail/replayed_times.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice::detail {
@@ -45,6 +47,8 @@ public:
         }
         ring.stream = stream;
     }
+    /// Graphs of whole steps follow each other on `stream`.
+    void add_graphs(Ref stream) { add_stream(rings_.size() - 2, stream); }
     void add_thread(std::size_t stage) { rings_[stage].notes.resize(batches_); }
 
     /// Whether work that `stream` is handed now takes place by itself, and not in replays.
@@ -70,6 +74,24 @@ public:
         note.kind = Kind::on_stream;
     }
 
+    /// The same of a graph of whole steps, of which the batch is the first.
+    void begin_graph(std::size_t batch, Ref stream) {
+        begin(rings_.size() - 2, batch, stream);
+        replayed_.launches(batch);
+    }
+    void end_graph(std::size_t batch, Ref stream) { end(rings_.size() - 2, batch, stream); }
+    /// A graph tells of its latest run alone. So several take turns, for so many batches, unless a source's slots have them do
+    /// so anyway: which one works on `length` batches from `first` on, where all is as it was after each `phases` batches.
+    static constexpr std::size_t batches_in_turn = 16;
+    static std::size_t turn_of(std::size_t first, std::size_t phases, std::size_t length) noexcept {
+        std::size_t round = length;
+        while (round % phases != 0)
+            round += length;
+        return round < batches_in_turn ? first / round % (batches_in_turn / round) : 0;
+    }
+    /// What stages do within graphs of steps.
+    ReplayedTimes<B>& replayed() noexcept { return replayed_; }
+
     /// Between these two, the calling thread works on the batch.
     static std::int64_t now() noexcept { return steady_nanoseconds(); }
     void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun,
@@ -87,14 +109,23 @@ public:
             for (Note& note : ring.notes)
                 note.kind = Kind::none;
         }
+        replayed_.clear();
     }
 
     /// Of all work that is over: stage by stage, and of each in the order of the batches. Nobody may be at work.
     std::vector<StageTime> all() const {
         std::vector<StageTime> times;
         std::vector<Zero> zeros;
-        for (std::size_t stage = 0; stage + 1 < rings_.size(); ++stage)
+        const std::size_t stages = rings_.size() - 2;
+        for (std::size_t stage = 0; stage < stages; ++stage)
             append(times, stage, zeros);
+        replayed_.visit([&](const auto& note, std::size_t batch) {
+            if (note.end.is_done())
+                times.push_back(between(note.begin, note.end, note.stage, batch,
+                                        zero_of(zeros, *rings_[note.stage].stream)));
+        });
+        keep_last(times);
+        append(times, stages, zeros);
         return times;
     }
     /// Of the calls of `submit`, likewise.
@@ -177,10 +208,35 @@ private:
                 const Zero& zero = zero_of(zeros, *ring.stream);
                 const BasicEvent<B>& begin =
                     note.follows ? *rings_[stage - 1].notes[note.batch % batches_].end : *note.begin;
-                const double end = zero.at - microseconds(*note.end, *zero.event);
-                times.push_back({stage, note.batch, end - microseconds(begin, *note.end), end, 0});
+                times.push_back(between(begin, *note.end, stage, note.batch, zero));
             }
         }
+    }
+    static StageTime between(const BasicEvent<B>& begin, const BasicEvent<B>& end, std::size_t stage,
+                             std::size_t batch, const Zero& zero) {
+        const double at = zero.at - microseconds(end, *zero.event);
+        return {stage, batch, at - microseconds(begin, end), at, 0};
+    }
+    // In order, and of the last batches without a gap: graphs tell of their latest runs alone, and what ran eagerly before
+    // may be of long ago.
+    void keep_last(std::vector<StageTime>& times) const {
+        const auto comes_before = [](const StageTime& a, const StageTime& b) {
+            return a.stage != b.stage ? a.stage < b.stage : a.batch < b.batch;
+        };
+        std::size_t first = 0, newest = 0;
+        for (std::size_t i = 1; i < times.size(); ++i) { // Nearly all are in order.
+            for (std::size_t at = i; at > 0 && comes_before(times[at], times[at - 1]); --at)
+                std::swap(times[at], times[at - 1]);
+        }
+        for (std::size_t i = 0; i < times.size(); ++i) {
+            newest = times[i].batch > newest ? times[i].batch : newest;
+            const bool gap =
+                i > 0 && times[i].stage == times[i - 1].stage && times[i].batch != times[i - 1].batch + 1;
+            first = gap && times[i].batch > first ? times[i].batch : first;
+        }
+        std::erase_if(times, [&](const StageTime& time) {
+            return time.batch < first || time.batch + batches_ <= newest;
+        });
     }
     static double microseconds(const BasicEvent<B>& from, const BasicEvent<B>& to) {
         return 1000 * static_cast<double>(elapsed_milliseconds(from, to));
@@ -188,7 +244,36 @@ private:
 
     std::size_t batches_;
     std::vector<Ring> rings_;
+    ReplayedTimes<B> replayed_;
 };
+
+/// Has a graph of steps note when its stages work, where anybody notes, for the length of its capture.
+template <Backend B>
+class StepsCapture {
+public:
+    StepsCapture(std::optional<StageTimes<B>>& times, std::size_t first)
+        : replayed_(times ? &times->replayed() : nullptr) {
+        if (replayed_ != nullptr)
+            replayed_->begin_capture(first);
+    }
+    StepsCapture(const StepsCapture&) = delete;
+    StepsCapture& operator=(const StepsCapture&) = delete;
+    ~StepsCapture() {
+        if (replayed_ != nullptr)
+            replayed_->end_capture();
+    }
+
+private:
+    ReplayedTimes<B>* replayed_;
+};
+
+/// The options of `core`'s graphs of steps.
+template <class Core>
+GraphOptions options_for(const Core& core, GraphOptions options) {
+    if (core.times)
+        options.capacity *= core.times->batches_in_turn;
+    return options;
+}
 
 /// Has `core` note when its stages work on the last `batches` batches, and graphs of whole steps, if there will be any.
 template <class Core>
@@ -206,7 +291,7 @@ void note_times(Core& core, int batches, bool whole_steps) {
     }
     if (whole_steps && !Shape::any_aside) {
         const Guard device(core.streams.device_of(0));
-        core.times->add_stream(Core::stages, core.streams.of(0, 0));
+        core.times->add_graphs(core.streams.of(0, 0));
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
@@ -58,18 +59,25 @@ public:
 
     bool in_use() const { return in_use_ && !read_.is_done(); }
 
-    /// Returns when the memory may change. Throws `Error` for a fault of the work that reads it, once.
+    /// Returns when the memory may change, which it does then. Throws `Error` for a fault of the work that reads it, once.
     void wait() {
+        await();
+        if constexpr (IsChecked<B>::value) {
+            const checked::Range range{data(), bytes(), true};
+            checked::host_accesses(&range, 1, checked::Op::host, "packing");
+        }
+    }
+
+private:
+    void await() {
         if (!in_use_) [[likely]]
             return;
         in_use_ = false;
         read_.sync();
     }
-
-private:
     void wait_quietly() noexcept {
         try {
-            wait();
+            await();
         } catch (...) {
             // The stream has failed, and whoever waits for it is told so.
         }

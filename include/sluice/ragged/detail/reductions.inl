@@ -44,14 +44,18 @@ void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, R
 template <template <class, class> class Op, class Stream, class Out, class T, class Workspace>
 void reduce_into_sums(Stream stream, const char* name, Out& out, RaggedView<const T> rows,
                       Workspace* workspace) {
-    reduce_rows(stream, Op<T, Element<Out>>{}, elements_for_rows(name, "the result", out, rows), rows,
-                workspace);
+    auto* const results = elements_for_rows(name, "the result", out, rows);
+    tell_rows(stream, name, rows, touched(results, rows.row_capacity()));
+    reduce_rows(stream, Op<T, Element<Out>>{}, results, rows, workspace);
 }
 template <class Op, class Stream, class Out, class T, class Workspace>
 void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     require_element<Out, typename Op::Result>();
-    if constexpr (std::is_same_v<Element<Out>, typename Op::Result>)
-        reduce_rows(stream, Op{}, elements_for_rows(name, "the result", out, rows), rows, workspace);
+    if constexpr (std::is_same_v<Element<Out>, typename Op::Result>) {
+        auto* const results = elements_for_rows(name, "the result", out, rows);
+        tell_rows(stream, name, rows, touched(results, rows.row_capacity()));
+        reduce_rows(stream, Op{}, results, rows, workspace);
+    }
 }
 
 } // namespace detail

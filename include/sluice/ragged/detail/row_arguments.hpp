@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
 #include <sluice/ragged/operands.hpp>
@@ -41,6 +42,34 @@ constexpr auto input_view(const R& input) {
 }
 template <RaggedInput R>
 using InputValue = typename decltype(input_view(std::declval<const R&>()))::value_type;
+
+/// Elements in device memory that an operation reads, or writes where they are not const.
+template <class T>
+struct Touched {
+    T* data;
+    std::int64_t count;
+};
+template <class T>
+Touched<T> touched(T* data, std::int64_t count) noexcept {
+    return {data, count};
+}
+/// Tells a checked backend what an operation on `rows` reads and writes, as far as there is room.
+template <Backend B, class T, class... Ts>
+void tell_rows([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
+               [[maybe_unused]] RaggedView<T> rows, [[maybe_unused]] Touched<Ts>... others) {
+    if constexpr (sluice::detail::IsChecked<B>::value) {
+        using sluice::detail::checked::Range;
+        const auto bytes = [](std::int64_t count, std::size_t size) {
+            return static_cast<std::size_t>(count) * size;
+        };
+        const Range ranges[] = {{rows.values(), bytes(rows.value_capacity(), sizeof(T)), !std::is_const_v<T>},
+                                {rows.offsets(), bytes(rows.row_capacity() + 1, sizeof(std::int64_t))},
+                                {rows.counts_pointer(), sizeof(RaggedCounts)},
+                                {others.data, bytes(others.count, sizeof(Ts)), !std::is_const_v<Ts>}...};
+        sluice::detail::checked::accesses(sluice::detail::checked::key_of(stream.get()), ranges,
+                                          3 + sizeof...(Ts), sluice::detail::checked::Op::rows, operation);
+    }
+}
 
 [[noreturn]] inline void refuse_size(const char* operation, const char* what, std::int64_t given,
                                      std::int64_t needed) {

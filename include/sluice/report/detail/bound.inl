@@ -202,6 +202,30 @@ inline void say_stage(const PipelineTimes& times, const Means& means, Bound& bou
     bound.sentence += '.';
 }
 
+/// Whether it is known when stages worked within graphs of whole steps: the latest graph has some within.
+inline bool within_graphs(const PipelineTimes& times) {
+    const StageTime* graph = nullptr;
+    for (const StageTime& time : times.stages) {
+        if (time.stage == times.stage_names.size() && (graph == nullptr || time.end > graph->end))
+            graph = &time;
+    }
+    for (const StageTime& time : times.stages) {
+        const double middle = (time.begin + time.end) / 2;
+        if (graph != nullptr && time.stage < times.stage_names.size() && middle > graph->begin &&
+            middle < graph->end)
+            return true;
+    }
+    return false;
+}
+
+inline void say_barrier(const PipelineTimes& times, const Means& means, Bound& bound) {
+    bound.sentence = "the steps' graphs bound this: each waits for all stages of the one before, and " +
+                     timeline_text::shortened(times.stage_names[means.slowest], 24) +
+                     ", the longest stage, works " + time_text(bound.longest) + " of " +
+                     time_text(bound.period) +
+                     " a batch; more steps a graph, or a graph for each stage (graph_each_stage), wait less.";
+}
+
 inline void say_waiting(const PipelineTimes& times, const Means& means, Bound& bound) {
     bound.sentence = "stages wait for one another: together they take " + time_text(bound.together) + ", " +
                      timeline_text::shortened(times.stage_names[means.slowest], 24) + " alone " +
@@ -225,8 +249,10 @@ inline Bound bound_of(const PipelineTimes& times) {
     }
     const bool behind = means.behind;
     const double outside = bound.period - bound.submit - bound.waited;
+    // Graphs of whole steps stand for their stages where these are not known.
+    const bool inside = parts::within_graphs(times);
     std::size_t busiest = 0;
-    for (std::size_t stage = 0; stage < means.stages.size(); ++stage) {
+    for (std::size_t stage = 0; stage + (inside ? 1 : 0) < means.stages.size(); ++stage) {
         if (means.stages[stage].share > means.stages[busiest].share)
             busiest = stage;
     }
@@ -248,6 +274,9 @@ inline Bound bound_of(const PipelineTimes& times) {
         bound.part = BoundPart::stage;
         bound.stage = busiest;
         parts::say_stage(times, means, bound);
+    } else if (inside && means.stages.back().share >= 0.8) {
+        bound.part = BoundPart::barrier;
+        parts::say_barrier(times, means, bound);
     } else {
         bound.part = BoundPart::waiting;
         parts::say_waiting(times, means, bound);

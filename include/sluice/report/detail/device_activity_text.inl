@@ -117,7 +117,7 @@ inline std::string causes_of(const ActivityReport& report) {
     return text;
 }
 
-/// Whether there are shares of stages by events: not where all of them were in one graph.
+/// Whether there are shares of stages by events.
 inline bool has_noted(const ActivityReport& report) {
     for (const StageActivity& stage : report.stages) {
         if (stage.noted_share > 0)

@@ -66,14 +66,23 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
         timeline.add_row(times.stage_names[stage], times.stage_units[stage]);
     if (times.stages.empty())
         return timeline;
+    // Of graphs of whole steps the stages within, where these are known.
+    const bool inside = detail::bound::within_graphs(times);
+    const auto shown = [&](const StageTime& time) {
+        return !inside || time.stage != times.stage_names.size();
+    };
     detail::pipeline_report::SpanWriter spans{timeline, times.stages.front().begin};
     std::size_t first = times.stages.front().batch;
     for (const StageTime& time : times.stages) {
+        if (!shown(time))
+            continue;
         spans.zero = time.begin < spans.zero ? time.begin : spans.zero;
         first = time.batch < first ? time.batch : first;
     }
     timeline.set_clock_zero(spans.zero);
     for (const StageTime& time : times.stages) {
+        if (!shown(time))
+            continue;
         if (time.stage == times.stage_names.size() && timeline.rows().size() == times.stage_names.size())
             timeline.add_row("graphs", times.stage_units.front());
         spans.add(time.stage, time.batch, time.begin, time.end, SpanKind::compute);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 
+#include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/detail/cuda/conditions.hpp>
 #include <sluice/backend/detail/cuda/default_stream_watch.hpp>
 #include <sluice/backend/detail/cuda/graph_contents.hpp>
@@ -48,6 +49,11 @@ struct CudaGraphs : CudaGraphContents, CudaConditions, CudaKernelNodes {
         SLUICE_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
         counts().graphs.add();
         return graph;
+    }
+
+    static void record_external(cudaEvent_t event, cudaStream_t stream) {
+        SLUICE_CUDA_CHECK(cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal));
+        ++detail::capture_ledger().marks;
     }
 
     // Graphs
@@ -173,7 +179,7 @@ private:
         return parameters;
     }
 
-    friend struct Cuda;
+    friend struct UncheckedCuda;
 };
 
 } // namespace sluice

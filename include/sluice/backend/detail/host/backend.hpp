@@ -40,6 +40,8 @@ struct BasicBackend : BasicGraphs<void> {
     using NativeSemaphore = Semaphore*;
 
     static constexpr const char* name = "host";
+    /// Destroying a stream waits for its work.
+    static constexpr bool waits_for_destroyed_streams = true;
 
     // Devices
     // -------------------------------------------------------------------------------------------------

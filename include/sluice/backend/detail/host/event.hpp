@@ -70,6 +70,11 @@ public:
         state_->wait_for_latest();
     }
 
+    /// What records the event in each run of a graph: made and reached at once, with no thread behind it.
+    Task mark_of_replays() const {
+        return Task{[state = state_] { state->reach_now(); }};
+    }
+
     /// Whether a record has been made.
     bool recorded() const { return state_->latest_record() != 0; }
 
@@ -145,23 +150,13 @@ private:
         }
         void reach(std::size_t number, std::exception_ptr failure) {
             const std::lock_guard lock(mutex_);
-            if (number > newest_) {
-                // Queues may still be about to wait for the former record.
-                if (failure_ != nullptr && waits_ > 0)
-                    older_failures_.push_back({newest_, std::move(failure_)});
-                newest_ = number;
-                failure_ = std::move(failure);
-                nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count();
-            } else if (failure != nullptr && waits_ > 0) {
-                older_failures_.push_back({number, std::move(failure)});
-            }
-            // Recorded on several queues, records are reached in any order.
-            ahead_.push_back(number);
-            while (take_ahead(reached_ + 1))
-                ++reached_;
-            changed_.notify_all();
+            reach_locked(number, std::move(failure));
+        }
+        void reach_now() {
+            const std::lock_guard lock(mutex_);
+            captured_.store(false, std::memory_order_relaxed);
+            point_ = {};
+            reach_locked(++recorded_, nullptr);
         }
         void wait_for_latest() {
             std::unique_lock lock(mutex_);
@@ -199,6 +194,26 @@ private:
         }
 
     private:
+        void reach_locked(std::size_t number, std::exception_ptr failure) {
+            if (number > newest_) {
+                // Queues may still be about to wait for the former record.
+                if (failure_ != nullptr && waits_ > 0)
+                    older_failures_.push_back({newest_, std::move(failure_)});
+                newest_ = number;
+                failure_ = std::move(failure);
+                nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count();
+            } else if (failure != nullptr && waits_ > 0) {
+                older_failures_.push_back({number, std::move(failure)});
+            }
+            // Recorded on several queues, records are reached in any order.
+            ahead_.push_back(number);
+            while (take_ahead(reached_ + 1))
+                ++reached_;
+            changed_.notify_all();
+        }
+
         struct OlderFailure {
             std::size_t number;
             std::exception_ptr failure;

@@ -11,6 +11,7 @@
 
 #include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/detail/host/capture.hpp>
+#include <sluice/backend/detail/host/event.hpp>
 #include <sluice/backend/detail/host/graph.hpp>
 #include <sluice/backend/detail/host/graph_exec.hpp>
 #include <sluice/backend/detail/host/memory_map.hpp>
@@ -93,6 +94,11 @@ struct BasicGraphs {
         return pointers;
     }
     static bool is_device_memory(const void* pointer) { return MemoryMap::instance().contains(pointer); }
+
+    static void record_external(BasicEvent<Lazy>* event, Queue* stream) {
+        capture_of(stream, "record_external")->append(*stream, task_node(event->mark_of_replays()));
+        ++detail::capture_ledger().marks;
+    }
 
     // Executables
     // --------------------------------------------------------------------------------------------------

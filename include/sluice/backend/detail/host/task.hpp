@@ -23,7 +23,7 @@ public:
     template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, Task>) explicit Task(F&& callable) {
         using Callable = std::decay_t<F>;
-        if constexpr (sizeof(Callable) <= inline_bytes && alignof(Callable) <= alignof(std::max_align_t) &&
+        if constexpr (sizeof(Callable) <= storage_bytes && alignof(Callable) <= alignof(std::max_align_t) &&
                       std::is_nothrow_move_constructible_v<Callable>) {
             ::new (static_cast<void*>(storage_)) Callable(std::forward<F>(callable));
             actions_ = &actions_of<Callable>;
@@ -76,8 +76,11 @@ private:
         }
     }
 
+    // A checked stream's callables have a number beside them.
+    static constexpr std::size_t storage_bytes = inline_bytes + (SLUICE_CHECKED ? 16 : 0);
+
     const Actions* actions_ = nullptr;
-    alignas(std::max_align_t) std::byte storage_[inline_bytes];
+    alignas(std::max_align_t) std::byte storage_[storage_bytes];
 };
 
 } // namespace sluice::host

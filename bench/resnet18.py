@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""The input ladder for ResNet-18 by sluice and by PyTorch, in turns on one GPU: a table of the rungs with ratios.
+
+    python3 bench/resnet18.py build/release/examples/resnet18/resnet18 --json resnet18.json
+    python3 bench/resnet18.py PROGRAM --rungs 6,7,8 --rounds 3 --kernels
+
+The program climbs each rung before and after PyTorch, whose rungs pytorch/resnet18.py explains; a figure is the median of its
+runs, with the least and the most in the JSON. Rungs 7 and 8 stand beside `best`, too, PyTorch's fastest arrangement, and the
+step alone, on a batch that is on the device already, beside that of either. Then inference of batches of 1 and 16. Losses of
+100 steps are compared from the same first weights on the same tiles of photographs, in TF32 and in float16.
+
+`--program-only` leaves PyTorch out, for a look at the program's rungs alone.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTORCH = os.path.join(HERE, "pytorch", "resnet18.py")
+# What the article reports, on a V100 with 8 virtual cores; rungs without a figure are empty.
+PUBLISHED = {0: "80 ms a step", 1: "37 ms a step", 2: "1,200 or 46 ms a step", 3: "1,584", 4: "1,670", 6: "2,477", 7: "3,268"}
+IMAGES = 10_000
+INFERENCE = ["eager", "graph", "graph-last", "compiled-graph"]
+
+
+def run_program(program: str, arguments: list[str]) -> dict:
+    """The report of one run of resnet18."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.json")
+        done = subprocess.run([program, "--json", path, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+
+class PyTorch:
+    """PyTorch in one process, so that it is loaded once."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen([sys.executable, PYTORCH, "--serve"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.about = self.answer()
+
+    def answer(self) -> dict:
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{PYTORCH} ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def measure(self, **options) -> dict:
+        self.process.stdin.write(json.dumps(options) + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def summary(values: list[float], name: str, **further) -> dict:
+    return {name: statistics.median(values), "least": min(values), "most": max(values), **further}
+
+
+class Comparison:
+    def __init__(self, arguments, pytorch: "PyTorch | None", plans: str) -> None:
+        self.arguments, self.pytorch = arguments, pytorch
+        self.common = ["--backend", arguments.backend, "--seed", "1"]
+        self.plans = ["--plans", plans] if arguments.backend == "cuda" else []
+
+    def program(self, *arguments: str) -> dict:
+        return run_program(self.arguments.program, [*self.common, *self.plans, *arguments])
+
+    def rung(self, number: int) -> dict:
+        """One rung: ours before and after theirs."""
+        ours: list[dict] = []
+        theirs: dict[str, list[dict]] = {}
+        alone: list[dict] = []
+        names = [str(number)] + (["best"] if number >= 7 else [])
+        options = ["--rung", str(number), "--workers", str(self.arguments.workers)]
+        options += ["--steps", str(self.arguments.steps)] if self.arguments.steps else []
+        for turn in range(self.arguments.rounds):
+            look = ["--alone", *(["--kernels"] if self.arguments.kernels else [])] if turn == 0 else []
+            ours.append(self.program(*options, *look)["runs"][0])
+            for name in names if self.pytorch else []:
+                steps = self.arguments.steps or max(20, min(200, 20_000 // ours[0]["batch"]))
+                epoch = -(-IMAGES // ours[0]["batch"])
+                # A brief epoch first, whose short batch has plans, and perhaps a graph, of its own.
+                warmup = max(10, steps // 4, epoch if epoch <= 64 else 0)
+                common = {"rung": name, "warmup": warmup, "steps": steps, "workers": self.arguments.workers}
+                theirs.setdefault(name, []).append(self.pytorch.measure(**common))
+                if turn == 0 and name == names[-1]:
+                    alone.append(self.pytorch.measure(**common, alone=True))
+        ours.append(self.program(*options)["runs"][0])
+        rates = [run["samples_per_second"] for run in ours]
+        kept = {key: value for key, value in ours[0].items() if key not in ("losses", "samples_per_second")}
+        row = {"rung": number, "batch": ours[0]["batch"], "sluice": summary(rates, "samples_per_second", **kept)}
+        row["pytorch"] = {
+            name: summary([rate for run in runs for rate in run["samples_per_second"]], "samples_per_second",
+                          allocated_bytes=runs[0]["allocated_bytes"], device_bytes=runs[0]["device_bytes"])
+            for name, runs in theirs.items()}
+        if alone:
+            row["pytorch_alone"] = alone[0]["samples_per_second"][0]
+        return row
+
+    def inference(self) -> list[dict]:
+        rows = []
+        for batch in (1, 16):
+            ours: dict[str, list[float]] = {}
+            theirs = {}
+            for turn in range(self.arguments.rounds):
+                for run in self.program("--inference", "--batch", str(batch))["runs"]:
+                    ours.setdefault(run["schedule"], []).append(run["step_microseconds"])
+                for name in INFERENCE[turn::self.arguments.rounds] if self.pytorch else []:
+                    result = self.pytorch.measure(arrangement=name, batch=batch, steps=200, repeats=3)
+                    theirs[name] = summary(result["microseconds"], "microseconds")
+            rows.append({"batch": batch, "pytorch": theirs,
+                         "sluice": {name: summary(values, "microseconds") for name, values in ours.items()}})
+        return rows
+
+    def losses(self, rung: int, steps: int) -> dict:
+        """Both from the same weights on the same batches."""
+        with tempfile.TemporaryDirectory() as folder:
+            start = os.path.join(folder, "start.safetensors")
+            report = self.program("--data", "tiles", "--rung", str(rung), "--batch", "256", "--steps", str(steps),
+                                  "--warmup", "0", "--schedule", "serial", "--losses", "--save-start", start)
+            ours = report["runs"][0]["losses"]
+            theirs = self.pytorch.measure(rung=str(rung), batch=256, steps=steps, warmup=0, start=start,
+                                          losses=True)["losses"]
+        apart = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
+        print(f"{report['runs'][0]['precision']}, {steps} steps: losses from {ours[0]:.4f} to {ours[-1]:.4f}, PyTorch's "
+              f"from {theirs[0]:.4f} to {theirs[-1]:.4f}, at most {100 * max(apart):.3f} % apart, "
+              f"{100 * max(apart[:10]):.3f} % in the first ten steps", flush=True)
+        return {"steps": steps, "precision": report["runs"][0]["precision"], "most_apart": max(apart), "sluice": ours,
+                "pytorch": theirs}
+
+
+def table(rows: list[dict]) -> str:
+    """Markdown: a line for each rung."""
+    lines = ["| rung | batch | published | PyTorch | sluice | ratio | the step alone: PyTorch, sluice | at work | device MB |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for row in rows:
+        ours = row["sluice"]
+        rates = {name: run["samples_per_second"] for name, run in row["pytorch"].items()}
+        theirs = ", ".join(f"{'best: ' if name == 'best' else ''}{rate:,.0f}" for name, rate in rates.items())
+        ratio = f"{ours['samples_per_second'] / max(rates.values()):.2f} ×" if rates else ""
+        alone = f"{row['pytorch_alone']:,.0f}, " if "pytorch_alone" in row else ""
+        lines.append(f"| {row['rung']} | {row['batch']} | {PUBLISHED.get(row['rung'], '')} | {theirs} | "
+                     f"{ours['samples_per_second']:,.0f} | {ratio} | {alone}{ours['samples_per_second_alone']:,.0f} | "
+                     f"{100 * ours['at_work_share']:.1f} % | {ours['device_bytes'] / 1e6:,.0f} |")
+    lines += ["", *(f"- rung {row['rung']}: {row['sluice']['bound']}" for row in rows)]
+    return "\n".join(lines)
+
+
+def inference_table(rows: list[dict]) -> str:
+    lines = ["| inference, µs | " + " | ".join(f"PyTorch, {name}" for name in INFERENCE) +
+             " | sluice, launched | sluice, a graph | best to best |", "| --- |" + " --- |" * (len(INFERENCE) + 3)]
+    for row in rows:
+        theirs = {name: run["microseconds"] for name, run in row["pytorch"].items()}
+        ours = {name: run["microseconds"] for name, run in row["sluice"].items()}
+        cells = [f"batch {row['batch']}", *(f"{theirs[name]:,.0f}" if name in theirs else "" for name in INFERENCE),
+                 *(f"{ours[name]:,.0f}" for name in ("serial", "graphed"))]
+        cells.append(f"{min(theirs.values()) / min(ours.values()):.2f} ×" if theirs else "")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", help="examples/resnet18, compiled")
+    parser.add_argument("--rungs", default="0,1,2,3,4,5,6,7,8")
+    parser.add_argument("--rounds", type=int, default=2, help="how often PyTorch runs; ours runs once more")
+    parser.add_argument("--steps", type=int, default=0, help="timed steps of a run (default: by the batch)")
+    parser.add_argument("--workers", type=int, default=8, help="threads, or PyTorch's processes, that load from rung 1 on")
+    parser.add_argument("--kernels", action="store_true", help="also record each rung's kernels, in its first run")
+    parser.add_argument("--no-inference", action="store_true", help="do not measure inference")
+    parser.add_argument("--losses", type=int, default=100, metavar="STEPS", help="0: do not compare losses")
+    parser.add_argument("--plans", help="where cuDNN's plans are kept (default: a file for this run)")
+    parser.add_argument("--program-only", action="store_true", help="leave PyTorch out")
+    parser.add_argument("--backend", choices=["cuda", "host"], default="cuda")
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error("argument --rounds: expected at least 1")
+    texts = arguments.rungs.split(",")
+    if not all(text.isdecimal() and int(text) <= 8 for text in texts):
+        parser.error(f"argument --rungs: {arguments.rungs} was given, expected numbers from 0 to 8, with commas between")
+    if not os.access(arguments.program, os.X_OK):
+        parser.error(f"argument program: {arguments.program} cannot be run")
+
+    pytorch = None if arguments.program_only else PyTorch()
+    report = {"experiment": "resnet18", "device": pytorch.about["device"] if pytorch else arguments.backend,
+              "framework": pytorch.about["framework"] if pytorch else "", "rows": []}
+
+    def save() -> None:
+        if arguments.json:
+            with open(arguments.json, "w", encoding="utf-8") as file:
+                json.dump(report, file, indent=1)
+
+    print(f"{report['device']}, {report['framework']}; samples per second\n", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        comparison = Comparison(arguments, pytorch, arguments.plans or os.path.join(folder, "plans"))
+        for number in [int(text) for text in texts]:
+            report["rows"].append(comparison.rung(number))
+            save()
+            print(table(report["rows"][-1:]).splitlines()[2], flush=True)
+        print("\n" + table(report["rows"]) + "\n", flush=True)
+        if not arguments.no_inference:
+            report["inference"] = comparison.inference()
+            save()
+            print(inference_table(report["inference"]) + "\n", flush=True)
+        if arguments.losses > 0 and pytorch:
+            report["losses"] = [comparison.losses(rung, arguments.losses) for rung in (5, 6)]
+    if pytorch:
+        pytorch.close()
+    save()
+
+
+if __name__ == "__main__":
+    main()

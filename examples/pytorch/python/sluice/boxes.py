@@ -1,0 +1,48 @@
+"""The masked GIoU loss of rows of boxes."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+
+from sluice.rows import parts_of
+
+
+def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[torch.Tensor] = None, *,
+              mask: Optional[torch.Tensor] = None, formula: str = "article", reduction: str = "mean") -> torch.Tensor:
+    """GIoU of predicted boxes and their targets, boxes being (x1, y1, x2, y2): one operator, forward and backward.
+
+    The targets are
+
+    - ragged: `targets` [boxes, 4] holds the boxes of all rows, and `offsets` [rows + 1], of int64, where each row begins;
+    - a nested tensor of layout `torch.jagged`;
+    - padded: `targets` [rows, width, 4], and `mask` [rows, width], of bool, True where there is a box.
+
+    `predictions` is [rows, width, 4], where box p of row r belongs to target p of row r; or, for ragged targets, [boxes, 4]
+    or a nested tensor of the same rows. It is of float32, float64, bfloat16 or float16, and read without a cast; targets may
+    be integers, too. Arithmetic is in float64, the result in float32 (float64 for predictions of that).
+
+    `formula` is "article": intersection / max(union, 1e-5) - (C - union) / C, with C the area around both, at least 1e-5;
+    or "torchvision": `torchvision.ops.generalized_box_iou_loss`. `reduction` is "mean" or "sum" over all boxes, or "row_mean"
+    or "row_sum", one number a row; a mean without boxes is 0.
+
+    Only `predictions` gets a gradient, and only a first one. Wrong tensors raise a RuntimeError of one sentence. What only
+    the device could see is checked on the CPU, and there only: offsets that decrease, or a row with more targets than
+    predictions. On a GPU such a row makes its loss and the mean NaN, and nothing is read or written out of bounds.
+    """
+    wanted = predictions.requires_grad and torch.is_grad_enabled()
+    if targets.requires_grad:
+        raise RuntimeError("sluice.giou_loss: targets requires a gradient; expected a tensor that does not, such as "
+                           "targets.detach()")
+    if mask is not None:
+        if offsets is not None or targets.is_nested or predictions.is_nested:
+            raise RuntimeError("sluice.giou_loss: a mask was given for ragged boxes; expected either a mask or offsets")
+        return torch.ops.sluice.giou_loss_masked(predictions, targets, mask, formula, reduction, wanted)[0]
+    targets, offsets = parts_of("giou_loss", targets, offsets)
+    if predictions.is_nested:
+        predictions, own = parts_of("giou_loss", predictions, None)
+        if own.shape != offsets.shape:
+            raise RuntimeError(f"sluice.giou_loss: predictions has {own.shape[0] - 1} rows, expected "
+                               f"{offsets.shape[0] - 1}, as targets has")
+    return torch.ops.sluice.giou_loss(predictions, targets, offsets, formula, reduction, wanted)[0]

@@ -1,0 +1,51 @@
+"""Which schedule is the fastest, found by running batches by each."""
+
+from __future__ import annotations
+
+import time
+
+from sluice.pipelines.devices import Device
+
+SETTLING, TIMED = 12, 24  # batches of each schedule: until graphs are captured, and for its time
+
+
+class AutomaticChoice:
+    """The schedule of each batch. The first batches run by each schedule for a while; the batches are real, so nothing is
+    computed twice, and their results are the same by every schedule."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.candidates = ["serial", "overlapped", "graphed"] if device.has_graphs else ["serial"]
+        self.milliseconds: dict[str, float] = {}
+        self.schedule = self.candidates[0]
+        self.chosen = len(self.candidates) == 1
+        self.tried = 0  # batches of the present candidate
+        self.started = 0.0
+
+    def before(self, index: int) -> bool:
+        """Is called before each batch; whether the schedule changes with it."""
+        if self.chosen:
+            return False
+        changed = False
+        if self.tried == SETTLING:
+            self.device.synchronize()
+            self.started = time.perf_counter()
+        elif self.tried == SETTLING + TIMED:
+            self.device.synchronize()
+            self.milliseconds[self.schedule] = 1e3 * (time.perf_counter() - self.started) / TIMED
+            self.tried = 0
+            changed = True
+            following = self.candidates.index(self.schedule) + 1
+            if following < len(self.candidates):
+                self.schedule = self.candidates[following]
+            else:
+                self.schedule = min(self.milliseconds, key=self.milliseconds.__getitem__)
+                self.chosen = True
+        self.tried += 1
+        return changed
+
+    def lines(self) -> list[str]:
+        if not self.device.has_graphs:
+            return ["automatic: serial, since a CPU overlaps nothing"]
+        found = ", ".join(f"{name} {value:.3f} ms" for name, value in self.milliseconds.items())
+        return [f"automatic: {self.schedule if self.chosen else 'not chosen yet'} (a batch: {found or 'not measured yet'})"]

@@ -1,0 +1,159 @@
+"""What pipelines are made of: streams and events of a CUDA device, or of the CPU, where work is done when it is called."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any, Callable, ContextManager, Union
+
+import torch
+
+
+class CpuDevice:
+    """Streams are mere names and everything runs in the order of calls: a pipeline gives the same results as on a GPU, and
+    overlaps nothing."""
+
+    def __init__(self) -> None:
+        self.device = torch.device("cpu")
+        self.has_graphs = False
+        self.serial_stream: Any = None
+
+    def stream(self, priority: int = 0) -> Any:
+        return object()
+
+    def taken_stream(self, stream: Any) -> Any:
+        raise ValueError("sluice.stage: a stream was given in a pipeline of the CPU; expected none")
+
+    def current_stream(self) -> Any:
+        return self.serial_stream
+
+    def on(self, stream: Any) -> ContextManager:
+        return contextlib.nullcontext()
+
+    def event(self) -> Any:
+        return object()
+
+    def record(self, event: Any, stream: Any) -> None:
+        pass
+
+    def wait(self, stream: Any, event: Any) -> None:
+        """Work that is enqueued on `stream` from now on comes after what was recorded last."""
+
+    def wait_on_host(self, event: Any) -> None:
+        pass
+
+    def hand_over(self, tensors: list[torch.Tensor]) -> None:
+        """The tensors may be freed whenever whoever works on the current stream likes."""
+
+    def synchronize(self) -> None:
+        pass
+
+    def mark(self, stream: Any) -> float:
+        """A moment in the stream's work, for `milliseconds`."""
+        return time.perf_counter()
+
+    def milliseconds(self, begin: Any, end: Any) -> float:
+        return 1e3 * (end - begin)
+
+
+class CudaDevice:
+    """A GPU: `torch.cuda` streams and events. All calls are made with the device current."""
+
+    def __init__(self, device: torch.device) -> None:
+        index = torch.cuda.current_device() if device.index is None else device.index
+        self.device = torch.device("cuda", index)
+        self.has_graphs = True
+
+    def stream(self, priority: int = 0) -> torch.cuda.Stream:
+        return torch.cuda.Stream(self.device, priority=priority)
+
+    def taken_stream(self, stream: Any) -> torch.cuda.Stream:
+        """A stream of the caller's: PyTorch's own, one with `__cuda_stream__` (another library's), or a handle."""
+        if isinstance(stream, torch.cuda.Stream):
+            taken = stream
+        elif hasattr(stream, "__cuda_stream__"):
+            taken = torch.cuda.ExternalStream(stream.__cuda_stream__()[1], self.device)
+        elif isinstance(stream, int) and stream > 2:  # 0, 1 and 2 name default streams
+            taken = torch.cuda.ExternalStream(stream, self.device)
+        else:
+            raise ValueError(f"sluice.stage: the stream is {stream!r}; expected a torch.cuda.Stream, an object with "
+                             "__cuda_stream__, or the handle of a stream that is not a default one")
+        if taken.device != self.device:
+            raise ValueError(f"sluice.stage: the stream is one of {taken.device}, expected {self.device}, the pipeline's")
+        return taken
+
+    def current_stream(self) -> torch.cuda.Stream:
+        return torch.cuda.current_stream(self.device)
+
+    def on(self, stream: torch.cuda.Stream) -> ContextManager:
+        return torch.cuda.stream(stream)
+
+    def event(self) -> torch.cuda.Event:
+        return torch.cuda.Event()
+
+    def record(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
+        event.record(stream)
+
+    def wait(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
+        stream.wait_event(event)
+
+    def wait_on_host(self, event: torch.cuda.Event) -> None:
+        event.synchronize()
+
+    def hand_over(self, tensors: list[torch.Tensor]) -> None:
+        stream = self.current_stream()
+        for tensor in tensors:
+            if tensor.is_cuda:
+                tensor.record_stream(stream)
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize(self.device)
+
+    def mark(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(stream)
+        return event
+
+    def milliseconds(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
+        return begin.elapsed_time(end)
+
+    def capture(self, stream: torch.cuda.Stream, work: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
+        """A graph of what `work` enqueues, and what it returned. Other threads, such as a loader's, go on unhindered."""
+        graph = torch.cuda.CUDAGraph()
+        generator = torch.cuda.default_generators[self.device.index]
+        numbers = generator.get_state()
+        try:
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                result = work()
+        except Exception:
+            # A capture that fails leaves PyTorch's generator in it, and the next random number would be refused.
+            fresh = torch.Generator(self.device)
+            fresh.set_state(numbers)
+            generator.graphsafe_set_state(fresh.graphsafe_get_state())
+            raise
+        return graph, result
+
+
+Device = Union[CpuDevice, CudaDevice]
+
+
+def device_of(device: Union[None, str, torch.device, Device]) -> Device:
+    """CUDA's current device where there is one, unless another is named."""
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if not isinstance(device, (str, torch.device)):
+        return device
+    named = torch.device(device)
+    if named.type == "cpu":
+        return CpuDevice()
+    if named.type == "cuda":
+        if not torch.cuda.is_available():
+            raise ValueError(f"sluice: the device is '{named}', and PyTorch finds no CUDA device; expected 'cpu'")
+        return CudaDevice(named)
+    raise ValueError(f"sluice: the device is '{named}', expected 'cpu' or 'cuda'")
+
+
+def seconds_of(device: Device) -> float:
+    """The time when all that was enqueued is done."""
+    device.synchronize()
+    return time.perf_counter()

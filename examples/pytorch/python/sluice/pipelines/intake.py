@@ -1,0 +1,117 @@
+"""The first thing in a pipeline: batches come into fixed memory of the device, on a stream of their own."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Optional
+
+import torch
+
+from sluice.pipelines.devices import Device
+from sluice.pipelines.trees import map_tensors, tensors_of
+
+
+class Slot:
+    """Memory for one batch at a time."""
+
+    def __init__(self, device: Device) -> None:
+        self.tensors: list[torch.Tensor] = []
+        self.copied = device.event()
+        self.in_use = False
+        self.sources: list[tuple[torch.Tensor, int]] = []  # what is copied from, and its version
+        self.batch = -1
+        self.handed: list[weakref.ref] = []  # tensors of the batch
+        self.stale_batch = -1
+        self.stale: list[weakref.ref] = []  # those of the batch before, which it overwrote
+
+
+class Intake:
+    """Copies batches into slots. It allocates when it meets a batch larger than those before, and never otherwise.
+
+    What a batch is copied from is held until the copy is done, so that it is neither freed nor, if the loader is a
+    DataLoader, used for another batch. `reuse` is for loaders that refill memory of their own: then the copy of a batch is
+    waited for before the next is asked for.
+    """
+
+    def __init__(self, device: Device, slots: int, reuse: bool) -> None:
+        self.device = device
+        self.slots = [Slot(device) for _ in range(slots)]
+        self.made = device.event()
+        self.reuse = reuse
+        self.allocations = 0
+
+    def place(self, stream: Any, index: int, batch: Any) -> Any:
+        """Enqueues the copy of batch `index` on `stream`, and returns what it will be in the slot."""
+        slot = self.slots[index % len(self.slots)]
+        if slot.in_use:  # bounds how far the host can be ahead, and what it holds
+            self.device.wait_on_host(slot.copied)
+        slot.sources = []
+        tensors = tensors_of(batch)
+        self.refuse_overwritten(index, tensors)
+        if any(tensor.device.type != "cpu" for tensor in tensors):  # made by work that was enqueued just now
+            self.device.record(self.made, self.device.current_stream())
+            self.device.wait(stream, self.made)
+        count = 0
+
+        def into_slot(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal count
+            target = self.room(slot, count, tensor)
+            count += 1
+            target.copy_(tensor, non_blocking=True)
+            slot.sources.append((tensor, tensor._version))
+            return target
+
+        with self.device.on(stream), torch.no_grad():
+            placed = map_tensors(into_slot, batch)
+        self.device.record(slot.copied, stream)
+        slot.in_use = True
+        slot.stale, slot.stale_batch = slot.handed, slot.batch
+        slot.handed, slot.batch = [weakref.ref(tensor) for tensor in tensors_of(placed)], index
+        if self.reuse:
+            self.device.wait_on_host(slot.copied)
+            slot.sources = []
+        return placed
+
+    def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
+        """Memory for a tensor: an alias, so that whoever keeps it is found; of fewer samples than before, the first part."""
+        if place == len(slot.tensors):
+            slot.tensors.append(self.allocate(like))
+        held = slot.tensors[place]
+        if held.dtype != like.dtype or held.shape[1:] != like.shape[1:] or held.dim() != like.dim() or (
+                held.dim() > 0 and held.shape[0] < like.shape[0]):
+            held = slot.tensors[place] = self.allocate(like)
+        return held.detach() if held.dim() == 0 or held.shape[0] == like.shape[0] else held.narrow(0, 0, like.shape[0])
+
+    def allocate(self, like: torch.Tensor) -> torch.Tensor:
+        self.allocations += 1
+        return torch.empty_like(like, device=self.device.device, requires_grad=False)
+
+    def refuse_overwritten(self, index: int, tensors: list[torch.Tensor]) -> None:
+        """Raises where a loader has written a batch over one that is still being copied, as far as PyTorch noticed."""
+        for slot in self.slots:
+            for held, version in slot.sources:
+                if any(held is tensor and tensor._version != version for tensor in tensors):
+                    raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {slot.batch}, whose copy "
+                                       "may be under way; expected memory of its own for each batch, or reuse=True")
+
+    def refuse_kept(self, index: int) -> None:
+        """Raises where somebody holds a tensor of the batch that batch `index` overwrote."""
+        slot = self.slots[index % len(self.slots)]
+        if any(reference() is not None for reference in slot.stale):
+            raise RuntimeError(f"a tensor of batch {slot.stale_batch} is still held, and its memory has become another "
+                               "batch's; expected a clone() of what is to be kept")
+
+    def clear(self) -> None:
+        """After all copies are done."""
+        for slot in self.slots:
+            slot.sources, slot.in_use = [], False
+
+    def bytes(self) -> int:
+        return sum(t.numel() * t.element_size() for slot in self.slots for t in slot.tensors)
+
+
+def checked_slots(name: str, slots: Optional[int], least: int, default: int) -> int:
+    slots = default if slots is None else slots
+    if not isinstance(slots, int) or slots < least:
+        raise ValueError(f"sluice.{name}: slots is {slots!r}, expected an integer of {least} or more")
+    return slots

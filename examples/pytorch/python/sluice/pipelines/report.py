@@ -1,0 +1,102 @@
+"""What a pipeline did, in numbers and in words."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from sluice.pipelines.devices import Device
+
+
+class Times:
+    """When stages began and ended, for some batches after the first ones."""
+
+    SKIPPED = 8  # first batches: allocations, and choices that libraries make
+
+    def __init__(self, device: Device, names: list[str], batches: int) -> None:
+        self.device = device
+        self.names = names
+        self.most = batches
+        self.seen = 0
+        self.schedule: Optional[str] = None
+        self.marks: list[list[list[Any]]] = []  # of each batch, of each stage: begin and end
+
+    def begin(self, schedule: str) -> bool:
+        """Whether the batch that comes is timed. Only those of the latest schedule are."""
+        if schedule != self.schedule:
+            self.schedule, self.seen, self.marks = schedule, 0, []
+        self.seen += 1
+        if self.seen <= self.SKIPPED or len(self.marks) >= self.most:
+            return False
+        self.marks.append([[] for _ in self.names])
+        return True
+
+    def mark(self, stage: int, stream: Any) -> None:
+        self.marks[-1][stage].append(self.device.mark(stream))
+
+    def whole(self) -> list[list[list[Any]]]:
+        """Without a batch that an error cut short."""
+        return [batch for batch in self.marks if all(len(marks) == 2 for marks in batch)]
+
+    def stage_milliseconds(self) -> dict[str, float]:
+        """Medians."""
+        found = {}
+        for place, name in enumerate(self.names):
+            values = sorted(self.device.milliseconds(*batch[place]) for batch in self.whole())
+            if values:
+                found[name] = values[len(values) // 2]
+        return found
+
+    def batch_milliseconds(self) -> Optional[float]:
+        """From the end of one batch to the end of the next."""
+        batches = self.whole()
+        if len(batches) < 2:
+            return None
+        return self.device.milliseconds(batches[0][-1][1], batches[-1][-1][1]) / (len(batches) - 1)
+
+
+class Report:
+    """Attributes for programs, `str()` for people."""
+
+    def __init__(self, pipeline: Any) -> None:
+        pipeline.device.synchronize()
+        self.schedule = pipeline.current_schedule()
+        self.batches = pipeline.batches
+        self.seconds = pipeline.seconds
+        self.slots = pipeline.slots
+        self.slot_bytes = pipeline.intake.bytes()
+        self.stage_milliseconds = pipeline.times.stage_milliseconds()
+        self.batch_milliseconds = pipeline.times.batch_milliseconds()
+        self.replays = {s.name: s.graphs.replays for s in pipeline.stages}
+        self.eager = {s.name: s.graphs.eager for s in pipeline.stages}
+        self.refusals = {s.name: s.graphs.refusal for s in pipeline.stages if s.graphs.refusal}
+        self.choice = [] if pipeline.choice is None else pipeline.choice.lines()
+        self.device = pipeline.device.device
+
+    def advice(self) -> str:
+        """What the times say about overlapping, in a sentence; nothing without times."""
+        stages, batch = self.stage_milliseconds, self.batch_milliseconds
+        if batch is None or not stages or len(stages) == 1 or self.device.type == "cpu":
+            return ""
+        slowest = max(stages, key=stages.__getitem__)
+        total = sum(stages.values())
+        if batch < 0.95 * total:
+            return f"{total / batch:.2f} x of a batch is under way at a time; '{slowest}' bounds it"
+        if self.schedule == "serial":
+            return f"'{slowest}' alone takes {stages[slowest] / total:.0%} of a batch, which bounds what overlapping can gain"
+        return "the stages do not overlap: one of them fills the device, waits on the host, or is launched too slowly"
+
+    def __str__(self) -> str:
+        rate = f", {self.batches / self.seconds:.1f} a second" if self.seconds > 0 else ""
+        lines = [f"{self.schedule} on {self.device}: {self.batches} batches{rate}; {self.slots} slots, "
+                 f"{self.slot_bytes / 1e6:.1f} MB"]
+        lines += self.choice
+        lines += [f"  {name}: {value:.3f} ms" for name, value in self.stage_milliseconds.items()]
+        if self.batch_milliseconds is not None:
+            lines.append(f"  a batch: {self.batch_milliseconds:.3f} ms")
+        for name, count in self.replays.items():
+            if count or self.eager[name]:
+                lines.append(f"  {name}: {count} replays, {self.eager[name]} batches eagerly")
+        lines += [f"  {name} was not captured: {reason}" for name, reason in self.refusals.items()]
+        if self.advice():
+            lines.append(f"  {self.advice()}")
+        return "\n".join(lines)

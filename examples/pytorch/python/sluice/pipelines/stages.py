@@ -1,0 +1,100 @@
+"""Stages, and what is known of one while a pipeline runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from typing import Any, Callable, Optional
+
+from sluice.pipelines.devices import Device
+from sluice.pipelines.graphs import StageGraphs
+from sluice.pipelines.trees import call, tensors_of
+
+
+class StageError(RuntimeError):
+    """What a stage raised, with the stage and the batch; the original is its `__cause__`."""
+
+    def __init__(self, stage: str, batch: int, error: BaseException) -> None:
+        text = " ".join(str(error).split()) or "no message"
+        super().__init__(f"stage '{stage}', batch {batch}: {type(error).__name__}: {text}")
+        self.stage, self.batch = stage, batch
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A callable with a name. See `stage`."""
+
+    function: Callable
+    name: str
+    stream: Any = None
+    priority: int = 0
+    graph: bool = True
+
+
+def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None, priority: int = 0,
+          graph: bool = True) -> Stage:
+    """A stage of a pipeline with options.
+
+    `stream` is the caller's own: a `torch.cuda.Stream` (an `ExternalStream` too), an object with `__cuda_stream__`, or a
+    handle. A lower `priority` runs first. `graph=False` keeps a stage eager where the pipeline is `graphed`: one that reads
+    what changes on the host, or calls what cannot be captured.
+    """
+    if not callable(function):
+        raise TypeError(f"sluice.stage: {function!r} was given, expected a callable")
+    return Stage(function, name or getattr(function, "__name__", type(function).__name__), stream, priority, graph)
+
+
+class RunningStage:
+    """A stage with its stream, and what it made for the batches that are under way."""
+
+    def __init__(self, given: Stage, device: Device, slots: int) -> None:
+        self.given = given
+        self.name = given.name
+        self.device = device
+        self.stream = device.stream(given.priority) if given.stream is None else device.taken_stream(given.stream)
+        self.done = [device.event() for _ in range(slots)]
+        self.outputs: list[Any] = [None] * slots
+        self.made: list[list[weakref.ref]] = [[] for _ in range(slots)]
+        self.batches = [-1] * slots
+        self.graphs = StageGraphs(given, device, slots)
+
+    def run(self, batch: int, slot: int, inputs: Any, stream: Any, graphed: bool, is_last: bool) -> Any:
+        """Enqueues the stage on `stream`, which waits already for what it reads and for the readers of its slot."""
+        self.release(slot, is_last)
+        self.batches[slot] = batch
+        try:
+            with self.device.on(stream):
+                if graphed:
+                    outputs, fixed = self.graphs.run(slot, stream, inputs)
+                    if is_last and fixed:  # the next replay overwrites them
+                        outputs = self.graphs.copied(outputs)
+                else:
+                    outputs, fixed = call(self.given.function, inputs), False
+        except StageError:
+            raise
+        except Exception as error:
+            raise StageError(self.name, batch, error) from error
+        if not fixed and not is_last:
+            self.made[slot] = [weakref.ref(tensor) for tensor in tensors_of(outputs)]
+            self.forget(slot, tensors_of(inputs))
+        self.outputs[slot] = outputs
+        self.device.record(self.done[slot], stream)
+        return outputs
+
+    def release(self, slot: int, is_last: bool) -> None:
+        """Frees what was made for the batch before. The stream whose memory it is waits for its readers by now."""
+        self.outputs[slot] = None
+        made, self.made[slot] = self.made[slot], []
+        if any(reference() is not None for reference in made):
+            raise RuntimeError(f"stage '{self.name}', batch {self.batches[slot]}: a tensor that it returned is still held, and "
+                               "its batch is over; expected stages to keep a clone() of what is to be kept")
+
+    def forget(self, slot: int, tensors: list[Any]) -> None:
+        """Tensors that are no longer this stage's to look after."""
+        if self.made[slot]:
+            self.made[slot] = [made for made in self.made[slot] if not any(made() is tensor for tensor in tensors)]
+
+    def clear(self) -> None:
+        """After all work is done."""
+        self.outputs = [None] * len(self.outputs)
+        self.made = [[] for _ in self.made]

@@ -1,0 +1,105 @@
+"""Whether a schedule gives the bits of a serial run."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import Any, Callable, Iterable, Iterator, Sequence
+
+import torch
+
+from sluice.pipelines.trees import leaves_of, map_tensors, same_bits
+
+
+class VerifyError(RuntimeError):
+    """Results of a schedule that are not those of a serial run."""
+
+
+def copied(tree: Any) -> Any:
+    return map_tensors(lambda tensor: tensor.detach().clone(), tree)
+
+
+def difference(found: Any, expected: Any) -> str:
+    """What differs, or nothing."""
+    first, second = list(leaves_of(found)), list(leaves_of(expected))
+    if len(first) != len(second):
+        return f"{len(first)} values in place of {len(second)}"
+    for place, (a, b) in enumerate(zip(first, second)):
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+            if not same_bits(a, b):
+                return f"value {place}, a tensor of shape {list(a.shape)}"
+        elif a != b:
+            return f"value {place}, {a!r} in place of {b!r}"
+    return ""
+
+
+class Verification:
+    """The first batches of an iteration, run serially before."""
+
+    def __init__(self, state: Sequence[Any], batches: int) -> None:
+        self.state = state
+        self.batches = batches
+        self.expected: list[Any] = []
+
+    def serially(self, pipeline: Any, source: Iterator[Any]) -> Iterator[Any]:
+        """Runs the first batches one stage after the other; returns all batches again, with the state as it was."""
+        from sluice.pipelines.trees import call
+
+        held = [copied(batch) for batch in itertools.islice(source, self.batches)]
+        saved = [copy.deepcopy(named.state_dict()) for named in self.state]
+        numbers = self.random_state()
+        self.expected = []
+        for batch in held:
+            data = map_tensors(lambda tensor: tensor.to(pipeline.device.device), batch)
+            for running in pipeline.stages:
+                data = call(running.given.function, data)
+            self.expected.append(copied(data))
+        pipeline.device.synchronize()
+        for named, state in zip(self.state, saved):
+            named.load_state_dict(state)
+        self.restore(numbers)
+        pipeline.enter()
+        return itertools.chain(held, source)
+
+    def compare(self, index: int, result: Any) -> None:
+        if index < len(self.expected):
+            what = difference(result, self.expected[index])
+            if what:
+                raise VerifyError(f"batch {index} differs from a serial run in {what}; expected the same bits: a stage keeps "
+                                  "state that `state` does not name, is not deterministic, or works beside its stream")
+
+    def require_all(self, handed: int) -> None:
+        if handed < len(self.expected):
+            raise VerifyError(f"{handed} results came for {len(self.expected)} batches; expected one each")
+
+    @staticmethod
+    def random_state() -> Any:
+        return torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+
+    @staticmethod
+    def restore(numbers: Any) -> None:
+        torch.set_rng_state(numbers[0])
+        if numbers[1]:
+            torch.cuda.set_rng_state_all(numbers[1])
+
+
+def verify_schedules(make: Callable[[str], Any], batches: Iterable,
+                     schedules: Sequence[str] = ("serial", "overlapped", "graphed")) -> dict[str, int]:
+    """Calls `make(schedule)` for each schedule, which returns a pipeline from the same start each time, runs it over
+    `batches`, and raises `VerifyError` where a result differs in a bit from those of the first schedule. Returns how many
+    results each had."""
+    kept = [copied(batch) for batch in batches]
+    expected: list[Any] = []
+    counts = {}
+    for place, schedule in enumerate(schedules):
+        results = [copied(result) for result in make(schedule)(kept)]
+        counts[schedule] = len(results)
+        if place == 0:
+            expected = results
+        if len(results) != len(expected):
+            raise VerifyError(f"{schedule} gave {len(results)} results, expected {len(expected)}, as {schedules[0]} gave")
+        for index, (found, wanted) in enumerate(zip(results, expected)):
+            what = difference(found, wanted)
+            if what:
+                raise VerifyError(f"batch {index} of {schedule} differs from {schedules[0]} in {what}; expected the same bits")
+    return counts

@@ -1,0 +1,38 @@
+"""What the tests share. They need PyTorch and the installed package, not a GPU; those of CUDA are skipped without one."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sluice", reason="the package is not installed: pip install examples/pytorch")
+
+
+def devices() -> list[str]:
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" in metafunc.fixturenames:
+        metafunc.parametrize("device", devices())
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_every_time() -> None:
+    torch.manual_seed(7)
+
+
+class Rows:
+    """Rows of uneven length, some of them empty, with values that are in no row behind the last."""
+
+    def __init__(self, lengths: list[int], device: str, behind: int = 0) -> None:
+        self.lengths = lengths
+        self.count = sum(lengths)
+        self.size = self.count + behind
+        self.offsets = torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()], device=device)
+
+    def of(self, values: "torch.Tensor") -> list["torch.Tensor"]:
+        return list(values[:self.count].split(self.lengths))
+
+
+@pytest.fixture
+def rows(device: str) -> Rows:
+    return Rows([3, 0, 1, 40, 7, 0, 2], device, behind=5)

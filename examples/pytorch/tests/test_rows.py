@@ -1,0 +1,161 @@
+"""Row operations beside the same on each row by itself."""
+
+import pytest
+import torch
+from conftest import Rows
+
+import sluice
+
+REALS = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+TYPES = REALS + [torch.int32, torch.int64]
+
+
+def values_for(rows: Rows, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    device = rows.offsets.device
+    if dtype.is_floating_point:
+        return torch.randn(rows.size, device=device).to(dtype)
+    return torch.randint(-9, 9, (rows.size,), device=device, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_sum(rows, dtype):
+    values = values_for(rows, dtype)
+    expected = torch.stack([row.sum(dtype=dtype) for row in rows.of(values)])
+    found = sluice.row_sum(values, rows.offsets)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_max(rows, dtype):
+    values = values_for(rows, dtype)
+    greatest, positions = sluice.row_max(values, rows.offsets)
+    least = -float("inf") if dtype.is_floating_point else torch.iinfo(dtype).min
+    assert greatest.tolist() == [row.max().item() if len(row) else least for row in rows.of(values)]
+    assert positions.tolist() == [row.argmax().item() if len(row) else -1 for row in rows.of(values)]
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_softmax(rows, dtype):
+    values = values_for(rows, dtype)
+    found = sluice.row_softmax(values, rows.offsets)
+    assert found.dtype == dtype and (found[rows.count:] == 0).all()
+    torch.testing.assert_close(found[:rows.count], torch.cat([row.softmax(0) for row in rows.of(values)]))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort(rows, dtype, descending):
+    values = values_for(rows, dtype)
+    ordered, positions = sluice.row_sort(values, rows.offsets, descending)
+    expected = [row.sort(stable=True, descending=descending) for row in rows.of(values)]
+    assert ordered[:rows.count].equal(torch.cat([row.values for row in expected]))
+    assert positions[:rows.count].equal(torch.cat([row.indices for row in expected]))
+
+
+def test_long_rows(device):
+    rows = Rows([20_000, 3, 0, 5_000], device)
+    values = values_for(rows, torch.float32)
+    torch.testing.assert_close(sluice.row_sum(values, rows.offsets), torch.stack([row.sum() for row in rows.of(values)]),
+                               rtol=1e-4, atol=1e-3)
+    ordered, _ = sluice.row_sort(values, rows.offsets)
+    assert ordered.equal(torch.cat([row.sort().values for row in rows.of(values)]))
+
+
+def test_nested_tensors(rows):
+    values = values_for(rows)[:rows.count].requires_grad_()
+    nested = torch.nested.nested_tensor_from_jagged(values, rows.offsets)
+    assert sluice.row_sum(nested).equal(sluice.row_sum(values, rows.offsets))
+    shares = sluice.row_softmax(nested)
+    assert shares.is_nested and shares.values().equal(sluice.row_softmax(values, rows.offsets))
+    ordered, positions = sluice.row_sort(nested, descending=True)
+    assert ordered.is_nested and positions.is_nested
+    sluice.row_max(nested)[0][rows.offsets.diff() > 0].sum().backward()
+    assert values.grad.sum() == (rows.offsets.diff() > 0).sum()
+
+
+def test_gradcheck(rows):
+    values = values_for(rows).requires_grad_()
+    of_rows = torch.randn(len(rows.lengths), dtype=torch.float64, device=values.device, requires_grad=True)
+    full = rows.offsets.diff() > 0
+    torch.autograd.gradcheck(lambda v: sluice.row_sum(v, rows.offsets), values)
+    torch.autograd.gradcheck(lambda v: sluice.row_max(v, rows.offsets)[0][full], values)
+    torch.autograd.gradcheck(lambda v: sluice.row_softmax(v, rows.offsets), values)
+    torch.autograd.gradcheck(lambda v: sluice.row_sort(v, rows.offsets)[0], values)
+    torch.autograd.gradcheck(lambda r: sluice.row_expand(r, rows.offsets, rows.size), of_rows)
+    torch.autograd.gradgradcheck(lambda v: sluice.row_softmax(v, rows.offsets), values)
+
+
+def test_opcheck(device):
+    rows = Rows([2, 0, 3], device, behind=1)
+    values = values_for(rows).requires_grad_()
+    of_rows = torch.randn(3, dtype=torch.float64, device=device, requires_grad=True)
+    plain, ops = values.detach(), torch.ops.sluice
+    for op in (ops.row_sum, ops.row_max, ops.row_softmax, ops.row_sort):
+        torch.library.opcheck(op.default, (values, rows.offsets))
+    torch.library.opcheck(ops.row_expand.default, (of_rows, rows.offsets, rows.size))
+    ordered, positions = ops.row_sort(plain, rows.offsets)
+    torch.library.opcheck(ops.row_unsort.default, (ordered, positions, rows.offsets))
+    assert ops.row_unsort(ordered, positions, rows.offsets)[:rows.count].equal(plain[:rows.count])
+    greatest, positions = ops.row_max(plain, rows.offsets)
+    torch.library.opcheck(ops.row_place.default, (greatest, positions, rows.offsets, rows.size))
+
+
+def test_compiled_without_a_graph_break(rows):
+    values = values_for(rows).float().requires_grad_()
+
+    def work(v: torch.Tensor) -> torch.Tensor:
+        return sluice.row_sum(sluice.row_softmax(v, rows.offsets) * v, rows.offsets).sum()
+
+    compiled = torch.compile(work, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(torch.autograd.grad(compiled(values), values), torch.autograd.grad(work(values), values))
+
+
+def test_autocast_computes_in_float32(rows):
+    values = values_for(rows, torch.bfloat16)
+    with torch.autocast(values.device.type, torch.bfloat16):
+        assert sluice.row_sum(values, rows.offsets).dtype == torch.float32
+        assert torch.ops.sluice.row_softmax(values, rows.offsets).dtype == torch.float32
+        assert sluice.row_max(values, rows.offsets)[0].dtype == torch.bfloat16
+
+
+def test_no_rows_and_no_values(device):
+    for lengths in ([], [0, 0]):
+        rows = Rows(lengths, device)
+        none = torch.zeros(0, device=device)
+        assert sluice.row_sum(none, rows.offsets).tolist() == [0.0] * len(lengths)
+        assert sluice.row_max(none, rows.offsets)[1].tolist() == [-1] * len(lengths)
+        assert sluice.row_softmax(none, rows.offsets).shape == sluice.row_sort(none, rows.offsets)[0].shape == (0,)
+
+
+def wrong_arguments():
+    values, offsets = torch.randn(5), torch.tensor([0, 2, 5])
+    strided = torch.nested.nested_tensor([torch.randn(2), torch.randn(3)])
+    return {
+        "values is of int8, expected float32, float64, int32 or int64": lambda: sluice.row_sum(values.char(), offsets),
+        "values is of int64, expected float32 or float64": lambda: sluice.row_softmax(values.long(), offsets),
+        "values has shape [1, 5], expected one dimension": lambda: sluice.row_max(values[None], offsets),
+        "offsets begins with 2, expected 0": lambda: sluice.row_sort(values, offsets[1:]),
+        "offsets ends at 5, expected at most 4": lambda: sluice.row_sum(values[:4], offsets),
+        "of_rows has shape [5], expected [2]": lambda: sluice.row_expand(values, offsets, 5),
+        "size is -1, expected 0 or more": lambda: torch.ops.sluice.row_expand(values[:2], offsets, -1),
+        "expected torch.jagged": lambda: sluice.row_sum(strided),
+        "there are no offsets": lambda: sluice.row_sum(values),
+    }
+
+
+@pytest.mark.parametrize("sentence", wrong_arguments())
+def test_wrong_arguments(sentence):
+    with pytest.raises(RuntimeError) as error:
+        wrong_arguments()[sentence]()
+    assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_offsets_that_make_no_sense_on_a_device():
+    values = torch.randn(5, device="cuda")
+    for wrong in ([0, 3, 2], [0, 2, 1 << 40], [2, 2, 5]):
+        offsets = torch.tensor(wrong, device="cuda")
+        assert sluice.row_sum(values, offsets).isnan().all() and sluice.row_softmax(values, offsets).isnan().all()
+        assert sluice.row_sort(values, offsets)[0].isnan().all()
+    torch.cuda.synchronize()

@@ -1,0 +1,60 @@
+/// \file
+/// How well a trained network names held-out images.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <nn/core/device.hpp>
+#include <nn/losses/cross_entropy_wide.hpp>
+#include <resnet18/input.hpp>
+
+namespace resnet18 {
+
+/// One batch of `input` on the device, as the network takes it; waits for it.
+template <class T, sluice::Backend B>
+void load_batch(const Input<B>& input, std::size_t index, std::size_t stored_channels,
+                NetworkBatch<T, B>& out) {
+    typename Input<B>::Worker worker;
+    LoadedBatch<B> loaded = input.make_loaded();
+    CopiedBatch<B> copied = input.make_copied();
+    Preparation<T, B> preparation(input, stored_channels);
+    input.fill(worker, index, 0.0f, loaded);
+    nn::on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
+        copied.copy_from(stream, loaded);
+        preparation.run(stream, copied, out);
+    });
+}
+
+/// The fraction of the images of one epoch of `held_out` that `network` names right, its batch normalisations folded.
+template <sluice::Backend B, class Network>
+double held_out_accuracy(const Input<B>& held_out, Network& network) {
+    const std::size_t classes = network.options().classes;
+    const sluice::BasicStream<B> stream;
+    NetworkBatch<typename Network::T, B> batch(held_out.batch(), network.image_size());
+    sluice::DeviceBuffer<float, B> logits(held_out.batch() * classes);
+    sluice::DeviceBuffer<std::int32_t, B> classed(held_out.batch());
+    std::vector<std::int32_t> predicted(held_out.batch());
+    std::vector<std::uint8_t> labels(held_out.batch());
+
+    network.fold(stream);
+    std::size_t right = 0;
+    std::size_t all = 0;
+    for (std::size_t index = 0; index < held_out.batches_per_epoch(); ++index) {
+        load_batch(held_out, index, network.plan().stem().shape.in_channels, batch);
+        const std::size_t count = batch.size();
+        const sluice::DeviceSpan<float, B> rows = logits.first(count * classes);
+        network.infer(stream, std::as_const(batch).images(), rows);
+        nn::predict_classes_wide(stream.ref(), nn::Matrix<const float, B>(rows, count, classes),
+                                 classed.first(count));
+        copy_and_wait(stream, predicted, classed);
+        sluice::copy_and_wait(stream.ref(), std::span(labels).first(count), std::as_const(batch).labels());
+        for (std::size_t i = 0; i < count; ++i)
+            right += predicted[i] == labels[i] ? 1u : 0u;
+        all += count;
+    }
+    return static_cast<double>(right) / static_cast<double>(all);
+}
+
+} // namespace resnet18

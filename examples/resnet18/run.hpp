@@ -1,0 +1,284 @@
+/// \file
+/// The experiment from beginning to end.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <common/kernel_trace.hpp>
+#include <common/report.hpp>
+#include <common/text.hpp>
+#include <common/timelines.hpp>
+#include <common/training.hpp>
+#include <common/workers.hpp>
+#include <resnet18/alone.hpp>
+#include <resnet18/evaluate.hpp>
+#include <resnet18/inference.hpp>
+#include <resnet18/network.hpp>
+#include <resnet18/options.hpp>
+#include <resnet18/start_file.hpp>
+#include <resnet18/subset.hpp>
+#include <resnet18/summary.hpp>
+#include <resnet18/train.hpp>
+
+namespace resnet18 {
+namespace detail {
+
+/// The images to train on, and for digits those that are not.
+struct Data {
+    std::unique_ptr<const images::ImageSet> set;
+    std::unique_ptr<const images::ImageSet> held_out;
+};
+
+inline Data open_data(const std::string& name, const Options& options) {
+    Data data{images::open_image_set(name, options.seed), nullptr};
+    if (dynamic_cast<const images::DigitImages*>(data.set.get()) != nullptr)
+        data.held_out = std::make_unique<images::DigitImages>(name, images::Split::held_out, options.seed);
+    for (auto* const set : {&data.set, &data.held_out}) {
+        if (options.images && *set)
+            *set = std::make_unique<FirstImages>(std::move(*set), *options.images);
+    }
+    return data;
+}
+
+/// The rungs, one after another.
+template <sluice::Backend B>
+class Ladder {
+public:
+    Ladder(const Options& options, examples::Report& report, std::ostream& out)
+        : options_(options), report_(report), out_(out), data_(open_data(report.data, options)) {}
+
+    void climb() {
+        kernels_.require<B>();
+        timelines_.sample_memory<B>();
+        for (const int number : options_.rungs) {
+            const Rung& rung = all_rungs()[static_cast<std::size_t>(number)];
+            if (precision_of<B>(options_, rung.precision) == Precision::float16) {
+                climb<typename Networks<B>::Half>(rung);
+            } else {
+                climb<typename Networks<B>::Single>(rung);
+            }
+        }
+        timelines_.show(out_, report_);
+        kernels_.show(out_);
+    }
+
+private:
+    std::size_t batch_of(const Rung& rung) const {
+        const bool is_narrow = size_of<B>(options_) == Size::narrow;
+        const std::size_t batch = is_narrow ? rung.narrow_batch : rung.batch;
+        return options_.batch ? static_cast<std::size_t>(*options_.batch) : batch;
+    }
+
+    int workers_of(const Rung& rung) const {
+        if (!rung.has_workers)
+            return 0;
+        const int usual = is_host<B> ? examples::workers_for_machine(examples::other_threads(true, 4)) : 8;
+        return options_.workers.value_or(usual);
+    }
+
+    /// Timed steps and those before them.
+    void set_amount(TrainOptions& train, std::size_t batch) const {
+        const std::size_t epoch = (data_.set->size() + batch - 1) / batch;
+        const std::size_t epochs = is_host<B> ? (options_.rungs.size() > 1 ? 1 : 4) : batch <= 64 ? 2 : 6;
+        train.steps = options_.epochs  ? epoch * static_cast<std::size_t>(*options_.epochs)
+                      : options_.steps ? static_cast<std::size_t>(*options_.steps)
+                                       : epoch * epochs;
+        // Each slot twice, and the short last batch, too, where epochs are brief.
+        const std::size_t laps = 2 * static_cast<std::size_t>(source_slots(train.workers));
+        train.warmup = is_host<B> ? 2 : std::max(laps, epoch <= 64 ? 2 * epoch : 0);
+        if (options_.warmup)
+            train.warmup = static_cast<std::size_t>(*options_.warmup);
+    }
+
+    Input<B> make_input(const images::ImageSet& set, const Rung& rung, std::size_t steps,
+                        bool shuffles) const {
+        const std::size_t batch = std::min(batch_of(rung), set.size());
+        const std::size_t epoch = (set.size() + batch - 1) / batch;
+        return Input<B>(set, rung.pixels,
+                        {.batch = batch,
+                         .epochs = static_cast<std::uint32_t>((steps + epoch - 1) / epoch),
+                         .seed = options_.seed,
+                         .shuffle = shuffles,
+                         .side = size_of<B>(options_) == Size::narrow ? 40 : 224,
+                         .memory = rung.memory});
+    }
+
+    template <class Network>
+    void climb(const Rung& rung) {
+        TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
+                           .workers = workers_of(rung),
+                           .is_real = data_.held_out != nullptr};
+        const std::size_t batch = std::min(batch_of(rung), data_.set->size());
+        set_amount(train, batch);
+        const Input<B> input = make_input(*data_.set, rung, train.warmup + train.steps, true);
+        Network& network = networks_.template get<Network>(
+            network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled));
+        require_classes(network);
+        make_plans<B>(network, batch);
+        if (const std::size_t last = input.batch_size(input.batches_per_epoch() - 1); last < batch)
+            make_plans<B>(network, last);
+
+        // Seldom, since asking the driver is in the way of launches, and memory is taken before the first step.
+        const sluice::MemorySampler<B> memory(std::chrono::milliseconds(50));
+
+        if (!options_.save_start.empty())
+            write_start(networks_.first_weights(), *data_.set, order_of(input, train), options_.save_start);
+
+        out_ << "\nrung " << rung.number << ": " << rung.change << "; " << examples::counted(batch, "image")
+             << " a batch, " << examples::counted(train.steps, "step") << " after " << train.warmup << ", "
+             << workers_text(train.workers) << std::endl;
+        const std::vector<sluice::Schedule> own{rung.schedule};
+        examples::TrainingRuns runs;
+        for (const sluice::Schedule schedule : options_.has_schedules ? options_.schedules : own) {
+            train.schedule = schedule;
+            train.title = "rung " + std::to_string(rung.number) + ", " + to_string(schedule);
+            climb_under(rung, input, network, train, memory, runs);
+        }
+        report_.runs.insert(report_.runs.end(), runs.runs().begin(), runs.runs().end());
+    }
+
+    /// One rung under one schedule: the training, and what else is asked for.
+    template <class Network>
+    void climb_under(const Rung& rung, const Input<B>& input, Network& network, const TrainOptions& train,
+                     const sluice::MemorySampler<B>& memory, examples::TrainingRuns& runs) {
+        const sluice::BasicStream<B> stream;
+        const std::vector<nn::NamedTensor>& first = networks_.first_weights();
+        network.load(stream, first);
+        NotedTraining training = resnet18::train(input, network, train, timelines_);
+        training.pace.bound.clear(); // the summary's is worked out from more
+        Summary summary = summary_of(rung, train, training, input.batch());
+        summary.peak_bytes = memory.peak() - std::min(memory.peak(), bytes_before_);
+        examples::RunResult& run = runs.add(train.schedule, training, network.weights(stream));
+        if (data_.held_out) {
+            const Input<B> held_out = make_input(*data_.held_out, rung, 1, false);
+            summary.held_out_accuracy = held_out_accuracy(held_out, network);
+        }
+        if (options_.losses)
+            run.extra.emplace_back("losses",
+                                   std::vector<double>(training.losses.begin(), training.losses.end()));
+        summary.kernels = record_kernels(input, network, train, training, first);
+        if (options_.alone) {
+            network.load(stream, first);
+            const bool is_graphed = train.schedule == sluice::Schedule::graphed;
+            summary.alone = samples_per_second_alone(input, network, rung.zeroes_gradients, is_graphed,
+                                                     std::min<std::size_t>(train.steps, 60));
+        }
+        summary.same_bits =
+            train.schedule == sluice::Schedule::serial ? std::nullopt : run.identical_to_serial;
+        add_to(run, summary);
+        print(summary, out_);
+    }
+
+    template <class Network>
+    void require_classes(const Network& network) const {
+        if (data_.set->classes() > network.options().classes) {
+            throw examples::BadInput("--data: expected at most " + std::to_string(network.options().classes) +
+                                     " classes for this network, not " +
+                                     std::to_string(data_.set->classes()));
+        }
+    }
+
+    static TrainingOrder order_of(const Input<B>& input, const TrainOptions& train) {
+        TrainingOrder order;
+        for (std::size_t index = 0; index < train.warmup + train.steps; ++index) {
+            order.rates.push_back(train.rate_at(index));
+            const sluice::Sampler::Samples samples = input.samples(index);
+            order.sizes.push_back(static_cast<std::int32_t>(samples.size()));
+            for (const std::uint64_t sample : samples)
+                order.samples.push_back(static_cast<std::int32_t>(sample));
+        }
+        return order;
+    }
+
+    /// Where kernels are asked for, trains a while once more, since recording slows it down.
+    template <class Network>
+    std::optional<sluice::ActivityReport> record_kernels(const Input<B>& input, Network& network,
+                                                         TrainOptions train, const NotedTraining& training,
+                                                         const std::vector<nn::NamedTensor>& first) {
+        train.steps = std::min<std::size_t>(train.steps, noted_batches + 6);
+        return kernels_.run(training.step_seconds(), timelines_, [&](examples::Timelines& timed) {
+            const sluice::BasicStream<B> stream;
+            network.load(stream, first);
+            return resnet18::train(input, network, train, timed).step_seconds();
+        });
+    }
+
+    Summary summary_of(const Rung& rung, const TrainOptions& train, const NotedTraining& training,
+                       std::size_t batch) const {
+        Summary summary;
+        summary.rung = rung.number;
+        summary.schedule = to_string(train.schedule);
+        summary.precision = to_string(precision_of<B>(options_, rung.precision));
+        summary.batch = batch;
+        summary.workers = train.workers;
+        summary.samples_per_second = training.samples_per_second();
+        summary.pace = training.pace;
+        summary.at_work_share = 1 - training.report.device.neither;
+        summary.bound = training.bound;
+        return summary;
+    }
+
+    static std::string workers_text(int workers) {
+        return workers == 0 ? "loaded by the training's thread"
+                            : "loaded by " + examples::counted(static_cast<unsigned>(workers), "worker");
+    }
+
+    const Options& options_;
+    examples::Report& report_;
+    std::ostream& out_;
+    std::size_t bytes_before_ = B::device_memory_in_use();
+    Data data_;
+    examples::Timelines timelines_{options_.timelines};
+    examples::KernelTraces kernels_{options_.timelines};
+    LatestNetwork<B> networks_;
+};
+
+} // namespace detail
+
+/// Climbs the rungs that the options name: trains on each from the same first weights and reports how fast it is and what
+/// bounds it; on digits, also how many of the held-out ones the network names right. Or measures inference. Tells the
+/// story on `out`, and returns what the JSON file holds.
+///
+/// Throws `examples::BadInput` for files and options that cannot be used, and where cuDNN is missing on a device;
+/// `sluice::Error` for a backend's failure.
+template <sluice::Backend B>
+examples::Report run(const Options& options, std::ostream& out) {
+    require_networks<B>();
+    examples::Report report;
+    report.experiment = "resnet18";
+    report.backend = B::name;
+    report.device = B::device_name(B::current_device());
+    // What the CPU can train in seconds learns something, too.
+    report.data = options.has_data || size_of<B>(options) == Size::full ? options.data : digits_folder();
+    report.batch = options.batch.value_or(0);
+    report.steps = options.steps.value_or(0);
+    if constexpr (has_networks<B>) {
+        const std::string version = nn::cudnn_version();
+        out << "resnet18 on " << report.backend << ": " << report.device
+            << (is_host<B> || version.empty() ? "" : ", cuDNN " + version) << "\n"
+            << (size_of<B>(options) == Size::narrow ? "the narrow network" : "torchvision's network")
+            << ", data: " << report.data << std::endl;
+        if (options.inference) {
+            measure_inference<B>(options, report, out);
+        } else {
+            detail::Ladder<B>(options, report, out).climb();
+        }
+    }
+    return report;
+}
+
+// run_host.cpp and run_cuda.cpp instantiate it, beside each other.
+extern template examples::Report run<sluice::Host>(const Options&, std::ostream&);
+#if SLUICE_HAS_CUDA
+extern template examples::Report run<sluice::Cuda>(const Options&, std::ostream&);
+#endif
+
+} // namespace resnet18

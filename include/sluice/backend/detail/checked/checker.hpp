@@ -1,0 +1,16 @@
+/// \file
+/// The checker.
+#pragma once
+
+#include <sluice/backend/detail/checked/interface.hpp>
+
+#if !defined(SLUICE_CHECKED_EXTERN) || defined(SLUICE_CHECKED_BODIES)
+#include <sluice/backend/detail/checked/state.hpp>
+
+#include <sluice/backend/detail/checked/accesses.inl>
+#include <sluice/backend/detail/checked/findings.inl>
+#include <sluice/backend/detail/checked/graphs.inl>
+#include <sluice/backend/detail/checked/memory.inl>
+#include <sluice/backend/detail/checked/pipelines.inl>
+#include <sluice/backend/detail/checked/streams.inl>
+#endif

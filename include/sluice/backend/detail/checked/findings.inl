@@ -1,0 +1,293 @@
+// Bodies of findings.hpp, and of what makes findings.
+#pragma once
+
+#include <cstdio>
+
+#include <sluice/backend/detail/checked/state.hpp>
+
+namespace sluice::detail::checked {
+
+inline const char* name_of(Op op) noexcept {
+    switch (op) {
+    case Op::copy:
+        return "copy";
+    case Op::fill:
+        return "fill";
+    case Op::slot:
+        return "its slot";
+    case Op::batch:
+        return "its batch";
+    case Op::declared:
+        return "declared";
+    case Op::host:
+        return "host";
+    case Op::allocation:
+        return "allocation";
+    case Op::free:
+        return "free";
+    case Op::fill_batch:
+        return "source's fill";
+    case Op::result:
+        return "readback";
+    case Op::rows:
+        return "operation on rows";
+    }
+    return "";
+}
+
+inline const char* name_of(sluice::checked::Mistake mistake) noexcept {
+    using sluice::checked::Mistake;
+    switch (mistake) {
+    case Mistake::race:
+        return "race";
+    case Mistake::host_race:
+        return "race with the host";
+    case Mistake::use_after_free:
+        return "use after free";
+    case Mistake::uninitialized_read:
+        return "uninitialized read";
+    case Mistake::default_stream:
+        return "default stream";
+    case Mistake::unnecessary_wait:
+        return "unnecessary wait";
+    }
+    return "";
+}
+
+inline std::string words_of(const sluice::checked::Place& place) {
+    std::string words;
+    if (!place.stage.empty()) {
+        words = "stage '" + place.stage + "'";
+        if (place.batch)
+            words += ", batch " + std::to_string(*place.batch);
+    }
+    if (!place.operation.empty() || words.empty()) {
+        const std::string on = (place.operation.empty() ? "" : place.operation + ", ") + place.stream;
+        words += words.empty() ? on : " (" + on + ")";
+    }
+    return words;
+}
+
+SLUICE_CHECKED_FUNCTION std::string Checker::stream_name(ActorId id) {
+    const Actor& of = actors_[id];
+    if (!of.name.empty())
+        return of.name;
+    return of.default_stream ? "the default stream" : "stream " + std::to_string(of.number);
+}
+
+SLUICE_CHECKED_FUNCTION sluice::checked::Place Checker::place_of(const Record& record) {
+    sluice::checked::Place place;
+    place.writes = record.writes;
+    place.operation = record.doer.what != nullptr ? record.doer.what : name_of(record.doer.op);
+    place.stream = stream_name(record.stamp.actor);
+    if (record.doer.stage != 0) {
+        place.stage = labels[record.doer.stage];
+        place.batch = static_cast<std::size_t>(record.doer.batch);
+    }
+    return place;
+}
+
+SLUICE_CHECKED_FUNCTION std::string Checker::buffer_name(const Block& block) const {
+    char bytes[64];
+    std::snprintf(bytes, sizeof(bytes), "%zu bytes at %p", static_cast<std::size_t>(block.end - block.begin),
+                  reinterpret_cast<void*>(block.begin));
+    if (!block.name.empty())
+        return "'" + block.name + "'";
+    return block.owner.empty() ? bytes : bytes + std::string(" of ") + block.owner;
+}
+
+SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& first, const Record& second,
+                                           bool may_throw) {
+    using sluice::checked::Mistake;
+    sluice::checked::Finding finding;
+    finding.first = place_of(first);
+    finding.second = place_of(second);
+    finding.buffer = buffer_name(block);
+    const std::uintptr_t begin = first.begin < second.begin ? second.begin : first.begin;
+    const std::uintptr_t end = first.end < second.end ? first.end : second.end;
+    finding.address = reinterpret_cast<const void*>(begin);
+    finding.bytes = end - begin;
+    const auto is_host = [&](const Record& record) {
+        bool is = record.stamp.actor == host;
+        for (const ActorId worker : workers)
+            is = is || record.stamp.actor == worker;
+        return is || record.doer.op == Op::host;
+    };
+    const std::string& from = finding.first.stream;
+    const std::string& to = finding.second.stream;
+    const std::string before = first.writes ? "the write" : "the read";
+    std::string& edge = finding.missing_edge;
+    edge = "from " + words_of(finding.first) + " to " + words_of(finding.second) + ": ";
+    if (second.doer.op == Op::free) {
+        finding.mistake = Mistake::use_after_free;
+        edge += "call sync() on " + from + " before the memory is freed, or allocate it in stream order";
+    } else if (is_host(second)) {
+        finding.mistake = Mistake::host_race;
+        edge += "call sync() on " + from + ", or on an event that is recorded there after " + before;
+        if (first.doer.op == Op::batch)
+            edge += ", or wait() for the BatchRead that submit returned";
+        edge += ", before the host touches the memory";
+    } else if (is_host(first)) {
+        finding.mistake = Mistake::host_race;
+        edge += "hand over what the thread has touched before the work is enqueued";
+    } else {
+        finding.mistake = first.doer.op == Op::free ? Mistake::use_after_free : Mistake::race;
+        edge += "record an event on " + from + " after " + before + " and have " + to +
+                " wait for it before the " + (second.writes ? "write" : "read");
+        const bool is_one_batch =
+            first.doer.stage != 0 && second.doer.stage != 0 && first.doer.batch == second.doer.batch;
+        // What the pipeline orders, a stage has done on another stream than its own.
+        if (is_one_batch && (first.doer.stage == second.doer.stage || !block.owner.empty())) {
+            edge += ", or in the callable of stage '" + finding.first.stage +
+                    "' before it returns: a side stream must be joined";
+        } else if (!block.owner.empty()) {
+            edge += "; a slot may only be used by the call that was handed it";
+        } else if (first.doer.stage != 0 && second.doer.stage != 0) {
+            edge += "; or hand the buffer on as a stage's output, which the pipeline orders";
+        }
+    }
+    note(std::move(finding), may_throw);
+}
+
+SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, bool may_throw) {
+    using sluice::checked::Mistake;
+    std::string& text = finding.message;
+    const auto verb = [](const sluice::checked::Place& place) { return place.writes ? " writes" : " reads"; };
+    switch (finding.mistake) {
+    case Mistake::race:
+    case Mistake::host_race:
+        text = std::string(name_of(finding.mistake)) + " on " + finding.buffer + ": " +
+               words_of(finding.second) + verb(finding.second) + " it while " + words_of(finding.first) +
+               " may still be " + (finding.first.writes ? "writing" : "reading") +
+               " it, and nothing orders the two. Missing edge: " + finding.missing_edge;
+        break;
+    case Mistake::use_after_free:
+        text = "use after free of " + finding.buffer + ": ";
+        if (finding.missing_edge.empty())
+            text += words_of(finding.second) + verb(finding.second) + " memory that has been freed";
+        else
+            text += words_of(finding.second) + " comes while " + words_of(finding.first) + " may still be " +
+                    (finding.first.writes ? "writing" : "reading") +
+                    " it. Missing edge: " + finding.missing_edge;
+        break;
+    case Mistake::uninitialized_read:
+        text = "uninitialized read of " + finding.buffer + ": " + words_of(finding.second) +
+               " reads device memory that nothing has written";
+        break;
+    case Mistake::default_stream:
+        text = words_of(finding.second) +
+               " enqueues work on the legacy default stream, which waits for all other streams and they for "
+               "it; use the stream that the stage is handed";
+        break;
+    case Mistake::unnecessary_wait:
+        break;
+    }
+    const Error error(text);
+    bool known = false;
+    for (sluice::checked::Finding& other : mistakes) {
+        if (other.mistake == finding.mistake && other.buffer == finding.buffer &&
+            other.first.stage == finding.first.stage && other.second.stage == finding.second.stage &&
+            other.first.operation == finding.first.operation &&
+            other.second.operation == finding.second.operation) {
+            ++other.count;
+            known = true;
+            break;
+        }
+    }
+    if (!known && mistakes.size() < 256)
+        mistakes.push_back(std::move(finding));
+    if (!throws)
+        return;
+    if (may_throw)
+        throw error;
+    if (!pending)
+        pending = error;
+}
+
+// Waits that sluice makes itself are its own business.
+SLUICE_CHECKED_FUNCTION void Checker::count_wait(const Stamp& from, Actor& to, std::size_t again,
+                                                 bool useful) {
+    if (InternalScope::depth() > 0)
+        return;
+    StageScope* const stage = StageScope::current();
+    const std::uint32_t label = stage == nullptr ? 0 : stage->label;
+    const std::size_t place = stage == nullptr ? again : stage->waits++;
+    for (WaitCount& count : waits) {
+        if (count.stage == label && count.place == place && count.from == from.actor && count.to == to.id) {
+            ++count.waits;
+            count.useful += useful ? 1 : 0;
+            return;
+        }
+    }
+    if (waits.size() < 256)
+        waits.push_back({label, place, from.actor, to.id, 1, useful ? std::size_t{1} : 0});
+}
+
+SLUICE_CHECKED_FUNCTION std::vector<sluice::checked::Finding> Checker::all_findings() {
+    std::vector<sluice::checked::Finding> all = mistakes;
+    for (const WaitCount& count : waits) {
+        if (count.useful > 0)
+            continue;
+        sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::unnecessary_wait};
+        finding.first.stream = stream_name(count.from);
+        finding.second.stream = stream_name(count.to);
+        finding.second.stage = labels[count.stage];
+        finding.second.operation = "wait";
+        finding.count = count.waits;
+        finding.message = "unnecessary wait: " + words_of(finding.second) + " waits for an event of " +
+                          finding.first.stream + ", and what it stands for was ordered before each of the " +
+                          std::to_string(count.waits) + " times";
+        all.push_back(std::move(finding));
+    }
+    return all;
+}
+
+SLUICE_CHECKED_FUNCTION std::uint32_t Checker::label_of(const std::string& name) {
+    for (std::size_t label = 1; label < labels.size(); ++label) {
+        if (labels[label] == name)
+            return static_cast<std::uint32_t>(label);
+    }
+    labels.push_back(name);
+    return static_cast<std::uint32_t>(labels.size() - 1);
+}
+
+} // namespace sluice::detail::checked
+
+namespace sluice::checked {
+
+SLUICE_CHECKED_FUNCTION std::vector<Finding> findings() {
+    detail::checked::Locked checker;
+    checker->look_at_suspects(false);
+    return checker->all_findings();
+}
+
+SLUICE_CHECKED_FUNCTION std::string report() {
+    std::string text;
+    for (const Finding& finding : findings()) {
+        text += finding.message;
+        if (finding.count > 1 && finding.mistake != Mistake::unnecessary_wait)
+            text += " (" + std::to_string(finding.count) + " times)";
+        text += "\n";
+    }
+    return text;
+}
+
+SLUICE_CHECKED_FUNCTION void forget() {
+    detail::checked::Locked checker;
+    checker->mistakes.clear();
+    checker->pending.reset();
+    checker->waits.clear();
+}
+
+SLUICE_CHECKED_FUNCTION bool throw_mistakes(bool throws) {
+    return std::exchange(detail::checked::Locked()->throws, throws);
+}
+
+SLUICE_CHECKED_FUNCTION void synced() {
+    detail::checked::Locked checker;
+    detail::checked::Actor& host = checker->doer();
+    for (const auto& [key, id] : checker->streams)
+        (void)host.learn(checker->actor(id).stamp());
+}
+
+} // namespace sluice::checked

@@ -1,0 +1,95 @@
+// Bodies of interface.hpp: what pipelines and sources know.
+#pragma once
+
+#include <sluice/backend/detail/checked/memory.inl>
+#include <sluice/backend/detail/checked/state.hpp>
+
+namespace sluice::detail::checked {
+
+SLUICE_CHECKED_FUNCTION std::uint32_t stage_label(const char* name) { return Locked()->label_of(name); }
+
+SLUICE_CHECKED_FUNCTION void object_made(const void* object, const Range* memory, std::size_t count,
+                                         const char* of, int slot) {
+    Locked checker;
+    ObjectState& state = checker->objects[object];
+    state.memory.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+        Block* const block = checker->blocks.find(reinterpret_cast<std::uintptr_t>(memory[i].begin));
+        if (block == nullptr || !block->alive || memory[i].bytes == 0)
+            continue;
+        bool known = false;
+        for (const ObjectState::Part& part : state.memory)
+            known = known || part.block == block->number;
+        if (known)
+            continue;
+        state.memory.push_back({memory[i], block->number});
+        block->owner = std::string(of) + ", slot " + std::to_string(slot);
+    }
+}
+
+SLUICE_CHECKED_FUNCTION void object_gone(const void* object) noexcept {
+    Locked checker;
+    checker->objects.erase(object);
+}
+
+// Those parts of an object that are still there.
+SLUICE_CHECKED_FUNCTION void Checker::append_parts(std::vector<Range>& ranges, const void* object,
+                                                   bool writes) {
+    const auto found = objects.find(object);
+    if (found == objects.end())
+        return;
+    for (const ObjectState::Part& part : found->second.memory) {
+        const Block* const block = blocks.find(reinterpret_cast<std::uintptr_t>(part.range.begin));
+        if (block != nullptr && block->alive && block->number == part.block)
+            ranges.push_back({part.range.begin, part.range.bytes, writes});
+    }
+}
+
+SLUICE_CHECKED_FUNCTION void stage_called(Key on, const Handed* handed, std::size_t count) {
+    Locked checker;
+    checker->look_at_suspects(true);
+    checker->throw_pending();
+    Actor& stream = checker->enqueuing(on);
+    checker->note_opaque(stream);
+    NodeModel node;
+    node.opaque = true;
+    std::vector<Range>& ranges = checker->scratch;
+    const bool captured = stream.capture != nullptr;
+    const Stamp stamp = captured ? Stamp{} : checker->new_work(stream);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Doer doer = checker->doer_of(handed[i].op, nullptr);
+        ranges.clear();
+        if (handed[i].object != nullptr)
+            checker->append_parts(ranges, handed[i].object, handed[i].writes);
+        else
+            ranges.push_back(handed[i].range);
+        if (!captured) {
+            checker->access(ranges.data(), ranges.size(), stamp, doer);
+            continue;
+        }
+        for (const Range& range : ranges)
+            node.accesses.push_back({range, doer, 0});
+    }
+    if (captured)
+        checker->append(stream, std::move(node));
+}
+
+SLUICE_CHECKED_FUNCTION void host_works_on(const void* object, bool writes, Op op) {
+    Locked checker;
+    checker->look_at_suspects(false);
+    checker->throw_pending();
+    if (!checker->doer_known())
+        return;
+    checker->scratch.clear();
+    checker->append_parts(checker->scratch, object, writes);
+    checker->access(checker->scratch.data(), checker->scratch.size(), checker->new_work(checker->doer()),
+                    checker->doer_of(op, nullptr));
+}
+
+SLUICE_CHECKED_FUNCTION bool knows_object(const void* object) { return Locked()->objects.contains(object); }
+
+SLUICE_CHECKED_FUNCTION Listening::Listening() : outer_(listening()) { listening() = &lists_; }
+
+SLUICE_CHECKED_FUNCTION Listening::~Listening() { listening() = outer_; }
+
+} // namespace sluice::detail::checked

@@ -1,0 +1,217 @@
+/// \file
+/// All that the checker knows.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/detail/checked/graph_model.hpp>
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/findings.hpp>
+
+namespace sluice::detail::checked {
+
+/// What a semaphore's signals stand for.
+struct SemaphoreState {
+    struct Signal {
+        std::uint32_t value = 0;
+        Clock clock; ///< Of all signals up to this one.
+    };
+    std::array<Signal, 8> signals; ///< The first `count`, in their order.
+    std::size_t count = 0;
+    std::optional<ActorId>
+        gate;            ///< Whose times are the values that streams wait for that nobody has signalled,
+    Time gate_begin = 0; ///< counted from this one.
+};
+
+struct EventState {
+    Stamp stamp;
+    bool recorded = false;
+    const Capturing* capture = nullptr; ///< Of a record that was captured.
+    std::vector<std::size_t> nodes;     ///< What it stands for there.
+    std::weak_ptr<GraphModel> model;    ///< Lives as long as the capture, or its graph.
+    ActorId waiter = 0;                 ///< Who waited last, and for which time of the record's.
+    Time waiter_of = 0;
+};
+
+/// What a slot or a batch of a source owns.
+struct ObjectState {
+    struct Part {
+        Range range;
+        std::uint64_t block;
+    };
+    std::vector<Part> memory;
+};
+
+/// Pinned memory that the host has got at while work may still read it: it must be the same when somebody looks again.
+struct Suspect {
+    const void* begin = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t hash = 0;
+    Record reader;
+    Record touch;
+};
+
+/// A wait, as far as it can be told from others, and how often it was of use.
+struct WaitCount {
+    std::uint32_t stage = 0;
+    std::size_t place =
+        0; ///< Which one of a stage's callable; elsewhere whether the same had been waited for before.
+    ActorId from = 0, to = 0;
+    std::size_t waits = 0;
+    std::size_t useful = 0;
+};
+
+/// One for the program. All functions expect the mutex to be held.
+class Checker {
+public:
+    /// Never destroyed: buffers and streams of static storage may go after anything else.
+    static Checker& instance() {
+        static Checker& checker = *new Checker;
+        return checker;
+    }
+    std::mutex mutex;
+
+    // Actors
+    Actor& actor(ActorId id) { return actors_[id]; }
+    Actor& make_actor();
+    void drop_actor(Actor& actor);
+    /// That of a stream; made where it is not known.
+    Actor& stream(Key stream);
+    /// The same, which knows now what whoever enqueues there does.
+    Actor& enqueuing(Key stream);
+    /// The calling thread: the program's, a worker, or the stream whose callable runs.
+    Actor& doer();
+    Stamp doer_stamp();
+    /// The calling thread has seen that this is over.
+    void doer_learns(const Stamp& stamp);
+    void doer_learns(const Clock& clock);
+    bool doer_known() const noexcept { return TokenScope::current() != TokenScope::unknown; }
+    void learn(Actor& actor, const Stamp& stamp) { (void)actor.learn(stamp); }
+    static constexpr ActorId host = 0; ///< All threads of the program's own.
+
+    // Memory
+    /// Whether `a` is over before `b` begins.
+    bool before(const Stamp& a, const Stamp& b);
+    /// The same by a semaphore that was signalled after `b` was enqueued; `known` becomes false where it may yet be.
+    bool ordered_by_semaphore(const Stamp& a, const Stamp& b, bool& known);
+    /// Throws, or notes, what is wrong with the accesses; then they are known.
+    void access(const Range* ranges, std::size_t count, const Stamp& stamp, const Doer& doer,
+                bool may_throw = true);
+    void access(const NodeAccess* accesses, std::size_t count, const Stamp& stamp,
+                std::uint64_t batch_offset);
+    void throw_pending();
+    Doer doer_of(Op op, const char* what);
+    /// What a stream is handed now.
+    Stamp new_work(Actor& on);
+    void host_access(const Range& range, const Doer& doer, bool may_throw);
+    /// The stream is handed work that may touch what nobody knows of.
+    void note_opaque(Actor& on) {
+        ++opaque;
+        on.tick();
+        on.last_opaque = on.time();
+    }
+    void suspect(const void* begin, std::size_t bytes);
+    /// Notes what has changed. `forget`: what is handed over now may change it rightly.
+    void look_at_suspects(bool forget);
+
+    // Findings
+    void note(sluice::checked::Finding finding, bool may_throw);
+    void race(const Block& block, const Record& first, const Record& second, bool may_throw);
+    sluice::checked::Place place_of(const Record& record);
+    std::string stream_name(ActorId actor);
+    std::string buffer_name(const Block& block) const;
+    void count_wait(const Stamp& from, Actor& to, std::size_t again, bool useful);
+    std::vector<sluice::checked::Finding> all_findings();
+
+    // Graphs
+    void append(Actor& stream, NodeModel node);
+    NodeModel& add_node(Key graph, Key node, KeyList after);
+    void name_blocks(NodeModel& node);
+    void launch(Executable& executable, Actor& stream);
+
+    // Pipelines
+    std::uint32_t label_of(const std::string& name);
+    void append_parts(std::vector<Range>& ranges, const void* object, bool writes);
+
+    std::unordered_map<Key, ActorId> streams;
+    std::unordered_map<Key, EventState> events;
+    std::unordered_map<Key, SemaphoreState> semaphores;
+    std::unordered_map<Key, std::shared_ptr<GraphModel>> graphs;
+    std::unordered_map<Key, Executable> executables;
+    std::unordered_map<Key, std::unique_ptr<Capturing>> captures; // By the stream that each began on.
+    std::unordered_map<const void*, ObjectState> objects;
+    std::unordered_map<Key, Clock> handovers;
+    Blocks blocks;
+    std::optional<ActorId> default_stream;
+    std::uint64_t opaque = 0; ///< Pieces of work so far that may write what nobody knows of.
+    std::vector<std::string> labels{std::string()};
+    std::vector<sluice::checked::Finding> mistakes;
+    std::optional<Error> pending;
+    std::vector<WaitCount> waits;
+    std::vector<Suspect> suspects;
+    std::vector<Range> scratch; ///< Kept for its memory.
+    bool throws = true;
+    std::vector<ActorId> workers;
+
+private:
+    Checker() {
+        Actor& threads = make_actor();
+        threads.name = "the host";
+    }
+    void look_at(Block& block, const Record& access, bool may_throw);
+    static void insert(Block& block, const Record& access, const Checker& checker);
+    void forget_old(Block& block);
+
+    std::deque<Actor> actors_;
+    std::deque<ActorId> free_actors_;
+    std::uint64_t last_stream_ = 0;
+    std::vector<Time> branch_begins_;
+};
+
+/// What the calling thread is, where it is one of sluice's.
+inline std::optional<ActorId>& worker_of_thread() noexcept {
+    thread_local std::optional<ActorId> worker;
+    return worker;
+}
+inline std::uint64_t& graph_batch_of_thread() noexcept {
+    thread_local std::uint64_t batch = 0;
+    return batch;
+}
+
+/// Changes with all that the checker is told.
+inline std::atomic<std::uint64_t>& generation() noexcept {
+    static std::atomic<std::uint64_t> number{1};
+    return number;
+}
+
+/// The checker, locked.
+class Locked {
+public:
+    Locked() : checker_(Checker::instance()), lock_(checker_.mutex) {
+        generation().fetch_add(1, std::memory_order_relaxed);
+        ++bookkeeping();
+    }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+    ~Locked() { --bookkeeping(); }
+    Checker* operator->() const noexcept { return &checker_; }
+    Checker& operator*() const noexcept { return checker_; }
+
+private:
+    Checker& checker_;
+    std::lock_guard<std::mutex> lock_;
+};
+
+} // namespace sluice::detail::checked

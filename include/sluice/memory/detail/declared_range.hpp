@@ -1,0 +1,52 @@
+/// \file
+/// The bytes of what is said to be read or written.
+#pragma once
+
+#include <cstddef>
+
+#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/memory/detail/placed_span.hpp>
+
+namespace sluice::detail {
+
+template <class Span>
+checked::Range range_of_span(const Span& span, bool writes) {
+    return {static_cast<checked::Key>(span.data()), span.size() * sizeof(*span.data()), writes};
+}
+
+/// All bytes of a buffer, a span, a contiguous range, or of what has a `block()` or `values()`.
+template <class Memory>
+checked::Range declared_range(const Memory& memory, bool writes) {
+    if constexpr (requires { memory.block().data(); }) {
+        checked::Range range = range_of_span(memory.block(), writes);
+        range.partly = true; // As many rows as it holds.
+        return range;
+    } else if constexpr (has_span<const Memory>) {
+        return range_of_span(placed_span(memory), writes);
+    } else if constexpr (requires { memory.values().data(); }) {
+        checked::Range range = range_of_span(memory.values(), writes);
+        range.partly = true;
+        return range;
+    } else {
+        static_assert(
+            has_span<const Memory>,
+            "sluice: what is read or written must be a buffer, a span, a contiguous range, or have a "
+            "block() or values(), as a RaggedBatch does; of a struct name each member");
+        return {};
+    }
+}
+
+/// What is named without a backend: that of the memory, otherwise the default one.
+template <class Memory>
+struct BackendOfMemory {
+    using type = DefaultBackend;
+};
+template <class Memory>
+requires requires { typename Memory::backend; }
+struct BackendOfMemory<Memory> {
+    using type = typename Memory::backend;
+};
+template <class Memory>
+inline constexpr bool is_checked_memory = IsChecked<typename BackendOfMemory<Memory>::type>::value;
+
+} // namespace sluice::detail

@@ -1,0 +1,68 @@
+/// \file
+/// A source's slots with the batches in them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/stage_checks.hpp>
+#include <sluice/pipeline/source.hpp>
+
+namespace sluice::detail {
+
+/// A slot with its batch in it.
+template <class Batch, Backend B>
+struct SourcePlace : SourceSlot<B> {
+    using Value = typename SourceBatch<Batch, B>::value_type;
+    template <class Make>
+    SourcePlace(Make& make, int number, int device)
+        : SourceSlot<B>(device), value(make_value(make, number, this)) {}
+    Value value;
+    Batch& batch() noexcept { return value; }
+
+private:
+    template <class Make>
+    static Value make_value(Make& make, int number, SourceSlot<B>* slot) {
+        if constexpr (HoldableBatch<Batch>)
+            return Value(make(number), slot);
+        else
+            return make(number);
+    }
+};
+
+/// The slots of a source of `Batch`.
+template <class Batch, Backend B>
+class SourcePlaces final : public SourceLedger<B> {
+public:
+    using SourceLedger<B>::SourceLedger;
+
+    template <class Make>
+    void make(Make& make_slot, int number) {
+        if constexpr (IsChecked<B>::value) {
+            ListenedMaker<Make> listened(make_slot);
+            places_.push_back(std::make_unique<SourcePlace<Batch, B>>(listened, number, this->device));
+            tell_of_object(places_.back()->batch(), listened.list(0), "a source",
+                           static_cast<std::size_t>(number));
+        } else {
+            places_.push_back(std::make_unique<SourcePlace<Batch, B>>(make_slot, number, this->device));
+        }
+        this->add(*places_.back());
+    }
+
+private:
+    ~SourcePlaces() override {
+        this->await_all_reads();
+        if constexpr (IsChecked<B>::value) {
+            for (const auto& place : places_) {
+                checked::object_gone(&place->batch());
+                checked::handover_gone(static_cast<SourceSlot<B>*>(place.get()));
+            }
+        }
+    }
+
+    std::vector<std::unique_ptr<SourcePlace<Batch, B>>> places_;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,173 @@
+/// \file
+/// The program resnet18 as a user runs it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <common/safetensors.hpp>
+
+#include "program.hpp"
+
+namespace examples_resnet18 {
+
+using sluice_test::on_host;
+using sluice_test::Outcome;
+using sluice_test::ScratchFolder;
+
+namespace {
+
+// The narrow network wherever it runs, without trials of algorithms.
+const sluice_test::Program program(std::string(RESNET18) + " --network narrow --algorithms heuristic");
+
+// Six batches an epoch, the last one of two images.
+const std::string brief = " --data digits --images 22 --batch 4 --warmup 2";
+
+/// Whether the program can train here. Where cuDNN is missing on a device it says so in a sentence, which is checked.
+bool can_train() {
+    if (on_host() || NN_HAS_CUDNN)
+        return true;
+    program.check_refused("", "--backend cuda: this build has no cuDNN");
+    return false;
+}
+
+std::vector<nlohmann::json> runs_of(const std::string& arguments) {
+    const Outcome outcome = program.run(arguments);
+    INFO(outcome.errors);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.errors.empty());
+    CHECK(outcome.report.at("experiment") == "resnet18");
+    CHECK(outcome.report.at("backend") == sluice_test::backend);
+    return outcome.report.at("runs");
+}
+
+} // namespace
+
+TEST_CASE("resnet18 trains to the same bits under every schedule and from every kind of input") {
+    if (!can_train())
+        return;
+    const std::vector<nlohmann::json> runs =
+        runs_of(brief + " --rung 0,4,8 --schedule serial,overlapped,graphed --epochs 4 --losses" +
+                (on_host() ? "" : " --precision tf32"));
+    REQUIRE(runs.size() == 9);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        CAPTURE(i);
+        CHECK(runs[i].at("schedule") == std::vector{"serial", "overlapped", "graphed"}[i % 3]);
+        CHECK(runs[i].at("rung") == 4 * (i / 3));
+        CHECK(runs[i].at("workers") == (i < 3 ? 0 : runs[3].at("workers").get<int>()));
+        CHECK(runs[i].at("identical_to_serial") == true);
+        CHECK(runs[i].at("losses") == runs[0].at("losses"));
+        CHECK(runs[i].at("losses").size() == 26);
+        // 22 images in 6 steps.
+        const double steps = runs[i].at("steps_per_second");
+        CHECK(runs[i].at("samples_per_second").get<double>() == doctest::Approx(steps * 22 / 6));
+        CHECK(runs[i].at("device_bytes") > 100'000);
+        CHECK(runs[i].at("at_work_share") > 0);
+        CHECK(runs[i].at("at_work_share") <= 1);
+        CHECK(runs[i].at("bound").get<std::string>().ends_with('.'));
+        CHECK(runs[i].at("held_out_accuracy") == runs[0].at("held_out_accuracy"));
+    }
+    // Channels that are only stored change no more than the rounding.
+    const char* const padded = on_host() ? " --stored-channels 8" : " --stored-channels 4 --precision tf32";
+    const nlohmann::json other = runs_of(brief + " --rung 8 --steps 1" + padded).at(0);
+    CHECK(other.at("loss_first").get<double>() ==
+          doctest::Approx(runs[0].at("loss_first").get<double>()).epsilon(on_host() ? 1e-5 : 1e-2));
+    // 16 classes at random: the loss begins near their entropy.
+    CHECK(runs[0].at("loss_first").get<double>() == doctest::Approx(2.77).epsilon(0.4));
+    CHECK(runs[0].at("losses")[0] != runs[0].at("losses")[1]);
+}
+
+TEST_CASE("resnet18 climbs from rung to rung") {
+    if (!can_train())
+        return;
+    const std::vector<nlohmann::json> runs = runs_of(brief + " --steps 3 --workers 2 --alone");
+    REQUIRE(runs.size() == 9);
+    for (std::size_t rung = 0; rung < runs.size(); ++rung) {
+        CAPTURE(rung);
+        CHECK(runs[rung].at("rung") == rung);
+        CHECK(runs[rung].at("workers") == (rung == 0 ? 0 : 2));
+        CHECK(runs[rung].at("schedule") == (rung < 2 ? "serial" : rung < 7 ? "overlapped" : "graphed"));
+        const char* on_device = rung < 6 ? "tf32" : "float16";
+        CHECK(runs[rung].at("precision") == (on_host() ? "float32" : on_device));
+        CHECK(runs[rung].at("share of loading") >= 0);
+        CHECK(runs[rung].at("share of loading") <= 1);
+        CHECK(runs[rung].at("samples_per_second_alone") > 0);
+    }
+}
+
+TEST_CASE("resnet18 learns digits") {
+    if (!can_train())
+        return;
+    const std::vector<nlohmann::json> runs = runs_of(" --data digits --rung 8 --epochs 1");
+    REQUIRE(runs.size() == 1);
+    // One in ten by chance.
+    CHECK(runs[0].at("held_out_accuracy") > 0.5);
+}
+
+TEST_CASE("resnet18 infers the same with its batch normalisations folded, and as a graph") {
+    if (!can_train())
+        return;
+    const std::vector<nlohmann::json> runs = runs_of(" --inference --data digits --steps 3");
+    REQUIRE(runs.size() == 4);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        CAPTURE(i);
+        CHECK(runs[i].at("batch") == (i < 2 ? 1 : 16));
+        CHECK(runs[i].at("schedule") == (i % 2 == 0 ? "serial" : "graphed"));
+        CHECK(runs[i].at("identical_to_serial") == true);
+        CHECK(runs[i].at("step_microseconds") > 0);
+        // Folding changes the rounding, and so something.
+        CHECK(runs[i].at("folded_apart") > 0);
+        CHECK(runs[i].at("folded_apart") < (on_host() ? 1e-5 : 2e-2));
+    }
+}
+
+TEST_CASE("resnet18 writes what a training starts from") {
+    if (!can_train())
+        return;
+    const ScratchFolder scratch;
+    const std::string file = (scratch.path() / "start.safetensors").string();
+    const Outcome outcome = program.run(brief + " --rung 8 --steps 7 --save-start " + file);
+    INFO(outcome.errors);
+    REQUIRE(outcome.code == 0);
+    const examples::Safetensors start = examples::read_safetensors(file);
+    CHECK(start.at("images").shape == std::vector<std::size_t>{22, 32, 32, 3});
+    CHECK(start.at("labels").shape == std::vector<std::size_t>{22});
+    CHECK(start.at("conv1.weight").shape == std::vector<std::size_t>{8, 3, 7, 7});
+    CHECK(start.contains("bn1.running_var"));
+    CHECK(start.at("sizes").as<std::int32_t>() == std::vector<std::int32_t>{4, 4, 4, 4, 4, 2, 4, 4, 4});
+    CHECK(start.at("rates").as<float>().size() == 9);
+    // Every image once in the first epoch.
+    std::vector<std::int32_t> order = start.at("order").as<std::int32_t>();
+    REQUIRE(order.size() == 34);
+    order.resize(22);
+    std::sort(order.begin(), order.end());
+    std::vector<std::int32_t> all(22);
+    std::iota(all.begin(), all.end(), 0);
+    CHECK(order == all);
+}
+
+TEST_CASE("resnet18 says in one line what is wrong") {
+    program.check_refused(" --rung 9", "--rung: expected all, or numbers from 0 to 8");
+    program.check_refused(" --rung 1,,2", "--rung: expected all, or numbers from 0 to 8");
+    program.check_refused(" --data noise", "--data: expected random, digits, tiles or an existing folder");
+    sluice_test::Program(RESNET18).check_refused(" --network wide",
+                                                 "--network: expected full or narrow, not \"wide\"");
+    program.check_refused(" --precision float32", "--precision: expected tf32 or float16, not \"float32\"");
+    program.check_refused(" --stored-channels 2", "--stored-channels: expected a whole number from 3 to 8");
+    program.check_refused(" --epochs 1 --steps 2", "--steps: expected no --epochs with it");
+    program.check_refused(" --inference --rung 3", "--rung: expected no --inference with it");
+    program.check_refused(" --inference --schedule overlapped",
+                          "--schedule: expected serial, graphed or all");
+    program.check_refused(" --save-start start.safetensors", "--save-start: expected --rung with one number");
+    program.check_refused(" --batch 0", "--batch");
+    if (on_host()) {
+        program.check_refused(" --precision float16", "--precision: expected --backend cuda for float16");
+        program.check_refused(" --kernels", "--kernels: expected --backend cuda");
+    }
+}
+
+} // namespace examples_resnet18

@@ -1,0 +1,111 @@
+// Sources, readbacks and CPU stages under the checker: right as they are, and what goes wrong beside them.
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/backend/checked.hpp>
+#include <sluice/sluice.hpp>
+
+#include "support/checked_mistakes.hpp"
+
+namespace sluice::test::pipeline_checked_threads {
+namespace {
+
+using B = CheckedTestBackend;
+using Ref = BasicStreamRef<B>;
+using checked::Mistake;
+
+constexpr std::size_t size = 32;
+
+struct Batch {
+    PinnedBuffer<float, B> images{size};
+};
+struct Features {
+    DeviceBuffer<float, B> values{size};
+};
+struct Result {
+    PinnedBuffer<float, B> values{size};
+};
+
+// A source with a worker, a stage that copies, one that reads the features back, and the last on the CPU where the
+// pipeline has threads for it.
+struct Loop : NoMistakesLeft {
+    std::vector<float> losses;
+    Readback<float, B> readback{
+        1, [this](std::size_t, std::span<const float> loss) { losses.push_back(loss[0]); }, 2};
+
+    void run(Schedule schedule, int steps = 0) {
+        losses.clear();
+        Source source{[](int) { return Batch{}; },
+                      [](std::size_t index, Batch& out) {
+                          for (float& image : out.images)
+                              image = static_cast<float>(index);
+                      },
+                      SourceOptions<B>{.workers = 2, .slots = 4, .batches = 24}};
+        Stage copy_in{"copy", [](Ref stream, const Batch& batch, Features& out) {
+                          copy(stream, out.values, batch.images);
+                      }};
+        Stage train{"train", [this](Ref stream, const Features& in, Result& out) {
+                        readback.push(stream, in.values.first(1));
+                        copy(stream, out.values, in.values);
+                    }};
+        Pipeline pipeline{Stages{copy_in, train},
+                          Slots{[](int) { return Features{}; }, [](int) { return Result{}; }},
+                          {.schedule = schedule, .steps_per_graph = steps}};
+        float expected = 0;
+        for (const Result& result : pipeline.run(source)) {
+            CHECK(result.values[size - 1] == expected);
+            ++expected;
+        }
+        pipeline.finish();
+        readback.finish();
+        CHECK(losses.size() == 24);
+    }
+};
+
+TEST_CASE_FIXTURE(Loop, "Sources, readbacks and results are in order under each schedule") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed})
+        CHECK(is_right([&] { run(schedule); }));
+    CHECK(is_right([&] { run(Schedule::graphed, 2); }));
+    CHECK(checked::findings().empty());
+}
+
+TEST_CASE_FIXTURE(NoMistakesLeft, "A worker of a source that reads what a stream still writes") {
+    BasicStream<B> stream;
+    DeviceBuffer<float, B> device(size);
+    PinnedBuffer<float, B> shared(size);
+    fill(stream, device, 2.0f);
+    copy(stream, shared, device);
+    Source source{[](int) { return Batch{}; },
+                  [&](std::size_t, Batch& out) {
+                      host_reads(shared, "augment");
+                      out.images[0] = 1.0f;
+                  },
+                  SourceOptions<B>{.workers = 1, .slots = 2, .batches = 2}};
+    const checked::Finding found = mistake_of([&] { (void)source.next(); });
+    CHECK(found.mistake == Mistake::host_race);
+    CHECK(found.second.operation == "augment");
+    stream.sync();
+}
+
+TEST_CASE_FIXTURE(NoMistakesLeft, "A result that is read before it is waited for") {
+    PinnedBuffer<float, B> input(size);
+    std::vector<const Result*> slots;
+    Stage work{"work", [&](Ref stream, const PinnedSpan<const float, B>& batch, Result& out) {
+                   slots.push_back(&out);
+                   copy(stream, out.values, batch);
+               }};
+    Pipeline pipeline{Stages{work}, Slots{[](int) { return Result{}; }}};
+    (void)pipeline.submit(std::as_const(input).span());
+    const checked::Finding found = mistake_of([&] { (void)(slots[0]->values[3] == 0.0f); });
+    CHECK(found.mistake == Mistake::host_race);
+    CHECK(found.first.stage == "work");
+    CHECK(found.buffer.find("stage 'work', slot 0") != std::string::npos);
+    pipeline.finish();
+    CHECK(is_right([&] { (void)(slots[0]->values[3] == 0.0f); }));
+}
+
+} // namespace
+} // namespace sluice::test::pipeline_checked_threads
