@@ -113,8 +113,13 @@ TEST_CASE("Contract 5: a call that fails as it waits, or orders streams, leaves 
     fails("synchronize_stream", [&] { pipeline.finish(); });
     BatchRead read = pipeline.submit(batch);
     fails("synchronize_event", [&] { read.wait(); });
-    const auto batches = std::span(&batch, 1);
+    const std::span<const PinnedBuffer<Word, N>> batches(&batch, 1);
     fails("synchronize_event", [&] { (void)pipeline.run(batches).begin(); });
+    Failing::function = "synchronize_stream";
+    const std::string lost = text_of([&] { pipeline.reset(); });
+    Failing::function = {};
+    CHECK(contains(lost, "reset: the device is lost"));
+    pipeline.reset();
     // A handle that goes and cannot even begin to wait: the next call says so.
     {
         const BatchRead goes = pipeline.submit(batch);
