@@ -225,6 +225,7 @@ TEST_CASE("Hazard: the other device writes its buffer again while it is copied f
             writes(other, peer, "backward");
             order(other, w.main, written);
             copy(w.main, w.weights, peer);
+            settle(w.main);
         }
         w.main.sync();
         other.sync();

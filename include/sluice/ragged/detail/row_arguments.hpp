@@ -53,7 +53,7 @@ template <class T>
 Touched<T> touched(T* data, std::int64_t count) noexcept {
     return {data, count};
 }
-/// Tells a checked backend what an operation on `rows` reads and writes, as far as there is room.
+/// Tells a checked backend what an operation on `rows`, which has been enqueued, reads and writes, as far as there is room.
 template <Backend B, class T, class... Ts>
 void tell_rows([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
                [[maybe_unused]] RaggedView<T> rows, [[maybe_unused]] Touched<Ts>... others) {

@@ -258,10 +258,10 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                         continue;
                     }
                     look_at(block, record, may_throw);
-                    // Of rows, slots and batches nobody need read all.
+                    // Of slots and batches nobody need read all, and of rows there may be none.
                     const bool reads_all =
                         doer.op == Op::copy || (doer.op == Op::declared && !ranges[i].partly);
-                    if (!record.writes && block.owned && block.opaque == opaque &&
+                    if (!record.writes && doer.op != Op::rows && block.owned && block.opaque == opaque &&
                         block.is_undefined(record.begin, record.end, reads_all)) {
                         sluice::checked::Finding finding{.mistake = Mistake::uninitialized_read,
                                                          .second = place_of(record)};
