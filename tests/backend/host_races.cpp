@@ -22,12 +22,16 @@ using namespace sluice::test;
 
 namespace {
 
-// Runs each of `works` again and again on a thread of its own. What they throw is theirs: work of one may fail another's.
+// Runs each of `works` again and again on a thread of its own, all beginning together. What they throw is theirs: work of one may fail another's.
 template <class... Works>
 void at_once(int rounds, Works... works) {
     std::vector<std::thread> threads;
+    std::atomic<std::size_t> ready{0};
     const auto start = [&](auto work) {
-        threads.emplace_back([work, rounds] {
+        threads.emplace_back([work, rounds, &ready] {
+            ready.fetch_add(1, std::memory_order_relaxed); // no more order than that
+            while (ready.load(std::memory_order_relaxed) < sizeof...(Works))
+                std::this_thread::yield();
             for (int round = 0; round < rounds; ++round) {
                 try {
                     work(round);
@@ -94,6 +98,46 @@ TEST_CASE("threads use one queue, event and semaphore at the same time") {
             50, [&](int) { (void)semaphore.value(); }, [&](int) { Host::reset_semaphore(semaphore.get()); });
     }
     CHECK(alive_now<Host>() == before);
+}
+
+TEST_CASE("two functions of one object meet, without others that would order them") {
+    const HostStream stream, other;
+    HostEvent event({.timing = true}), mark;
+    HostSemaphore semaphore;
+    const auto meet = [](auto one, auto another) {
+        at_once(
+            200, [&](int) { one(); }, [&](int) { another(); });
+    };
+    const auto fails = [&] {
+        stream.get()->fail(failure);
+        stream.get()->clear_failure();
+    };
+    meet(fails, [&] { (void)stream.get()->failure(); });
+    meet(fails, fails);
+    meet([&] { stream.enqueue([] {}); }, [&] { (void)stream.get()->idle(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->recorded(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->is_done(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->failure(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->reached_at(); });
+    meet([&] { event.record(stream); }, [&] { event.get()->wait_on(*other.get()); });
+    stream.sync();
+    other.sync();
+    const auto captures = [&] {
+        Host::begin_capture(stream.get(), CaptureMode::relaxed);
+        stream.enqueue([] {});
+        mark.record(stream);
+        Host::destroy_graph(Host::end_capture(stream.get()));
+    };
+    meet(captures, [&] { (void)stream.get()->capture(); });
+    meet(captures, [&] { (void)Host::capturing_graph(stream.get()); });
+    meet(captures, [&] { other.wait(mark); }); // refused, or ordered
+    meet(captures, [&] { Host::free_device(Host::allocate_device(8)); });
+    meet([&] { semaphore.signal(1); }, [&] { semaphore.get()->reset(); });
+    const auto allocates = [] { Host::free_device(Host::allocate_device(8)); };
+    meet(allocates, [] { (void)Host::device_memory_in_use(); });
+    meet(allocates, [&] { (void)Host::is_device_memory(&event); });
+    CHECK_NOTHROW(stream.sync());
+    Host::clear_failure(other.get());
 }
 
 TEST_CASE("what was written before a semaphore is signalled is read after it") {
