@@ -84,6 +84,8 @@ void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64
                      RaggedView<V> in, LengthOrder direction, RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
     detail::require_elements("order_by_length: the order", order.size(), in.row_capacity());
+    detail::tell_rows(detail::ref_of(stream), "order_by_length", in,
+                      detail::touched(order.data(), in.row_capacity()), detail::touched_workspace(workspace));
     RaggedScratch<B> scratch = workspace.scratch();
     const detail::LengthKeys keys{in.offsets(), in.counts_pointer(), in.value_capacity(),
                                   direction == LengthOrder::longest_first};
@@ -110,6 +112,9 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
         }
         keys.bounds[b] = bounds[b];
     }
+    detail::tell_rows(detail::ref_of(stream), "bucket_by_length", in,
+                      detail::touched(order.data(), in.row_capacity()),
+                      detail::touched(starts.data(), number + 2), detail::touched_workspace(workspace));
     RaggedScratch<B> scratch = workspace.scratch();
     detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, starts.data(), scratch);
 }
