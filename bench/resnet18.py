@@ -24,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PYTORCH = os.path.join(HERE, "pytorch", "resnet18.py")
 # What the article reports, on a V100 with 8 virtual cores; rungs without a figure are empty.
 PUBLISHED = {0: "80 ms a step", 1: "37 ms a step", 2: "1,200 or 46 ms a step", 3: "1,584", 4: "1,670", 6: "2,477", 7: "3,268"}
+IMAGES = 10_000
 INFERENCE = ["eager", "graph", "graph-last", "compiled-graph"]
 
 
@@ -88,7 +89,10 @@ class Comparison:
             ours.append(self.program(*options, *look)["runs"][0])
             for name in names if self.pytorch else []:
                 steps = self.arguments.steps or max(20, min(200, 20_000 // ours[0]["batch"]))
-                common = {"rung": name, "warmup": max(10, steps // 4), "steps": steps, "workers": self.arguments.workers}
+                epoch = -(-IMAGES // ours[0]["batch"])
+                # A brief epoch first, whose short batch has plans, and perhaps a graph, of its own.
+                warmup = max(10, steps // 4, epoch if epoch <= 64 else 0)
+                common = {"rung": name, "warmup": warmup, "steps": steps, "workers": self.arguments.workers}
                 theirs.setdefault(name, []).append(self.pytorch.measure(**common))
                 if turn == 0 and name == names[-1]:
                     alone.append(self.pytorch.measure(**common, alone=True))

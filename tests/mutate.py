@@ -201,7 +201,7 @@ def mutate(places, chosen, options):
     common = digest(shared, flags)
     out = work / ("race" if flags else "host")
     out.mkdir(parents=True, exist_ok=True)
-    tests = sorted({test for _, place in chosen for test in place.tests})
+    tests = sorted({test for _, place in chosen for test in place.tests if re.search(options.tests, test)})
     programs = {test: Program(test, out, flags) for test in tests}
     prepare(list(programs.values()), include, common, options.jobs)
     broken = [program.test for program in programs.values() if program.problem]
@@ -228,6 +228,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list-unlisted", action="store_true")
     parser.add_argument("--only", default="", help="a regular expression that a place's file or text matches")
+    parser.add_argument("--tests", default="", help="a regular expression that a test's name matches; others are not run")
+    parser.add_argument("--again", default="", help="a former output: only the places that survived in it")
     parser.add_argument("--class", dest="klass", default="host", choices=["host", "race"])
     parser.add_argument("--work", default=str(ROOT / "build" / "mutants"))
     parser.add_argument("--repeats", type=int, default=1, help="runs of each program, where they might miss it")
@@ -250,8 +252,10 @@ def main():
         return 1 if unlisted or problems or unused else 0
     if problems:
         return 1
+    former = pathlib.Path(options.again).read_text() if options.again else ""
     chosen = [(number, place) for number, place in enumerate(places)
-              if place.klass == options.klass and re.search(options.only, place.where())]
+              if place.klass == options.klass and re.search(options.only, place.where())
+              and (not former or f"SURVIVED {place.where()}  (" in former)]
     return mutate(places, chosen, options)
 
 

@@ -287,7 +287,7 @@ def main() -> None:
     parser.add_argument("--only", help="rungs, 0 to 8 or best, with commas between (default: all)")
     parser.add_argument("--batch", type=int, help="images (default: the rung's; of inference 1 and 16)")
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--warmup", type=int, default=20)
+    parser.add_argument("--warmup", type=int, default=20, help="steps before, an epoch of 512 images a batch")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--workers", type=int, default=8, help="processes that load, from rung 1 on")
     parser.add_argument("--alone", action="store_true", help="train on one batch that is on the device already")

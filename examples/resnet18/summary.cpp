@@ -61,6 +61,8 @@ void print(const Summary& summary, std::ostream& out) {
     }
     if (summary.held_out_accuracy)
         out << "    names " << percent(*summary.held_out_accuracy) << " of the held-out digits\n";
+    if (summary.same_bits)
+        out << "    the same bits as serial: " << (*summary.same_bits ? "yes" : "no") << '\n';
     if (!summary.bound.sentence.empty())
         out << "    " << summary.bound.sentence << '\n';
     out.flush();

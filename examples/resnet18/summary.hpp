@@ -30,6 +30,7 @@ struct Summary {
     std::optional<sluice::ActivityReport> kernels; ///< of a run that was recorded by CUPTI
     std::optional<double> alone;                   ///< samples per second on a batch that was there
     std::optional<double> held_out_accuracy;
+    std::optional<bool> same_bits; ///< whether results have the same bits as serial's, where that ran before
 };
 
 /// Prints it, the sentence of what bounds it last.

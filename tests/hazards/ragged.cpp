@@ -29,12 +29,20 @@ struct Boxes {
     DeviceBuffer<std::int64_t, B> indices{2};
     Device totals = named("totals", 4), sorted = named("sorted", 16);
 
-    explicit Boxes(const World& w) {
+    const World& world;
+
+    explicit Boxes(const World& w) : world(w) {
         packer.pack(std::vector<std::vector<float>>{{1, 2}, {3}});
         packer.copy_to(w.main, boxes);
         packer.copy_to(w.main, other);
         fill_bytes(w.main, indices, 0);
         w.main.sync();
+    }
+    Boxes(const Boxes&) = delete;
+    Boxes& operator=(const Boxes&) = delete;
+    ~Boxes() {
+        settle(world.main);
+        settle(world.side);
     }
     void load(const World& w) { packer.copy_to(w.main, boxes); }
 };

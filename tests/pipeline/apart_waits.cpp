@@ -8,6 +8,7 @@
 #include "pipeline/chain.hpp"
 #include "support/apart_backend.hpp"
 #include "support/latch.hpp"
+#include "support/waits.hpp"
 
 namespace pipeline_apart_waits {
 
@@ -27,6 +28,13 @@ struct Losable : Apart {
     }
     static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) {
         Apart::signal_semaphore(semaphore, value);
+    }
+    // Streams look late at a semaphore, for as long as they are to.
+    static inline std::atomic<bool> dawdles{false};
+    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+        if (dawdles)
+            Host::enqueue(stream, [] { give_it_time(); });
+        Apart::wait_semaphore(stream, semaphore, value);
     }
     static bool stream_done(NativeStream stream) {
         if (lost)
@@ -48,7 +56,7 @@ struct Work {
     std::atomic<const Latch*> holds{nullptr}; // the GPU stage
     std::atomic<const Latch*> keeps{nullptr}; // the CPU stage
 
-    auto stages() {
+    auto stages(int lanes_of_device = 1, int lanes_of_host = 1) {
         return Stages{Stage{"device",
                             [this](Ref stream, const int& batch, Half& out) {
                                 if (batch == 99)
@@ -58,34 +66,24 @@ struct Work {
                                         latch->pass();
                                     out.value = batch;
                                 });
-                            }},
-                      Stage{"host", [this](const int& batch, const Half& in, Number& out) {
+                            },
+                            StageOptions<B>{.lanes = lanes_of_device}},
+                      Stage{"host",
+                            [this](const int& batch, const Half& in, Number& out) {
                                 if (const Latch* const latch = keeps; latch != nullptr)
                                     latch->pass();
-                                if (batch == 98)
+                                if (batch == 97)
+                                    give_it_time();
+                                if (batch == 97 || batch == 98)
                                     throw Error("no room");
                                 out.value = 10 * in.value + batch;
-                            }}};
+                            },
+                            StageOptions<Host>{.lanes = lanes_of_host}}};
     }
     static auto slots() {
         return Slots{[](int) { return Half{}; }, [](int) { return Number{}; }};
     }
 };
-
-// Whether `call()` returns after the latch is opened, a little later.
-template <class Call>
-bool returns_after(const Latch& latch, Call&& call) {
-    std::atomic<bool> opened{false};
-    std::thread opener([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(15));
-        opened = true;
-        latch.open();
-    });
-    call();
-    const bool after = opened;
-    opener.join();
-    return after;
-}
 
 constexpr Schedule schedules[] = {Schedule::serial, Schedule::overlapped, Schedule::graphed};
 
@@ -100,7 +98,7 @@ TEST_CASE("CPU stages apart: a handle's wait, and a result, wait for the thread"
             Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule}};
             work.keeps = &latch;
             BatchRead read = pipeline.submit(3);
-            CHECK(returns_after(latch, [&] { read.wait(); }));
+            CHECK(returns_after_opening(latch, [&] { read.wait(); }));
             pipeline.finish();
         }
         Work work;
@@ -110,7 +108,7 @@ TEST_CASE("CPU stages apart: a handle's wait, and a result, wait for the thread"
         const std::vector<int> batches{1, 2, 3, 4, 5};
         std::vector<int> results;
         auto all = pipeline.run(batches);
-        CHECK(returns_after(latch, [&] {
+        CHECK(returns_after_opening(latch, [&] {
             auto at = all.begin();
             results.push_back((*at).value);
             for (++at; at != all.end(); ++at)
@@ -165,6 +163,101 @@ TEST_CASE("CPU stages apart: what one throws is told by a handle's wait, and ins
         CHECK(contains(text_of([&] { (void)all.begin(); }), "stage 'host', batch 0: no room"));
         CHECK(pipeline.failed());
     }
+}
+
+TEST_CASE("CPU stages apart: what fails, drains, blocks or tells of times waits for the threads") {
+    for (const Schedule schedule : schedules) {
+        CAPTURE(std::string(to_string(schedule)));
+        // A stage that throws: all that is under way is over when the call returns.
+        {
+            Work work;
+            const Latch latch;
+            Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule}};
+            work.keeps = &latch;
+            pipeline.submit(1);
+            std::string text;
+            CHECK(returns_after_opening(latch, [&] { text = text_of([&] { pipeline.submit(99); }); }));
+            CHECK(contains(text, "no weights"));
+        }
+        {
+            Work work;
+            const Latch latch;
+            Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .launch_blocking = true}};
+            work.keeps = &latch;
+            CHECK(returns_after_opening(latch, [&] { pipeline.submit(1); }));
+            pipeline.finish();
+        }
+        Work work;
+        const Latch latch;
+        Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .timed_batches = 4}};
+        work.keeps = &latch;
+        pipeline.submit(1);
+        CHECK(returns_after_opening(latch, [&] { (void)pipeline.stage_times(); }));
+        pipeline.finish();
+    }
+}
+
+TEST_CASE(
+    "CPU stages apart: a source's slot that a thread reads is given back, also where a reset comes before") {
+    for (const Schedule schedule : schedules) {
+        CAPTURE(std::string(to_string(schedule)));
+        Work work;
+        Source source{[](int) { return 0; },
+                      [](std::size_t index, int& out) { out = static_cast<int>(index); },
+                      SourceOptions<B>{.workers = 1, .slots = 2, .batches = 12}};
+        Pipeline pipeline{work.stages(), Work::slots(), {.schedule = schedule, .slots = 3}};
+        Losable::dawdles = true;
+        for (int batch = 0; batch < 2; ++batch) {
+            const auto next = source.next();
+            pipeline.submit(next);
+        }
+        pipeline.reset(); // semaphores count from 0 again: nobody may wait for them any longer
+        Losable::dawdles = false;
+        int batches = 2;
+        for (const auto& batch : source) {
+            pipeline.submit(batch);
+            ++batches;
+        }
+        pipeline.finish();
+        CHECK(batches == 12);
+    }
+}
+
+TEST_CASE("Stages with no lane, and stages that are not there, are refused in a sentence") {
+    Work work;
+    const auto make = [&](int of_device, int of_host) {
+        return text_of([&] { Pipeline pipeline{work.stages(of_device, of_host), Work::slots()}; });
+    };
+    CHECK(make(0, 1) == "stage 'device': a stage needs at least 1 lane, got 0");
+    CHECK(make(1, 0) == "stage 'host': a stage needs at least 1 lane, got 0");
+    Pipeline pipeline{work.stages(), Work::slots()};
+    const auto missing = [&](const char* what, auto call) {
+        CHECK(contains(text_of(call),
+                       std::string("the ") + what + " of stage 2 was asked for, of a pipeline of 2"));
+    };
+    missing("name", [&] { (void)pipeline.stage_name(2); });
+    missing("kind", [&] { (void)pipeline.is_cpu_stage(2); });
+    missing("device", [&] { (void)pipeline.device_of(2); });
+    missing("stream", [&] { (void)pipeline.stream(2); });
+    CHECK(pipeline.is_cpu_stage(1));
+    CHECK_FALSE(pipeline.is_cpu_stage(0));
+}
+
+TEST_CASE("Schedule::automatic: what a thread throws in the last batch of a trial is told before the next "
+          "trial begins") {
+    int told = 0;
+    for (int before = 2; before < 8; ++before) {
+        Work work;
+        Pipeline pipeline{work.stages(), Work::slots(), {.schedule = Schedule::automatic, .slots = 3}};
+        for (int batch = 0; batch < before; ++batch)
+            pipeline.submit(batch);
+        // It throws so late that only a call that waits is told.
+        if (contains(text_of([&] { pipeline.submit(97); }), "no room"))
+            ++told;
+        else
+            CHECK(contains(text_of([&] { pipeline.finish(); }), "no room"));
+    }
+    CHECK(told > 0);
 }
 
 } // namespace pipeline_apart_waits

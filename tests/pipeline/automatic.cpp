@@ -257,7 +257,8 @@ TEST_CASE("automatic: results that are read back are no change of the work, and 
         readback.finish();
     }
     const auto expected = chain_results(1, words, repeating(batches, distinct));
-    CHECK(results == std::vector<Word>(expected.begin(), expected.begin() + batches * words));
+    CHECK(results == std::vector<Word>(expected.begin(),
+                                       expected.begin() + static_cast<std::ptrdiff_t>(batches * words)));
 }
 
 TEST_CASE("comparisons: the first replays capture again, and replay what has changed") {

@@ -6,11 +6,13 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
 #include "pipeline/thrown.hpp"
+#include "support/apart_backend.hpp"
 #include "support/hooked_backend.hpp"
 
 namespace pipeline_devices {
@@ -45,6 +47,24 @@ struct NoDevice {
     template <class, class Native>
     static void before(const char*, Native) {}
 };
+
+PipelineOptions timed(PipelineOptions options) {
+    options.timed_batches = 4;
+    return options;
+}
+
+// Tells of calls without a stream.
+template <class Note>
+struct NoteCalls {
+    template <class>
+    static void before(const char* function) {
+        Note::note(function);
+    }
+    template <class, class Native>
+    static void before(const char*, Native) {}
+};
+template <class Note>
+using PinnedOn = Hooked<B, NoteCalls<Note>>;
 
 } // namespace
 
@@ -232,18 +252,100 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
         Pipeline pipeline{Stages{Stage{"left", left, StageOptions<B>{.device = 1}}, Stage{"right", right},
                                  Stage{"last", last, StageOptions<B>{.device = 1}}},
                           Slots{[&](int) { return Left{expect(1)}; }, [&](int) { return Right{expect(0)}; }},
-                          dag_options(schedule, 2, 0)};
+                          timed(dag_options(schedule, 2, 0))};
         CHECK(pipeline.stream(0).device() == 1);
         CHECK(pipeline.stream(1).device() == 0);
         for (int batch = 0; batch < 20; ++batch)
             pipeline.submit(batch % 2);
         pipeline.finish();
         CHECK(B::current_device() == 0);
+        CHECK(pipeline.stage_times().size() >= 4); // by events of each stage's device
     }
     const auto make = [&](int device) {
         Pipeline pipeline{Stages{Stage{"only", [](Ref, int) {}, StageOptions<B>{.device = device}}}, Slots{}};
     };
     CHECK(contains(text_of([&] { make(B::device_count()); }), "stage 'only': there is no device"));
+}
+
+TEST_CASE("Contract 10: a source's slots are read from any device, and go with its own current") {
+    if (!two_devices())
+        return;
+    struct Noting {
+        explicit Noting(std::vector<int>& notes) : gone_on(&notes) {}
+        Noting(Noting&& other) noexcept
+            : gone_on(std::exchange(other.gone_on, nullptr)), words(std::move(other.words)) {}
+        ~Noting() {
+            if (gone_on != nullptr)
+                gone_on->push_back(B::current_device());
+        }
+        std::vector<int>* gone_on;
+        PinnedBuffer<Word, B> words{1};
+    };
+    std::vector<int> gone_on;
+    std::optional<On> elsewhere(std::in_place, 1);
+    const BasicStream<B> theirs;
+    DeviceBuffer<Word, B> to(4);
+    elsewhere.reset();
+    {
+        Source source{[&](int) { return Noting(gone_on); },
+                      [](std::size_t index, Noting& out) { out.words[0] = static_cast<Word>(index); },
+                      SourceOptions<B>{.workers = 1, .slots = 2, .batches = 4}};
+        for (const auto& batch : source) {
+            ops::spin(theirs.get(), 500);
+            copy(theirs, to.span().subspan(batch.index(), 1), batch->words);
+            batch.release(theirs);
+        }
+        gone_on.clear();
+        elsewhere.emplace(1); // whatever is current when the source goes
+    }
+    CHECK(gone_on == std::vector{0, 0});
+    std::vector<Word> seen(4);
+    copy_and_wait(theirs, seen, to);
+    CHECK(seen == std::vector<Word>{0, 1, 2, 3});
+}
+
+TEST_CASE("Contract 10: a readback's memory is made with its device current") {
+    if (!two_devices())
+        return;
+    struct Pinned {
+        static std::vector<int>& made_on() {
+            static std::vector<int> devices;
+            return devices;
+        }
+    };
+    struct Hook {
+        static void note(const char* function) {
+            if (std::string_view(function) == "allocate_pinned")
+                Pinned::made_on().push_back(B::current_device());
+        }
+    };
+    using N = PinnedOn<Hook>;
+    const BasicStream<N> stream;
+    DeviceBuffer<Word, N> values(2);
+    fill_bytes(stream, values, 1);
+    std::size_t results = 0;
+    Readback<Word, N> readback(
+        2, [&](std::size_t, std::span<const Word>) { ++results; }, 2);
+    GraphCapture<int, N> graphs({.warmup = 0});
+    Pinned::made_on().clear();
+    {
+        const On away(1);
+        for (int round = 0; round < 3; ++round) {
+            for (const int key : {1, 2, 3, 4}) {
+                const DeviceGuard<N> other(1);
+                readback.push(stream, values);
+                (void)key;
+            }
+            const DeviceGuard<N> home(0);
+            (void)graphs.run(stream, round, [&](BasicStreamRef<N> s) { readback.push(s, values); });
+            const DeviceGuard<N> back(1);
+            readback.push(stream, values);
+        }
+    }
+    readback.finish();
+    CHECK(results == 18);
+    for (const int device : Pinned::made_on())
+        CHECK(device == 0);
 }
 
 TEST_CASE("Contract 10: results are read back from any device, under every schedule") {
@@ -329,5 +431,33 @@ TEST_CASE("Contract 10: stages of several devices give the bits of a plain loop,
         }
     }
 }
+
+#if !defined(SLUICE_TEST_CUDA)
+TEST_CASE("Contract 10: a CPU stage behind one of another device, on threads apart") {
+    if (!two_devices())
+        return;
+    struct Half {
+        int value = 0;
+    };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        std::vector<int> results;
+        const auto on_device = [](BasicStreamRef<Apart> stream, const int& batch, Half& out) {
+            Host::enqueue(stream.get(), [&out, batch] { out.value = 2 * batch; });
+        };
+        Pipeline pipeline{Stages{Stage{"device", on_device, StageOptions<Apart>{.device = 1}},
+                                 Stage{"host", [&](const Half& in) { results.push_back(in.value); }}},
+                          Slots{[](int) { return Half{}; }},
+                          PipelineOptions{.schedule = schedule, .slots = 3}};
+        for (int batch = 0; batch < 9; ++batch) {
+            BatchRead read = pipeline.submit(batch);
+            if (batch % 4 == 0)
+                read.wait();
+        }
+        pipeline.finish();
+        CHECK(results == std::vector{0, 2, 4, 6, 8, 10, 12, 14, 16});
+    }
+}
+#endif
 
 } // namespace pipeline_devices

@@ -10,6 +10,7 @@
 #include "pipeline/dag.hpp"
 #include "pipeline/thrown.hpp"
 #include "support/latch.hpp"
+#include "support/waits.hpp"
 
 namespace pipeline_graphed_faults {
 
@@ -207,6 +208,42 @@ TEST_CASE("Contract 5: a pipeline whose last batches fail as it goes gives their
     opener.join();
     CHECK(filled_meanwhile == 0);
     CHECK(eventually([&] { return fills == slots + 3; }));
+}
+
+TEST_CASE("Contract 5: a pipeline that fails gives held batches back to their source at once") {
+    std::atomic<int> fills{0};
+    Source source{[](int) { return PinnedBuffer<Word, B>(1); },
+                  [&](std::size_t, PinnedBuffer<Word, B>&) { ++fills; },
+                  SourceOptions<B>{.workers = 1, .slots = 8, .batches = 100}};
+    DeviceBuffer<Word, B> to(1);
+    const auto only = [&](HostStreamRef, const PinnedBuffer<Word, B>&) {
+        throw std::logic_error("no weights");
+    };
+    Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, dag_options(Schedule::graphed, 4, 4)};
+    for (int batch = 0; batch < 3; ++batch) {
+        const auto next = source.next();
+        pipeline.submit(next);
+    }
+    REQUIRE(eventually([&] { return fills == 8; }));
+    CHECK(contains(text_of([&] { pipeline.flush(); }), "no weights"));
+    CHECK(eventually([&] { return fills == 8 + 3; })); // before any reset
+}
+
+TEST_CASE("BatchRead: a handle that another one is assigned to waits for its own batch first") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        CAPTURE(std::string(to_string(schedule)));
+        PinnedBuffer<Word, B> batch(1);
+        DeviceBuffer<Word, B> to(1);
+        const Latch latch;
+        const auto only = [&](HostStreamRef stream, const PinnedBuffer<Word, B>& in) {
+            stream.enqueue([latch] { latch.pass(); });
+            copy(stream, to, in);
+        };
+        Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, {.schedule = schedule}};
+        BatchRead read = pipeline.submit(batch);
+        CHECK(returns_after_opening(latch, [&] { read = BatchRead(); }));
+        pipeline.finish();
+    }
 }
 
 } // namespace pipeline_graphed_faults

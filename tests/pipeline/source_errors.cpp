@@ -97,6 +97,47 @@ TEST_CASE("Source: a worker thread that cannot be started is an Error, and nothi
     }
 }
 
+TEST_CASE("Source: threads of a start that failed have ended: no state is two threads'") {
+    struct State {
+        std::atomic<bool> busy{false};
+    };
+    std::vector<State> states(3);
+    std::atomic<bool> shared{false};
+    std::atomic<int> made{0};
+    Source source{make_number, [&](std::size_t) { return &states[static_cast<std::size_t>(made++)]; },
+                  [&](State*& state, std::size_t index, int& out) {
+                      shared = shared || state->busy.exchange(true);
+                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                      out = static_cast<int>(index) * 10;
+                      state->busy = false;
+                  },
+                  Options{.workers = 3, .slots = 8, .batches = 40}};
+    detail::before_source_thread = [](int worker) {
+        if (worker == 2)
+            throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    };
+    CHECK(contains(text_of([&] { (void)source.next(); }), "could not be started"));
+    detail::before_source_thread = nullptr;
+    CHECK(values_of(source) == tens(40));
+    CHECK_FALSE(shared);
+}
+
+TEST_CASE("Source: next from within fill is refused in a sentence") {
+    for (const int workers : {0, 1}) {
+        std::atomic<void (*)(void*)> call{nullptr};
+        void* self = nullptr;
+        Source source{make_number,
+                      [&](std::size_t, int&) {
+                          if (const auto next = call.load(); next != nullptr)
+                              next(self);
+                      },
+                      Options{.workers = workers, .slots = 3, .batches = 5}};
+        self = &source;
+        call = [](void* to) { (void)static_cast<decltype(source)*>(to)->next(); };
+        CHECK(contains(text_of([&] { (void)source.next(); }), "next was called from within fill"));
+    }
+}
+
 TEST_CASE("Source: stop from within fill ends the source before that batch") {
     for_each_crew([](Options options) {
         void* self = nullptr;

@@ -92,6 +92,8 @@ TEST_CASE("Source: an empty batch is false, and refuses to be used as one") {
         CHECK(contains(text_of([&] { (void)empty->operator->(); }), "an empty SourceBatch"));
         CHECK(contains(text_of([&] { (void)empty->index(); }), "an empty SourceBatch"));
         CHECK(contains(text_of([&] { (void)empty->hold(); }), "an empty SourceBatch"));
+        const BasicStream<B> stream;
+        CHECK(contains(text_of([&] { empty->release(stream); }), "an empty SourceBatch"));
     }
 }
 

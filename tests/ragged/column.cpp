@@ -1,6 +1,7 @@
 // Several values over one shape: columns have the rows of a batch, and nothing else is taken for one.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -96,6 +97,8 @@ TEST_CASE("RaggedColumn: too little room") {
     CHECK(contains(text_of([&] { enough.copy_to(stream, column); }),
                    "room for 10 values, and the column for 9"));
     CHECK(contains(text_of([&] { (void)column.view_over(batch); }),
+                   "room for 9 values and the batch whose rows it shares for 10"));
+    CHECK(contains(text_of([&] { (void)std::as_const(column).view_over(batch); }),
                    "room for 9 values and the batch whose rows it shares for 10"));
     packer.pack(Lists<float>{std::vector<float>(10)});
     packer.copy_to(stream, batch);

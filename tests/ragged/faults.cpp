@@ -27,7 +27,7 @@ TEST_CASE("Contract 5: ragged rows, any one call fails: an Error, nothing leaked
             RaggedPacker<Word, B> packer(capacity);
             RaggedColumnPacker<Word, B> labels(capacity.values);
             RaggedBatch<Word, B> batch(capacity), ordered(capacity, stream);
-            RaggedColumn<Word, B> column(capacity.values), ordered_column(capacity.values, stream);
+            RaggedColumn<Word, B> column(capacity.values), ordered_column(capacity.values, other);
             again_after_fault([&] {
                 for (const Rows& rows : {first, second}) {
                     packer.clear(capacity);

@@ -229,6 +229,21 @@ TEST_CASE("reshape: conversions refuse what makes no sense") {
     CHECK(contains(text([&] { ragged::to_padded(stream, twelve.memory, view, 3, 0u, three.memory); }),
                    "expected 1"));
     CHECK(contains(text([&] { ragged::to_mask(stream, bytes.memory, view, 5, one.memory); }), "4 rows of 5"));
+    // Without elements, only the width says that it makes no sense.
+    Numbers<Number> none(stream, 0);
+    Numbers<std::uint8_t> no_bytes(stream, 0);
+    Numbers<std::int64_t> no_lengths(stream, 0);
+    CHECK(
+        contains(text([&] { ragged::to_mask(stream, no_bytes.memory, view, 0, one.memory); }), "width of 0"));
+    Numbers<std::uint8_t> twelve_bytes(stream, 12);
+    CHECK(contains(text([&] { ragged::to_mask(stream, twelve_bytes.memory, view, 3, three.memory); }),
+                   "expected 1"));
+    CHECK(contains(
+        text([&] { ragged::from_padded(stream, batch, none.memory, -1, no_lengths.memory, workspace); }),
+        "width of -1"));
+    CHECK(contains(
+        text([&] { ragged::from_padded_mask(stream, batch, values.memory, -6, bytes.memory, workspace); }),
+        "width of -6"));
     CHECK(
         contains(text([&] { ragged::from_padded(stream, batch, values.memory, 10, one.memory, workspace); }),
                  "1 rows of 10"));

@@ -54,7 +54,7 @@ bool is_right(Call&& call) {
     try {
         call();
     } catch (const Error& error) {
-        MESSAGE(error.what());
+        MESSAGE(std::string(error.what()));
         checked::forget();
         return false;
     }

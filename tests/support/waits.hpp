@@ -11,6 +11,7 @@
 
 #include "support/gate.hpp"
 #include "support/hooked_backend.hpp"
+#include "support/latch.hpp"
 
 namespace sluice::test {
 
@@ -23,6 +24,21 @@ bool returns_after_opening(Gate<B>& gate, Call&& call) {
         std::this_thread::sleep_for(std::chrono::milliseconds(15));
         opened = true;
         gate.open();
+    });
+    call();
+    const bool after = opened;
+    opener.join();
+    return after;
+}
+
+/// The same for a latch that the work waits at.
+template <class Call>
+bool returns_after_opening(const Latch& latch, Call&& call) {
+    std::atomic<bool> opened{false};
+    std::thread opener([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(15));
+        opened = true;
+        latch.open();
     });
     call();
     const bool after = opened;

@@ -58,8 +58,9 @@ void scaled_copy(sluice::BasicStreamRef<B> stream, SpanArgument<const From, B> f
                  SpanArgument<To, B> to);
 
 /// `padded[pixel, c] = pixels[pixel, c]`, rounded to the type of `padded`, and 0 in the channels that only `padded` has:
-/// images with more channels than colours, which Tensor Cores take faster. Throws `sluice::Error` unless both have as many
-/// pixels, and `padded` as many channels or more.
+/// images with more channels than colours, which Tensor Cores take faster. Where `padded` has 4 or 8 channels, its address is
+/// a multiple of a pixel's size, or of 16 bytes. Throws `sluice::Error` unless both have as many pixels, and `padded` as many
+/// channels or more.
 template <class To, class From, sluice::Backend B>
 void pad_channels(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<const From, B>> pixels,
                   std::type_identity_t<Matrix<To, B>> padded);

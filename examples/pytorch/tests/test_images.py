@@ -68,7 +68,8 @@ def test_memory_formats_and_types(device):
     samples = sluice.sample_ids(torch.arange(3, device=device))
     plain = augmented(images, samples)
     last = augmented(images.contiguous(memory_format=torch.channels_last), samples)
-    assert plain.is_contiguous() and last.is_contiguous(memory_format=torch.channels_last) and last.equal(plain)
+    assert plain.is_contiguous() and last.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(last.contiguous(), plain, rtol=1e-5, atol=1e-4)
     assert augmented(images.repeat(1, 1, 1, 2)[..., :120], samples).equal(plain)
     half = augmented(images, samples, dtype=torch.float16)
     assert half.dtype == torch.float16

@@ -102,6 +102,21 @@ def test_a_loader_with_workers(device):
     assert sum(found, []) == (2 * numbers + 1).tolist()
 
 
+@pytest.mark.parametrize("schedule", ["overlapped", "graphed"])
+def test_compiled_stages(device, schedule):
+    def encode(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).relu()
+
+    def score(x: torch.Tensor) -> torch.Tensor:
+        return sluice.row_sum(x, offsets)
+
+    offsets = torch.tensor([0, 2, 5], device=device)
+    stages = [torch.compile(function, fullgraph=True, backend="aot_eager") for function in (encode, score)]
+    data = [torch.full((5,), float(i)) for i in range(30)]
+    found = [result.tolist() for result in sluice.pipeline(*stages, schedule=schedule, device=device)(data)]
+    assert found == [[4.0 * i, 6.0 * i] for i in range(30)]
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_an_exception_names_stage_and_batch(device, schedule):
     seen = []

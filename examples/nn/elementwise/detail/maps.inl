@@ -1,6 +1,7 @@
 // Bodies of maps.hpp, the same for both backends.
 #pragma once
 
+#include <nn/core/vectors.hpp>
 #include <nn/elementwise/for_each.hpp>
 #include <nn/elementwise/maps.hpp>
 
@@ -151,8 +152,8 @@ struct ScaledCopy {
     }
 };
 
-/// One pixel.
-template <class To, class From>
+/// One pixel, stored at once. `Channels` is 0 where their number is known at run time only.
+template <class To, class From, std::size_t Channels>
 struct PadChannels {
     const From* pixels;
     To* padded;
@@ -161,9 +162,16 @@ struct PadChannels {
 
     SLUICE_HOST_DEVICE void operator()(std::size_t pixel) const {
         const From* const from = pixels + pixel * from_channels;
-        To* const to = padded + pixel * to_channels;
-        for (std::size_t c = 0; c < to_channels; ++c)
-            to[c] = c < from_channels ? To(static_cast<float>(from[c])) : To(0.0f);
+        if constexpr (Channels > 0) {
+            float values[Channels];
+            for (std::size_t c = 0; c < Channels; ++c)
+                values[c] = c < from_channels ? static_cast<float>(from[c]) : 0.0f;
+            store<Channels>(padded + pixel * Channels, values);
+        } else {
+            To* const to = padded + pixel * to_channels;
+            for (std::size_t c = 0; c < to_channels; ++c)
+                to[c] = c < from_channels ? To(static_cast<float>(from[c])) : To(0.0f);
+        }
     }
 };
 
@@ -256,9 +264,18 @@ void pad_channels(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<
                             std::to_string(padded.rows()) + " of " + std::to_string(padded.columns()) +
                             "; expected as many pixels, and as many channels or more");
     }
-    detail::for_each(
-        stream, pixels.rows(),
-        detail::PadChannels<To, From>{pixels.data(), padded.data(), pixels.columns(), padded.columns()});
+    const auto pad = [&]<std::size_t Channels>(std::integral_constant<std::size_t, Channels>) {
+        detail::for_each(stream, pixels.rows(),
+                         detail::PadChannels<To, From, Channels>{pixels.data(), padded.data(),
+                                                                 pixels.columns(), padded.columns()});
+    };
+    if (padded.columns() == 4) {
+        pad(std::integral_constant<std::size_t, 4>{});
+    } else if (padded.columns() == 8) {
+        pad(std::integral_constant<std::size_t, 8>{});
+    } else {
+        pad(std::integral_constant<std::size_t, 0>{});
+    }
 }
 
 } // namespace nn

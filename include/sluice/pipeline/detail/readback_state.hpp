@@ -268,7 +268,6 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
     for (const auto& other : *hooks)
         known = known || (hook != nullptr && other.get() == hook.get());
     if (!known) {
-        const DeviceGuard<B> device(device_);
         hook = std::make_shared<Hook>(this->weak_from_this(), places_);
         hooks->push_back(hook);
         latest_ = hook;

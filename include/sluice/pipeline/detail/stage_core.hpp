@@ -66,7 +66,6 @@ public:
             plain_ = false;
         }
     }
-    ~StageCore() { drain(); }
     StageCore(const StageCore&) = delete;
     StageCore& operator=(const StageCore&) = delete;
 

@@ -148,7 +148,6 @@ public:
     }
     /// Waits on the calling thread for what stage `stage` has been handed for `batch` and before.
     void await(std::size_t stage, std::size_t batch) {
-        const DeviceGuard<B> device(device_of(stage));
         BasicEvent<B>& fence = *fence_of(device_of(stage));
         fence.record(of(stage, batch));
         fence.sync();
@@ -194,7 +193,7 @@ public:
     void clear_failures() const noexcept {
         for (const Active& active : active_)
             B::clear_failure(active.stream.get());
-        for_each_side([](const BasicStream<B>& stream) { B::clear_failure(stream.get()); });
+        // Those beside them run no work of their own, and what they pass on goes to threads, which ask for no fault.
     }
 
     /// Throws `Error` for a stream of a device on which no stage runs. Allocates nothing for one of its own.

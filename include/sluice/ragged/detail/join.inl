@@ -117,11 +117,12 @@ void join(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
     for (const RaggedView<const T>& part : parts) {
         require_apart(what, target, part);
         plan.part[plan.count++] = {part.values(), part.offsets(), part.counts_pointer()};
-        tell_rows(stream, what, part);
     }
-    tell_made(stream, what, target, workspace);
     RaggedScratch<B> scratch = workspace.scratch();
     Engine<B>::make(stream, target, plan, scratch);
+    for (const RaggedView<const T>& part : parts)
+        tell_rows(stream, what, part);
+    tell_made(stream, what, target, workspace);
 }
 
 } // namespace detail

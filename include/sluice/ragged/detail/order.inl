@@ -84,12 +84,12 @@ void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64
                      RaggedView<V> in, LengthOrder direction, RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
     detail::require_elements("order_by_length: the order", order.size(), in.row_capacity());
-    detail::tell_rows(detail::ref_of(stream), "order_by_length", in,
-                      detail::touched(order.data(), in.row_capacity()), detail::touched_workspace(workspace));
     RaggedScratch<B> scratch = workspace.scratch();
     const detail::LengthKeys keys{in.offsets(), in.counts_pointer(), in.value_capacity(),
                                   direction == LengthOrder::longest_first};
     detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, nullptr, scratch);
+    detail::tell_rows(detail::ref_of(stream), "order_by_length", detail::as_const(in),
+                      detail::touched(order.data(), in.row_capacity()), detail::touched_workspace(workspace));
 }
 
 template <AnyStream S, class V>
@@ -112,11 +112,11 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
         }
         keys.bounds[b] = bounds[b];
     }
-    detail::tell_rows(detail::ref_of(stream), "bucket_by_length", in,
-                      detail::touched(order.data(), in.row_capacity()),
-                      detail::touched(starts.data(), number + 2), detail::touched_workspace(workspace));
     RaggedScratch<B> scratch = workspace.scratch();
     detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, starts.data(), scratch);
+    detail::tell_rows(detail::ref_of(stream), "bucket_by_length", detail::as_const(in),
+                      detail::touched(order.data(), in.row_capacity()),
+                      detail::touched(starts.data(), number + 2), detail::touched_workspace(workspace));
 }
 
 } // namespace sluice::ragged

@@ -1,7 +1,8 @@
 """Pipelines: stages of Python callables over a loader's batches, race-free by construction.
 
-Plain Python over PyTorch's own streams, events and graphs: a batch costs a few microseconds of it, far less than the stages'
-own launches, and everything that PyTorch knows of these objects (its allocator's pools, captures, profilers) goes on working.
+Plain Python over PyTorch's own streams, events and graphs: a batch costs some tens of microseconds of it, less than the launches
+of a training step, and everything that PyTorch knows of these objects (its allocator's pools, captures, profilers) goes on
+working.
 """
 
 from sluice.pipelines.pipeline import Pipeline, pipeline

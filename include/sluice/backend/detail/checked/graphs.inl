@@ -186,13 +186,27 @@ SLUICE_CHECKED_FUNCTION void Checker::launch(Executable& executable, Actor& stre
     begins.clear();
     for (std::size_t branch = 0; branch < program.ends.size(); ++branch) {
         Actor& of = actors_[stream.branches[branch]];
-        of.number = stream.number;
-        of.name = stream.name;
+        if (of.name.empty())
+            of.name = "branch " + std::to_string(branch) + " of a graph on " + stream_name(stream.id);
         begins.push_back(of.time());
         of.clock.raise(of.id, of.time() + program.ends[branch]);
     }
     stream.changed();
-    const Stamp launched = stream.stamp();
+    // Also where a mistake is thrown: what is known of the launch so far is known to end.
+    struct End {
+        Executable& executable;
+        Actor& stream;
+        const std::vector<Time>& begins;
+        ~End() {
+            const std::vector<Time>& ends = executable.program.ends;
+            for (std::size_t branch = 0; branch < ends.size(); ++branch)
+                stream.clock.raise(stream.branches[branch], begins[branch] + ends[branch]);
+            stream.changed();
+            executable.last = stream.stamp();
+            executable.launched = true;
+            stream.tick();
+        }
+    } const end{executable, stream, begins};
     for (const Program::Step& step : program.steps) {
         Known* const known = known_pool().take();
         known->clock = stream.clock;
@@ -204,12 +218,6 @@ SLUICE_CHECKED_FUNCTION void Checker::launch(Executable& executable, Actor& stre
             Stamp::adopt(stream.branches[step.branch], begins[step.branch] + step.time, known);
         access(step.accesses.data(), step.accesses.size(), stamp, offset);
     }
-    for (std::size_t branch = 0; branch < program.ends.size(); ++branch)
-        stream.clock.raise(stream.branches[branch], begins[branch] + program.ends[branch]);
-    stream.changed();
-    executable.last = stream.stamp();
-    executable.launched = true;
-    stream.tick();
 }
 
 SLUICE_CHECKED_FUNCTION void launched(Key key, Key on) {
