@@ -133,7 +133,8 @@ private:
             write_start(networks_.first_weights(), *data_.set, order_of(input, train), options_.save_start);
 
         out_ << "\nrung " << rung.number << ": " << rung.change << "; " << examples::counted(batch, "image")
-             << " a batch, " << examples::counted(train.steps, "step") << " after " << train.warmup << ", "
+             << " a batch in " << to_string(precision_of<B>(options_, rung.precision)) << ", "
+             << examples::counted(train.steps, "step") << " after " << train.warmup << ", "
              << workers_text(train.workers) << std::endl;
         const std::vector<sluice::Schedule> own{rung.schedule};
         examples::TrainingRuns runs;

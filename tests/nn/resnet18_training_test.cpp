@@ -146,6 +146,7 @@ TEST_CASE("resnet18: saved and loaded weights give the same logits and the same 
     Buffer<float> loss = poisoned<float>(stream, 1);
     one.train_step<std::int32_t>(stream, narrow_images, labels, loss);
     two.load(stream.ref(), one.weights(stream.ref()));
+    CHECK(stream.is_done());
     CHECK(values_of(two.weights(stream.ref())) == values_of(one.weights(stream.ref())));
     Buffer<float> logits = poisoned<float>(stream, 4 * options.classes);
     Buffer<float> others = poisoned<float>(stream, 4 * options.classes);

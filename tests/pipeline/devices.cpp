@@ -35,21 +35,24 @@ bool two_devices() {
     return false;
 }
 
-// Makes asking for the current device fail.
-struct NoDevice {
-    static inline bool fails = false;
+// Makes one function fail.
+struct Failing {
+    static inline std::string_view function;
 
     template <class>
-    static void before(const char* function) {
-        if (fails && std::string_view(function) == "current_device")
-            throw Error("no device today");
+    static void before(const char* called) {
+        if (function == called)
+            throw Error(std::string("no ") + called + " today");
     }
-    template <class, class Native>
-    static void before(const char*, Native) {}
+    template <class Any, class Native>
+    static void before(const char* called, Native) {
+        before<Any>(called);
+    }
 };
 
-PipelineOptions timed(PipelineOptions options) {
+PipelineOptions timed(PipelineOptions options, bool graph_each_stage) {
     options.timed_batches = 4;
+    options.graph_each_stage = graph_each_stage;
     return options;
 }
 
@@ -68,27 +71,68 @@ using PinnedOn = Hooked<B, NoteCalls<Note>>;
 
 } // namespace
 
-TEST_CASE("Contract 5: a handle of a batch that goes and cannot wait fails the pipeline at its next call") {
+TEST_CASE("Contract 5: a call that fails as it waits, or orders streams, leaves the pipeline failed, and "
+          "reset mends it") {
     if (!two_devices())
         return;
-    using N = Hooked<B, NoDevice>;
+    using N = Hooked<B, Failing>;
+    struct Half {
+        DeviceBuffer<Word, N> words{1};
+    };
+    struct Out {
+        PinnedBuffer<Word, N> words{1};
+    };
     PinnedBuffer<Word, N> batch(1);
-    DeviceBuffer<Word, N> to(1);
-    Pipeline pipeline{Stages{Stage{"only", [&](BasicStreamRef<N> stream,
-                                               const PinnedBuffer<Word, N>& in) { copy(stream, to, in); }}},
-                      Slots{}};
+    batch[0] = 7;
+    const BasicStream<N> mine, other;
+    Pipeline pipeline{Stages{Stage{"first",
+                                   [](BasicStreamRef<N> stream, const PinnedBuffer<Word, N>& in, Half& out) {
+                                       copy(stream, out.words, in);
+                                   },
+                                   StageOptions<N>{.stream = mine}},
+                             Stage{"last", [](BasicStreamRef<N> stream, const Half& in,
+                                              Out& out) { copy(stream, out.words, in.words); }}},
+                      Slots{[](int) { return Half{}; }, [](int) { return Out{}; }}};
+    const auto fails = [&](std::string_view function, auto call) {
+        const Caught error([&] {
+            Failing::function = function;
+            call();
+        });
+        Failing::function = {};
+        REQUIRE(error);
+        CHECK(contains(error.text(), "no " + std::string(function) + " today"));
+        CHECK(pipeline.failed());
+        CHECK(contains(text_of([&] { pipeline.finish(); }), "needs a reset()"));
+        pipeline.reset();
+    };
+    pipeline.submit(batch);
+    fails("record", [&] { pipeline.flush(); });
+    pipeline.submit(batch);
+    fails("record", [&] { pipeline.flush(other); });
+    pipeline.submit(batch);
+    fails("synchronize_stream", [&] { pipeline.finish(); });
+    BatchRead read = pipeline.submit(batch);
+    fails("synchronize_event", [&] { read.wait(); });
+    const std::span<const PinnedBuffer<Word, N>> batches(&batch, 1);
+    fails("synchronize_event", [&] { (void)pipeline.run(batches).begin(); });
+    Failing::function = "synchronize_stream";
+    const std::string lost = text_of([&] { pipeline.reset(); });
+    Failing::function = {};
+    CHECK(contains(lost, "reset: the device is lost"));
+    pipeline.reset();
+    // A handle that goes and cannot even begin to wait: the next call says so.
     {
-        const BatchRead read = pipeline.submit(batch);
-        NoDevice::fails = true;
+        const BatchRead goes = pipeline.submit(batch);
+        Failing::function = "current_device";
     }
-    NoDevice::fails = false;
+    Failing::function = {};
     const Caught error([&] { pipeline.submit(batch); });
     REQUIRE(error);
-    CHECK(contains(error.text(), "no device today"));
+    CHECK(contains(error.text(), "no current_device today"));
     CHECK(pipeline.failed());
-    CHECK(contains(text_of([&] { pipeline.finish(); }), "needs a reset()"));
     pipeline.reset();
-    pipeline.submit(batch);
+    auto results = pipeline.run(batches);
+    CHECK((*results.begin()).words[0] == 7);
     pipeline.finish();
 }
 
@@ -235,14 +279,17 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
     struct Right {
         int device;
     };
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
-        CAPTURE(std::string(to_string(schedule)));
+    for (const int way : {0, 1, 2, 3}) {
+        const Schedule schedule = way > 1    ? Schedule::graphed
+                                  : way == 1 ? Schedule::overlapped
+                                             : Schedule::serial;
+        CAPTURE(way);
         const auto expect = [](int device) {
             CHECK(B::current_device() == device);
             return device;
         };
         const auto work = [&](Ref stream, int device) {
-            CHECK(stream.device() == (schedule == Schedule::graphed ? stream.device() : device));
+            CHECK(stream.device() == device);
             ops::spin(stream.get(), 0);
             expect(device);
         };
@@ -252,7 +299,7 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
         Pipeline pipeline{Stages{Stage{"left", left, StageOptions<B>{.device = 1}}, Stage{"right", right},
                                  Stage{"last", last, StageOptions<B>{.device = 1}}},
                           Slots{[&](int) { return Left{expect(1)}; }, [&](int) { return Right{expect(0)}; }},
-                          timed(dag_options(schedule, 2, 0))};
+                          timed(dag_options(schedule, 2, 0), way == 3)};
         CHECK(pipeline.stream(0).device() == 1);
         CHECK(pipeline.stream(1).device() == 0);
         for (int batch = 0; batch < 20; ++batch)
@@ -302,6 +349,27 @@ TEST_CASE("Contract 10: a source's slots are read from any device, and go with i
     std::vector<Word> seen(4);
     copy_and_wait(theirs, seen, to);
     CHECK(seen == std::vector<Word>{0, 1, 2, 3});
+}
+
+TEST_CASE("Contract 10: a readback takes results of streams of any device, with whatever current") {
+    if (!two_devices())
+        return;
+    std::optional<On> elsewhere(std::in_place, 1);
+    const BasicStream<B> theirs;
+    DeviceBuffer<Word, B> values(1);
+    elsewhere.reset();
+    const BasicStream<B> mine;
+    std::vector<Word> results;
+    Readback<Word, B> readback(
+        1, [&](std::size_t, std::span<const Word> result) { results.push_back(result[0]); }, 1);
+    for (int round = 0; round < 3; ++round) {
+        fill_bytes(theirs, values, 1);
+        readback.push(theirs, values);
+        theirs.sync();
+        readback.push(mine, values);
+    }
+    readback.finish();
+    CHECK(results == std::vector<Word>(6, 0x01010101));
 }
 
 TEST_CASE("Contract 10: a readback's memory is made with its device current") {

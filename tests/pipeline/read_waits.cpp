@@ -63,7 +63,9 @@ TEST_CASE("Source: its end waits for reads of the slots that nobody holds") {
     Gate<B> gate;
     std::optional<TestSource> source;
     SourceBatch<PinnedBuffer<Word, B>, B> kept;
-    source.emplace(make_slot, &fill_slot, options_for(2));
+    SourceOptions<B> options = options_for(2);
+    options.workers = 0; // which would wait for the slot, too
+    source.emplace(make_slot, &fill_slot, options);
     {
         const auto first = source->next();
         kept = source->next(); // so that the slots' memory outlives the source

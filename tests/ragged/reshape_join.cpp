@@ -204,6 +204,11 @@ TEST_CASE("reshape: orders refuse what makes no sense") {
                    }),
                    "expected at least 4"));
     CHECK(contains(bucket({5, 5}), "expected at least 4"));
+    CHECK(contains(text_of([&] {
+                       ragged::bucket_by_length(stream, three.memory, four.memory, in.view(),
+                                                std::vector<std::int64_t>{5, 6}, workspace);
+                   }),
+                   "bucket_by_length: the order"));
     CHECK(contains(bucket(std::vector<std::int64_t>(13, 1)), "at most 12"));
     Numbers<std::int64_t> many(stream, 10);
     CHECK(contains(text_of([&] {

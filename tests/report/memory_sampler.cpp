@@ -42,6 +42,16 @@ struct Failing : Host {
 
 } // namespace
 
+TEST_CASE("a sampler that sleeps for long ends at once") {
+    const auto begun = std::chrono::steady_clock::now();
+    {
+        MemorySampler<Host> sampler(1h);
+        std::this_thread::sleep_for(20ms); // its thread sleeps by now
+        sampler.stop();
+    }
+    CHECK(std::chrono::steady_clock::now() - begun < 30min);
+}
+
 TEST_CASE("a sampler sees memory rise and fall") {
     const std::size_t before = Host::device_memory_in_use();
     constexpr std::size_t size = 1 << 20;

@@ -103,6 +103,7 @@ void ResNet18<B, Conv>::load(sluice::BasicStreamRef<B> stream, std::span<const N
     if constexpr (is_rounded)
         fold_weights<T>(stream, {weights_, 1, weights_.size()}, {}, rounded_);
     fold(stream);
+    stream.sync(); // so that steps on another stream come after all of this
 }
 
 } // namespace nn

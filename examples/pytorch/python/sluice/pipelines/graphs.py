@@ -50,8 +50,10 @@ class StageGraphs:
         if self.signatures[slot] != signature:
             self.signatures[slot] = signature
             return False
+        # What the stage passes through is kept with the graph, and must not count as somebody's who keeps the batch.
+        aliases = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
         try:
-            self.graphs[slot], self.outputs[slot] = self.device.capture(stream, lambda: call(self.given.function, inputs))
+            self.graphs[slot], self.outputs[slot] = self.device.capture(stream, lambda: call(self.given.function, aliases))
         except Exception as error:  # whatever a stage does that cannot be captured
             self.refusal = " ".join(str(error).split())[:200]
             self.graphs[slot] = None

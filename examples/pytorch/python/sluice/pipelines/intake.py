@@ -80,7 +80,8 @@ class Intake:
         if held.dtype != like.dtype or held.shape[1:] != like.shape[1:] or held.dim() != like.dim() or (
                 held.dim() > 0 and held.shape[0] < like.shape[0]):
             held = slot.tensors[place] = self.allocate(like)
-        return held.detach() if held.dim() == 0 or held.shape[0] == like.shape[0] else held.narrow(0, 0, like.shape[0])
+        whole = held.dim() == 0 or held.shape[0] == like.shape[0]
+        return (held if whole else held.narrow(0, 0, like.shape[0])).detach()
 
     def allocate(self, like: torch.Tensor) -> torch.Tensor:
         self.allocations += 1
@@ -101,10 +102,12 @@ class Intake:
             raise RuntimeError(f"a tensor of batch {slot.stale_batch} is still held, and its memory has become another "
                                "batch's; expected a clone() of what is to be kept")
 
-    def clear(self) -> None:
-        """After all copies are done."""
+    def clear(self, clean: bool) -> None:
+        """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
         for slot in self.slots:
             slot.sources, slot.in_use = [], False
+            if not clean:
+                slot.handed = []
 
     def bytes(self) -> int:
         return sum(t.numel() * t.element_size() for slot in self.slots for t in slot.tensors)

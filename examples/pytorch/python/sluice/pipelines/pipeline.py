@@ -39,8 +39,8 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
       A batch of another shape, and a stage that cannot be captured, run eagerly; `report()` says so.
     - "automatic": runs some batches by each, and goes on with the fastest.
 
-    Batches are copied into `slots` fixed sets of tensors (as many as there are stages, at least 2, unless given), on a stream
-    of their own. A batch and all that is made of it live for as many batches; before anything is freed or overwritten, its
+    Batches are copied into `slots` fixed sets of tensors (one more than there are stages, unless given), on a stream of their
+    own. A batch and all that is made of it live for as many batches; before anything is freed or overwritten, its
     stream waits for all who read it, the consumer of the results too. So results come `slots - 1` batches late, and reading
     one waits for a batch that is nearly done. The consumer may keep results.
 
@@ -65,7 +65,7 @@ class Pipeline:
                 raise TypeError(f"sluice.pipeline: state has a {type(named).__name__}, expected objects with state_dict() and "
                                 "load_state_dict(), such as modules and optimizers")
         self.device = device_of(device)
-        self.slots = checked_slots("pipeline", slots, 2, max(2, len(stages)))
+        self.slots = checked_slots("pipeline", slots, 2, len(stages) + 1)  # the copy is one more
         given = [s if isinstance(s, Stage) else make_stage(s) for s in stages]
         self.stages = [RunningStage(s, self.device, self.slots) for s in given]
         self.intake = Intake(self.device, self.slots, reuse)
@@ -188,7 +188,7 @@ class Pipeline:
         finally:
             for running in self.stages:
                 running.clear()
-            self.intake.clear()
+            self.intake.clear(clean)
             self.running = False
 
     def settle(self) -> None:

@@ -48,6 +48,7 @@ class Prefetch:
     def batches(self) -> Iterator[Any]:
         device = self.device
         self.running = True
+        clean = False
         try:
             device.record(self.entered, device.current_stream())  # slots may have been read there
             device.wait(self.stream, self.entered)
@@ -68,8 +69,9 @@ class Prefetch:
             while waiting:
                 yield from self.hand_out(waiting, yielded)
                 yielded += 1
+            clean = True
         finally:
-            self.finish()
+            self.finish(clean)
 
     def hand_out(self, waiting: list[Any], index: int) -> Iterator[Any]:
         device, slot = self.device, self.intake.slots[index % self.slots]
@@ -77,10 +79,10 @@ class Prefetch:
         yield waiting.pop(0)
         device.record(self.read[index % self.slots], device.current_stream())
 
-    def finish(self) -> None:
+    def finish(self, clean: bool) -> None:
         """Whatever the caller enqueues next may free, or overwrite, what was copied from."""
         for slot in self.intake.slots:
             if slot.in_use:
                 self.device.wait_on_host(slot.copied)
-        self.intake.clear()
+        self.intake.clear(clean)
         self.running = False

@@ -302,8 +302,8 @@ private:
         running_ = true;
         while (finished_ < enqueued_)
             run_next(lock);
+        // Whoever waits for it has been woken by the last task's end, under the same lock.
         running_ = false;
-        changed_.notify_all();
         if (!deletes_itself_)
             return;
         lock.unlock();

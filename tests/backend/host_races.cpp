@@ -1,0 +1,238 @@
+// Any thread may use queues, events, semaphores, captures, executables and memory at the same time: for the thread sanitizer, which
+// sees a lock that is missing only where threads meet.
+#include <atomic>
+#include <exception>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/backend/host.hpp>
+#include <sluice/backend/semaphore.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/memory/buffer.hpp>
+
+#include "support/alive.hpp"
+
+namespace backend_host_races {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+// Runs each of `works` again and again on a thread of its own, all beginning together. What they throw is theirs: work of one may fail another's.
+template <class... Works>
+void at_once(int rounds, Works... works) {
+    std::vector<std::thread> threads;
+    std::atomic<std::size_t> ready{0};
+    const auto start = [&](auto work) {
+        threads.emplace_back([work, rounds, &ready] {
+            ready.fetch_add(1, std::memory_order_relaxed); // no more order than that
+            while (ready.load(std::memory_order_relaxed) < sizeof...(Works))
+                std::this_thread::yield();
+            for (int round = 0; round < rounds; ++round) {
+                try {
+                    work(round);
+                } catch (const Error&) {
+                }
+            }
+        });
+    };
+    (start(works), ...);
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+const std::exception_ptr failure = std::make_exception_ptr(std::runtime_error("bad pixel"));
+
+} // namespace
+
+TEST_CASE("threads use one queue, event and semaphore at the same time") {
+    const Alive before = alive_now<Host>();
+    {
+        const HostStream stream, other;
+        HostEvent event({.timing = true});
+        HostSemaphore semaphore;
+        event.record(stream);
+        stream.sync();
+        at_once(
+            150,
+            [&](int round) {
+                stream.enqueue([] {});
+                event.record(stream);
+                semaphore.signal(stream, static_cast<std::uint32_t>(round));
+            },
+            [&](int) {
+                other.wait(event);
+                event.record(other);
+                (void)event.is_done();
+                (void)stream.is_done();
+            },
+            [&](int round) {
+                stream.get()->fail(failure);
+                (void)stream.get()->failure();
+                if (round % 4 == 0)
+                    event.sync();
+                Host::clear_failure(stream.get());
+            },
+            [&](int) {
+                other.get()->fail(failure);
+                Host::clear_failure(other.get());
+                (void)event.get()->recorded();
+                (void)event.get()->failure();
+                (void)event.get()->reached_at();
+                (void)semaphore.value();
+            },
+            [&](int round) {
+                semaphore.wait(other, static_cast<std::uint32_t>(round % 2));
+                semaphore.signal(static_cast<std::uint32_t>(round));
+            });
+        semaphore.signal(1000);
+        for (const HostStream* each : {&stream, &other}) {
+            CHECK_NOTHROW(each->get()->drain()); // nobody waits for the semaphore any longer
+            Host::clear_failure(each->get());
+        }
+        at_once(
+            50, [&](int) { (void)semaphore.value(); }, [&](int) { Host::reset_semaphore(semaphore.get()); });
+    }
+    CHECK(alive_now<Host>() == before);
+}
+
+TEST_CASE("two functions of one object meet, without others that would order them") {
+    const HostStream stream, other;
+    HostEvent event({.timing = true}), mark;
+    HostSemaphore semaphore;
+    const auto meet = [](auto one, auto another) {
+        at_once(
+            200, [&](int) { one(); }, [&](int) { another(); });
+    };
+    const auto fails = [&] {
+        stream.get()->fail(failure);
+        stream.get()->clear_failure();
+    };
+    meet(fails, [&] { (void)stream.get()->failure(); });
+    meet(fails, fails);
+    meet([&] { stream.enqueue([] {}); }, [&] { (void)stream.get()->idle(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->recorded(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->is_done(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->failure(); });
+    meet([&] { event.record(stream); }, [&] { (void)event.get()->reached_at(); });
+    meet([&] { event.record(stream); }, [&] { event.get()->wait_on(*other.get()); });
+    stream.sync();
+    other.sync();
+    const auto captures = [&] {
+        Host::begin_capture(stream.get(), CaptureMode::relaxed);
+        stream.enqueue([] {});
+        mark.record(stream);
+        Host::destroy_graph(Host::end_capture(stream.get()));
+    };
+    meet(captures, [&] { (void)stream.get()->capture(); });
+    meet(captures, [&] { (void)Host::capturing_graph(stream.get()); });
+    meet(captures, [&] { other.wait(mark); }); // refused, or ordered
+    meet(captures, [&] { Host::free_device(Host::allocate_device(8)); });
+    meet([&] { semaphore.signal(1); }, [&] { semaphore.get()->reset(); });
+    const auto allocates = [] { Host::free_device(Host::allocate_device(8)); };
+    meet(allocates, [] { (void)Host::device_memory_in_use(); });
+    meet(allocates, [&] { (void)Host::is_device_memory(&event); });
+    CHECK_NOTHROW(stream.sync());
+    Host::clear_failure(other.get());
+}
+
+TEST_CASE("what was written before a semaphore is signalled is read after it") {
+    const HostStream stream;
+    HostSemaphore semaphore;
+    int value = 0; // no atomic
+    std::thread reads([&] {
+        while (semaphore.value() < 1)
+            std::this_thread::yield();
+        CHECK(value == 7);
+    });
+    value = 7;
+    semaphore.signal(1);
+    reads.join();
+}
+
+TEST_CASE("threads allocate and free, and ask about memory, at the same time") {
+    const Alive before = alive_now<Host>();
+    {
+        const HostStream stream;
+        const auto work = [&](int round) {
+            void* const memory = Host::allocate_device(64);
+            void* const ordered = Host::allocate_device(64, stream.get());
+            (void)Host::is_device_memory(memory);
+            (void)Host::device_memory_in_use();
+            Host::free_device(ordered, stream.get());
+            Host::free_device(memory);
+            const DeviceBuffer<int, Host> buffer(static_cast<std::size_t>(round % 3 + 1));
+            (void)detail::Allocations::instance().changes();
+        };
+        at_once(100, work, work, work);
+    }
+    CHECK(alive_now<Host>() == before);
+}
+
+TEST_CASE("threads hand one capture work, end it and disturb it at the same time") {
+    const Alive before = alive_now<Host>();
+    {
+        const HostStream stream, joined;
+        HostEvent event;
+        at_once(
+            100,
+            [&](int) {
+                Host::begin_capture(stream.get(), CaptureMode::relaxed);
+                stream.enqueue([] {});
+                (void)Host::capturing_graph(stream.get());
+                const HostStream gone;
+                event.record(stream);
+                gone.wait(event);
+                stream.wait(event);
+                void* memory = nullptr;
+                try {
+                    memory = Host::allocate_device(16, stream.get());
+                    Host::free_device(memory, stream.get());
+                } catch (const Error&) {
+                }
+                const auto graph = Host::end_capture(stream.get());
+                Host::destroy_graph(graph);
+            },
+            [&](int) { stream.enqueue([] {}); },
+            [&](int) {
+                HostEvent mine;
+                mine.record(stream);
+            },
+            [&](int) {
+                void* const memory = Host::allocate_device(8);
+                Host::free_device(memory);
+            });
+        stream.sync();
+    }
+    CHECK(alive_now<Host>() == before);
+}
+
+TEST_CASE("threads launch and change one executable at the same time") {
+    const Alive before = alive_now<Host>();
+    {
+        const HostStream stream, other;
+        std::atomic<int> calls{0};
+        int memory[2] = {};
+        const auto graph = Host::create_graph();
+        const auto first = Host::add_fill(graph, nullptr, 0, &memory[0], 1, sizeof(int));
+        Host::add_task(graph, &first, 1, host::Task{[&calls] { ++calls; }});
+        const auto executable = Host::instantiate(graph);
+        at_once(
+            60, [&](int) { Host::launch(executable, stream.get()); },
+            [&](int) { Host::launch(executable, other.get()); },
+            [&](int) { (void)Host::update(executable, graph); },
+            [&](int round) { Host::set_fill(executable, first, &memory[0], round, sizeof(int)); });
+        stream.sync();
+        other.sync();
+        CHECK(calls == 120);
+        Host::destroy_executable(executable);
+        Host::destroy_graph(graph);
+    }
+    CHECK(alive_now<Host>() == before);
+}
+
+} // namespace backend_host_races
