@@ -12,7 +12,7 @@ TEST_CASE("Hazard: the host fills a pinned batch again that is still being copie
 }
 
 TEST_CASE("Hazard: the host sets one element of a pinned buffer that is still being copied") {
-    find(host_race("host images", {"copy"}, {}), [](World& w) {
+    find(host_race("host images", {"copy"}, {"host"}), [](World& w) {
         copy(w.main, w.images, w.host_images);
         settle(w.main);
         w.host_images[3] = 1;
@@ -28,7 +28,7 @@ TEST_CASE("Hazard: the host reads a result before it waits") {
 }
 
 TEST_CASE("Hazard: the host reads an element of a result before it waits") {
-    find(host_race("result", {"copy"}, {}), [](World& w) {
+    find(host_race("result", {"copy"}, {"host"}), [](World& w) {
         copy(w.main, w.result, w.features);
         settle(w.main);
         const float loss = std::as_const(w.result)[0];
@@ -144,7 +144,7 @@ TEST_CASE("Hazard: a scalar is set on one stream and read on another") {
 }
 
 TEST_CASE("Hazard: what a readback's handler was given is kept") {
-    find(host_race(nullptr, {}, {"average"}), [](World& w) {
+    find(host_race(nullptr, {"copy"}, {"average"}), [](World& w) {
         PinnedSpan<const float, B> kept;
         Readback<float, B> losses{1,
                                   [&](std::size_t, std::span<const float> loss) {

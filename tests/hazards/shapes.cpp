@@ -184,7 +184,7 @@ TEST_CASE("Hazard: the caller reads what a CPU stage writes, and has not finishe
 }
 
 TEST_CASE("Hazard: a result of a pipeline is kept beyond the next one") {
-    find(host_race("applied", {}, {"best of all"}), [](World& w) {
+    find(host_race("applied", {"apply"}, {"best of all"}), [](World& w) {
         WithCpuStage cpu{CpuStages{w}};
         Batches source{Make<Batch>{}, Fill([](std::size_t, Batch& out) { out.images[0] = 1; }),
                        SourceOptions<B>{.workers = 0, .slots = 4, .batches = 4}};

@@ -15,6 +15,13 @@ SourceOptions<B> without_workers(int slots, std::size_t batches = 4) {
     return {.workers = 0, .slots = slots, .batches = batches};
 }
 
+// A batch is filled while it is being copied: what is found of the fill, and perhaps of the elements that it touches.
+void find_refill(const Program& program) {
+    find({host_race("batch images", {"copy"}, {"source's fill"}),
+          perhaps(host_race("batch images", {"copy"}, {"host"}))},
+         program);
+}
+
 // Returns when two threads have got here, so that each fills one batch.
 void meet(std::atomic<int>& arrived) {
     arrived.fetch_add(1);
@@ -25,7 +32,7 @@ void meet(std::atomic<int>& arrived) {
 } // namespace
 
 TEST_CASE("Hazard: a batch of a source is given back while it is being copied") {
-    find(host_race("batch images", {"copy"}, {}), [](World& w) {
+    find_refill([](World& w) {
         Batches source{Make<Batch>{}, filling(), without_workers(1)};
         auto batch = source.next();
         copy(w.main, w.images, batch->images);
@@ -37,7 +44,7 @@ TEST_CASE("Hazard: a batch of a source is given back while it is being copied") 
 }
 
 TEST_CASE("Hazard: a batch of a source is released on another stream than its copy's") {
-    find(host_race("batch images", {"copy"}, {}), [](World& w) {
+    find_refill([](World& w) {
         Batches source{Make<Batch>{}, filling(), without_workers(1)};
         auto batch = source.next();
         copy(w.main, w.images, batch->images);
@@ -50,7 +57,7 @@ TEST_CASE("Hazard: a batch of a source is released on another stream than its co
 }
 
 TEST_CASE("Hazard: a batch of a source is released before its copy is enqueued") {
-    find(host_race("batch images", {"copy"}, {}), [](World& w) {
+    find_refill([](World& w) {
         Batches source{Make<Batch>{}, filling(), without_workers(1)};
         auto batch = source.next();
         batch.release(w.main);
@@ -63,7 +70,7 @@ TEST_CASE("Hazard: a batch of a source is released before its copy is enqueued")
 }
 
 TEST_CASE("Hazard: a reference to a source's batch is kept beyond its handle") {
-    find(host_race("batch images", {"copy"}, {}), [](World& w) {
+    find_refill([](World& w) {
         Batches source{Make<Batch>{}, filling(), without_workers(1)};
         const Batch* kept = nullptr;
         for (const auto& batch : source) {
@@ -78,7 +85,7 @@ TEST_CASE("Hazard: a reference to a source's batch is kept beyond its handle") {
 }
 
 TEST_CASE("Hazard: a stage keeps a source's batch for the next one") {
-    find(thread_race("batch images", {"train", 1}, {}), [](World&) {
+    find(thread_race("batch images", {"train", 1}, {"source's fill"}), [](World&) {
         const Batch* kept = nullptr;
         TwoStages two{encode(), train([&](Ref s, const Batch& in, Slot& slot) {
                           copy(s, slot.scores, slot.features);
@@ -153,7 +160,7 @@ TEST_CASE("Hazard: ragged rows are read on another stream than they are copied o
 }
 
 TEST_CASE("Hazard: the packer's rows are read by a host function while it is packed again") {
-    find(thread_race(nullptr, {"log"}, {}), [](World& w) {
+    find(thread_race(nullptr, {"log"}, {"packing"}), [](World& w) {
         RaggedPacker<float, B> packer{{.rows = 4, .values = 16}};
         packer.pack(std::vector<std::vector<float>>{{1, 2}, {3}});
         const PinnedSpan<const float, B> rows{packer.values().data(), packer.values().size()};
@@ -165,7 +172,7 @@ TEST_CASE("Hazard: the packer's rows are read by a host function while it is pac
 }
 
 TEST_CASE("Hazard: the packer of a captured copy is packed again while a replay reads it") {
-    find(host_race(nullptr, {"copy"}, {}), [](World& w) {
+    find(host_race(nullptr, {"copy"}, {"packing"}), [](World& w) {
         RaggedPacker<float, B> packer{{.rows = 4, .values = 16}};
         RaggedBatch<float, B> boxes{packer.capacity()};
         packer.pack(std::vector<std::vector<float>>{{1, 2}, {3}});

@@ -267,7 +267,7 @@ TEST_CASE("Hazard: the host writes a submitted batch that no stage has read yet"
 }
 
 TEST_CASE("Hazard: the host sets an element of a submitted batch") {
-    find(host_race("batch labels", {}, {}), [](World&) {
+    find(host_race("batch labels", {nullptr, 0}, {"host"}), [](World&) {
         TwoStages two{encode(), train()};
         two.submit(0);
         settle(two.pipeline.stream(0));
