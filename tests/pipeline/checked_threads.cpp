@@ -1,5 +1,6 @@
 // Sources, readbacks and CPU stages under the checker: right as they are, and what goes wrong beside them.
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -106,6 +107,19 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "A result that is read before it is waited for
     pipeline.finish();
     CHECK(is_right([&] { (void)(slots[0]->values[3] == 0.0f); }));
 }
+
+#if !SLUICE_CHECKED
+TEST_CASE("A pipeline that is to be checked in a program that is not says how to compile it") {
+    using Plain = BasicStreamRef<TestBackend>;
+    std::string text;
+    try {
+        Pipeline pipeline{Stages{Stage{"work", [](Plain, const int&) {}}}, {.checked = true}};
+    } catch (const Error& error) {
+        text = error.what();
+    }
+    CHECK(text.find("-DSLUICE_CHECKED=1") != std::string::npos);
+}
+#endif
 
 } // namespace
 } // namespace sluice::test::pipeline_checked_threads

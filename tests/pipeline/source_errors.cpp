@@ -104,7 +104,7 @@ TEST_CASE("Source: threads of a start that failed have ended: no state is two th
     std::vector<State> states(3);
     std::atomic<bool> shared{false};
     std::atomic<int> made{0};
-    Source source{make_number, [&](std::size_t) { return &states[static_cast<std::size_t>(made++)]; },
+    Source source{make_number, [&](int) { return &states[static_cast<std::size_t>(made++)]; },
                   [&](State*& state, std::size_t index, int& out) {
                       shared = shared || state->busy.exchange(true);
                       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -303,18 +303,11 @@ private:
     template <class Call>
     void call_watched(Ref stream, std::size_t stage, std::size_t number, Call& call) {
         const DeviceGuard<backend> device(streams.device_of(stage));
-        const bool timed = times && times->can_time(stream);
-        const bool captured = times && !timed && times->replayed().capturing();
-        if (timed)
-            times->begin(stage, number, stream, follows);
-        if (captured)
-            times->replayed().begin(stage, number, stream);
+        const auto timed = times ? times->begin_work(stage, number, stream, follows) : TimedWork::not_at_all;
         call();
         backend::check_launches();
-        if (timed)
-            times->end(stage, number, stream);
-        if (captured)
-            times->replayed().end(stream);
+        if (timed != TimedWork::not_at_all)
+            times->end_work(timed, stage, number, stream);
     }
 
     // A stream that no stage runs on.

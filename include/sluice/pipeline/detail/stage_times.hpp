@@ -20,6 +20,9 @@
 
 namespace sluice::detail {
 
+/// How work is noted.
+enum class TimedWork : std::uint8_t { not_at_all, by_itself, in_a_graph };
+
 /// A ring of notes for each stage, one for graphs of whole steps, and one for calls of `submit`. All events are made
 /// beforehand. What streams do is told by events, relative to one that is recorded, while the clock is read, when somebody
 /// asks: milliseconds between events are floats, which tell times of the last seconds well and those of an hour ago badly.
@@ -74,6 +77,23 @@ public:
         note.kind = Kind::on_stream;
     }
 
+    /// The same of work that may be captured: a graph of steps then notes when it runs.
+    TimedWork begin_work(std::size_t stage, std::size_t batch, Ref stream, bool follows) {
+        if (can_time(stream)) {
+            begin(stage, batch, stream, follows);
+            return TimedWork::by_itself;
+        }
+        if (!replayed_.capturing())
+            return TimedWork::not_at_all;
+        replayed_.begin(stage, batch, stream);
+        return TimedWork::in_a_graph;
+    }
+    void end_work(TimedWork how, std::size_t stage, std::size_t batch, Ref stream) {
+        if (how == TimedWork::by_itself)
+            end(stage, batch, stream);
+        else
+            replayed_.end(stream);
+    }
     /// The same of a graph of whole steps, of which the batch is the first.
     void begin_graph(std::size_t batch, Ref stream) {
         begin(rings_.size() - 2, batch, stream);

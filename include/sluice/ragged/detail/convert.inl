@@ -140,6 +140,8 @@ void row_ids(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, Back
     if (in.value_capacity() == 0)
         return;
     detail::Engine<B>::for_each_value(stream, detail::numbered(in), detail::StoreRow{out.data()});
+    detail::tell_rows(detail::ref_of(stream), "row_ids", detail::as_const(in),
+                      detail::touched(out.data(), in.value_capacity()));
 }
 
 template <AnyStream S, class V>
@@ -149,6 +151,8 @@ void lengths(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, Back
     detail::require_elements("lengths: the result", out.size(), in.row_capacity());
     detail::Engine<B>::for_each(stream, in.row_capacity(),
                                 detail::StoreLength{out.data(), in.offsets(), in.counts_pointer()});
+    detail::tell_rows(detail::ref_of(stream), "lengths", detail::as_const(in),
+                      detail::touched(out.data(), in.row_capacity()));
 }
 
 template <AnyStream S, class V>
@@ -163,6 +167,8 @@ void to_padded(const S& stream, std::type_identity_t<DeviceSpan<std::remove_cons
     // One call at least, for the sake of `refused`.
     detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
                                 detail::Pad<V>{in, out.data(), size, width, fill, refused.data()});
+    detail::tell_rows(detail::ref_of(stream), "to_padded", detail::as_const(in),
+                      detail::touched(out.data(), size), detail::touched(refused.data(), 1));
 }
 
 template <AnyStream S, class V>
@@ -176,6 +182,8 @@ void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, Back
     detail::require_same("to_mask: the place for what was refused", refused.size(), 1);
     detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
                                 detail::Mark<V>{in, out.data(), size, width, refused.data()});
+    detail::tell_rows(detail::ref_of(stream), "to_mask", detail::as_const(in),
+                      detail::touched(out.data(), size), detail::touched(refused.data(), 1));
 }
 
 template <AnyStream S, class T>
@@ -191,6 +199,8 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     RaggedScratch<B> scratch = workspace.scratch();
     detail::Engine<B>::make(stream, out.target(),
                             detail::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
+    detail::tell_made(detail::ref_of(stream), "from_padded", out.target(), workspace,
+                      detail::touched(padded.data(), rows * width), detail::touched(lengths.data(), rows));
 }
 
 template <AnyStream S, class T>
@@ -210,6 +220,8 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     RaggedScratch<B> scratch = workspace.scratch();
     detail::Engine<B>::compact(stream, out.target(), padded.data(), detail::FullRows{size / width, width},
                                mask.data(), size, scratch);
+    detail::tell_made(detail::ref_of(stream), "from_padded_mask", out.target(), workspace,
+                      detail::touched(padded.data(), size), detail::touched(mask.data(), size));
 }
 
 } // namespace sluice::ragged

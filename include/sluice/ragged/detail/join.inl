@@ -120,6 +120,9 @@ void join(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
     }
     RaggedScratch<B> scratch = workspace.scratch();
     Engine<B>::make(stream, target, plan, scratch);
+    for (const RaggedView<const T>& part : parts)
+        tell_rows(stream, what, part);
+    tell_made(stream, what, target, workspace);
 }
 
 } // namespace detail

@@ -88,6 +88,8 @@ void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64
     const detail::LengthKeys keys{in.offsets(), in.counts_pointer(), in.value_capacity(),
                                   direction == LengthOrder::longest_first};
     detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, nullptr, scratch);
+    detail::tell_rows(detail::ref_of(stream), "order_by_length", detail::as_const(in),
+                      detail::touched(order.data(), in.row_capacity()), detail::touched_workspace(workspace));
 }
 
 template <AnyStream S, class V>
@@ -112,6 +114,9 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
     }
     RaggedScratch<B> scratch = workspace.scratch();
     detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, starts.data(), scratch);
+    detail::tell_rows(detail::ref_of(stream), "bucket_by_length", detail::as_const(in),
+                      detail::touched(order.data(), in.row_capacity()),
+                      detail::touched(starts.data(), number + 2), detail::touched_workspace(workspace));
 }
 
 } // namespace sluice::ragged

@@ -46,7 +46,7 @@ void reduce_into_sums(Stream stream, const char* name, Out& out, RaggedView<cons
                       Workspace* workspace) {
     auto* const results = elements_for_rows(name, "the result", out, rows);
     reduce_rows(stream, Op<T, Element<Out>>{}, results, rows, workspace);
-    tell_rows(stream, name, rows, touched(results, rows.row_capacity()));
+    tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
 }
 template <class Op, class Stream, class Out, class T, class Workspace>
 void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> rows, Workspace* workspace) {
@@ -54,7 +54,7 @@ void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> 
     if constexpr (std::is_same_v<Element<Out>, typename Op::Result>) {
         auto* const results = elements_for_rows(name, "the result", out, rows);
         reduce_rows(stream, Op{}, results, rows, workspace);
-        tell_rows(stream, name, rows, touched(results, rows.row_capacity()));
+        tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
     }
 }
 

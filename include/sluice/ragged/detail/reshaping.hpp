@@ -225,6 +225,15 @@ private:
     }
 };
 
+/// Tells a checked backend that an operation writes `out` and uses `workspace`, and what else it touches.
+template <class T, Backend B, class... Ts>
+void tell_made(BasicStreamRef<B> stream, const char* what, const RaggedTarget<T>& out,
+               RaggedWorkspace<B>& workspace, Touched<Ts>... others) {
+    tell_touched(stream, what, touched(out.values, out.value_capacity),
+                 touched(out.offsets, out.row_capacity + 1), touched(out.counts, 1),
+                 touched_workspace(workspace), others...);
+}
+
 /// Throws `Error` unless the result lies apart from the operand: rows are written while others are still
 /// read.
 template <class T, class U>

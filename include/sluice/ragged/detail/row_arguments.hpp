@@ -12,6 +12,7 @@
 #include <sluice/memory/detail/placed_span.hpp>
 #include <sluice/ragged/operands.hpp>
 #include <sluice/ragged/view.hpp>
+#include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged::detail {
 
@@ -53,7 +54,30 @@ template <class T>
 Touched<T> touched(T* data, std::int64_t count) noexcept {
     return {data, count};
 }
-/// Tells a checked backend what an operation on `rows`, which has been enqueued, reads and writes, as far as there is room.
+/// All of a workspace, which need not be there.
+template <Backend B>
+Touched<std::byte> touched_workspace(RaggedWorkspace<B>* workspace) {
+    if (!sluice::detail::IsChecked<B>::value || workspace == nullptr)
+        return {nullptr, 0};
+    const std::size_t bytes = workspace->bytes();
+    return {workspace->scratch().template take<std::byte>(bytes), static_cast<std::int64_t>(bytes)};
+}
+template <Backend B>
+Touched<std::byte> touched_workspace(RaggedWorkspace<B>& workspace) {
+    return touched_workspace(&workspace);
+}
+/// Tells a checked backend what an operation that has been enqueued reads and writes.
+template <Backend B, class... Ts>
+void tell_touched([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
+                  [[maybe_unused]] Touched<Ts>... all) {
+    if constexpr (sluice::detail::IsChecked<B>::value) {
+        const sluice::detail::checked::Range ranges[] = {
+            {all.data, static_cast<std::size_t>(all.count) * sizeof(Ts), !std::is_const_v<Ts>}...};
+        sluice::detail::checked::accesses(sluice::detail::checked::key_of(stream.get()), ranges,
+                                          sizeof...(Ts), sluice::detail::checked::Op::rows, operation);
+    }
+}
+/// The same of an operation on `rows`, which has been enqueued, as far as there is room.
 template <Backend B, class T, class... Ts>
 void tell_rows([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
                [[maybe_unused]] RaggedView<T> rows, [[maybe_unused]] Touched<Ts>... others) {

@@ -137,6 +137,8 @@ void repeat_by(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& ou
     }
     // Beyond the operand's rows nothing is added, so the last place holds the sum over all of them.
     Engine<B>::make(stream, target, IndexedRows<T>{{in}, indices, starts + rows, 0}, scratch);
+    tell_rows(stream, what, in);
+    tell_made(stream, what, target, workspace);
 }
 
 inline void require_range(const char* what, std::int64_t first, std::int64_t last) {
@@ -160,6 +162,8 @@ void make(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, co
     require_apart(what, target, plan.in);
     RaggedScratch<B> scratch = workspace.scratch();
     Engine<B>::make(stream, target, plan, scratch);
+    tell_rows(stream, what, plan.in);
+    tell_made(stream, what, target, workspace);
 }
 
 } // namespace detail
@@ -194,6 +198,8 @@ void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identi
     const detail::IndexedRows<T> plan{
         {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
     detail::make(detail::ref_of(stream), "gather", out, plan, workspace);
+    detail::tell_touched(detail::ref_of(stream), "gather",
+                         detail::touched(indices.data(), static_cast<std::int64_t>(indices.size())));
 }
 
 template <AnyStream S, class T>
@@ -203,6 +209,7 @@ void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_ident
     detail::require_elements("reorder: the order", order.size(), in.row_capacity());
     const detail::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
     detail::make(detail::ref_of(stream), "reorder", out, plan, workspace);
+    detail::tell_touched(detail::ref_of(stream), "reorder", detail::touched(order.data(), in.row_capacity()));
 }
 
 template <AnyStream S, class T>
@@ -217,6 +224,9 @@ void mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity
     detail::Engine<B>::compact(stream, target, in.values(),
                                detail::RowsOfView{in.offsets(), in.counts_pointer()}, keep.data(),
                                in.value_capacity(), scratch);
+    detail::tell_rows(detail::ref_of(stream), "mask", in);
+    detail::tell_made(detail::ref_of(stream), "mask", target, workspace,
+                      detail::touched(keep.data(), in.value_capacity()));
 }
 
 template <AnyStream S, class T>
@@ -227,6 +237,8 @@ void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
     detail::repeat_by(detail::ref_of(stream), "mask_rows", out, in,
                       detail::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
+    detail::tell_touched(detail::ref_of(stream), "mask_rows",
+                         detail::touched(keep.data(), in.row_capacity()));
 }
 
 template <AnyStream S, class T>

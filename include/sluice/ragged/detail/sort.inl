@@ -123,7 +123,8 @@ void sort_into(Stream stream, Out& out, std::int64_t* positions, RaggedView<cons
         throw Error("ragged::sort: the result is the memory of the rows themselves, expected other memory");
     sort_rows(stream, SortArguments<T>{values, positions, rows, {order == Order::descending}}, workspace);
     tell_rows(stream, "sort", rows, touched(values, rows.value_capacity()),
-              touched(positions, positions == nullptr ? 0 : rows.value_capacity()));
+              touched(positions, positions == nullptr ? 0 : rows.value_capacity()),
+              touched_workspace(workspace));
 }
 template <class Positions, class T>
 std::int64_t* positions_for(Positions& positions, RaggedView<const T> rows) {

@@ -220,13 +220,16 @@ SLUICE_CHECKED_FUNCTION void Checker::look_at(Block& block, const Record& access
             continue;
         met.push_back(old);
     }
-    for (const Record& first : met) {
-        // An edge from the last of them orders those before it as well; one from those would not be enough.
+    for (std::size_t i = 0; i < met.size(); ++i) {
+        // An edge from the last of them orders those before it as well; one from those would not be enough. Of those of
+        // one piece of work the first stands for all.
         bool is_last = true;
-        for (const Record& other : met)
-            is_last = is_last && (&other == &first || !before(first.stamp, other.stamp));
+        for (std::size_t j = 0; j < met.size(); ++j) {
+            if (j != i && before(met[i].stamp, met[j].stamp))
+                is_last = is_last && i < j && before(met[j].stamp, met[i].stamp);
+        }
         if (is_last)
-            race(block, first, access, may_throw);
+            race(block, met[i], access, may_throw);
     }
 }
 

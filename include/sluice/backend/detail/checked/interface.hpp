@@ -10,7 +10,8 @@
 #include <sluice/backend/config.hpp>
 
 /// The checker's bodies are inline, unless the program compiles them once: with SLUICE_CHECKED_EXTERN everywhere, and
-/// detail/checked/checker.hpp in one file that defines SLUICE_CHECKED_BODIES too.
+/// detail/checked/checker.hpp in one file that defines SLUICE_CHECKED_BODIES too. Here they are declared without: nvcc wants the body
+/// of each inline function that a template names, also where it is not used.
 #if defined(SLUICE_CHECKED_EXTERN)
 #define SLUICE_CHECKED_FUNCTION
 #else
@@ -119,33 +120,33 @@ struct StageScope {
 };
 
 // Streams. A blocking one waits for the legacy default stream, and that for it. An inline one's work is its caller's.
-SLUICE_CHECKED_FUNCTION void stream_made(Key stream, bool blocking, bool runs_on_caller);
-SLUICE_CHECKED_FUNCTION void stream_found(Key stream, bool blocking, bool default_stream);
-SLUICE_CHECKED_FUNCTION bool knows_stream(Key stream);
-SLUICE_CHECKED_FUNCTION void stream_destroyed(Key stream) noexcept;
-SLUICE_CHECKED_FUNCTION void name_stream(Key stream, const char* stage);
+void stream_made(Key stream, bool blocking, bool runs_on_caller);
+void stream_found(Key stream, bool blocking, bool default_stream);
+bool knows_stream(Key stream);
+void stream_destroyed(Key stream) noexcept;
+void name_stream(Key stream, const char* stage);
 
 // Events. A wait for an event on the host first takes what it stands for: the record may change meanwhile.
-SLUICE_CHECKED_FUNCTION void event_destroyed(Key event) noexcept;
-SLUICE_CHECKED_FUNCTION void recorded(Key event, Key stream);
-SLUICE_CHECKED_FUNCTION void waited(Key stream, Key event);
+void event_destroyed(Key event) noexcept;
+void recorded(Key event, Key stream);
+void waited(Key stream, Key event);
 struct Snapshot {
     std::uint32_t actor = 0;
     std::uint64_t time = 0;
     void* known = nullptr;
 };
-SLUICE_CHECKED_FUNCTION Snapshot snapshot_of_event(Key event);
-SLUICE_CHECKED_FUNCTION Snapshot snapshot_of_stream(Key stream);
+Snapshot snapshot_of_event(Key event);
+Snapshot snapshot_of_stream(Key stream);
 /// The calling thread has seen that what the snapshot stands for is over, or (`seen` false) it has not.
-SLUICE_CHECKED_FUNCTION void host_saw(const Snapshot& snapshot, bool seen) noexcept;
+void host_saw(const Snapshot& snapshot, bool seen) noexcept;
 
 // Semaphores.
-SLUICE_CHECKED_FUNCTION void semaphore_destroyed(Key semaphore) noexcept;
-SLUICE_CHECKED_FUNCTION void semaphore_signalled(Key semaphore, std::uint32_t value, Key stream);
-SLUICE_CHECKED_FUNCTION void semaphore_signalled_by_host(Key semaphore, std::uint32_t value);
-SLUICE_CHECKED_FUNCTION void semaphore_waited(Key semaphore, std::uint32_t value, Key stream);
-SLUICE_CHECKED_FUNCTION void semaphore_seen(Key semaphore, std::uint32_t value);
-SLUICE_CHECKED_FUNCTION void semaphore_reset(Key semaphore);
+void semaphore_destroyed(Key semaphore) noexcept;
+void semaphore_signalled(Key semaphore, std::uint32_t value, Key stream);
+void semaphore_signalled_by_host(Key semaphore, std::uint32_t value);
+void semaphore_waited(Key semaphore, std::uint32_t value, Key stream);
+void semaphore_seen(Key semaphore, std::uint32_t value);
+void semaphore_reset(Key semaphore);
 
 /// Copies within which the host's side is nobody else's: they are waited for.
 class HostSideScope {
@@ -167,18 +168,16 @@ template <bool On>
 using HostSideScopeOn = std::conditional_t<On, HostSideScope, NoScope>;
 
 // Memory. `stream`: in whose order; `ordered` false: in nobody's.
-SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bool device, bool ordered,
-                                       Key stream);
-SLUICE_CHECKED_FUNCTION void freed(const void* memory, bool ordered, Key stream) noexcept;
-SLUICE_CHECKED_FUNCTION void name_memory(const void* memory, std::size_t bytes, const char* name);
+void allocated(const void* memory, std::size_t bytes, bool device, bool ordered, Key stream);
+void freed(const void* memory, bool ordered, Key stream) noexcept;
+void name_memory(const void* memory, std::size_t bytes, const char* name);
 
 // Work. Throw `Error` for a mistake.
-SLUICE_CHECKED_FUNCTION void accesses(Key stream, const Range* ranges, std::size_t count, Op op,
-                                      const char* what);
-SLUICE_CHECKED_FUNCTION Token enqueued(Key stream);
-SLUICE_CHECKED_FUNCTION void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what);
+void accesses(Key stream, const Range* ranges, std::size_t count, Op op, const char* what);
+Token enqueued(Key stream);
+void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what);
 /// The host gets at pinned memory, to read it, perhaps to change it, or both.
-SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write);
+void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write);
 
 /// Within a callable of a stream's.
 class TokenScope {
@@ -203,34 +202,33 @@ template <bool On>
 using TokenScopeOn = std::conditional_t<On, TokenScope, NoScope>;
 
 // Graphs.
-SLUICE_CHECKED_FUNCTION void capture_begun(Key stream, Key body);
-SLUICE_CHECKED_FUNCTION void capture_ended(Key stream, Key graph);
-SLUICE_CHECKED_FUNCTION void graph_made(Key graph);
-SLUICE_CHECKED_FUNCTION void graph_destroyed(Key graph) noexcept;
-SLUICE_CHECKED_FUNCTION void node_added(Key graph, Key node, KeyList after, const Range* ranges,
-                                        std::size_t count, Op op);
-SLUICE_CHECKED_FUNCTION void dependency_added(Key graph, Key earlier, Key later);
-SLUICE_CHECKED_FUNCTION void child_added(Key graph, Key node, KeyList after, Key child);
-SLUICE_CHECKED_FUNCTION void bodies_added(Key graph, Key node, KeyList after, KeyList bodies);
-SLUICE_CHECKED_FUNCTION void bodies_captured(Key stream, KeyList bodies);
-SLUICE_CHECKED_FUNCTION void instantiated(Key executable, Key graph);
-SLUICE_CHECKED_FUNCTION void executable_destroyed(Key executable) noexcept;
-SLUICE_CHECKED_FUNCTION void node_changed(Key executable, Key node, const Range* ranges, std::size_t count);
-SLUICE_CHECKED_FUNCTION void child_changed(Key executable, Key node, Key child);
-SLUICE_CHECKED_FUNCTION void launched(Key executable, Key stream);
+void capture_begun(Key stream, Key body);
+void capture_ended(Key stream, Key graph);
+void graph_made(Key graph);
+void graph_destroyed(Key graph) noexcept;
+void node_added(Key graph, Key node, KeyList after, const Range* ranges, std::size_t count, Op op);
+void dependency_added(Key graph, Key earlier, Key later);
+void child_added(Key graph, Key node, KeyList after, Key child);
+void bodies_added(Key graph, Key node, KeyList after, KeyList bodies);
+void bodies_captured(Key stream, KeyList bodies);
+void instantiated(Key executable, Key graph);
+void executable_destroyed(Key executable) noexcept;
+void node_changed(Key executable, Key node, const Range* ranges, std::size_t count);
+void child_changed(Key executable, Key node, Key child);
+void launched(Key executable, Key stream);
 /// The first batch of the work that is captured or launched next on this thread.
-SLUICE_CHECKED_FUNCTION void graph_batch(std::uint64_t batch) noexcept;
+void graph_batch(std::uint64_t batch) noexcept;
 
 // Pipelines.
 /// A number for a name in messages.
-SLUICE_CHECKED_FUNCTION std::uint32_t stage_label(const char* name);
+std::uint32_t stage_label(const char* name);
 /// Notes which memory the calling thread allocates, as a list for each `begin_list`.
 class Listening {
 public:
-    SLUICE_CHECKED_FUNCTION Listening();
+    Listening();
     Listening(const Listening&) = delete;
     Listening& operator=(const Listening&) = delete;
-    SLUICE_CHECKED_FUNCTION ~Listening();
+    ~Listening();
     void begin_list() { lists_.emplace_back(); }
     std::vector<Range>& list(std::size_t number) { return lists_[number]; }
 
@@ -239,10 +237,9 @@ private:
     std::vector<std::vector<Range>>* outer_;
 };
 /// `object` owns `memory`, as far as that was allocated by sluice. `of` and `slot` name it in messages.
-SLUICE_CHECKED_FUNCTION void object_made(const void* object, const Range* memory, std::size_t count,
-                                         const char* of, int slot);
-SLUICE_CHECKED_FUNCTION bool knows_object(const void* object);
-SLUICE_CHECKED_FUNCTION void object_gone(const void* object) noexcept;
+void object_made(const void* object, const Range* memory, std::size_t count, const char* of, int slot);
+bool knows_object(const void* object);
+void object_gone(const void* object) noexcept;
 
 /// One thing that a stage was handed: an object that `object_made` knows, or bytes.
 struct Handed {
@@ -252,25 +249,25 @@ struct Handed {
     bool writes = false;
 };
 /// What the stage in scope was handed is read and written by the work that its stream has been handed since.
-SLUICE_CHECKED_FUNCTION void stage_called(Key stream, const Handed* handed, std::size_t count);
+void stage_called(Key stream, const Handed* handed, std::size_t count);
 /// The same of the calling thread's own work on an object, such as filling a batch.
-SLUICE_CHECKED_FUNCTION void host_works_on(const void* object, bool writes, Op op);
+void host_works_on(const void* object, bool writes, Op op);
 
 // Threads of sluice's own.
 /// The calling thread's own clock, until the end of the scope.
 class WorkerScope {
 public:
-    SLUICE_CHECKED_FUNCTION WorkerScope();
+    WorkerScope();
     WorkerScope(const WorkerScope&) = delete;
     WorkerScope& operator=(const WorkerScope&) = delete;
-    SLUICE_CHECKED_FUNCTION ~WorkerScope();
+    ~WorkerScope();
 };
 template <bool On>
 using WorkerScopeOn = std::conditional_t<On, WorkerScope, NoScope>;
 /// What one thread hands to the next: what the giver knows, the taker does.
-SLUICE_CHECKED_FUNCTION void handed_over(Key place) noexcept;
-SLUICE_CHECKED_FUNCTION void taken_over(Key place) noexcept;
-SLUICE_CHECKED_FUNCTION void handover_gone(Key place) noexcept;
+void handed_over(Key place) noexcept;
+void taken_over(Key place) noexcept;
+void handover_gone(Key place) noexcept;
 
 } // namespace checked
 } // namespace sluice::detail
