@@ -114,6 +114,10 @@ TEST_CASE("two functions of one object meet, without others that would order the
     };
     meet(fails, [&] { (void)stream.get()->failure(); });
     meet(fails, fails);
+    at_once(
+        200, [&](int) { stream.get()->fail(failure); }, [&](int) { (void)stream.get()->failure(); },
+        [&](int) { stream.get()->clear_failure(); });
+    stream.get()->clear_failure();
     meet([&] { stream.enqueue([] {}); }, [&] { (void)stream.get()->idle(); });
     meet([&] { event.record(stream); }, [&] { (void)event.get()->recorded(); });
     meet([&] { event.record(stream); }, [&] { (void)event.get()->is_done(); });
@@ -124,12 +128,25 @@ TEST_CASE("two functions of one object meet, without others that would order the
     other.sync();
     const auto captures = [&] {
         Host::begin_capture(stream.get(), CaptureMode::relaxed);
-        stream.enqueue([] {});
-        mark.record(stream);
+        try {
+            stream.enqueue([] {});
+            mark.record(stream);
+            for (int work = 0; work < 20; ++work) { // time for others
+                stream.enqueue([] {});
+                std::this_thread::yield();
+            }
+        } catch (const Error&) {
+            // Others have made it invalid; its end says so, too.
+        }
         Host::destroy_graph(Host::end_capture(stream.get()));
     };
     meet(captures, [&] { (void)stream.get()->capture(); });
     meet(captures, [&] { (void)Host::capturing_graph(stream.get()); });
+    meet(captures, [&] { stream.enqueue([] {}); }); // runs, or becomes part of it
+    meet(captures, [&] {
+        if (const auto capture = stream.get()->capture(); capture != nullptr)
+            capture->invalidate("disturbed");
+    });
     meet(captures, [&] { other.wait(mark); }); // refused, or ordered
     meet(captures, [&] { Host::free_device(Host::allocate_device(8)); });
     meet([&] { semaphore.signal(1); }, [&] { semaphore.get()->reset(); });

@@ -179,19 +179,19 @@ TEST_CASE("DeviceScalar: slots are neither written nor freed while a value leave
 
 TEST_CASE("DeviceScalar, PingPong: what the constructor has set is there when it returns") {
     using N = Noting<TestBackend>;
-    Notes::clear();
+    CallNotes::clear();
     const DeviceScalar<int, N> scalar(3);
-    CHECK(Notes::after("copy", "synchronize_stream"));
+    CHECK(CallNotes::after("copy", "synchronize_stream"));
     const BasicStream<N> stream;
     CHECK(scalar.value_and_wait(stream) == 3);
-    Notes::clear();
+    CallNotes::clear();
     const PingPong<int, N> pair(4);
-    CHECK(Notes::after("copy", "synchronize_stream"));
+    CHECK(CallNotes::after("copy", "synchronize_stream"));
     CHECK(pair.front_and_wait(stream).data() == pair.first().data());
-    Notes::clear();
+    CallNotes::clear();
     std::vector<int> one(1);
     copy_and_wait(stream, one, scalar.span());
-    CHECK(Notes::after("copy", "synchronize_stream"));
+    CHECK(CallNotes::after("copy", "synchronize_stream"));
     CHECK(one[0] == 3);
 }
 

@@ -133,19 +133,19 @@ TEST_CASE("RaggedPacker: where no event can be recorded behind a copy, copy_to w
 
 TEST_CASE("RaggedBatch: what the constructor has emptied is empty when it returns") {
     using N = Noting<TestBackend>;
-    Notes::clear();
+    CallNotes::clear();
     const RaggedBatch<Word, N> batch(capacity);
-    CHECK(Notes::after("fill_bytes", "synchronize_stream"));
+    CHECK(CallNotes::after("fill_bytes", "synchronize_stream"));
     const BasicStream<N> stream;
     CHECK(batch.counts_and_wait(stream).rows == 0);
 
-    Notes::clear();
+    CallNotes::clear();
     RaggedPacker<Word, N> packer(capacity);
     RaggedBatch<Word, N> to(capacity);
     packer.pack(rows);
     packer.copy_to(stream, to);
     CHECK(to_lists_and_wait(stream, to) == rows);
-    CHECK(Notes::after("copy", "synchronize_stream"));
+    CHECK(CallNotes::after("copy", "synchronize_stream"));
 }
 
 } // namespace ragged_block_waits

@@ -47,7 +47,7 @@ bool returns_after_opening(const Latch& latch, Call&& call) {
 }
 
 /// Notes the names of a backend's functions in the order in which they are called, by any thread.
-class Notes {
+class CallNotes {
 public:
     template <class>
     static void before(const char* function) {
@@ -92,6 +92,6 @@ private:
 
 /// Tells of calls that nobody sees on the Host backend, whose streams end only when their work has.
 template <Backend B>
-using Noting = Hooked<B, Notes>;
+using Noting = Hooked<B, CallNotes>;
 
 } // namespace sluice::test
