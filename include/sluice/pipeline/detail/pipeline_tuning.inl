@@ -63,6 +63,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::end_trial() {
 // Nothing is under way.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::use(const ScheduleTrial& trial) {
+    const DeviceGuard<backend> device(core_.streams.device());
     steps_.reset();
     stage_graphs_.reset();
     core_.streams.use_one_a_device(trial.schedule == Schedule::serial);

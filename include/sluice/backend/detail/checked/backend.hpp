@@ -11,6 +11,7 @@
 
 #include <sluice/backend/detail/checked/graphs.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
@@ -157,13 +158,13 @@ struct Checked : detail::CheckedGraphs<B> {
     /// Does what the concepts `Backend` and `FillBackend` say of memory.
     static void* allocate_device(std::size_t bytes) {
         void* const memory = B::allocate_device(bytes);
-        detail::checked::allocated(memory, bytes, true, false, nullptr);
+        detail::checked::allocated(memory, bytes, true, sees_writes, false, nullptr);
         return memory;
     }
     static void* allocate_device(std::size_t bytes, NativeStream stream) {
         know(stream);
         void* const memory = B::allocate_device(bytes, stream);
-        detail::checked::allocated(memory, bytes, true, true, key(stream));
+        detail::checked::allocated(memory, bytes, true, sees_writes, true, key(stream));
         return memory;
     }
     static void free_device(void* memory) noexcept {
@@ -176,7 +177,7 @@ struct Checked : detail::CheckedGraphs<B> {
     }
     static void* allocate_pinned(std::size_t bytes) {
         void* const memory = B::allocate_pinned(bytes);
-        detail::checked::allocated(memory, bytes, false, false, nullptr);
+        detail::checked::allocated(memory, bytes, false, sees_writes, false, nullptr);
         return memory;
     }
     static void free_pinned(void* memory) noexcept {
@@ -230,6 +231,8 @@ private:
     }
 
     // A host stream is waited for by whoever destroys it.
+    // Kernels are launched past the backend.
+    static constexpr bool sees_writes = !KernelGraphBackend<B>;
     static constexpr bool waits_in_destructor = requires { requires B::waits_for_destroyed_streams; };
 
     // What the calling thread knows after a call, also one that throws the fault of work that is over.

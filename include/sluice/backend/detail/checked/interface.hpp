@@ -168,7 +168,9 @@ template <bool On>
 using HostSideScopeOn = std::conditional_t<On, HostSideScope, NoScope>;
 
 // Memory. `stream`: in whose order; `ordered` false: in nobody's.
-void allocated(const void* memory, std::size_t bytes, bool device, bool ordered, Key stream);
+/// `sees_writes` false: somebody may write device memory whom the checker does not see, as kernels do.
+void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes, bool ordered,
+               Key stream);
 void freed(const void* memory, bool ordered, Key stream) noexcept;
 void name_memory(const void* memory, std::size_t bytes, const char* name);
 

@@ -10,14 +10,14 @@ inline std::vector<std::vector<Range>>*& listening() noexcept {
     return lists;
 }
 
-SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bool device, bool ordered,
-                                       Key on) {
+SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes,
+                                       bool ordered, Key on) {
     Locked checker;
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     Block& block = checker->blocks.make(begin, begin + (bytes == 0 ? 1 : bytes));
     block.owned = true;
     block.device = device;
-    if (device)
+    if (device && sees_writes)
         block.unwritten.push_back({block.begin, block.end});
     block.opaque = checker->opaque;
     if (auto* const lists = listening(); lists != nullptr)
