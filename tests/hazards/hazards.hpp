@@ -35,9 +35,11 @@ struct Plain : UncheckedHost {
 };
 #endif
 
-/// The backend that judges. In a program compiled with SLUICE_CHECKED=1 the default one is checked itself.
-#if SLUICE_CHECKED
-using B = DefaultBackend;
+/// The backend that judges. In a program compiled with SLUICE_CHECKED=1 `Host` and `Cuda` are checked themselves.
+#if SLUICE_CHECKED && defined(SLUICE_TEST_CUDA)
+using B = Cuda;
+#elif SLUICE_CHECKED
+using B = Host;
 #else
 using B = Checked<Plain>;
 #endif
