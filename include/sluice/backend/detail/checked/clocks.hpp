@@ -202,7 +202,7 @@ struct Actor {
             if (stamp.time <= time && (latest == nullptr || latest->time < stamp.time))
                 latest = &stamp;
         }
-        const Stamp then = latest == nullptr ? stamp().at(time) : latest->at(time);
+        Stamp then = latest == nullptr ? stamp().at(time) : latest->at(time);
         if (seen.size() == 0)
             return then;
         Known* const all = known_pool().take();

@@ -119,34 +119,36 @@ struct StageScope {
     int outer_depth;
 };
 
+// Below, `key` is the handle of what the heading names, and `on` a stream's.
+
 // Streams. A blocking one waits for the legacy default stream, and that for it. An inline one's work is its caller's.
-void stream_made(Key stream, bool blocking, bool runs_on_caller);
-void stream_found(Key stream, bool blocking, bool default_stream);
-bool knows_stream(Key stream);
-void stream_destroyed(Key stream) noexcept;
-void name_stream(Key stream, const char* stage);
+void stream_made(Key key, bool blocking, bool runs_on_caller);
+void stream_found(Key key, bool blocking, bool default_stream);
+bool knows_stream(Key key);
+void stream_destroyed(Key key) noexcept;
+void name_stream(Key key, const char* stage);
 
 // Events. A wait for an event on the host first takes what it stands for: the record may change meanwhile.
-void event_destroyed(Key event) noexcept;
-void recorded(Key event, Key stream);
-void waited(Key stream, Key event);
+void event_destroyed(Key key) noexcept;
+void recorded(Key key, Key on);
+void waited(Key on, Key key);
 struct Snapshot {
     std::uint32_t actor = 0;
     std::uint64_t time = 0;
     void* known = nullptr;
 };
-Snapshot snapshot_of_event(Key event);
-Snapshot snapshot_of_stream(Key stream);
+Snapshot snapshot_of_event(Key key);
+Snapshot snapshot_of_stream(Key key);
 /// The calling thread has seen that what the snapshot stands for is over, or (`seen` false) it has not.
 void host_saw(const Snapshot& snapshot, bool seen) noexcept;
 
 // Semaphores.
-void semaphore_destroyed(Key semaphore) noexcept;
-void semaphore_signalled(Key semaphore, std::uint32_t value, Key stream);
-void semaphore_signalled_by_host(Key semaphore, std::uint32_t value);
-void semaphore_waited(Key semaphore, std::uint32_t value, Key stream);
-void semaphore_seen(Key semaphore, std::uint32_t value);
-void semaphore_reset(Key semaphore);
+void semaphore_destroyed(Key key) noexcept;
+void semaphore_signalled(Key key, std::uint32_t value, Key on);
+void semaphore_signalled_by_host(Key key, std::uint32_t value);
+void semaphore_waited(Key key, std::uint32_t value, Key on);
+void semaphore_seen(Key key, std::uint32_t value);
+void semaphore_reset(Key key);
 
 /// Copies within which the host's side is nobody else's: they are waited for.
 class HostSideScope {
@@ -167,16 +169,15 @@ private:
 template <bool On>
 using HostSideScopeOn = std::conditional_t<On, HostSideScope, NoScope>;
 
-// Memory. `stream`: in whose order; `ordered` false: in nobody's.
+// Memory. `on`: in whose order; `ordered` false: in nobody's.
 /// `sees_writes` false: somebody may write device memory whom the checker does not see, as kernels do.
-void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes, bool ordered,
-               Key stream);
-void freed(const void* memory, bool ordered, Key stream) noexcept;
+void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes, bool ordered, Key on);
+void freed(const void* memory, bool ordered, Key on) noexcept;
 void name_memory(const void* memory, std::size_t bytes, const char* name);
 
 // Work. Throw `Error` for a mistake.
-void accesses(Key stream, const Range* ranges, std::size_t count, Op op, const char* what);
-Token enqueued(Key stream);
+void accesses(Key on, const Range* ranges, std::size_t count, Op op, const char* what);
+Token enqueued(Key on);
 void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what);
 /// The host gets at pinned memory, to read it, perhaps to change it, or both.
 void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write);
@@ -204,20 +205,20 @@ template <bool On>
 using TokenScopeOn = std::conditional_t<On, TokenScope, NoScope>;
 
 // Graphs.
-void capture_begun(Key stream, Key body);
-void capture_ended(Key stream, Key graph);
+void capture_begun(Key on, Key body);
+void capture_ended(Key on, Key graph);
 void graph_made(Key graph);
 void graph_destroyed(Key graph) noexcept;
 void node_added(Key graph, Key node, KeyList after, const Range* ranges, std::size_t count, Op op);
 void dependency_added(Key graph, Key earlier, Key later);
 void child_added(Key graph, Key node, KeyList after, Key child);
 void bodies_added(Key graph, Key node, KeyList after, KeyList bodies);
-void bodies_captured(Key stream, KeyList bodies);
-void instantiated(Key executable, Key graph);
-void executable_destroyed(Key executable) noexcept;
-void node_changed(Key executable, Key node, const Range* ranges, std::size_t count);
-void child_changed(Key executable, Key node, Key child);
-void launched(Key executable, Key stream);
+void bodies_captured(Key on, KeyList bodies);
+void instantiated(Key key, Key graph);
+void executable_destroyed(Key key) noexcept;
+void node_changed(Key key, Key node, const Range* ranges, std::size_t count);
+void child_changed(Key key, Key node, Key child);
+void launched(Key key, Key on);
 /// The first batch of the work that is captured or launched next on this thread.
 void graph_batch(std::uint64_t batch) noexcept;
 
@@ -251,7 +252,7 @@ struct Handed {
     bool writes = false;
 };
 /// What the stage in scope was handed is read and written by the work that its stream has been handed since.
-void stage_called(Key stream, const Handed* handed, std::size_t count);
+void stage_called(Key on, const Handed* handed, std::size_t count);
 /// The same of the calling thread's own work on an object, such as filling a batch.
 void host_works_on(const void* object, bool writes, Op op);
 

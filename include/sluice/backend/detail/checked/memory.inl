@@ -205,8 +205,7 @@ SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, 
         if (!record.writes) {
             read_in_flight = true;
         } else if (reads && record.begin < touch.end && touch.begin < record.end) {
-            const Record first = record;
-            checker.race(*block, first, touch, true);
+            checker.race(*block, Record(record), touch, true);
             return;
         }
     }

@@ -153,7 +153,7 @@ public:
         block.alive = false;
         block.records.clear();
         block.records.shrink_to_fit();
-        graves_.push_back({block.begin, block.number});
+        graves_.emplace_back(block.begin, block.number);
         if (graves_.size() <= most_graves)
             return;
         const auto [begin, number] = graves_.front();

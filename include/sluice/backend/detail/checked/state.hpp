@@ -86,11 +86,11 @@ public:
     // Actors
     Actor& actor(ActorId id) { return actors_[id]; }
     Actor& make_actor();
-    void drop_actor(Actor& actor);
+    void drop_actor(Actor& gone);
     /// That of a stream; made where it is not known.
-    Actor& stream(Key stream);
+    Actor& stream(Key key);
     /// The same, which knows now what whoever enqueues there does.
-    Actor& enqueuing(Key stream);
+    Actor& enqueuing(Key key);
     /// The calling thread: the program's, a worker, or the stream whose callable runs.
     Actor& doer();
     Stamp doer_stamp();
@@ -130,7 +130,7 @@ public:
     void note(sluice::checked::Finding finding, bool may_throw);
     void race(const Block& block, const Record& first, const Record& second, bool may_throw);
     sluice::checked::Place place_of(const Record& record);
-    std::string stream_name(ActorId actor);
+    std::string stream_name(ActorId id);
     std::string buffer_name(const Block& block) const;
     void count_wait(const Stamp& from, Actor& to, std::size_t again, bool useful);
     std::vector<sluice::checked::Finding> all_findings();
