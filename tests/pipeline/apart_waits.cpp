@@ -1,5 +1,7 @@
 // What the host waits for where CPU stages run on threads beside a device's streams, and a device that answers no longer.
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <thread>
@@ -44,8 +46,9 @@ struct Losable : Apart {
 };
 using B = Losable;
 using Ref = BasicStreamRef<B>;
+// What streams change lies behind a pointer: a slot's own members are looked at before each replay.
 struct Half {
-    int value = 0;
+    int* value = nullptr;
 };
 struct Number {
     int value = 0;
@@ -64,7 +67,7 @@ struct Work {
                                 Host::enqueue(stream.get(), [this, batch, &out] {
                                     if (const Latch* const latch = holds; latch != nullptr)
                                         latch->pass();
-                                    out.value = batch;
+                                    *out.value = batch;
                                 });
                             },
                             StageOptions<B>{.lanes = lanes_of_device}},
@@ -76,12 +79,16 @@ struct Work {
                                     give_it_time();
                                 if (batch == 97 || batch == 98)
                                     throw Error("no room");
-                                out.value = 10 * in.value + batch;
+                                out.value = 10 * *in.value + batch;
                             },
                             StageOptions<Host>{.lanes = lanes_of_host}}};
     }
     static auto slots() {
-        return Slots{[](int) { return Half{}; }, [](int) { return Number{}; }};
+        return Slots{[](int slot) {
+                         static std::array<int, 16> values{};
+                         return Half{&values[static_cast<std::size_t>(slot)]};
+                     },
+                     [](int) { return Number{}; }};
     }
 };
 

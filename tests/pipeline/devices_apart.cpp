@@ -177,6 +177,7 @@ TEST_CASE("Contract 10: a readback takes results of streams of any device, with 
         readback.push(theirs, values);
         theirs.sync();
         readback.push(mine, values);
+        mine.sync();
     }
     readback.finish();
     CHECK(results == std::vector<Word>(6, 0x01010101));
@@ -231,17 +232,18 @@ TEST_CASE("Contract 10: a CPU stage behind one of another device, on threads apa
     if (!two_devices())
         return;
     struct Half {
-        int value = 0;
+        int* value = nullptr; // A slot's own members are looked at before each replay.
     };
+    std::vector<int> values(3);
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         CAPTURE(std::string(to_string(schedule)));
         std::vector<int> results;
         const auto on_device = [](BasicStreamRef<Apart> stream, const int& batch, Half& out) {
-            Host::enqueue(stream.get(), [&out, batch] { out.value = 2 * batch; });
+            Host::enqueue(stream.get(), [&out, batch] { *out.value = 2 * batch; });
         };
         Pipeline pipeline{Stages{Stage{"device", on_device, StageOptions<Apart>{.device = 1}},
-                                 Stage{"host", [&](const Half& in) { results.push_back(in.value); }}},
-                          Slots{[](int) { return Half{}; }},
+                                 Stage{"host", [&](const Half& in) { results.push_back(*in.value); }}},
+                          Slots{[&](int slot) { return Half{&values[static_cast<std::size_t>(slot)]}; }},
                           PipelineOptions{.schedule = schedule, .slots = 3}};
         for (int batch = 0; batch < 9; ++batch) {
             BatchRead read = pipeline.submit(batch);

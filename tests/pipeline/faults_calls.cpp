@@ -108,7 +108,7 @@ TEST_CASE("Contract 5: run, external streams and times, any one call fails: an E
                         mine.sync();
                     });
                 CHECK(results == expected());
-                CHECK(times >= 8);
+                CHECK(times > 4); // those of submit, and of what ran last
                 CHECK(pipeline.submitted() == batches);
             },
             60, schedule == Schedule::overlapped ? 1 : 3);
