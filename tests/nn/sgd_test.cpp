@@ -23,7 +23,8 @@ void check_cross_entropy(Random& random, std::size_t classes) {
     naive::Doubles slopes(values.size());
     // A loss is a difference of numbers of the logits' size, and a slope of shares: where one label leads far, both are small.
     const naive::Doubles loss_scale(rows, 4.0);
-    const naive::Doubles slope_scale(values.size(), 8.0 / static_cast<double>(rows * classes));
+    const naive::Doubles slope_scale(values.size(), 8.0 / static_cast<double>(rows) /
+                                                        std::sqrt(static_cast<double>(classes)));
     for (std::size_t row = 0; row < rows; ++row) {
         labels.push_back(static_cast<Label>(random.between(0, std::min<std::size_t>(classes, 256) - 1)));
         const auto label = static_cast<std::size_t>(labels.back());
