@@ -104,23 +104,27 @@ FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename
             }
         }
     }
-    const auto stage = core.streams.stage_of(stream);
-    if (!stage)
+    const auto known = core.streams.stage_of(stream);
+    if (!known)
         return {};
-    // A stream is known to have failed a moment before its next event is.
+    // A stream is known to have failed a moment before its next event is. It may have the fault from another stage's.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-    for (std::size_t batch = oldest; Core::Shape::needs_event(*stage) && batch < submitted; ++batch) {
-        try {
-            while (!core.order->event(*stage, batch).is_done()) {
-                if (std::chrono::steady_clock::now() > limit)
-                    return {static_cast<int>(*stage), std::nullopt, false};
-                std::this_thread::yield();
+    for (std::size_t batch = oldest; batch < submitted; ++batch) {
+        for (std::size_t stage = 0; stage < Core::stages; ++stage) {
+            if (!Core::Shape::needs_event(stage))
+                continue;
+            try {
+                while (!core.order->event(stage, batch).is_done()) {
+                    if (std::chrono::steady_clock::now() > limit)
+                        return {static_cast<int>(*known), std::nullopt, false};
+                    std::this_thread::yield();
+                }
+            } catch (...) {
+                return {static_cast<int>(stage), batch, batch == oldest && oldest > 0};
             }
-        } catch (...) {
-            return {static_cast<int>(*stage), batch, batch == oldest && oldest > 0};
         }
     }
-    return {static_cast<int>(*stage), std::nullopt, false};
+    return {static_cast<int>(*known), std::nullopt, false};
 }
 
 } // namespace sluice::detail
