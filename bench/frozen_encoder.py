@@ -19,48 +19,14 @@ import subprocess
 import sys
 import tempfile
 
+from programs import PyTorch, run_program
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTORCH = os.path.join(HERE, "pytorch", "frozen_encoder.py")
 SCHEDULES = ["serial", "overlapped", "graphed"]
 STANDARD = ["serial", "streams", "serial-last", "streams-last", "graph", "forked-graph"]
 COMPILED = ["compiled-graph", "compiled-forked-graph"]
 BFLOAT16 = ["bfloat16-serial-last", "bfloat16-graph", "bfloat16-forked-graph"]
-
-
-def run_program(program: str, arguments: list[str]) -> dict:
-    """The report of one run of frozen_encoder."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "report.json")
-        done = subprocess.run([program, "--backend", "cuda", "--json", path, *arguments], capture_output=True, text=True,
-                              check=False)
-        if done.returncode != 0:
-            sys.exit(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-
-
-class PyTorch:
-    """PyTorch in one process, so that it is loaded once."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen([sys.executable, PYTORCH, "--serve"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.about = self.answer()
-
-    def answer(self) -> dict:
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{PYTORCH} ended with {self.process.wait()}")
-        return json.loads(line)
-
-    def measure(self, **options) -> dict:
-        self.process.stdin.write(json.dumps(options) + "\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def summary(rates: list[float], **further) -> dict:
@@ -76,8 +42,8 @@ def compare(program: str, pytorch: PyTorch, batch: int, names: list[str], rounds
     theirs = {}
 
     def ours() -> None:
-        for run in run_program(program, ["--batch", str(batch), "--steps", str(steps), "--warmup", "10", "--precision",
-                                         precision, "--schedule", ",".join(SCHEDULES)])["runs"]:
+        for run in run_program(program, ["--backend", "cuda", "--batch", str(batch), "--steps", str(steps), "--warmup", "10",
+                                         "--precision", precision, "--schedule", ",".join(SCHEDULES)])["runs"]:
             rates[run["schedule"]].append(run["steps_per_second"])
             further[run["schedule"]] = {"device_bytes": run["device_bytes"],
                                         "identical_to_serial": run["identical_to_serial"]}
@@ -99,7 +65,7 @@ def compare_losses(program: str, pytorch: PyTorch, data: str, batch: int, steps:
     with tempfile.TemporaryDirectory() as folder:
         start = os.path.join(folder, "start.safetensors")
         common = ["--data", data, "--batch", str(batch), "--steps", str(steps), "--warmup", "0"]
-        report = run_program(program, [*common, "--schedule", "serial", "--losses", "--save-start", start])
+        report = run_program(program, ["--backend", "cuda", *common, "--schedule", "serial", "--losses", "--save-start", start])
         ours = report["runs"][0]["losses"]
         theirs = pytorch.measure(arrangement="serial", batch=batch, steps=steps, warmup=0, start=start,
                                  losses=True)["losses"]
@@ -189,7 +155,7 @@ def main() -> None:
 
     batches = [int(text) for text in batches]
     names = STANDARD + (COMPILED if arguments.compiled else [])
-    pytorch = PyTorch()
+    pytorch = PyTorch(PYTORCH)
     report = {"experiment": "frozen_encoder", "device": pytorch.about["device"],
               "framework": pytorch.about["framework"], "rows": []}
     if arguments.bfloat16:

@@ -16,9 +16,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
+
+from programs import PyTorch, run_program
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTORCH = os.path.join(HERE, "pytorch", "resnet18.py")
@@ -26,41 +27,6 @@ PYTORCH = os.path.join(HERE, "pytorch", "resnet18.py")
 PUBLISHED = {0: "80 ms a step", 1: "37 ms a step", 2: "1,200 or 46 ms a step", 3: "1,584", 4: "1,670", 6: "2,477", 7: "3,268"}
 IMAGES = 10_000
 INFERENCE = ["eager", "graph", "graph-last", "compiled-graph"]
-
-
-def run_program(program: str, arguments: list[str]) -> dict:
-    """The report of one run of resnet18."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "report.json")
-        done = subprocess.run([program, "--json", path, *arguments], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-
-
-class PyTorch:
-    """PyTorch in one process, so that it is loaded once."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen([sys.executable, PYTORCH, "--serve"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.about = self.answer()
-
-    def answer(self) -> dict:
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{PYTORCH} ended with {self.process.wait()}")
-        return json.loads(line)
-
-    def measure(self, **options) -> dict:
-        self.process.stdin.write(json.dumps(options) + "\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def summary(values: list[float], name: str, **further) -> dict:
@@ -193,7 +159,7 @@ def main() -> None:
     if not os.access(arguments.program, os.X_OK):
         parser.error(f"argument program: {arguments.program} cannot be run")
 
-    pytorch = None if arguments.program_only else PyTorch()
+    pytorch = None if arguments.program_only else PyTorch(PYTORCH)
     report = {"experiment": "resnet18", "device": pytorch.about["device"] if pytorch else arguments.backend,
               "framework": pytorch.about["framework"] if pytorch else "", "rows": []}
 

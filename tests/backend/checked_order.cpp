@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(Fixture, "A host that reads results before they are there") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "A host that refills what a copy may still read") {
-    reads(a, pinned, "copy"); // said alone, so that nothing races in fact
+    reads(a, pinned, "copy");                            // said alone, so that nothing races in fact
     CHECK(is_right([&] { (void)(pinned[0] == 1.0f); })); // to read it is right
     CHECK(is_right([&] { (void)pinned.data(); }));
     pinned[0] = pinned[0] + 1.0f;

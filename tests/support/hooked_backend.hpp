@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/default.hpp>
+#include <sluice/backend/detail/checked/interface.hpp>
 
 namespace sluice::test {
 
