@@ -80,6 +80,88 @@ inline std::vector<nn::NamedTensor> perturbed(Random& random, std::vector<nn::Na
     return tensors;
 }
 
+/// Batch normalisations that make a channel positive in all of its elements, or in none, by at least four deviations: no
+/// mask of a ReLU depends on the rounding then. With random ones some do in any network, and so the error of a gradient is
+/// about the square root of the rounding.
+inline std::vector<nn::NamedTensor> with_clear_masks(Random& random, const nn::ResNet18Plan& plan,
+                                                     std::vector<nn::NamedTensor> tensors) {
+    const auto near = [&](std::size_t count, float scale, auto bias_of, const std::string& name) {
+        for (nn::NamedTensor& tensor : tensors) {
+            const bool is_weight = tensor.name == name + ".weight";
+            if (!is_weight && tensor.name != name + ".bias")
+                continue;
+            for (std::size_t c = 0; c < count; ++c) {
+                const float noise = static_cast<float>(random.between(0, 200)) / 1000.0f - 0.1f;
+                tensor.values[c] = is_weight ? scale * (1.0f + noise) : bias_of(c) + noise;
+            }
+        }
+    };
+    const auto set = [&](std::size_t index, std::size_t negative, float scale, float above, float below) {
+        const nn::ResNetConv& conv = plan.convs()[index];
+        near(
+            conv.shape.out_channels, scale, [&](std::size_t c) { return c % 4 == negative ? -below : above; },
+            conv.norm_name);
+    };
+    set(0, 3, 1.0f, 4.0f, 4.0f);
+    for (const nn::ResNetBlock& block : plan.blocks()) {
+        set(block.first, 1, 1.0f, 4.0f, 4.0f);
+        if (block.downsample == nn::ResNetBlock::none) {
+            set(block.second, 3, 1.0f, 2.0f, 4.0f); // the residual is 0, or 4 at least
+        } else {
+            set(block.second, 3, 0.7f, 2.0f, 2.0f);
+            set(block.downsample, 3, 0.7f, 2.0f, 2.0f);
+        }
+    }
+    return tensors;
+}
+
+/// What tensors are compared with those of: weights of convolutions, of normalisations, biases, and so on.
+inline std::string kind_of(const std::string& name) {
+    const std::string member = name.substr(name.rfind('.'));
+    if (name.starts_with("fc."))
+        return name;
+    const bool is_norm =
+        name.find("bn") != std::string::npos || name.find("downsample.1") != std::string::npos;
+    return is_norm ? "norm" + member : "conv" + member;
+}
+
+/// The error of each tensor of `actual` by its name, in relation to `expected` less `origin` (nothing where `origin` is
+/// empty), or to `share` of what tensors of its kind are where that is more: some gradients nearly cancel, such as that of
+/// a bias before another normalisation. All of them together have the name "".
+inline std::map<std::string, double> tensor_errors(const naive::ResNet::Tensors& actual,
+                                                   const naive::ResNet::Tensors& expected, double share,
+                                                   const naive::ResNet::Tensors& origin = {}) {
+    struct Squares {
+        double error = 0.0;
+        double norm = 0.0;
+        double count = 0.0;
+    };
+    std::map<std::string, Squares> tensors;
+    std::map<std::string, Squares> sums;
+    for (const auto& [name, values] : expected) {
+        const naive::Doubles& own = actual.at(name);
+        REQUIRE(own.size() == values.size());
+        Squares& each = tensors[name];
+        for (std::size_t j = 0; j < values.size(); ++j) {
+            const double way = values[j] - (origin.empty() ? 0.0 : origin.at(name)[j]);
+            each.error += (own[j] - values[j]) * (own[j] - values[j]);
+            each.norm += way * way;
+        }
+        for (const std::string& of : {kind_of(name), std::string()}) {
+            sums[of].error += each.error;
+            sums[of].norm += each.norm;
+            sums[of].count += 1.0;
+        }
+    }
+    std::map<std::string, double> result{{"", std::sqrt(sums[""].error / sums[""].norm)}};
+    for (const auto& [name, each] : tensors) {
+        const Squares& kind = sums.at(kind_of(name));
+        const double norm = std::max(each.norm, share * share * kind.norm / kind.count);
+        result[name] = std::sqrt(norm == 0.0 ? each.error : each.error / norm);
+    }
+    return result;
+}
+
 /// All values, one tensor after another.
 inline std::vector<float> values_of(const std::vector<nn::NamedTensor>& tensors) {
     std::vector<float> result;

@@ -26,13 +26,23 @@ std::vector<nn::NamedTensor> tensors(const std::string& prefix) {
     return result;
 }
 
-void check_tensors(const std::vector<nn::NamedTensor>& actual, const std::string& prefix, double allowed) {
+/// Each tensor on its own if `is_exact`; otherwise all of them together, since masks of ReLUs that change make errors of
+/// about the square root of the rounding.
+void check_tensors(const std::vector<nn::NamedTensor>& actual, const std::string& prefix, bool is_exact,
+                   double allowed) {
     CHECK(reference().names(prefix).size() == actual.size());
+    naive::ResNet::Tensors expected;
     for (const nn::NamedTensor& tensor : actual) {
-        CAPTURE(tensor.name);
-        const examples::Tensor& expected = reference().at(prefix + tensor.name);
-        CHECK(tensor.shape == expected.shape);
-        CHECK(relative_error(tensor.values, expected.as<double>()) <= allowed);
+        const examples::Tensor& each = reference().at(prefix + tensor.name);
+        CHECK(tensor.shape == each.shape);
+        expected[tensor.name] = each.as<double>();
+    }
+    const auto errors = tensor_errors(by_name(actual), expected, 0.0);
+    CHECK(errors.at("") <= allowed);
+    for (const auto& entry : errors) {
+        CAPTURE(entry.first);
+        if (is_exact)
+            CHECK(entry.second <= allowed);
     }
 }
 
@@ -64,16 +74,17 @@ TEST_CASE("resnet18: three steps of training, and inference after them, are PyTo
         for (std::size_t step = 0; step < 3; ++step) {
             network.train_step<std::int32_t>(stream, device_images, labels, losses.span().subspan(step, 1));
             if (step == 0)
-                check_tensors(network.gradients(stream.ref()), "gradient.", is_exact ? 1e-3 : 0.3);
+                check_tensors(network.gradients(stream.ref()), "gradient.", is_exact, is_exact ? 1e-3 : 0.6);
         }
-        CHECK(relative_error(host(stream, losses), reference().at("losses").as<double>()) <=
-              (is_exact ? 1e-4 : 5e-2));
-        check_tensors(network.weights(stream.ref()), "after.", is_exact ? 1e-3 : 0.2);
+        const auto expected_losses = reference().at("losses").as<double>();
+        CHECK(host(stream, losses)[0] == doctest::Approx(expected_losses[0]).epsilon(is_exact ? 1e-4 : 5e-3));
+        CHECK(relative_error(host(stream, losses), expected_losses) <= (is_exact ? 1e-4 : 0.1));
+        check_tensors(network.weights(stream.ref()), "after.", is_exact, is_exact ? 1e-3 : 0.1);
         network.fold(stream);
         Buffer<float> logits = poisoned<float>(stream, images * network.options().classes);
         network.infer(stream, device_images, logits);
         CHECK(relative_error(host(stream, logits), reference().at("logits").as<double>()) <=
-              (is_exact ? 1e-3 : 0.3));
+              (is_exact ? 1e-3 : 0.7));
     }
 }
 
