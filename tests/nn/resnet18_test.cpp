@@ -12,15 +12,12 @@ bool is_exact(const Engine& engine) {
     return engine.allowed < 1e-4;
 }
 
-/// What is allowed of each tensor's gradient in float32, with any masks of the ReLUs.
+/// What is allowed of each tensor in float32, with any masks of the ReLUs.
 constexpr double exact_tolerance = 2e-3;
 
-/// What is allowed of each tensor's where rounding changes no mask of a ReLU. What it still changes is where a few of the
-/// stem's maxima are.
-template <class Engine>
-double clear_tolerance(const Engine& engine) {
-    return is_exact(engine) ? exact_tolerance : 0.1;
-}
+/// What is allowed of each tensor in TF32 and float16 where rounding changes no mask of a ReLU, twice what was found: it
+/// still changes where some of the stem's maxima are.
+constexpr double inexact_tolerance = 0.1;
 
 std::size_t base_channels(std::size_t type_size) { return type_size == 2 ? 8 : 4; }
 
@@ -141,8 +138,8 @@ std::map<std::string, double> errors_of_two_steps(Pair<Engine>& pair, double sha
                          by_name(pair.tensors));
 }
 
-/// Checks that every tensor is right once in up to four draws: in some a few maxima, or a ReLU far from the mean, go the
-/// other way.
+/// Checks that every tensor is right once in up to four draws: in some, one ReLU or maximum goes the other way, which in a
+/// small network shows in all tensors before it.
 template <class Draw>
 void check_once(double allowed, const Draw& draw) {
     std::map<std::string, double> least;
@@ -247,35 +244,28 @@ TEST_CASE("resnet18: loss and gradients against float64") {
     NN_TEST_RANDOM(random);
     for_each_engine([&](const auto& engine) {
         INFO(engine.name);
-        Pair pair(engine, random);
-        const auto errors = gradient_errors(pair, engine, 0.0);
-        if (is_exact(engine)) {
-            for (const auto& entry : errors) {
-                CAPTURE(entry.first);
-                CHECK(entry.second <= exact_tolerance);
-            }
-        }
-        // About the square root of the rounding: masks of ReLUs differ.
-        CHECK(errors.at("") <= 0.6);
-        pair.network.zero_gradients(pair.stream);
-        for (const nn::NamedTensor& tensor : pair.network.gradients(pair.stream.ref()))
-            CHECK(std::ranges::count(tensor.values, 0.0f) == std::ssize(tensor.values));
+        const auto draw = [&] {
+            Pair pair(engine, random);
+            auto errors = gradient_errors(pair, engine, 0.0);
+            pair.network.zero_gradients(pair.stream);
+            for (const nn::NamedTensor& tensor : pair.network.gradients(pair.stream.ref()))
+                CHECK(std::ranges::count(tensor.values, 0.0f) == std::ssize(tensor.values));
+            return errors;
+        };
+        if (is_exact(engine))
+            check_once(exact_tolerance, draw);
+        else
+            CHECK(draw().at("") <= 0.6); // about the square root of the rounding: masks of ReLUs differ
     });
 }
 
-TEST_CASE("resnet18: gradients and two steps against float64 where rounding changes no mask") {
+TEST_CASE("resnet18: gradients against float64 where rounding changes no mask") {
     NN_TEST_RANDOM(random);
     for_each_engine([&](const auto& engine) {
         INFO(engine.name);
-        check_once(clear_tolerance(engine), [&] {
+        check_once(is_exact(engine) ? exact_tolerance : inexact_tolerance, [&] {
             Pair pair(engine, random, Masks::clear);
             return gradient_errors(pair, engine, 0.1);
-        });
-        if (is_exact(engine))
-            return;
-        check_once(clear_tolerance(engine), [&] {
-            Pair pair(engine, random, Masks::clear);
-            return errors_of_two_steps(pair, 0.1);
         });
     });
 }
@@ -284,15 +274,14 @@ TEST_CASE("resnet18: two steps move weights and running statistics as float64 do
     NN_TEST_RANDOM(random);
     for_each_engine([&](const auto& engine) {
         INFO(engine.name);
-        Pair pair(engine, random);
-        const auto errors = errors_of_two_steps(pair, 0.0);
-        CHECK(errors.size() == 103);
-        for (const auto& entry : errors) {
-            CAPTURE(entry.first);
-            CHECK_FALSE(std::isnan(entry.second));
-            if (is_exact(engine))
-                CHECK(entry.second <= 3 * exact_tolerance);
-        }
+        const Masks masks = is_exact(engine) ? Masks::random : Masks::clear;
+        const double allowed = is_exact(engine) ? 3 * exact_tolerance : inexact_tolerance;
+        check_once(allowed, [&] {
+            Pair pair(engine, random, masks);
+            const auto errors = errors_of_two_steps(pair, is_exact(engine) ? 0.0 : 0.1);
+            CHECK(errors.size() == 103);
+            return errors;
+        });
     });
 }
 
