@@ -1,5 +1,6 @@
 #include <common/checkpoint.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -48,9 +49,10 @@ void require_settings(const Safetensors& content, const TrainingPlan& plan, cons
                            "; expected " + value + ", as in this run");
         }
     }
-    for (const auto& [name, value] : content.metadata) {
-        if (is_setting(name) && !plan.settings.contains(name)) {
-            throw BadInput(file + ": was trained with " + on_one_line(name + ' ' + value) +
+    for (const auto& entry : content.metadata) {
+        const auto is_it = [&](const auto& setting) { return setting.first == entry.first; };
+        if (is_setting(entry.first) && std::none_of(plan.settings.begin(), plan.settings.end(), is_it)) {
+            throw BadInput(file + ": was trained with " + on_one_line(entry.first + ' ' + entry.second) +
                            ", which this run has not; expected a checkpoint of the same settings");
         }
     }
@@ -143,7 +145,7 @@ void Checkpoints::write(const TrainingState& state) const {
     content.tensors = state.tensors;
     content.tensors[losses_name] =
         Tensor::of<float>({state.losses.size()}, std::span<const float>(state.losses));
-    content.metadata = plan_.settings;
+    content.metadata.insert(plan_.settings.begin(), plan_.settings.end());
     content.metadata[program_key] = plan_.program;
     content.metadata[step_key] = std::to_string(state.step);
     if (plan_.steps_per_epoch > 0)

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <common/options.hpp>
@@ -74,8 +75,9 @@ struct TrainingPlan {
     std::string program;             ///< whose checkpoints they are
     std::size_t steps = 0;           ///< all of them, warm-up included
     std::size_t steps_per_epoch = 0; ///< 0: there are no epochs
-    /// What the results depend on, by name, such as "batch" and "seed". A checkpoint of other settings is refused.
-    std::map<std::string, std::string, std::less<>> settings;
+    /// What the results depend on, name and value, such as "batch" and "8". A checkpoint of other settings is refused, with
+    /// the first that differs.
+    std::vector<std::pair<std::string, std::string>> settings;
 };
 
 /// A training's checkpoints: the one that it goes on from, and those that it writes.

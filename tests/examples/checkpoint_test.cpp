@@ -138,13 +138,13 @@ TEST_CASE("a checkpoint that does not fit is refused in one sentence") {
     other.program = "another";
     CHECK(refusal(file, other) == file + ": is a checkpoint of prog; expected one of another");
     other = plan_of(10);
-    other.settings["batch"] = "16";
+    other.settings = {{"batch", "16"}, {"seed", "2"}};
     CHECK(refusal(file, other) == file + ": was trained with batch 8; expected 16, as in this run");
     other = plan_of(10);
-    other.settings["ranks"] = "2";
+    other.settings.emplace_back("ranks", "2");
     CHECK(refusal(file, other) == file + ": does not say its ranks; expected 2");
     other = plan_of(10);
-    other.settings.erase("seed");
+    other.settings.pop_back();
     CHECK(refusal(file, other) == file + ": was trained with seed 1, which this run has not; expected a "
                                          "checkpoint of the same settings");
 
