@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
 
 #include <sluice/backend/detail/checked/state.hpp>
 
@@ -163,6 +164,13 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
     note(std::move(finding), may_throw);
 }
 
+// What a destructor met at the end of a program, with no call after it.
+SLUICE_CHECKED_FUNCTION void print_unthrown() {
+    const Locked checker;
+    if (checker->pending)
+        std::fprintf(stderr, "sluice: no call was left to throw this: %s\n", checker->pending->what());
+}
+
 SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, bool may_throw) {
     using sluice::checked::Mistake;
     std::string& text = finding.message;
@@ -214,8 +222,11 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
         return;
     if (may_throw)
         throw error;
-    if (!pending)
-        pending = error;
+    if (pending)
+        return;
+    pending = error;
+    static const int registered = std::atexit(print_unthrown);
+    (void)registered;
 }
 
 // Waits that sluice makes itself are its own business.
