@@ -140,9 +140,10 @@ bool Checkpoints::is_due(std::size_t step) const {
     return step == plan_.steps || (options_.every > 0 && step % options_.every == 0);
 }
 
-void Checkpoints::write(const TrainingState& state) const {
+void Checkpoints::write(TrainingState state) const {
+    const std::string hash = hash_of(state);
     Safetensors content;
-    content.tensors = state.tensors;
+    content.tensors = std::move(state.tensors);
     content.tensors[losses_name] =
         Tensor::of<float>({state.losses.size()}, std::span<const float>(state.losses));
     content.metadata.insert(plan_.settings.begin(), plan_.settings.end());
@@ -150,7 +151,7 @@ void Checkpoints::write(const TrainingState& state) const {
     content.metadata[step_key] = std::to_string(state.step);
     if (plan_.steps_per_epoch > 0)
         content.metadata[epoch_key] = std::to_string(state.step / plan_.steps_per_epoch);
-    content.metadata[hash_key] = hash_of(state);
+    content.metadata[hash_key] = hash;
     write_safetensors(content, with_step(options_.file, state.step));
 }
 

@@ -102,7 +102,7 @@ public:
 
     /// Writes a checkpoint, whole or not at all (see `write_whole_file`).
     /// \throws BadInput when it cannot be written
-    void write(const TrainingState& state) const;
+    void write(TrainingState state) const;
 
 private:
     CheckpointOptions options_;

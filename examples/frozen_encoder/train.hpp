@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <common/checkpoint.hpp>
@@ -186,7 +187,7 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
         losses.finish();
         examples::TrainingState state = state_of(decoder, placement, step);
         state.losses = training.losses;
-        checkpoints.write(state);
+        checkpoints.write(std::move(state));
     };
 
     const std::size_t warmup = std::min(plan.warmup, steps - first - 1);

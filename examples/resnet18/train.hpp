@@ -141,7 +141,7 @@ NotedTraining train(const Input<B>& input, Network& network, const TrainOptions&
         losses.finish();
         examples::TrainingState state = state_of<B>(network, done);
         state.losses = training.losses;
-        checkpoints.write(state);
+        checkpoints.write(std::move(state));
     };
 
     const std::size_t warmup = std::min(options.warmup, total - first - 1);
