@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -44,15 +46,44 @@ private:
 
 namespace detail {
 
-/// How far apart logits are, as a part of the greatest.
+/// How far apart logits are, as a part of the greatest; infinitely where one is NaN.
 inline double greatest_difference(const std::vector<float>& a, const std::vector<float>& b) {
     double difference = 0;
     double greatest = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
-        difference = std::max(difference, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+        const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+        difference = std::isnan(apart) ? HUGE_VAL : std::max(difference, apart);
         greatest = std::max(greatest, std::abs(static_cast<double>(b[i])));
     }
     return difference / greatest;
+}
+
+/// Runs in a row, nothing waited for between them, each into logits of its own: how far those are from `expected` at most,
+/// and how many runs gave other bits than the first.
+struct Repeats {
+    std::size_t runs = 0;
+    std::size_t others = 0;
+    double apart = 0;
+};
+template <sluice::Backend B, class Network>
+Repeats repeat(Network& network, const NetworkBatch<typename Network::T, B>& batch,
+               const std::vector<float>& expected) {
+    Repeats repeats{.runs = is_host<B> ? 3 : 500};
+    const sluice::BasicStream<B> stream;
+    sluice::DeviceBuffer<float, B> logits(repeats.runs * expected.size());
+    sluice::fill_bytes(stream, logits, 0xFF);
+    for (std::size_t run = 0; run < repeats.runs; ++run)
+        network.infer(stream, batch.images(), logits.subspan(run * expected.size(), expected.size()));
+    const std::vector<float> all = nn::to_host(stream.ref(), logits);
+    const auto of = [&](std::size_t run) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(run * expected.size());
+        return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(expected.size()));
+    };
+    for (std::size_t run = 0; run < repeats.runs; ++run) {
+        repeats.others += examples::same_bits(of(0), of(run)) ? 0u : 1u;
+        repeats.apart = std::max(repeats.apart, greatest_difference(of(run), expected));
+    }
+    return repeats;
 }
 
 /// Both ways for one size of batch, and whether folding has changed more than the rounding.
@@ -96,12 +127,24 @@ void measure_batch(const Options& options, const Input<B>& input, Network& netwo
             "batch %zu, %s: %.1f us, the host's part %.1f us; folded logits are at most %.1e of "
             "the greatest from unfolded ones",
             size, schedule, measured.step_microseconds, measured.host_microseconds, apart);
-        out << text.data() << std::endl;
+        out << text.data() << (*run.identical_to_serial ? "" : "; other bits than the first") << std::endl;
     };
     if (!options.has_schedules || options.one_by_one())
         measure("serial", graph_replay::one_by_one<B>(part, plan));
     if (!options.has_schedules || options.as_graph())
         measure("graphed", graph_replay::as_graph<B>(part, plan));
+
+    const Repeats repeats = repeat<B>(network, std::as_const(batch), expected);
+    report.runs.back().extra.emplace_back("repeats", static_cast<std::int64_t>(repeats.runs));
+    report.runs.back().extra.emplace_back("repeats_with_other_bits",
+                                          static_cast<std::int64_t>(repeats.others));
+    report.runs.back().extra.emplace_back("repeats_folded_apart", repeats.apart);
+    std::array<char, 160> text{};
+    (void)std::snprintf(text.data(), text.size(),
+                        "batch %zu, %zu runs in a row: %zu of them gave other bits than the first; logits "
+                        "are at most %.1e apart",
+                        size, repeats.runs, repeats.others, repeats.apart);
+    out << text.data() << std::endl;
 }
 
 template <sluice::Backend B, class Network>
