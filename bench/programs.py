@@ -23,9 +23,9 @@ def run_program(program: str, arguments: list[str]) -> dict:
 class PyTorch:
     """A script that measures with PyTorch, in one process, so that it is loaded once."""
 
-    def __init__(self, script: str) -> None:
+    def __init__(self, script: str, *arguments: str) -> None:
         self.script = script
-        self.process = subprocess.Popen([sys.executable, script, "--serve"], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, script, "--serve", *arguments], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         self.about = self.answer()
 
