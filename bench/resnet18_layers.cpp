@@ -6,18 +6,13 @@
 ///     resnet18_layers --benchmark_filter=infer          inference as graphs
 ///     resnet18_layers --benchmark_filter=conv           each convolution, forward and both gradients
 ///     resnet18_layers --benchmark_filter=norm           batch normalisation
-///     resnet18_layers --benchmark_filter=repeat         inference's convolutions, many in a row: an error where bits differ
 ///
 /// Plans are autotuned, and kept in the file that the environment variable SLUICE_PLANS names. `samples/s` counts images,
 /// `TFLOP/s` two operations for each product of a sum, `GB/s` what has to be read and written once.
 #include <benchmark/benchmark.h>
 
-#include <cmath>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -25,43 +20,17 @@
 #include <nn/models/resnet18.hpp>
 #include <sluice/graph/graph_capture.hpp>
 
-#include "support/parts.hpp"
+#include "support/resnet18_parts.hpp"
 
 #if SLUICE_HAS_CUDA
 #if NN_HAS_CUDNN
-#include <nn/dnn/cudnn_conv2d.hpp>
 
 namespace {
 
 using sluice::Cuda;
 using StreamRef = sluice::CudaStreamRef;
 using nn::Half;
-template <class T>
-using Buffer = sluice::DeviceBuffer<T, Cuda>;
-
-nn::ResNet18Options experiment(std::size_t batch, bool is_trained, bool is_fused) {
-    const char* plans = std::getenv("SLUICE_PLANS");
-    nn::ResNet18Options options;
-    options.stored_channels = 4;
-    options.batch = batch;
-    options.trainable = is_trained;
-    options.fuse_statistics = is_fused;
-    options.convolution.algorithms = nn::Algorithms::autotune;
-    options.convolution.plan_file = plans == nullptr ? "" : plans;
-    return options;
-}
-
-/// Numbers within ±1.
-template <class T>
-Buffer<T> random_numbers(std::size_t count) {
-    Buffer<float> numbers(count);
-    Buffer<T> result(count);
-    nn::on_own_stream<Cuda>([&](StreamRef stream) {
-        nn::fill_uniform(stream, numbers, 1.0f, {.seed = 7});
-        nn::fold_weights<T>(stream, {numbers, 1, count}, {}, result);
-    });
-    return result;
-}
+using namespace bench::resnet18;
 
 template <class Work>
 void measure(benchmark::State& state, int calls, const char* counter, double amount, const Work& work) {
@@ -124,70 +93,6 @@ void convolution(benchmark::State& state, const nn::Conv2dShape& shape, Pass pas
         state.SkipWithError("cuDNN does not fuse this");
 }
 
-/// A convolution as inference calls it, many times in a row with nothing waited for between them, each time into memory of
-/// its own: says how many gave other bits than a call that was waited for, and how far they are from unfused ones.
-template <class T>
-void repeat(benchmark::State& state, const nn::Conv2dShape& shape, bool is_fused, bool with_residual) {
-    constexpr std::size_t calls = 64;
-    const std::size_t size = shape.out_size();
-    nn::CudnnConv2d<T> conv(experiment(1, false, false).convolution);
-    const Buffer<T> in = random_numbers<T>(shape.in_size());
-    const Buffer<T> weights = random_numbers<T>(shape.weight_size());
-    const Buffer<float> bias = random_numbers<float>(shape.out_channels);
-    const Buffer<T> other = random_numbers<T>(size);
-    Buffer<T> unfused(size);
-    Buffer<T> outs(calls * size);
-    const auto call = [&](StreamRef stream, sluice::DeviceSpan<T, Cuda> out) {
-        if (!is_fused)
-            return conv.forward(stream, shape, in, weights, out);
-        conv.forward_bias_relu(stream, shape, in, weights, bias,
-                               with_residual ? other.span() : sluice::DeviceSpan<const T, Cuda>{}, true, out);
-    };
-    const sluice::CudaStream stream;
-    const auto bytes_at = [&](std::size_t index) {
-        std::vector<T> values(size);
-        sluice::copy_and_wait(stream.ref(), std::span(values), outs.subspan(index * size, size));
-        return values;
-    };
-    const auto same = [&](const std::vector<T>& a, const std::vector<T>& b) {
-        return std::memcmp(a.data(), b.data(), size * sizeof(T)) == 0;
-    };
-    call(stream, outs.first(size)); // makes the plan
-    stream.sync();
-    call(stream, outs.first(size));
-    const std::vector<T> first = bytes_at(0);
-    sluice::fill_bytes(stream, outs, 0xFF);
-    std::size_t at = 0;
-    bench::time_calls(state, stream, static_cast<int>(calls), static_cast<double>(calls),
-                      [&] { call(stream, outs.subspan(at++ % calls * size, size)); });
-    std::size_t others = 0;
-    for (std::size_t index = 0; index < calls; ++index)
-        others += same(first, bytes_at(index)) ? 0u : 1u;
-    if (others > 0)
-        state.SkipWithError(
-            (std::to_string(others) + " of " + std::to_string(calls) + " gave other bits").c_str());
-
-    // Unfused, in one call that is waited for.
-    conv.forward(stream, shape, in, weights, unfused);
-    if (is_fused) {
-        const nn::Matrix<T, Cuda> map{unfused, shape.out_pixels(), shape.out_channels};
-        nn::Residual<T, Cuda> residual{};
-        if (with_residual)
-            residual.maps = other;
-        nn::scale_bias_relu<T, T>(stream.ref(), map, {}, bias, residual, true, map);
-    }
-    const std::vector<T> expected = nn::to_host(stream.ref(), unfused);
-    double error = 0.0;
-    double norm = 0.0;
-    for (std::size_t i = 0; i < size; ++i) {
-        const auto wanted = static_cast<double>(static_cast<float>(expected[i]));
-        const double apart = static_cast<double>(static_cast<float>(first[i])) - wanted;
-        error += apart * apart;
-        norm += wanted * wanted;
-    }
-    state.counters["unfused_apart"] = std::sqrt(error / norm);
-}
-
 /// Statistics, scale with bias and ReLU, and the backward pass, over maps of Half.
 void norm(benchmark::State& state, std::size_t rows, std::size_t channels, const std::string& part) {
     Buffer<Half> in = random_numbers<Half>(rows * channels);
@@ -224,14 +129,6 @@ void norm(benchmark::State& state, std::size_t rows, std::size_t channels, const
         });
 }
 
-template <class Function, class... Arguments>
-void add(const std::string& name, int iterations, Function function, Arguments... arguments) {
-    benchmark::RegisterBenchmark(name.c_str(), function, arguments...)
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond)
-        ->Iterations(iterations);
-}
-
 template <class T>
 void add_convolutions(const std::string& type, std::size_t batch) {
     const nn::ResNet18Plan plan(experiment(1, false, false));
@@ -246,23 +143,6 @@ void add_convolutions(const std::string& type, std::size_t batch) {
         add(name + "/input_gradient", 3, convolution<T>, shape, Pass::input_gradient);
         add(name + "/weight_gradient", 3, convolution<T>, shape, Pass::weight_gradient);
     }
-}
-
-template <class T>
-void add_repeats(const std::string& type, std::size_t batch) {
-    const nn::ResNet18Plan plan(experiment(1, false, false));
-    std::set<nn::Conv2dShape> seen;
-    for (const nn::ResNetConv& layer : plan.convs()) {
-        const nn::Conv2dShape shape = layer.shape.with_images(batch);
-        if (!seen.insert(shape).second)
-            continue;
-        const std::string name = "repeat/" + type + "/" + std::to_string(batch) + "/" + layer.name;
-        add(name + "/forward", 1, repeat<T>, shape, false, false);
-        add(name + "/bias_relu", 1, repeat<T>, shape, true, false);
-        add(name + "/bias_residual_relu", 1, repeat<T>, shape, true, true);
-    }
-    add("repeat/" + type + "/" + std::to_string(batch) + "/fc/forward", 1, repeat<T>,
-        plan.head().shape.with_images(batch), false, false);
 }
 
 } // namespace
@@ -280,10 +160,6 @@ void bench::add_parts() {
     }
     add_convolutions<Half>("float16", 256);
     add_convolutions<float>("tf32", 256);
-    for (const std::size_t batch : {std::size_t{1}, std::size_t{16}}) {
-        add_repeats<float>("tf32", batch);
-        add_repeats<Half>("float16", batch);
-    }
     for (const char* part : {"statistics", "scale_bias_relu", "backward"}) {
         add(std::string("norm/64x112x112/") + part, 5, norm, std::size_t{256} * 112 * 112, std::size_t{64},
             std::string(part));
