@@ -76,12 +76,12 @@ public:
 
 private:
     StressState() {
-        // Only where there is something that it could reach.
-        const char* const seed = SLUICE_CHECKED ? std::getenv("SLUICE_STRESS") : nullptr;
-        if (seed != nullptr && *seed != '\0') {
+#if SLUICE_CHECKED // Only there is something that it could reach.
+        if (const char* const seed = std::getenv("SLUICE_STRESS"); seed != nullptr && *seed != '\0') {
             settings_.seed = std::strtoull(seed, nullptr, 10);
             on = poisons = permutes = true;
         }
+#endif
     }
 
     std::mutex mutex_;
