@@ -38,14 +38,16 @@ struct Fork {
     enum class Mistake {
         none,
         workspace, // left and right pass their words through one workspace
-        order,     // right reads what left wrote beside its slot, though nothing orders the two
+        order,     // right reads, late, what left wrote beside its slot, though nothing orders the two
+        calls,     // right's callable takes it that left's was called before
     };
     Mistake mistake = Mistake::none;
     std::size_t batches = 24;
 
     std::vector<Word> operator()(Schedule schedule) {
         const BasicStream<B> stream;
-        std::vector<Word> noted(words * batches), shared(words);
+        std::vector<Word> noted(words * batches), shared(words * batches);
+        std::size_t called = 0;
         const auto side = [&](Ref on, Word* to, const Word* from, Word value) {
             if (mistake == Mistake::workspace) {
                 pass(on, shared.data(), from, value);
@@ -60,15 +62,19 @@ struct Fork {
                              fill(on, out.words, static_cast<Word>(100 * batch + 1));
                          }},
                    Stage{"left",
-                         [&](Ref on, const Slot<0>& in, Slot<1>& out) {
+                         [&](Ref on, std::size_t batch, const Slot<0>& in, Slot<1>& out) {
+                             ++called;
                              side(on, out.words.data(), in.words.data(), 10);
                              if (mistake == Mistake::order)
-                                 pass(on, shared.data(), out.words.data(), 0);
+                                 pass(on, shared.data() + words * batch, out.words.data(), 0);
                          }},
                    Stage{"right",
-                         [&](Ref on, const Slot<0>& in, Slot<2>& out) {
+                         [&](Ref on, std::size_t batch, const Slot<0>& in, Slot<2>& out) {
+                             if (mistake == Mistake::order)
+                                 ops::spin(on.get(), 1000);
                              side(on, out.words.data(),
-                                  mistake == Mistake::order ? shared.data() : in.words.data(), 20);
+                                  mistake == Mistake::order ? shared.data() + words * batch : in.words.data(),
+                                  mistake == Mistake::calls ? static_cast<Word>(called) : 20);
                          }},
                    Stage{"last",
                          [&](Ref on, std::size_t batch, const Slot<1>& left, const Slot<2>& right) {
@@ -102,9 +108,18 @@ TEST_CASE("Stress: delays show a workspace that two stages share") {
     CHECK(contains(verdict.difference, ", of batch "));
 }
 
-TEST_CASE("Stress: other orders show a stage that relies on the one that was enqueued before it") {
+TEST_CASE("Stress: a stream that is held back shows a stage that relies on being later") {
     const ScheduleVerdict verdict =
-        look(Fork::Mistake::order, {.seed = 1, .poison = false, .delay_us = 0, .permute = true});
+        look(Fork::Mistake::order, {.seed = 1, .poison = false, .delay_us = 500, .one_in = 4});
+    CHECK_FALSE(verdict);
+    CHECK(contains(verdict.difference, "schedule overlapped under stress with seed "));
+}
+
+TEST_CASE(
+    "Stress: other orders show a stage that relies on being enqueued behind one that it does not read") {
+    CHECK(verify_schedules(Fork{Fork::Mistake::calls}, {Schedule::serial, Schedule::overlapped}));
+    const ScheduleVerdict verdict =
+        look(Fork::Mistake::calls, {.seed = 1, .poison = false, .delay_us = 0, .permute = true});
     CHECK_FALSE(verdict);
     CHECK(contains(verdict.difference, "schedule overlapped under stress with seed "));
 }
