@@ -9,6 +9,7 @@
 
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/stage_time.hpp>
+#include <sluice/report/timeline.hpp>
 
 namespace sluice {
 
@@ -22,6 +23,9 @@ struct PipelineTimes {
     std::vector<StageTime> submits;           ///< As `Pipeline::submit_times`.
     std::vector<FillTime> fills;              ///< As `Source::fill_times`; empty without a source.
     int workers = 0;                          ///< The source's.
+    /// What the race checker has found between two stages of these names; rows are the stages' numbers. Empty where the
+    /// pipeline's backend is not checked.
+    std::vector<MissingEdge> missing_edges;
 };
 
 /// What kind of part sets a pipeline's pace.

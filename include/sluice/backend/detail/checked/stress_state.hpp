@@ -78,7 +78,16 @@ private:
     StressState() {
 #if SLUICE_CHECKED // Only there is something that it could reach.
         if (const char* const seed = std::getenv("SLUICE_STRESS"); seed != nullptr && *seed != '\0') {
-            settings_.seed = std::strtoull(seed, nullptr, 10);
+            char* rest = nullptr;
+            settings_.seed = std::strtoull(seed, &rest, 10);
+            const auto next = [&rest](int& value, long least) {
+                if (*rest != ',')
+                    return;
+                const long given = std::strtol(rest + 1, &rest, 10);
+                value = static_cast<int>(given < least ? least : given > 1000000 ? 1000000 : given);
+            };
+            next(settings_.one_in, 1);
+            next(settings_.delay_us, 0);
             on = poisons = permutes = true;
         }
 #endif
