@@ -26,6 +26,7 @@ struct PipelineTimes {
     /// What the race checker has found between two stages of these names; rows are the stages' numbers. Empty where the
     /// pipeline's backend is not checked.
     std::vector<MissingEdge> missing_edges;
+    std::size_t submitted = 0; ///< As `Pipeline::submitted`; 0: up to the last of `submits`.
 };
 
 /// What kind of part sets a pipeline's pace.

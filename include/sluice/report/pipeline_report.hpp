@@ -35,6 +35,8 @@ namespace pipeline_report {
 /// Those of races between two of the stages: of the batches at which each was met first, and last.
 std::vector<MissingEdge> missing_edges(const std::vector<std::string>& stages,
                                        const std::vector<sluice::checked::Finding>& findings);
+/// Keeps the fills of batches that the pipeline has noted, too, if there are any.
+void keep_noted_fills(PipelineTimes& times);
 } // namespace pipeline_report
 } // namespace detail
 
@@ -62,6 +64,7 @@ PipelineTimes times_of(Pipe& pipeline) {
     times.submits = pipeline.submit_times();
     if constexpr (detail::IsChecked<typename Pipe::backend>::value)
         times.missing_edges = detail::pipeline_report::missing_edges(times.stage_names, checked::findings());
+    times.submitted = pipeline.submitted();
     return times;
 }
 
@@ -72,6 +75,7 @@ PipelineTimes times_of(Pipe& pipeline, const Source& source) {
     PipelineTimes times = times_of(pipeline);
     times.fills = source.fill_times();
     times.workers = source.workers();
+    detail::pipeline_report::keep_noted_fills(times);
     return times;
 }
 
