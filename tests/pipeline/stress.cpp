@@ -127,7 +127,7 @@ void check_is_shown(Chain chain, std::size_t batch) {
 
 } // namespace
 
-TEST_CASE("Stress: a short batch of which the next stage reads more rows than were written") {
+TEST_CASE("Contract 11: stress: a short batch of which the next stage reads more rows than were written") {
     Chain chain{.mistake = Chain::Mistake::writes_rows, .slots = 2};
     check_is_shown(chain, 5);
     const ScheduleVerdict verdict = verify_schedules(chain, runs);
@@ -136,7 +136,7 @@ TEST_CASE("Stress: a short batch of which the next stage reads more rows than we
                    "schedule serial under stress with seed 3 differs from serial: result 44 of 48"));
 }
 
-TEST_CASE("Stress: a slot that is read after its last reader has handed it back") {
+TEST_CASE("Contract 11: stress: a slot that is read after its last reader has handed it back") {
     Chain chain{.mistake = Chain::Mistake::keeps_handed};
     check_is_shown(chain, 0);
     CHECK(contains(verify_schedules(chain, runs).difference,
@@ -144,18 +144,18 @@ TEST_CASE("Stress: a slot that is read after its last reader has handed it back"
                    "back"));
 }
 
-TEST_CASE("Stress: a later stage's slot that is read before that stage has written it") {
+TEST_CASE("Contract 11: stress: a later stage's slot that is read before that stage has written it") {
     check_is_shown({.mistake = Chain::Mistake::reads_last_lap, .batches = 2}, 0);
 }
 
-TEST_CASE("Stress: a slot that keeps a table is poisoned unless its stage says so") {
+TEST_CASE("Contract 11: stress: a slot that keeps a table is poisoned unless its stage says so") {
     Chain chain{.mistake = Chain::Mistake::first_lap_table, .slots = 2};
     check_is_shown(chain, 0);
     chain.keeps_slot = true;
     CHECK(verify_schedules(chain, runs).difference == "");
 }
 
-TEST_CASE("Stress: right stages keep their bits, with short batches, under each schedule") {
+TEST_CASE("Contract 11: stress: right stages keep their bits, with short batches, under each schedule") {
     for (const int slots : {1, 2, 3}) {
         Chain chain{.batches = 13, .slots = slots};
         CHECK(verify_schedules(chain, {.stress = {.delay_us = 50}, .seeds = 2}).difference == "");
@@ -164,7 +164,7 @@ TEST_CASE("Stress: right stages keep their bits, with short batches, under each 
     }
 }
 
-TEST_CASE("Stress: it ends with its scope, and an outer one counts again") {
+TEST_CASE("Contract 11: stress: it ends with its scope, and an outer one counts again") {
     const auto operations = [] {
         const std::uint64_t before = StressScope::counts().operations;
         (void)Chain{.batches = 1}(Schedule::serial);
@@ -187,7 +187,7 @@ TEST_CASE("Stress: it ends with its scope, and an outer one counts again") {
     CHECK(operations() == 0);
 }
 
-TEST_CASE("Stress: what is refused") {
+TEST_CASE("Contract 11: stress: what is refused") {
     CHECK(contains(text_of([] { StressScope scope({.delay_us = -1}); }),
                    "Stress::delay_us must be 0 or more, got -1"));
     CHECK(contains(text_of([] { StressScope scope({.one_in = 0}); }),

@@ -99,7 +99,7 @@ ScheduleVerdict look(Fork::Mistake mistake, const Stress& stress) {
 
 } // namespace
 
-TEST_CASE("Stress: delays show a workspace that two stages share") {
+TEST_CASE("Contract 11: stress: delays show a workspace that two stages share") {
     const ScheduleVerdict verdict =
         look(Fork::Mistake::workspace,
              {.seed = 1, .poison = false, .delay_us = 300, .one_in = 2, .permute = false});
@@ -108,7 +108,7 @@ TEST_CASE("Stress: delays show a workspace that two stages share") {
     CHECK(contains(verdict.difference, ", of batch "));
 }
 
-TEST_CASE("Stress: a stream that is held back shows a stage that relies on being later") {
+TEST_CASE("Contract 11: stress: a stream that is held back shows a stage that relies on being later") {
     const ScheduleVerdict verdict =
         look(Fork::Mistake::order, {.seed = 1, .poison = false, .delay_us = 500, .one_in = 4});
     CHECK_FALSE(verdict);
@@ -124,7 +124,7 @@ TEST_CASE(
     CHECK(contains(verdict.difference, "schedule overlapped under stress with seed "));
 }
 
-TEST_CASE("Stress: a right fork keeps its bits") {
+TEST_CASE("Contract 11: stress: a right fork keeps its bits") {
     const std::uint64_t before = StressScope::counts().orders;
     CHECK(verify_schedules(Fork{}, {.stress = {.delay_us = 100}, .seeds = 2}).difference == "");
     CHECK(StressScope::counts().orders > before);
@@ -200,15 +200,15 @@ struct Rows {
 
 } // namespace
 
-TEST_CASE("Stress: rows of uneven length through a source, the device and CPU stages keep their bits") {
+TEST_CASE("Contract 11: stress: rows of uneven length through a source, the device and CPU stages keep their bits") {
     CHECK(verify_schedules(Rows{}, {.stress = {.delay_us = 100}, .seeds = 3}).difference == "");
 }
 
-TEST_CASE("Stress: a CPU stage that sums more rows than the last batch has") {
+TEST_CASE("Contract 11: stress: a CPU stage that sums more rows than the last batch has") {
     CHECK_FALSE(verify_schedules(Rows{true}, {.stress = {.delay_us = 50}, .seeds = 1}));
 }
 
-TEST_CASE("Stress: batches of a source are poisoned before they are filled again, unless it keeps them") {
+TEST_CASE("Contract 11: stress: batches of a source are poisoned before they are filled again, unless it keeps them") {
     const auto read = [](bool keeps) {
         return [keeps](Schedule) {
             struct Both {
