@@ -44,6 +44,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                                           text + "\"");
                              options.placement.only = text == "encoder" ? Network::encoder : Network::decoder;
                          });
+    examples::add_checkpoint_options(app, options.checkpoints);
     examples::add_timeline_options(app, options.timelines);
     app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
     examples::add_written_file(
@@ -53,6 +54,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;
     examples::require_data_for_picture(options, options.picture);
+    examples::require_one_checkpoint(options.checkpoints, options.schedules.size(), "--schedule");
     if (!options.synthetic()) {
         for (const char* name : {"--image", "--depth", "--decoder-device", "--only"}) {
             if (app.was_given(name))

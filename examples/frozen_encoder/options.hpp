@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <common/checkpoint.hpp>
 #include <common/options.hpp>
 #include <common/workers.hpp>
 #include <nn/gemm/gemm_options.hpp>
@@ -31,6 +32,7 @@ struct Options : examples::CommonOptions {
     int image = 256;            ///< pixels of a synthetic image's side
     int depth = 8;              ///< halvings of a synthetic image
     Placement placement;
+    examples::CheckpointOptions checkpoints;
     examples::TimelineOptions timelines;
     bool losses = false; ///< whether the report holds the losses of all steps
 

@@ -226,14 +226,16 @@ void run() {
 
 } // namespace
 
-TEST_CASE("Contract 11: stress: many batches through a chain, a fork and CPU stages give the bits of serial") {
+TEST_CASE(
+    "Contract 11: stress: many batches through a chain, a fork and CPU stages give the bits of serial") {
     run<Host, Shape::chain>();
     run<Host, Shape::sourced>();
     run<Host, Shape::fork>();
     run<Host, Shape::threads>();
 }
 
-TEST_CASE("Contract 11: stress: many batches through CPU stages beside streams that are none of the Host backend's") {
+TEST_CASE("Contract 11: stress: many batches through CPU stages beside streams that are none of the Host "
+          "backend's") {
     run<Apart, Shape::threads>();
 }
 

@@ -200,7 +200,8 @@ struct Rows {
 
 } // namespace
 
-TEST_CASE("Contract 11: stress: rows of uneven length through a source, the device and CPU stages keep their bits") {
+TEST_CASE("Contract 11: stress: rows of uneven length through a source, the device and CPU stages keep their "
+          "bits") {
     CHECK(verify_schedules(Rows{}, {.stress = {.delay_us = 100}, .seeds = 3}).difference == "");
 }
 
@@ -208,7 +209,8 @@ TEST_CASE("Contract 11: stress: a CPU stage that sums more rows than the last ba
     CHECK_FALSE(verify_schedules(Rows{true}, {.stress = {.delay_us = 50}, .seeds = 1}));
 }
 
-TEST_CASE("Contract 11: stress: batches of a source are poisoned before they are filled again, unless it keeps them") {
+TEST_CASE("Contract 11: stress: batches of a source are poisoned before they are filled again, unless it "
+          "keeps them") {
     const auto read = [](bool keeps) {
         return [keeps](Schedule) {
             struct Both {

@@ -16,8 +16,8 @@
 #include <sluice/backend/host.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/range.hpp>
-#include <sluice/pipeline/detail/stage_stress.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
+#include <sluice/pipeline/detail/stage_stress.hpp>
 
 namespace sluice::detail {
 
