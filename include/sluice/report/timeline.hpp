@@ -140,9 +140,8 @@ public:
     const std::vector<TimelineRow>& rows() const noexcept { return rows_; }    ///< By number.
     const std::vector<TimelineSpan>& spans() const noexcept { return spans_; } ///< As they were added.
 
-    const std::vector<MissingEdge>& missing_edges() const noexcept {
-        return missing_edges_;
-    } ///< As they were added.
+    /// As they were added.
+    const std::vector<MissingEdge>& missing_edges() const noexcept { return missing_edges_; }
 
     const std::vector<TimelineCounter>& counters() const noexcept { return counters_; } ///< By number.
     const std::vector<TimelineValue>& values() const noexcept { return values_; } ///< As they were added.

@@ -95,7 +95,7 @@ struct Checked : detail::CheckedGraphs<B> {
         know(stream);
         B::wait(stream, event);
         detail::checked::waited(key(stream), key(event));
-        stress(stream);
+        stress(stream, true);
     }
     static void synchronize_event(NativeEvent event) {
         const Seen seen(detail::checked::snapshot_of_event(key(event)));
@@ -138,7 +138,7 @@ struct Checked : detail::CheckedGraphs<B> {
         know(stream);
         B::wait_semaphore(stream, semaphore, value);
         detail::checked::semaphore_waited(key(semaphore), value, key(stream));
-        stress(stream);
+        stress(stream, true);
     }
     template <class Semaphore>
     static void signal_semaphore(Semaphore semaphore, std::uint32_t value) {
@@ -240,9 +240,9 @@ private:
     }
 
     // See backend/stress.hpp.
-    static void stress(NativeStream stream) {
+    static void stress(NativeStream stream, bool behind_wait = false) {
         if (detail::checked::StressState::instance().on.load(std::memory_order_relaxed)) [[unlikely]]
-            detail::checked::stress_stream<B>(stream);
+            detail::checked::stress_stream<B>(stream, behind_wait);
     }
 
     // A host stream is waited for by whoever destroys it.

@@ -92,9 +92,10 @@ struct StressPoint {
     }
 };
 
-/// Comes between two operations of `stream`, a stream of the backend that is checked.
+/// Comes between two operations of `stream`, a stream of the backend that is checked. `behind_wait`: and before no other one
+/// perhaps, so that in a capture it might be left unjoined.
 template <class B>
-void stress_stream(typename B::NativeStream stream) {
+void stress_stream(typename B::NativeStream stream, bool behind_wait = false) {
     if constexpr (requires { B::enqueue(stream, StressPoint{}); }) {
         bool captured = false;
         if constexpr (requires { B::is_capturing(stream); }) {
@@ -103,7 +104,7 @@ void stress_stream(typename B::NativeStream stream) {
             captured = B::is_capturing(stream);
         }
         // It joins a capture by its first wait: work before that would run now, outside of it.
-        if (!captured && capture_ledger().depth > 0)
+        if (captured ? behind_wait : capture_ledger().depth > 0)
             return;
         StressState& state = StressState::instance();
         state.operations.fetch_add(1, std::memory_order_relaxed);
