@@ -9,3 +9,4 @@
 #include <sluice/backend/kernel_dims.hpp>
 #include <sluice/backend/semaphore.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/backend/stress.hpp>

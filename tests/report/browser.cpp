@@ -136,7 +136,7 @@ std::string probed_picture(const std::string& picture) {
 constexpr std::size_t batches = 12;
 constexpr std::size_t spans = batches * 4;
 
-/// Spans of all kinds, some of which overlap, and two counters.
+/// Spans of all kinds, some of which overlap, two counters, and an edge that is missing.
 Timeline run(const std::string& title, double apart) {
     Timeline timeline(title);
     timeline.add_row("source", "CPU");
@@ -153,6 +153,7 @@ Timeline run(const std::string& title, double apart) {
         timeline.add_value(memory, at, 1e9 + 1e8 * static_cast<double>(batch % 3));
         timeline.add_value(power, at, 200 + static_cast<double>(batch));
     }
+    timeline.add_missing_edge({1, 3, 2, 5, "race: nothing orders the two"});
     return timeline;
 }
 
@@ -189,6 +190,7 @@ void check_page(const Found& found) {
     CHECK(found.at("again") == "gemm loss conv");
     CHECK(found.at("text") == "conv gemm loss");
     CHECK(found.at("aria") == "1");
+    CHECK(found.at("arrows") == "2 race: nothing orders the two");
 }
 
 void check_picture(const Found& found, const std::string& width) {

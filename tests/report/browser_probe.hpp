@@ -126,6 +126,18 @@ for (const canvas of canvases) {
 say('canvases', canvases.length);
 say('painted', painted);
 
+// Arrows of missing edges: how many end on a row "train".
+const trains = canvases.filter(canvas => (canvas.getAttribute('aria-label') ?? '').startsWith('train:'));
+let arrows = 0;
+for (const head of view.querySelectorAll('svg.edges .head')) {
+  const at = head.getBoundingClientRect(), y = (at.top + at.bottom) / 2;
+  arrows += trains.some(canvas => {
+    const row = canvas.getBoundingClientRect();
+    return y > row.top && y < row.bottom && at.right > row.left && at.right < row.right + 1;
+  });
+}
+say('arrows', arrows + ' ' + (view.querySelector('svg.edges title')?.textContent ?? ''));
+
 // Hover over the first span, and over a counter.
 const tip = document.getElementById('tip');
 const hover = (canvas, x, y) => {

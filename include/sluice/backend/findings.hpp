@@ -24,11 +24,12 @@ enum class Mistake {
 
 /// One of two accesses, or of two ends of a wait.
 struct Place {
-    std::string stage;                ///< Empty: no stage's.
-    std::optional<std::size_t> batch; ///< That the stage worked on.
-    std::string operation;            ///< Such as "copy", "fill", "its slot", "declared".
-    std::string stream;               ///< Such as "stream 3", or "the host".
-    bool writes = false;              ///< Whether it changes the bytes.
+    std::string stage;                         ///< Empty: no stage's.
+    std::optional<std::size_t> batch;          ///< That the stage worked on.
+    std::string operation;                     ///< Such as "copy", "fill", "its slot", "declared".
+    std::string stream;                        ///< Such as "stream 3", or "the host".
+    bool writes = false;                       ///< Whether it changes the bytes.
+    std::optional<std::size_t> latest_batch{}; ///< As `batch`, when it was met last.
 };
 
 /// One mistake.

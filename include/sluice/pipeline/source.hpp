@@ -57,6 +57,9 @@ struct SourceOptions {
     /// Notes when batches were filled and taken, for `fill_times` and `timeline_of`: the last ten times as many, since a
     /// pipeline with the same number may have left out as many since it last noted some. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
+    /// True: what a batch's memory held before counts when it is filled, such as a table that its maker wrote. So it is not
+    /// poisoned under `Stress`, see backend/stress.hpp. Otherwise without effect.
+    bool keeps_slots = false;
 };
 
 /// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
@@ -326,6 +329,7 @@ private:
     };
 
     static constexpr bool check_fill();
+    void poison(Slot& slot);
     bool fill_one(State& state, Slot& slot, detail::FillNote* note);
     bool call_fill(State& state, std::size_t index, Batch& out);
     void fill_claimed(std::size_t worker, Slot& slot, std::unique_lock<std::mutex>& lock);

@@ -32,6 +32,9 @@ struct StageOptions {
     /// Batches that the stage works on at the same time, each on a stream (of a CPU stage: a thread) of its own, taken
     /// in turns. With more than 1, its work on one batch must not depend on its work on another.
     int lanes = 1;
+    /// True: what the stage's slot held before counts, such as a table that its maker wrote. So it is not poisoned under
+    /// `Stress`, see backend/stress.hpp. Otherwise without effect.
+    bool keeps_slot = false;
 };
 
 /// The backend that a stage is for whose callable is a `Function`: that of the stream that it takes; `Host` where it takes none.

@@ -9,6 +9,7 @@
 
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/stage_time.hpp>
+#include <sluice/report/timeline.hpp>
 
 namespace sluice {
 
@@ -22,7 +23,10 @@ struct PipelineTimes {
     std::vector<StageTime> submits;           ///< As `Pipeline::submit_times`.
     std::vector<FillTime> fills;              ///< As `Source::fill_times`; empty without a source.
     int workers = 0;                          ///< The source's.
-    std::size_t submitted = 0;                ///< As `Pipeline::submitted`; 0: up to the last of `submits`.
+    /// What the race checker has found between two stages of these names; rows are the stages' numbers. Empty where the
+    /// pipeline's backend is not checked.
+    std::vector<MissingEdge> missing_edges;
+    std::size_t submitted = 0; ///< As `Pipeline::submitted`; 0: up to the last of `submits`.
 };
 
 /// What kind of part sets a pipeline's pace.

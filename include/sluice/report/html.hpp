@@ -36,6 +36,8 @@ struct HtmlOptions {
 /// duration. Rows, lanes and colours are those of `to_svg`, except that in the last of 100 lanes spans may
 /// cover each other. Times are kept to the nanosecond; the page's size is about 30 bytes a span.
 ///
+/// Missing edges are dashed red arrows, with their sentences as tooltips.
+///
 /// Names, titles, tables and `HtmlOptions::text` are shown as they are: nothing in them is taken for HTML.
 /// \throws Error for times beyond 1e15 us, and for a row of a table with more cells than the table has columns.
 std::string to_html(const Timeline& timeline, const HtmlOptions& options = {});

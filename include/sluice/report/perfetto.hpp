@@ -19,6 +19,8 @@ namespace sluice {
 ///
 /// Counters are counter tracks behind the others, with their units.
 ///
+/// A missing edge is a flow from one slice to the other, an arrow, with its sentence as the argument "missing edge" of both.
+///
 /// Timestamps are nanoseconds since the timeline's zero, rounded; if a span or a value comes before it, since the
 /// first one. In the text, bytes that are not UTF-8 and control characters become U+FFFD.
 /// \throws Error for times beyond 1e15 us.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/findings.hpp>
 #include <sluice/pipeline/any_pipeline.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/report/bound.hpp>
@@ -29,7 +30,11 @@ template <class Batch, Backend B>
 std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
     return pipeline.stages();
 }
+
 namespace pipeline_report {
+/// Those of races between two of the stages: of the batches at which each was met first, and last.
+std::vector<MissingEdge> missing_edges(const std::vector<std::string>& stages,
+                                       const std::vector<sluice::checked::Finding>& findings);
 /// Keeps the fills of batches that the pipeline has noted, too, if there are any.
 void keep_noted_fills(PipelineTimes& times);
 } // namespace pipeline_report
@@ -57,6 +62,8 @@ PipelineTimes times_of(Pipe& pipeline) {
                                                                         : pipeline.options().schedule;
     times.stages = pipeline.stage_times();
     times.submits = pipeline.submit_times();
+    if constexpr (detail::IsChecked<typename Pipe::backend>::value)
+        times.missing_edges = detail::pipeline_report::missing_edges(times.stage_names, checked::findings());
     times.submitted = pipeline.submitted();
     return times;
 }
@@ -75,6 +82,9 @@ PipelineTimes times_of(Pipe& pipeline, const Source& source) {
 /// The same as a timeline: a row for each stage, of the unit "GPU 0" or "host 0", or "CPU" for a CPU stage; a row "graphs"
 /// where whole steps were replayed and the backend cannot tell when stages worked within; a row "submit" for the calls of `submit` and the waits for the source; a row for each
 /// of the source's workers. Its zero is when the first stage began; what came before is cut off.
+///
+/// On a checked backend (backend/checked.hpp), the races that were found between stages are its missing edges, those of other
+/// pipelines with stages of these names too. To have them and the whole run, call `checked::throw_mistakes(false)` before.
 ///
 /// Spans of stages are of kind `compute`: what a stage enqueues, kernels or copies, is not known. Those of the host are of
 /// kind `source`, or `wait`.

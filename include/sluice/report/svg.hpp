@@ -30,6 +30,9 @@ struct SvgOptions {
 /// in the last of them, with a note. Spans are coloured by batch; a span's kind is its pattern. Each has a
 /// `<title>`, which browsers show beside the pointer, with its row, batch, kind, begin and duration.
 ///
+/// A missing edge is a dashed red arrow from the end of one span to the begin of the other, with its sentence as `<title>`.
+/// Where a span is not in view, or not drawn by itself, a note says so.
+///
 /// Counters stand below the rows as step lines, each on a scale from 0, or from the lowest value that is seen where it is
 /// negative, to the highest. Up to 400 steps in view have a `<title>` each.
 ///

@@ -49,6 +49,15 @@ struct TimelineValue {
     double value = 0;        ///< In the counter's unit.
 };
 
+/// An order that is missing: nothing makes the work on one row and batch come after the work on another.
+struct MissingEdge {
+    std::size_t from_row = 0;   ///< Whose end
+    std::size_t from_batch = 0; ///< of the work on this batch
+    std::size_t to_row = 0;     ///< should come before the begin of this one's
+    std::size_t to_batch = 0;   ///< work on this batch.
+    std::string text{};         ///< What is wrong, in a sentence; UTF-8.
+};
+
 /// Spans of time on named rows, and values of named counters, in the order in which they were added. Not synchronised: one
 /// thread at a time.
 class Timeline {
@@ -104,6 +113,18 @@ public:
         values_.push_back({counter, time, value});
     }
 
+    /// Adds an edge that is missing. It is drawn where both rows have a span of work on these batches.
+    /// \throws Error for a row that is not there.
+    void add_missing_edge(MissingEdge edge) {
+        for (const std::size_t row : {edge.from_row, edge.to_row}) {
+            if (row >= rows_.size()) {
+                throw Error("Timeline::add_missing_edge: the edge is of row " + std::to_string(row) +
+                            ", and there are " + std::to_string(rows_.size()) + " rows; add the row first");
+            }
+        }
+        missing_edges_.push_back(std::move(edge));
+    }
+
     /// Says where the timeline's zero is on `std::chrono::steady_clock`, in microseconds since that clock's epoch. What was
     /// noted by this clock elsewhere, such as kernels, can then be put beside.
     void set_clock_zero(double microseconds) noexcept { clock_zero_ = microseconds; }
@@ -118,6 +139,9 @@ public:
     const std::string& title() const noexcept { return title_; }               ///< What it was made with.
     const std::vector<TimelineRow>& rows() const noexcept { return rows_; }    ///< By number.
     const std::vector<TimelineSpan>& spans() const noexcept { return spans_; } ///< As they were added.
+
+    /// As they were added.
+    const std::vector<MissingEdge>& missing_edges() const noexcept { return missing_edges_; }
 
     const std::vector<TimelineCounter>& counters() const noexcept { return counters_; } ///< By number.
     const std::vector<TimelineValue>& values() const noexcept { return values_; } ///< As they were added.
@@ -145,6 +169,7 @@ private:
     double clock_zero_ = 0;
     std::vector<TimelineRow> rows_;
     std::vector<TimelineSpan> spans_;
+    std::vector<MissingEdge> missing_edges_;
     std::vector<TimelineCounter> counters_;
     std::vector<TimelineValue> values_;
 };

@@ -17,6 +17,7 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/range.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
+#include <sluice/pipeline/detail/stage_stress.hpp>
 
 namespace sluice::detail {
 
@@ -155,6 +156,8 @@ public:
                 if (ready) {
                     const Range range(core.name(Index).c_str());
                     const BasicStreamRef<Host> stream = self.threads_[Index].stream_of(number);
+                    if constexpr (Core::is_checked)
+                        poison_own_slot_on_thread<Index>(core, number);
                     const std::int64_t begun = core.times ? core.times->now() : 0;
                     core.template invoke<Index>(stream, core.order->slot_of(number), kept.get());
                     Host::throw_if_failed(stream.get()); // what it enqueued there has run

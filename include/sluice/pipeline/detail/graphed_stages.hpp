@@ -32,7 +32,7 @@ public:
     }
 
     void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch, const SourceHold<B>& hold) {
-        Core::for_each_stage([&](auto stage) {
+        for_each_stage_to_enqueue<Core>([&](auto stage) {
             if (Shape::capturable[stage] && graphs_[stage] && !core.launch_blocking()) {
                 call_in_order<stage>(core, number,
                                      [&](Ref stream) { replay<stage>(core, stream, number, batch); });

@@ -6,6 +6,7 @@
 
 #include <sluice/pipeline/detail/executor.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/detail/stage_stress.hpp>
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
@@ -69,7 +70,7 @@ class OverlappedExecutor : public EagerExecutor {
 public:
     static void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
                        const SourceHold<typename Core::backend>& hold) {
-        Core::for_each_stage([&](auto stage) {
+        for_each_stage_to_enqueue<Core>([&](auto stage) {
             run_in_order<stage>(core, number, batch);
             core.template release_batch<stage>(number, hold);
         });

@@ -158,12 +158,22 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
     if constexpr (detail::IsChecked<B>::value)
         detail::checked::host_works_on(&static_cast<Place&>(slot).batch(), true,
                                        detail::checked::Op::fill_batch);
+    if constexpr (detail::IsChecked<B>::value)
+        poison(slot);
     if (note == nullptr)
         return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
     note->begin = detail::FillNotes::now();
     const bool filled = call_fill(state, slot.index, static_cast<Place&>(slot).batch());
     note->end = detail::FillNotes::now();
     return filled;
+}
+
+// What the slot's batch owns, before it is filled again; nothing reads it.
+template <class Batch, class State, class Fill, Backend B>
+void Source<Batch, State, Fill, B>::poison(Slot& slot) {
+    if (std::exchange(slot.was_filled, true) && detail::poisons() && !options_.keeps_slots) {
+        detail::poison_and_wait<B>(&static_cast<Place&>(slot).batch());
+    }
 }
 
 // The same with the lock, which is given up meanwhile, and the outcome noted.

@@ -8,6 +8,7 @@
 
 #include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/stage_checks.hpp>
+#include <sluice/pipeline/detail/stage_stress.hpp>
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {

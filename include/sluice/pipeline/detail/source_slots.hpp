@@ -74,10 +74,11 @@ struct SourceSlot {
 
     SourceLedger<B>* ledger = nullptr;
     State state = State::free;
-    std::size_t index = 0; // Of the batch that is in the slot, or on its way there.
-    int callers = 0;       // Handles and holds that the caller's thread gives up,
-    int others = 0;        // and holds that other threads give up.
-    bool last = false;     // Whether the source ended instead of filling the slot.
+    std::size_t index = 0;   // Of the batch that is in the slot, or on its way there.
+    int callers = 0;         // Handles and holds that the caller's thread gives up,
+    int others = 0;          // and holds that other threads give up.
+    bool was_filled = false; // Whether ever; of checked backends.
+    bool last = false;       // Whether the source ended instead of filling the slot.
     std::exception_ptr thrown;
     std::exception_ptr unsafe; // Set when work may read the slot whose end nothing tells.
     std::vector<std::unique_ptr<Read>> reads;

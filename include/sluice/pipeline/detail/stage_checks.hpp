@@ -94,6 +94,16 @@ struct StageChecks {
         for (const void* const object : objects)
             checked::object_gone(object);
     }
+    /// Makes a stage's slots, and tells what each owns.
+    template <class Slots, class Make>
+    void make_slots(Slots& slots, Make& make, int count, const std::string& stage) {
+        ListenedMaker<Make> listened(make);
+        slots.make(listened, count, stage);
+        for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+            objects.push_back(&slots[slot]);
+            tell_of_object(slots[slot], listened.list(slot), "stage '" + stage + "'", slot);
+        }
+    }
     template <class Batch>
     void add_batch(const Batch& batch) {
         if (checked::knows_object(&batch)) {

@@ -25,6 +25,7 @@
 #include <sluice/pipeline/detail/slots_of.hpp>
 #include <sluice/pipeline/detail/stage_checks.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
+#include <sluice/pipeline/detail/stage_stress.hpp>
 #include <sluice/pipeline/detail/stage_times.hpp>
 #include <sluice/pipeline/source.hpp>
 
@@ -53,14 +54,16 @@ public:
                 const DeviceGuard<backend> device(streams.device_of(index));
                 constexpr auto m = static_cast<std::size_t>(maker);
                 if constexpr (is_checked)
-                    make_told_slots(std::get<m>(slots_), std::get<m>(makers), slots, name(index));
+                    checks.make_slots(std::get<m>(slots_), std::get<m>(makers), slots, name(index));
                 else
                     std::get<m>(slots_).make(std::get<m>(makers), slots, name(index));
             }
         });
         order.emplace(static_cast<std::size_t>(slots), streams);
-        if constexpr (is_checked)
+        if constexpr (is_checked) {
             name_streams();
+            for_each_stage([&](auto index) { poison_new_slots<index>(*this); });
+        }
         if (streams.several_devices()) {
             connect_devices();
             plain_ = false;
@@ -107,13 +110,17 @@ public:
                     invoke<Index>(stream, order->slot_of(number), batch);
                 }
             };
+            if constexpr (is_checked)
+                poison_own_slot<Index>(*this, stream, number);
             if (plain_) [[likely]]
                 call();
             else
                 call_watched(stream, Index, number, call);
             backend::check_launches();
-            if constexpr (is_checked)
+            if constexpr (is_checked) {
                 tell<Index>(stream, number, batch);
+                poison_read_slots<Index>(*this, stream, number);
+            }
             if (launch_blocking_)
                 stream.sync();
         }
@@ -281,16 +288,6 @@ public:
 
 private:
     struct Nothing {};
-
-    template <class Slots, class Make>
-    void make_told_slots(Slots& slots, Make& make, int count, const std::string& stage) {
-        ListenedMaker<Make> listened(make);
-        slots.make(listened, count, stage);
-        for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-            checks.objects.push_back(&slots[slot]);
-            tell_of_object(slots[slot], listened.list(slot), "stage '" + stage + "'", slot);
-        }
-    }
 
     void name_streams() {
         for (std::size_t stage = 0; stage < stages; ++stage) {

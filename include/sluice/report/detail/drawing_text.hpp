@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sluice/report/detail/timeline_text.hpp>
 #include <sluice/report/timeline.hpp>
@@ -132,6 +133,29 @@ inline std::string shortened(const std::string& text, double pixels) {
         at += c.bytes;
     }
     return text.substr(0, at) + "\u2026";
+}
+
+/// Lines of whole words, none wider than `room`; a word that is wider is cut.
+inline std::vector<std::string> wrapped(const std::string& words, double room) {
+    std::vector<std::string> lines;
+    std::string row;
+    const auto flush = [&] {
+        lines.push_back(shortened(row, room));
+        row.clear();
+    };
+    for (std::size_t at = 0; at < words.size();) {
+        const std::size_t stop = words.find_first_of(" \t\r\n", at);
+        const std::size_t end = stop == std::string::npos ? words.size() : stop;
+        const std::string word = words.substr(at, end - at);
+        if (!row.empty() && text_width(row) + 7 + text_width(word) > room)
+            flush();
+        row += row.empty() || word.empty() ? word : " " + word;
+        if (end < words.size() && words[end] == '\n')
+            flush();
+        at = end + 1;
+    }
+    flush();
+    return lines;
 }
 
 } // namespace sluice::detail::drawing

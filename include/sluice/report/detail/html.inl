@@ -10,9 +10,11 @@
 #include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/drawing_text.hpp>
 #include <sluice/report/detail/html_counters.hpp>
+#include <sluice/report/detail/html_edges.hpp>
 #include <sluice/report/detail/html_script.hpp>
 #include <sluice/report/detail/html_style.hpp>
 #include <sluice/report/detail/html_tables.hpp>
+#include <sluice/report/detail/timeline_edges.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 #include <sluice/report/detail/write_file.hpp>
 #include <sluice/report/timeline_report.hpp>
@@ -56,7 +58,29 @@ inline void add_counter_json(std::string& out, const Timeline& timeline, std::si
     out += "]}";
 }
 
-/// A timeline: `{"title":…,"units":[{"name":…,"rows":[…]}, …],"counters":[…]}`.
+/// Missing edges: `{"from":[row,lane,time],"to":[row,lane,time],"text":…}`, rows as they stand on the page.
+inline void add_edges_json(std::string& out, const Timeline& timeline, const std::vector<Lanes>& lanes,
+                           const std::vector<Unit>& units) {
+    std::vector<std::size_t> place(lanes.size());
+    std::size_t next = 0;
+    for (const Unit& unit : units) {
+        for (const std::size_t row : unit.rows)
+            place[row] = next++;
+    }
+    const auto end_json = [&](const EdgeEnd& end) {
+        const std::size_t lane = end.lane < most_page_lanes ? end.lane : most_page_lanes - 1;
+        return '[' + std::to_string(place[end.row]) + ',' + std::to_string(lane) + ',' + fixed(end.time, 3) +
+               ']';
+    };
+    bool first = true;
+    for (const PlacedEdge& edge : edges_of(timeline, lanes)) {
+        out += std::string(first ? "" : ",") + "{\"from\":" + end_json(edge.from) +
+               ",\"to\":" + end_json(edge.to) + ",\"text\":" + json_string(edge.edge->text) + '}';
+        first = false;
+    }
+}
+
+/// A timeline: `{"title":…,"units":[{"name":…,"rows":[…]}, …],"edges":[…],"counters":[…]}`.
 inline void add_timeline_json(std::string& out, const Timeline& timeline) {
     const std::vector<Lanes> lanes = lanes_of(timeline, -largest_time, largest_time);
     out += "{\"title\":" + json_string(timeline.title()) + ",\"units\":[";
@@ -70,6 +94,8 @@ inline void add_timeline_json(std::string& out, const Timeline& timeline) {
         }
         out += "]}";
     }
+    out += "],\"edges\":[";
+    add_edges_json(out, timeline, lanes, units);
     out += "],\"counters\":[";
     const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline);
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -126,8 +152,8 @@ inline std::string html_page(const char* who, const std::vector<const Timeline*>
     if (!options.text.empty())
         page += "<h2>Notes</h2>\n<pre id=\"report\">" + escape_xml(options.text) + "</pre>\n";
     page += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n<script>" +
-            html_script_view + html_script_counters + html_script_input + html_script_tables +
-            "</script>\n</body>\n</html>\n";
+            html_script_view + html_script_edges + html_script_counters + html_script_input +
+            html_script_tables + "</script>\n</body>\n</html>\n";
     return page;
 }
 

@@ -24,12 +24,13 @@ const timeText = us => {
 
 // Rows, with their spans by lane.
 const view = document.getElementById('view');
-const rows = [], counters = [], used = new Map();
+const rows = [], counters = [], edges = [], used = new Map();
 let first = Infinity, last = -Infinity, crowded = false;
 for (const timeline of data.timelines) {
   const heading = document.querySelector('h1').textContent;
   const repeats = data.timelines.length === 1 && timeline.title === heading;
   if (timeline.title && !repeats) view.append(element('h2', '', timeline.title));
+  const firstRow = rows.length;
   timeline.units.forEach((unit, u) => {
     if (unit.name) view.append(element('div', 'unit', unit.name));
     unit.rows.forEach((source, r) => {
@@ -58,6 +59,7 @@ for (const timeline of data.timelines) {
       rows.push(row);
     });
   });
+  addEdges(timeline, firstRow);
   addCounters(timeline);
 }
 if (first > last) {
@@ -217,6 +219,7 @@ const drawAll = () => {
     draw.fillText(words, Math.max(0, Math.min(width - 2 * half, x - half)), 17);
   }
   for (const row of rows) drawRow(row, ticks);
+  drawEdges();
   for (const counter of counters) drawCounter(counter, ticks);
   // As many decimals as tell the ends of the range apart.
   const [size, name] = Math.abs(end) < 1e3 ? [1, '\u00b5s'] : Math.abs(end) < 1e6 ? [1e3, 'ms'] : [1e6, 's'];
@@ -338,6 +341,7 @@ const drawLegend = () => {
     legend.append(item);
     drawBox(context(swatch, 12), used.get(kind), kind, 0, 0, swatch.clientWidth, 12);
   }
+  if (edges.length) legend.append(element('span', 'ordered', 'dashed red: nothing orders the two'));
   if (used.size) legend.append(element('span', '', 'number and colour: batch; grey: several, too narrow to see'));
 };
 const restyle = () => { readColours(); drawLegend(); drawAll(); };

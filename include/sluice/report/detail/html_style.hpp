@@ -5,9 +5,9 @@ namespace sluice::detail::drawing {
 
 inline constexpr const char* html_style = R"css(
 :root{color-scheme:light dark;--bg:#fff;--fg:#24292f;--muted:#57606a;--grid:#d8dee4;--stripe:#f4f6f8;
---axis:#8c959f;--merged:#8c959f;--tip:#24292f;--tipfg:#fff;--line:#0072b2}
+--axis:#8c959f;--merged:#8c959f;--tip:#24292f;--tipfg:#fff;--line:#0072b2;--edge:#cf222e}
 @media(prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--muted:#9198a1;--grid:#30363d;
---stripe:#171d25;--axis:#6e7681;--merged:#6e7681;--tip:#e6edf3;--tipfg:#0d1117;--line:#56b4e9}}
+--stripe:#171d25;--axis:#6e7681;--merged:#6e7681;--tip:#e6edf3;--tipfg:#0d1117;--line:#56b4e9;--edge:#ff7b72}}
 *{box-sizing:border-box}
 body{margin:0;padding:16px;background:var(--bg);color:var(--fg);
 font:13px/1.4 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
@@ -43,6 +43,11 @@ border-radius:4px;min-width:30px;padding:2px 8px;cursor:pointer}
 .bar .keys{display:flex;gap:4px}
 .item{display:inline-flex;align-items:center;gap:6px}
 .item canvas{width:24px;height:12px}
+#view{position:relative}
+svg.edges{position:absolute;left:0;top:0;width:100%;height:100%;overflow:visible;pointer-events:none}
+.edge,.wide{fill:none;stroke:var(--edge);stroke-width:1.5;stroke-dasharray:5 3}
+.wide{stroke:var(--bg);stroke-opacity:.75;stroke-width:6;stroke-dasharray:none;pointer-events:stroke}
+.head{fill:var(--edge)}
 #view:focus-visible{outline:2px solid var(--axis);outline-offset:4px}
 .unit{font-weight:600;font-size:11px;color:var(--muted);margin:6px 0 1px;overflow-wrap:anywhere}
 .row{display:grid;grid-template-columns:clamp(100px,20%,220px) minmax(0,1fr);align-items:center}

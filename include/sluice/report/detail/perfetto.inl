@@ -34,6 +34,9 @@ struct Message {
     void real(std::uint32_t field, double value) {
         std::uint64_t bits = 0;
         std::memcpy(&bits, &value, sizeof bits);
+        fixed64(field, bits);
+    }
+    void fixed64(std::uint32_t field, std::uint64_t bits) {
         varint(std::uint64_t{field} << 3 | 1);
         for (int byte = 0; byte < 8; ++byte)
             bytes += static_cast<char>(static_cast<unsigned char>(bits >> (8 * byte)));
@@ -67,11 +70,13 @@ inline constexpr std::uint32_t event_type = 9;
 inline constexpr std::uint32_t event_track = 11;
 inline constexpr std::uint32_t event_category = 22;
 inline constexpr std::uint32_t event_name = 23;
+inline constexpr std::uint32_t event_flows = 47; // flow_ids
 inline constexpr std::uint32_t event_correlation = 52;
 inline constexpr std::uint32_t event_value = 44; // double_counter_value
 inline constexpr std::uint32_t counter_unit = 3;
 inline constexpr std::uint32_t counter_unit_name = 6;
 inline constexpr std::uint32_t annotation_uint = 3;
+inline constexpr std::uint32_t annotation_string = 6;
 inline constexpr std::uint32_t annotation_name = 10;
 } // namespace field
 
@@ -93,8 +98,7 @@ public:
             const std::uint64_t parent = unit.name.empty() ? root : add_track(unit.name, root, rank++);
             std::size_t row_rank = 0;
             for (const std::size_t row : unit.rows)
-                add_row(timeline_.rows()[row].name, parent, unit.name.empty() ? rank++ : row_rank++,
-                        rows[row]);
+                add_row(row, parent, unit.name.empty() ? rank++ : row_rank++, rows[row]);
         }
         const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline_);
         for (std::size_t i = 0; i < steps.size(); ++i)
@@ -116,6 +120,7 @@ private:
         bool begins;
         bool counts = false; ///< Not a slice's end, but a counter's value.
         double value = 0;
+        std::size_t row = 0;
     };
 
     double nanoseconds(double microseconds) const {
@@ -166,14 +171,16 @@ private:
         return uuid;
     }
 
-    void add_row(const std::string& name, std::uint64_t parent, std::size_t rank, const Lanes& row) {
+    void add_row(std::size_t number, std::uint64_t parent, std::size_t rank, const Lanes& row) {
+        const std::string& name = timeline_.rows()[number].name;
         std::vector<std::uint64_t> tracks{add_track(name, parent, rank)};
         for (std::size_t lane = 1; lane < row.count; ++lane)
             tracks.push_back(add_track(name + " (" + std::to_string(lane + 1) + ")", tracks[0], lane));
         for (const Placed& placed : row.spans) {
             const TimelineSpan& span = placed.span;
             const std::uint64_t track = tracks[placed.lane];
-            events_.push_back({static_cast<std::uint64_t>(span.begin), track, span.batch, span.kind, true});
+            events_.push_back({static_cast<std::uint64_t>(span.begin), track, span.batch, span.kind, true,
+                               false, 0, number});
             events_.push_back({static_cast<std::uint64_t>(span.end), track, span.batch, span.kind, false});
         }
     }
@@ -210,11 +217,30 @@ private:
             annotation.text(field::annotation_name, "batch");
             annotation.number(field::annotation_uint, event.batch);
             slice.text(field::event_annotation, annotation.bytes);
+            add_missing_edges(slice, event);
         }
         Message packet;
         packet.number(field::packet_timestamp, event.time);
         packet.text(field::packet_track_event, slice.bytes);
         add_packet(std::move(packet));
+    }
+
+    /// Flows, which are shown as arrows, and what is missing as an argument.
+    void add_missing_edges(Message& slice, const Event& event) const {
+        if (event.kind == SpanKind::wait)
+            return;
+        const std::vector<MissingEdge>& edges = timeline_.missing_edges();
+        for (std::size_t i = 0; i < edges.size(); ++i) {
+            const bool from = edges[i].from_row == event.row && edges[i].from_batch == event.batch;
+            const bool to = edges[i].to_row == event.row && edges[i].to_batch == event.batch;
+            if (!from && !to)
+                continue;
+            slice.fixed64(field::event_flows, 0x736C'7569'6365'8000 + i);
+            Message annotation;
+            annotation.text(field::annotation_name, "missing edge");
+            annotation.text(field::annotation_string, clean_text(edges[i].text));
+            slice.text(field::event_annotation, annotation.bytes);
+        }
     }
 
     const Timeline& timeline_;

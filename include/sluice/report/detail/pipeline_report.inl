@@ -72,6 +72,31 @@ inline void add_source(const PipelineTimes& times, std::size_t first, std::size_
     }
 }
 
+inline std::vector<MissingEdge> missing_edges(const std::vector<std::string>& stages,
+                                              const std::vector<sluice::checked::Finding>& findings) {
+    std::vector<MissingEdge> edges;
+    for (const sluice::checked::Finding& finding : findings) {
+        if (finding.mistake != sluice::checked::Mistake::race)
+            continue;
+        std::size_t from = 0, to = 0;
+        while (from < stages.size() && stages[from] != finding.first.stage)
+            ++from;
+        while (to < stages.size() && stages[to] != finding.second.stage)
+            ++to;
+        if (from == stages.size() || to == stages.size())
+            continue;
+        const auto add = [&](const auto& first, const auto& second) {
+            if (first && second)
+                edges.push_back({from, *first, to, *second, finding.message});
+        };
+        add(finding.first.batch, finding.second.batch);
+        if (finding.first.latest_batch != finding.first.batch ||
+            finding.second.latest_batch != finding.second.batch)
+            add(finding.first.latest_batch, finding.second.latest_batch);
+    }
+    return edges;
+}
+
 } // namespace detail::pipeline_report
 
 inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
@@ -112,6 +137,8 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
     }
     if (!times.fills.empty())
         detail::pipeline_report::add_source(times, first, submit_row, spans);
+    for (const MissingEdge& edge : times.missing_edges)
+        timeline.add_missing_edge(edge);
     timeline.set_sentence(bound_of(times).sentence);
     return timeline;
 }

@@ -10,23 +10,13 @@
 #include <sluice/report/detail/drawing_text.hpp>
 #include <sluice/report/detail/svg_blocks.hpp>
 #include <sluice/report/detail/svg_counters.hpp>
+#include <sluice/report/detail/svg_edges.hpp>
+#include <sluice/report/detail/svg_style.hpp>
 #include <sluice/report/detail/timeline_axis.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 #include <sluice/report/detail/write_file.hpp>
 
 namespace sluice::detail::drawing {
-
-/// Colours and fonts. No custom properties: renderers other than browsers do not know them.
-inline constexpr const char* svg_style =
-    "text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;fill:#24292f}"
-    ".bg{fill:#fff}.stripe{fill:#f4f6f8}.grid{stroke:#d8dee4}.title{font-weight:600;font-size:14px}"
-    ".unit{font-weight:600;font-size:11px;fill:#57606a}.muted{fill:#57606a}.axis{stroke:#8c959f}"
-    ".merged{fill:#8c959f}.n{font-size:11px;text-anchor:middle;pointer-events:none;paint-order:stroke}"
-    ".line{fill:none;stroke:#0072b2;stroke-width:1.5}.area{fill:#0072b2;fill-opacity:.15}.hit{fill-opacity:0}"
-    ".on{fill:#111}.on5{fill:#fff}.tick{text-anchor:middle;fill:#57606a;font-size:11px}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.bg{fill:#0d1117}.stripe{fill:#171d25}"
-    ".grid{stroke:#30363d}.unit,.muted,.tick{fill:#9198a1}.axis{stroke:#6e7681}.merged{fill:#6e7681}"
-    ".line{stroke:#56b4e9}.area{fill:#56b4e9}}";
 
 /// One picture while it is drawn, from the top to the bottom.
 class SvgPicture {
@@ -140,6 +130,7 @@ private:
             y_ += 24;
         }
         bool stripe = true;
+        std::vector<RowPlace> places(timeline.rows().size());
         for (const Unit& unit : units_of(timeline)) {
             if (!unit.name.empty()) {
                 text(12, y_ + 12, "unit", shortened(unit.name, options_.width - 24));
@@ -151,15 +142,27 @@ private:
                 const BlockRow drawn = blocks_of(lanes[row], 0.25 / pixels_per_us_, merge);
                 merged_ = merged_ || drawn.merged;
                 crowded_ = crowded_ || drawn.crowded;
+                places[row] = {y_, drawn.lane_height, drawn.lanes.size()};
                 draw_row(timeline.rows()[row].name, drawn, stripe);
                 stripe = !stripe;
             }
         }
+        draw_missing_edges(timeline, lanes, places);
         const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline);
         for (std::size_t i = 0; i < steps.size(); ++i)
             draw_counter_row(
                 timeline.counters()[i],
                 view_of(steps[i], range_, timeline.spans().empty() ? range_.end : timeline.end()));
+    }
+
+    void draw_missing_edges(const Timeline& timeline, const std::vector<Lanes>& lanes,
+                            const std::vector<RowPlace>& places) {
+        const std::vector<PlacedEdge> edges = edges_of(timeline, lanes);
+        unseen_edges_ += timeline.missing_edges().size() - edges.size();
+        for (const PlacedEdge& edge : edges)
+            body_ += draw_edge(edge, x_of(edge.from.time), middle_of(places[edge.from.row], edge.from.lane),
+                               x_of(edge.to.time), middle_of(places[edge.to.row], edge.to.lane));
+        any_edges_ = any_edges_ || !edges.empty();
     }
 
     void draw_counter_row(const TimelineCounter& counter, const CounterView& view) {
@@ -275,6 +278,8 @@ private:
         }
         if (merged_ || crowded_)
             item("several spans", "merged");
+        if (any_edges_)
+            item("nothing orders the two", "edge");
         if (any)
             item("number and colour: batch", "");
         y_ += any ? 24 : 0;
@@ -286,33 +291,19 @@ private:
         if (crowded_)
             paragraph("More than " + std::to_string(most_lanes) +
                       " spans of a row overlap; the last lane shows the others together.");
+        if (unseen_edges_ > 0)
+            paragraph("Missing edges of which a span is not in view: " + std::to_string(unseen_edges_) + ".");
         if (!options_.caption.empty())
             paragraph(options_.caption);
         y_ += 8;
     }
 
-    /// Lines of whole words; a word wider than the picture is cut.
     void paragraph(const std::string& words) {
-        const double room = options_.width - 24;
-        std::string row;
-        const auto flush = [&] {
+        for (const std::string& row : wrapped(words, options_.width - 24)) {
             if (!row.empty())
-                text(12, y_ + 14, "muted", shortened(row, room));
+                text(12, y_ + 14, "muted", row);
             y_ += row.empty() ? 0 : 17;
-            row.clear();
-        };
-        for (std::size_t at = 0; at < words.size();) {
-            const std::size_t stop = words.find_first_of(" \t\r\n", at);
-            const std::size_t end = stop == std::string::npos ? words.size() : stop;
-            const std::string word = words.substr(at, end - at);
-            if (!row.empty() && text_width(row) + 7 + text_width(word) > room)
-                flush();
-            row += row.empty() || word.empty() ? word : " " + word;
-            if (end < words.size() && words[end] == '\n')
-                flush();
-            at = end + 1;
         }
-        flush();
     }
 
     static void add(std::string& out, std::initializer_list<std::string_view> parts) {
@@ -372,6 +363,8 @@ private:
     bool used_[4][palette_size] = {}; ///< By kind: the colours that occur.
     bool merged_ = false;
     bool crowded_ = false;
+    bool any_edges_ = false;
+    std::size_t unseen_edges_ = 0;
 };
 
 } // namespace sluice::detail::drawing

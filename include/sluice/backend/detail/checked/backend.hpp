@@ -11,6 +11,7 @@
 
 #include <sluice/backend/detail/checked/graphs.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/stress.hpp>
 #include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -67,6 +68,7 @@ struct Checked : detail::CheckedGraphs<B> {
     }
     {
         know(stream);
+        stress(stream);
         const detail::checked::Token token = detail::checked::enqueued(key(stream));
         B::enqueue(stream, [token, kept = std::decay_t<F>(std::forward<F>(callable))]() mutable {
             const detail::checked::TokenScope scope(token);
@@ -85,6 +87,7 @@ struct Checked : detail::CheckedGraphs<B> {
     }
     static void record(NativeEvent event, NativeStream stream) {
         know(stream);
+        stress(stream);
         B::record(event, stream);
         detail::checked::recorded(key(event), key(stream));
     }
@@ -92,6 +95,7 @@ struct Checked : detail::CheckedGraphs<B> {
         know(stream);
         B::wait(stream, event);
         detail::checked::waited(key(stream), key(event));
+        stress(stream, true);
     }
     static void synchronize_event(NativeEvent event) {
         const Seen seen(detail::checked::snapshot_of_event(key(event)));
@@ -124,6 +128,7 @@ struct Checked : detail::CheckedGraphs<B> {
     template <class Semaphore>
     static void signal_semaphore(NativeStream stream, Semaphore semaphore, std::uint32_t value) {
         know(stream);
+        stress(stream);
         // Before the call: who sees the value may be quick.
         detail::checked::semaphore_signalled(key(semaphore), value, key(stream));
         B::signal_semaphore(stream, semaphore, value);
@@ -133,6 +138,7 @@ struct Checked : detail::CheckedGraphs<B> {
         know(stream);
         B::wait_semaphore(stream, semaphore, value);
         detail::checked::semaphore_waited(key(semaphore), value, key(stream));
+        stress(stream, true);
     }
     template <class Semaphore>
     static void signal_semaphore(Semaphore semaphore, std::uint32_t value) {
@@ -187,6 +193,7 @@ struct Checked : detail::CheckedGraphs<B> {
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
         using detail::checked::Range;
         know(stream);
+        stress(stream);
         const bool from_host = kind == CopyKind::host_to_device || kind == CopyKind::host_to_host;
         const bool to_host = kind == CopyKind::device_to_host || kind == CopyKind::host_to_host;
         const Range ranges[] = {{from, bytes, false, from_host}, {to, bytes, true, to_host}};
@@ -199,6 +206,7 @@ struct Checked : detail::CheckedGraphs<B> {
     }
     static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
         know(stream);
+        stress(stream);
         const detail::checked::Range range{memory, bytes, true};
         detail::checked::accesses(key(stream), &range, 1, detail::checked::Op::fill, nullptr);
         B::fill_bytes(memory, value, bytes, stream);
@@ -206,6 +214,7 @@ struct Checked : detail::CheckedGraphs<B> {
     static void fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
                               std::size_t count, NativeStream stream) {
         know(stream);
+        stress(stream);
         const detail::checked::Range range{memory, element_bytes * count, true};
         detail::checked::accesses(key(stream), &range, 1, detail::checked::Op::fill, nullptr);
         B::fill_elements(memory, pattern, element_bytes, count, stream);
@@ -228,6 +237,12 @@ private:
         if constexpr (requires { B::is_default_stream(stream); })
             is_default = B::is_default_stream(stream);
         detail::checked::stream_found(key(stream), blocking, is_default);
+    }
+
+    // See backend/stress.hpp.
+    static void stress(NativeStream stream, bool behind_wait = false) {
+        if (detail::checked::StressState::instance().on.load(std::memory_order_relaxed)) [[unlikely]]
+            detail::checked::stress_stream<B>(stream, behind_wait);
     }
 
     // A host stream is waited for by whoever destroys it.

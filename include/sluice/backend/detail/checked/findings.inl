@@ -204,6 +204,8 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
     case Mistake::unnecessary_wait:
         break;
     }
+    finding.first.latest_batch = finding.first.batch;
+    finding.second.latest_batch = finding.second.batch;
     const Error error(text);
     bool known = false;
     for (sluice::checked::Finding& other : mistakes) {
@@ -212,6 +214,8 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
             other.first.operation == finding.first.operation &&
             other.second.operation == finding.second.operation) {
             ++other.count;
+            other.first.latest_batch = finding.first.batch;
+            other.second.latest_batch = finding.second.batch;
             known = true;
             break;
         }

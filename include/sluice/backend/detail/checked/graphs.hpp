@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/stress.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::detail {
@@ -73,6 +74,8 @@ struct CheckedGraphs : B {
         return updated;
     }
     static void launch(NativeGraphExec executable, NativeStream stream) {
+        if (checked::StressState::instance().on.load(std::memory_order_relaxed)) [[unlikely]]
+            checked::stress_stream<B>(stream);
         checked::launched(key(executable), key(stream));
         B::launch(executable, stream);
     }

@@ -169,6 +169,22 @@ private:
 template <bool On>
 using HostSideScopeOn = std::conditional_t<On, HostSideScope, NoScope>;
 
+/// Calls whose accesses are nobody's: they write what is undefined anyway.
+class BlindScope {
+public:
+    BlindScope() noexcept { ++depth(); }
+    BlindScope(const BlindScope&) = delete;
+    BlindScope& operator=(const BlindScope&) = delete;
+    ~BlindScope() { --depth(); }
+    static bool active() noexcept { return depth() > 0; }
+
+private:
+    static int& depth() noexcept {
+        thread_local int depth = 0;
+        return depth;
+    }
+};
+
 // Memory. `on`: in whose order; `ordered` false: in nobody's.
 /// `sees_writes` false: somebody may write device memory whom the checker does not see, as kernels do.
 void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes, bool ordered, Key on);
@@ -242,6 +258,8 @@ private:
 /// `object` owns `memory`, as far as that was allocated by sluice. `of` and `slot` name it in messages.
 void object_made(const void* object, const Range* memory, std::size_t count, const char* of, int slot);
 bool knows_object(const void* object);
+/// What it owns, as far as that is still there; `on_host` where it is pinned.
+std::vector<Range> memory_of(const void* object);
 void object_gone(const void* object) noexcept;
 
 /// One thing that a stage was handed: an object that `object_made` knows, or bytes.

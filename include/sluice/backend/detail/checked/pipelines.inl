@@ -88,6 +88,17 @@ SLUICE_CHECKED_FUNCTION void host_works_on(const void* object, bool writes, Op o
 
 SLUICE_CHECKED_FUNCTION bool knows_object(const void* object) { return Locked()->objects.contains(object); }
 
+SLUICE_CHECKED_FUNCTION std::vector<Range> memory_of(const void* object) {
+    Locked checker;
+    std::vector<Range> ranges;
+    checker->append_parts(ranges, object, true);
+    for (Range& range : ranges) {
+        const Block* const block = checker->blocks.find(reinterpret_cast<std::uintptr_t>(range.begin));
+        range.on_host = !block->device;
+    }
+    return ranges;
+}
+
 SLUICE_CHECKED_FUNCTION Listening::Listening() : outer_(listening()) { listening() = &lists_; }
 
 SLUICE_CHECKED_FUNCTION Listening::~Listening() { listening() = outer_; }

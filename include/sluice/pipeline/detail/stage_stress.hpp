@@ -1,0 +1,172 @@
+/// \file
+/// What stress does to the slots of a checked pipeline, and to the order in which its stages are enqueued.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/stress_state.hpp>
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/stream.hpp>
+
+namespace sluice::detail {
+
+/// All bytes: NaN in floating point, -1 in integers.
+inline constexpr int poison_byte = 0xFF;
+
+inline bool poisons() noexcept {
+    return checked::StressState::instance().poisons.load(std::memory_order_relaxed);
+}
+
+/// Poisons what `object` owns in the order of `stream`: device memory, and with `pinned` that too.
+template <Backend B>
+void poison(const void* object, BasicStreamRef<B> stream, bool pinned) {
+    const checked::BlindScope blind;
+    for (const checked::Range& range : checked::memory_of(object)) {
+        if (pinned || !range.on_host)
+            B::fill_bytes(const_cast<void*>(range.begin), poison_byte, range.bytes, stream.get());
+    }
+    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
+}
+/// Poisons the pinned memory that `object` owns, now, and says whether there is other memory.
+template <Backend B>
+bool poison_on_host(const void* object) requires IsChecked<B>::value {
+    bool others = false;
+    for (const checked::Range& range : checked::memory_of(object)) {
+        others = others || !range.on_host;
+        if (range.on_host)
+            std::memset(const_cast<void*>(range.begin), poison_byte, range.bytes);
+    }
+    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
+    return others;
+}
+/// Poisons all that `object` owns, and waits for it.
+template <Backend B>
+void poison_and_wait(const void* object, bool pinned = true) {
+    if (pinned && !poison_on_host<B>(object))
+        return;
+    const BasicStream<B> stream;
+    poison(object, stream.ref(), false);
+    stream.sync();
+}
+
+/// Which stage's work on a batch comes after all others that read stage I's output: -1 where there is no such stage, or it
+/// runs on threads.
+template <class Shape>
+constexpr int last_reader(std::size_t of) {
+    constexpr std::size_t stages = Shape::stages;
+    const auto& reads = Shape::bindings.reads;
+    std::array<std::array<bool, stages>, stages> after{};
+    for (std::size_t i = 0; i < stages; ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            after[i][j] = reads[i][j];
+            for (std::size_t k = 0; k < i; ++k)
+                after[i][j] = after[i][j] || (reads[i][k] && after[k][j]);
+        }
+    }
+    for (std::size_t last = stages; last-- > of + 1;) {
+        if (!reads[last][of])
+            continue;
+        for (std::size_t other = of + 1; other < last; ++other) {
+            if (reads[other][of] && !after[last][other])
+                return -1;
+        }
+        return Shape::aside[last] ? -1 : static_cast<int>(last);
+    }
+    return -1;
+}
+
+/// Poisons stage I's slots when they have been made.
+template <std::size_t Index, class Core>
+void poison_new_slots(Core& core) {
+    using Shape = typename Core::Shape;
+    if constexpr (Shape::bindings.stages[Index].maker >= 0 && Shape::sound) {
+        if (!poisons() || core.template stage<Index>().options().keeps_slot)
+            return;
+        const DeviceGuard<typename Core::backend> device(core.streams.device_of(Index));
+        for (std::size_t slot = 0; slot < core.order->slots(); ++slot)
+            poison_and_wait<typename Core::backend>(&core.template slot<Index>(slot),
+                                                    Shape::template is_cpu<Index>);
+    }
+}
+/// Poisons stage I's slot before the stage's work on batch `number`.
+template <std::size_t Index, class Core>
+void poison_own_slot(Core& core, typename Core::Ref stream, std::size_t number) {
+    using Shape = typename Core::Shape;
+    if constexpr (Shape::bindings.stages[Index].maker >= 0 && Shape::sound) {
+        if (!poisons() || core.template stage<Index>().options().keeps_slot)
+            return;
+        // What the host writes it may write at any time; a CPU stage does so in its turn.
+        const DeviceGuard<typename Core::backend> device(core.streams.device_of(Index));
+        poison(&core.template slot<Index>(number), stream, Shape::template is_cpu<Index>);
+    }
+}
+/// The same where stage I runs on threads, by the thread.
+template <std::size_t Index, class Core>
+void poison_own_slot_on_thread(Core& core, std::size_t number) {
+    using Shape = typename Core::Shape;
+    if constexpr (Shape::bindings.stages[Index].maker >= 0 && Shape::sound) {
+        if (poisons() && !core.template stage<Index>().options().keeps_slot)
+            (void)poison_on_host<typename Core::backend>(&core.template slot<Index>(number));
+    }
+}
+/// Poisons the slots that nobody reads after stage I, whose work on batch `number` `stream` has been handed.
+template <std::size_t Index, class Core>
+void poison_read_slots(Core& core, typename Core::Ref stream, std::size_t number) {
+    using Shape = typename Core::Shape;
+    if (!poisons())
+        return;
+    Core::for_each_stage([&](auto of) {
+        if constexpr (Shape::bindings.stages[of].maker >= 0 && Shape::sound &&
+                      last_reader<Shape>(of) == static_cast<int>(Index)) {
+            if (core.template stage<of>().options().keeps_slot ||
+                core.streams.device_of(of) != core.streams.device_of(Index))
+                return;
+            const DeviceGuard<typename Core::backend> device(core.streams.device_of(Index));
+            poison(&core.template slot<of>(number), stream, Shape::template is_cpu<of>);
+        }
+    });
+}
+
+/// Calls `visit(stage)` for each stage: in their order, or, where the backend is checked and stress wants it, each at random
+/// after those whose outputs it reads.
+template <class Core, class Visit>
+void for_each_stage_to_enqueue(Visit&& visit) {
+    if constexpr (Core::is_checked && Core::stages > 2) {
+        checked::StressState& stress = checked::StressState::instance();
+        if (stress.permutes.load(std::memory_order_relaxed)) {
+            constexpr auto& reads = Core::Shape::bindings.reads;
+            std::array<bool, Core::stages> done{};
+            static const char stages_of_all = 0;
+            std::uint64_t bits = checked::stress_bits(stress.settings().seed, stress.next_of(&stages_of_all));
+            bool other = false;
+            for (std::size_t left = Core::stages; left > 0; --left) {
+                std::array<std::size_t, Core::stages> ready{};
+                std::size_t count = 0;
+                for (std::size_t i = 0; i < Core::stages; ++i) {
+                    bool can = !done[i];
+                    for (std::size_t j = 0; j < i; ++j)
+                        can = can && (done[j] || !reads[i][j]);
+                    if (can)
+                        ready[count++] = i;
+                }
+                const std::size_t next = ready[bits % count];
+                bits = (bits >> 3) + (bits << 61);
+                done[next] = true;
+                other = other || next != Core::stages - left;
+                Core::for_each_stage([&](auto stage) {
+                    if (stage == next)
+                        visit(stage);
+                });
+            }
+            if (other)
+                stress.orders.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
+    }
+    Core::for_each_stage(visit);
+}
+
+} // namespace sluice::detail
