@@ -78,6 +78,17 @@ TEST_CASE("a rank that goes in the middle of many steps fails the others at once
     }
 }
 
+TEST_CASE("a rank that has gone before the others come fails them") {
+    if (!enough_devices(2))
+        return;
+    std::vector<Comm> ends = communicators(2);
+    ends.pop_back();
+    const std::vector<std::string> thrown =
+        on_ranks(std::move(ends), [](Comm rank) { reduce_once(rank, 3); });
+    CAPTURE(thrown[0]);
+    CHECK(contains(thrown[0], "rank 1 of 2 has left"));
+}
+
 TEST_CASE("abort ends all ranks with its reason, and the group stays failed") {
     if (!enough_devices(2))
         return;

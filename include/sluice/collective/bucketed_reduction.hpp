@@ -37,8 +37,8 @@ struct BucketOptions {
 /// \endcode
 ///
 /// Its buckets are reduced in one order on all ranks, whatever the order in which parts become ready. Nothing is
-/// allocated after it is made. It can be captured from the first `ready` to `join`. The communicator outlives it, and is
-/// used for nothing else between the first `ready` and `join`. Belongs to the communicator's device; driven by one thread.
+/// allocated after it is made. It can be captured from the first `ready` to `join`. The communicator outlives it; what else it is
+/// used for between the first `ready` and `join` goes to `stream()`. Belongs to the communicator's device; driven by one thread.
 template <class T, Backend B = DefaultBackend>
 class BucketedReduction {
 public:
@@ -59,6 +59,10 @@ public:
     std::size_t parts() const noexcept { return parts_.size(); }
     /// Buckets.
     std::size_t buckets() const noexcept { return buckets_.size(); }
+
+    /// The stream of the reductions, for other collectives of the communicator. What they read is waited for there, and `join` waits
+    /// for them too.
+    BasicStreamRef<B> stream() const noexcept { return stream_; }
 
     /// Part `i` is complete once `stream` gets here. Each part once, in any order and on any streams, then `join`. Throws
     /// `Error`, also for a part that is ready already.

@@ -91,13 +91,11 @@ private:
     }
 
     void take_seat(int rank, const CollectiveCall& call) {
-        throw_if_failed(rank);
         Seat& seat = seats_[static_cast<std::size_t>(rank)];
         if (seat.taken) {
             fail("two collectives of " + rank_text(rank, ranks()) +
                  " ran at the same time; enqueue all of a communicator's on one stream, or order them by "
                  "events");
-            throw_if_failed(rank);
         }
         for (std::size_t other = 0; other < seats_.size(); ++other) {
             const Seat& there = seats_[other];
@@ -108,8 +106,8 @@ private:
                      std::to_string(other) + " to " + there.call.text() +
                      "; all ranks must make the same calls in the same order");
             }
-            throw_if_failed(rank);
         }
+        throw_if_failed(rank);
         seat.call = call;
         seat.taken = true;
         ++arrived_;
