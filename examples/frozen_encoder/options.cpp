@@ -1,8 +1,30 @@
 #include <frozen_encoder/options.hpp>
 
+#include <cstdlib>
+
 #include <common/bad_input.hpp>
 
 namespace frozen_encoder {
+namespace {
+
+/// Refuses what one GPU alone can do, and sets what must be set before the backends are asked for the first time.
+void prepare_for_several_gpus(const examples::CommandLine& app, const Options& options) {
+    for (const char* name : {"--decoder-device", "--only", "--save-start", "--save-encoder", "--kernels"}) {
+        if (app.was_given(name))
+            throw examples::BadInput(std::string(name) + ": is for one GPU, not for --gpus");
+    }
+    if (options.schedules == std::vector{sluice::Schedule::automatic}) {
+        throw examples::BadInput(
+            "--schedule: expected serial, overlapped or graphed with --gpus, not automatic: "
+            "ranks choose nothing by themselves");
+    }
+    // The processor has as many devices as are asked for.
+    (void)setenv("SLUICE_HOST_DEVICES", std::to_string(options.gpus).c_str(), 0);
+    // A kernel that is loaded when it is first launched may wait for a device whose collective waits for this launch.
+    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
+} // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::CommandLine app{
@@ -44,6 +66,16 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                                           text + "\"");
                              options.placement.only = text == "encoder" ? Network::encoder : Network::decoder;
                          });
+    examples::add_number(app, "--gpus", options.gpus, 1, 64,
+                         "GPUs that train one decoder together, each on batches of its own (default: 1)");
+    examples::add_option(app, "--exchange", "factors|gradients",
+                         "with --gpus: what layers of few rows exchange (default: factors)",
+                         [&options](const std::string& text) {
+                             if (text != "factors" && text != "gradients")
+                                 throw examples::BadInput(
+                                     "--exchange: expected factors or gradients, not \"" + text + "\"");
+                             options.exchange_factors = text == "factors";
+                         });
     examples::add_timeline_options(app, options.timelines);
     app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
     examples::add_written_file(
@@ -59,6 +91,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }
     }
+    if (options.gpus > 1)
+        prepare_for_several_gpus(app, options);
     const int blocks = 1 << options.depth;
     if (options.image % blocks != 0) {
         throw examples::BadInput("--image: expected a multiple of " + std::to_string(blocks) +

@@ -32,6 +32,9 @@ struct Options : examples::CommonOptions {
     int depth = 8;              ///< halvings of a synthetic image
     Placement placement;
     examples::TimelineOptions timelines;
+    int gpus = 1; ///< ranks that train together, each on a device of its own
+    bool exchange_factors =
+        true;            ///< with several: whether layers of few rows exchange factors instead of gradients
     bool losses = false; ///< whether the report holds the losses of all steps
 
     /// The threads that fill batches. One is enough for random images, which are filled once.

@@ -44,7 +44,8 @@ nn::Encoder<B> make_encoder(const Plan& plan, const Options& options) {
 }
 
 template <sluice::Backend B>
-nn::Decoder<B> make_decoder(const Plan& plan, const Options& options) {
+nn::Decoder<B> make_decoder(const Plan& plan, const Options& options,
+                            const sluice::Communicator<B>* communicator = nullptr) {
     return nn::Decoder<B>({.height = plan.height,
                            .width = plan.width,
                            .channels = {plan.channels.rbegin(), plan.channels.rend()},
@@ -53,7 +54,9 @@ nn::Decoder<B> make_decoder(const Plan& plan, const Options& options) {
                            .learning_rate = plan.learning_rate,
                            .precision = options.gemm.of_trained(),
                            .seed = options.seed,
-                           .algorithms = options.gemm.algorithms});
+                           .algorithms = options.gemm.algorithms,
+                           .exchange_factors = options.exchange_factors},
+                          communicator);
 }
 
 /// The processor knows no TF32: what is asked for in it is computed in float32.
@@ -127,6 +130,10 @@ inline void report_held_out(const Evaluation& evaluation, const Plan& plan, cons
         out << "images, labels and predictions side by side: " << options.picture << std::endl;
     }
 }
+
+// run_data_parallel.hpp
+template <sluice::Backend B>
+examples::Report run_data_parallel(const Options& options, std::ostream& out);
 
 template <sluice::Backend B>
 examples::Report run_in_memory(const Options& options, std::ostream& out) {
@@ -226,7 +233,8 @@ template <sluice::Backend B>
 examples::Report run(const Options& options, std::ostream& out) {
     std::string reason;
     try {
-        return detail::run_in_memory<B>(options, out);
+        return options.gpus > 1 ? detail::run_data_parallel<B>(options, out)
+                                : detail::run_in_memory<B>(options, out);
     } catch (const sluice::Error& error) {
         if (error.name() != "cudaErrorMemoryAllocation" &&
             !std::string_view(error.what()).starts_with("out of memory"))
