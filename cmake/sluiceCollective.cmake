@@ -41,3 +41,29 @@ function(sluice_find_nccl)
     message(STATUS "sluice: NCCL is ${SLUICE_NCCL_LIBRARY}")
     set(SLUICE_HAS_NCCL ON PARENT_SCOPE)
 endfunction()
+
+# sluice_find_mpi(): looks for MPI, which is never required. Sets SLUICE_HAS_MPI and, when true, makes the target sluice::mpi,
+# which defines SLUICE_HAS_MPI=1.
+
+option(SLUICE_MPI "Use MPI for ranks in several processes where it is found" ON)
+
+function(sluice_find_mpi)
+    set(SLUICE_HAS_MPI OFF PARENT_SCOPE)
+    if(NOT SLUICE_MPI)
+        return()
+    endif()
+    set(MPI_CXX_SKIP_MPICXX ON) # C++ bindings that MPI no longer has
+    find_package(MPI QUIET COMPONENTS CXX)
+    if(NOT TARGET MPI::MPI_CXX)
+        message(STATUS "sluice: MPI was not found, ranks are of one process (libopenmpi-dev)")
+        return()
+    endif()
+    if(NOT TARGET sluice::mpi)
+        add_library(sluice::mpi INTERFACE IMPORTED GLOBAL)
+        target_link_libraries(sluice::mpi INTERFACE MPI::MPI_CXX)
+        target_compile_definitions(sluice::mpi INTERFACE SLUICE_HAS_MPI=1)
+    endif()
+    message(STATUS "sluice: MPI is ${MPI_CXX_LIBRARIES}")
+    set(SLUICE_HAS_MPI ON PARENT_SCOPE)
+    set(SLUICE_MPIEXEC "${MPIEXEC_EXECUTABLE}" PARENT_SCOPE)
+endfunction()
