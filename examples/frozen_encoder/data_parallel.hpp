@@ -102,6 +102,18 @@ inline std::uint64_t hash_of_bits(const std::vector<nn::NamedTensor>& tensors) {
     return hash;
 }
 
+/// Replaces the tensors' values by those of rank 0; all ranks call it with tensors of the same sizes.
+template <sluice::Backend B>
+void take_from_first(const sluice::Communicator<B>& communicator, std::vector<nn::NamedTensor>& tensors) {
+    const sluice::BasicStream<B> stream;
+    for (nn::NamedTensor& tensor : tensors) {
+        sluice::DeviceBuffer<float, B> values(tensor.values.size());
+        copy_and_wait(stream, values, tensor.values);
+        broadcast(stream, communicator, values, 0);
+        copy_and_wait(stream, tensor.values, values);
+    }
+}
+
 /// Compares the ranks' results; all call it, when their steps are done.
 template <sluice::Backend B>
 Agreement agree(const sluice::Communicator<B>& communicator, const std::vector<float>& losses,

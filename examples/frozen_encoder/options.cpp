@@ -3,19 +3,23 @@
 #include <cstdlib>
 
 #include <common/bad_input.hpp>
+#include <common/processes.hpp>
 
 namespace frozen_encoder {
 namespace {
 
 /// Refuses what one GPU alone can do, and sets what must be set before the backends are asked for the first time.
-void prepare_for_several_gpus(const examples::CommandLine& app, const Options& options) {
+void prepare_for_ranks(const examples::CommandLine& app, const Options& options) {
+    if (options.gpus > 1 && options.processes > 1)
+        throw examples::BadInput("--gpus: expected 1 under mpirun, where each process has one GPU, not " +
+                                 std::to_string(options.gpus));
     for (const char* name : {"--decoder-device", "--only", "--save-start", "--save-encoder", "--kernels"}) {
         if (app.was_given(name))
-            throw examples::BadInput(std::string(name) + ": is for one GPU, not for --gpus");
+            throw examples::BadInput(std::string(name) + ": is for one GPU, not for several");
     }
     if (options.schedules == std::vector{sluice::Schedule::automatic}) {
         throw examples::BadInput(
-            "--schedule: expected serial, overlapped or graphed with --gpus, not automatic: "
+            "--schedule: expected serial, overlapped or graphed with several ranks, not automatic: "
             "ranks choose nothing by themselves");
     }
     // The processor has as many devices as are asked for.
@@ -91,8 +95,15 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }
     }
-    if (options.gpus > 1)
-        prepare_for_several_gpus(app, options);
+    const examples::Processes processes = examples::Processes::launched();
+    options.processes = processes.ranks;
+    if (options.ranks() > 1)
+        prepare_for_ranks(app, options);
+    if (processes.rank != 0) { // the first one reports
+        options.json.clear();
+        options.picture.clear();
+        options.timelines = {};
+    }
     const int blocks = 1 << options.depth;
     if (options.image % blocks != 0) {
         throw examples::BadInput("--image: expected a multiple of " + std::to_string(blocks) +

@@ -233,8 +233,8 @@ template <sluice::Backend B>
 examples::Report run(const Options& options, std::ostream& out) {
     std::string reason;
     try {
-        return options.gpus > 1 ? detail::run_data_parallel<B>(options, out)
-                                : detail::run_in_memory<B>(options, out);
+        return options.ranks() > 1 ? detail::run_data_parallel<B>(options, out)
+                                   : detail::run_in_memory<B>(options, out);
     } catch (const sluice::Error& error) {
         if (error.name() != "cudaErrorMemoryAllocation" &&
             !std::string_view(error.what()).starts_with("out of memory"))

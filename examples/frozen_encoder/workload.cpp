@@ -27,7 +27,7 @@ SyntheticWorkload::SyntheticWorkload(const Options& options) : seed_(options.see
     plan_.steps = static_cast<std::size_t>(options.steps.value_or(100));
     plan_.warmup = static_cast<std::size_t>(options.warmup.value_or(10));
     // The same whole batches for any number of GPUs that share them.
-    plan_.distinct = pool * static_cast<std::size_t>(options.gpus);
+    plan_.distinct = pool * static_cast<std::size_t>(options.ranks());
 }
 
 void SyntheticWorkload::draw() {

@@ -90,7 +90,7 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
         for (std::size_t i = 0; i < losses.size(); ++i)
             CHECK(losses[i] == doctest::Approx(whole[i]).epsilon(on_host() ? 1e-6 : 1e-3));
     }
-    program.check_refused(" --gpus 2 --only encoder", "--only: is for one GPU, not for --gpus");
+    program.check_refused(" --gpus 2 --only encoder", "--only: is for one GPU, not for several");
     program.check_refused(" --gpus 2 --schedule automatic",
                           "--schedule: expected serial, overlapped or graphed");
     program.check_refused(" --exchange weights", "--exchange: expected factors or gradients");
