@@ -224,8 +224,11 @@ TEST_CASE_FIXTURE(Fixture, "Memory in the order of a stream") {
 
 TEST_CASE_FIXTURE(Fixture, "Device memory that nothing has written") {
     const Device<float> empty(16);
-    const checked::Finding found = mistake_of([&] { copy(a, pinned.span().first(16), empty); });
-    CHECK(found.mistake == Mistake::uninitialized_read);
+    const auto read = [&] { copy(a, pinned.span().first(16), empty); };
+    if constexpr (KernelGraphBackend<B>)
+        CHECK(is_right(read)); // a kernel may have written it unseen
+    else
+        CHECK(mistake_of(read).mistake == Mistake::uninitialized_read);
 }
 
 TEST_CASE_FIXTURE(Fixture,

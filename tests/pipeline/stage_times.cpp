@@ -165,6 +165,35 @@ TEST_CASE("stage times: the last batches alone, none after a reset, and none whe
                    "the name of stage 2 was asked for, of a pipeline of 2 stages"));
 }
 
+TEST_CASE("stage times: of fast batches, those that were noted by all") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Pipeline pipeline{
+            Stages{Stage{"first", [](Ref stream, const Number&, Nothing&) { ops::spin(stream.get(), 1); }},
+                   Stage{"second", [](Ref stream, const Nothing&) { ops::spin(stream.get(), 1); }}},
+            Slots{make_nothing},
+            {.schedule = schedule, .timed_batches = 12}};
+        std::vector<StageTime> stages;
+        for (const StageTime& time : run(pipeline, 500)) {
+            if (time.stage < 2)
+                stages.push_back(time);
+        }
+        const std::vector<StageTime> submits = pipeline.submit_times();
+        REQUIRE(stages.size() >= 12);
+        const std::size_t count = stages.size() / 2;
+        REQUIRE(stages.size() == 2 * count);
+        CHECK(count <= 12);
+        for (std::size_t i = 0; i < count; ++i) {
+            CHECK(stages[i].batch == stages[0].batch + i);
+            CHECK(stages[count + i].batch == stages[i].batch);
+        }
+        CHECK(stages[0].batch >= 100); // Not of the first lots, which are always noted.
+        REQUIRE_FALSE(submits.empty());
+        CHECK(submits.front().batch <= stages[0].batch);
+        CHECK(submits.back().batch >= stages[count - 1].batch);
+    }
+}
+
 TEST_CASE("stage times: nothing is made while they are noted") {
     Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.timed_batches = 4}};
     for (int i = 0; i < 6; ++i)

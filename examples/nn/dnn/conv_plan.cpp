@@ -9,6 +9,9 @@
 namespace nn::detail {
 namespace {
 
+// cuDNN offers the plans that it expects to be fast first, and up to a hundred others, which take time to build.
+constexpr int most_trials = 40;
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string shape_key(const Conv2dShape& shape) {
@@ -136,8 +139,7 @@ fe::error_t ConvPlans::prepare(fe::graph::Graph& graph, bool is_strict) const {
         return status;
     if (const fe::error_t status = graph.build_operation_graph(handle_); status.is_bad())
         return status;
-    const fe::error_t status =
-        graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::B, fe::HeurMode_t::FALLBACK});
+    const fe::error_t status = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
     if (status.is_bad())
         return status;
     std::vector<fe::NumericalNote_t> unwanted;
@@ -183,9 +185,11 @@ void ConvPlans::choose_fastest(ConvPlan& plan, ConvGraph kind, const Conv2dShape
     require_cudnn(cudnnSetStream(handle_, stream.ref().get()), "setting the stream");
     float least = std::numeric_limits<float>::max();
     std::int64_t best = -1;
-    for (std::int64_t i = 0; i < plan.graph->get_execution_plan_count(); ++i) {
+    int tried = 0;
+    for (std::int64_t i = 0; i < plan.graph->get_execution_plan_count() && tried < most_trials; ++i) {
         if (plan.graph->build_plan_at_index(i).is_bad())
             continue;
+        ++tried;
         sluice::DeviceBuffer<std::byte, sluice::Cuda> workspace(workspace_of(*plan.graph, i));
         plan.index = i;
         try {
@@ -264,20 +268,17 @@ ConvSupport ConvPlans::probe(ConvGraph kind, const Conv2dShape& shape, const Gra
         support.detail = first_line(status.get_message());
         return support;
     }
+    support.plans = static_cast<std::size_t>(graph->get_execution_plan_count());
     for (std::int64_t i = 0; i < graph->get_execution_plan_count(); ++i) {
         fe::error_t status = graph->build_plan_at_index(i);
-        if (status.is_bad()) {
-            if (support.detail.empty())
-                support.detail = first_line(status.get_message());
-            continue;
-        }
-        if (!support.is_supported) {
+        if (status.is_good()) {
             support.is_supported = true;
             support.workspace = workspace_of(*graph, i);
-            support.detail.clear();
             require_graph(graph->get_plan_name_at_index(i, support.detail), "naming a plan");
+            break;
         }
-        ++support.engines;
+        if (support.detail.empty())
+            support.detail = first_line(status.get_message());
     }
     return support;
 }

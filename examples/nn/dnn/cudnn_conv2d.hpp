@@ -16,9 +16,9 @@ namespace nn {
 struct ConvSupport {
     std::string graph; ///< for example "forward" or "scale, bias, ReLU, forward, statistics"
     bool is_supported = false;
-    std::size_t engines = 0;   ///< plans that cuDNN offers and that can be built
-    std::size_t workspace = 0; ///< bytes, of the first of them
-    std::string detail;        ///< the first plan's name, or the first line of why there is none
+    std::size_t plans = 0;     ///< that cuDNN offers
+    std::size_t workspace = 0; ///< bytes, of the first one that can be built
+    std::string detail;        ///< that plan's name, or the first line of why there is none
 };
 
 /// Convolutions of maps and weights of `T`, float or Half, with sums in float32. As PatchConv2d, which says what the functions
@@ -26,7 +26,7 @@ struct ConvSupport {
 ///
 /// The first call of a function with a shape makes its plan, which allocates and waits; it throws `sluice::Error` while
 /// the stream is being captured. Later calls allocate no device memory and wait for nothing. Plans are cuDNN's first choice, or with
-/// Algorithms::autotune the fastest of those that it offers, timed on operands of their own and kept in `plan_file`, by GPU,
+/// Algorithms::autotune the fastest of the first forty that it offers, timed on operands of their own and kept in `plan_file`, by GPU,
 /// versions and shape. With `deterministic` (see Conv2dOptions) the same plan gives the same bits. Precision::float32 keeps
 /// Tensor Cores from rounding float to TF32; cuDNN may then have no plan.
 ///

@@ -23,8 +23,9 @@ void print_table(const char* type, const nn::ResNet18Plan& plan, std::size_t ima
             continue;
         for (const nn::ConvSupport& support : conv.probe(shape)) {
             std::printf("| %-62s | %-3s | %3zu | %8.1f MiB | %s\n", support.graph.c_str(),
-                        support.is_supported ? "yes" : "no", support.engines,
+                        support.is_supported ? "yes" : "no", support.plans,
                         static_cast<double>(support.workspace) / (1 << 20), support.detail.c_str());
+            std::fflush(stdout);
         }
     }
 }

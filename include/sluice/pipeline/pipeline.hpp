@@ -84,7 +84,8 @@ struct PipelineOptions {
     /// where a stage opts out or is a CPU stage.
     bool graph_each_stage = false;
     /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
-    /// a stage and batch. 0: notes nothing, and costs nothing.
+    /// a stage and batch. Where batches follow each other in less than 400 us, so that notes would slow them down, only one lot
+    /// of so many batches in eight is noted from the fifth on. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
     /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
     /// program compiled with `-DSLUICE_CHECKED=1`. True: it must be, or the constructor throws. False: what this pipeline's
@@ -249,8 +250,8 @@ public:
     /// What became of the steps' graphs; all 0 under other schedules.
     GraphCounters graph_counters() const noexcept;
 
-    /// When each stage worked on each of the last `PipelineOptions::timed_batches` batches: stage by stage, in the order of
-    /// the batches. Call it after `finish`: work that is not over is left out. Each graph of whole steps tells of its stages
+    /// When each stage worked on each of the last `PipelineOptions::timed_batches` batches that were noted: stage by stage, in
+    /// the order of the batches. Call it after `finish`: work that is not over is left out. Each graph of whole steps tells of its stages
     /// in its latest run alone, so there are fewer batches then, 16 or so; the graph itself is a piece of work of stage
     /// `stage_count`. Throws `Error`, also where nothing is noted.
     std::vector<StageTime> stage_times();

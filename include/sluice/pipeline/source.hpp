@@ -54,8 +54,8 @@ struct SourceOptions {
     std::size_t batches = unlimited;
     /// How long `next` waits for the workers before it throws; 0: for as long as it takes.
     std::chrono::milliseconds timeout{0};
-    /// Of the last so many batches, and at least as many as there are slots, notes when they were filled and taken, for
-    /// `fill_times` and `timeline_of`. 0: notes nothing, and costs nothing.
+    /// Notes when batches were filled and taken, for `fill_times` and `timeline_of`: the last ten times as many, since a
+    /// pipeline with the same number may have left out as many since it last noted some. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
 };
 

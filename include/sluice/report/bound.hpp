@@ -22,6 +22,7 @@ struct PipelineTimes {
     std::vector<StageTime> submits;           ///< As `Pipeline::submit_times`.
     std::vector<FillTime> fills;              ///< As `Source::fill_times`; empty without a source.
     int workers = 0;                          ///< The source's.
+    std::size_t submitted = 0;                ///< As `Pipeline::submitted`; 0: up to the last of `submits`.
 };
 
 /// What kind of part sets a pipeline's pace.

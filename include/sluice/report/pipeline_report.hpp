@@ -29,6 +29,10 @@ template <class Batch, Backend B>
 std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
     return pipeline.stages();
 }
+namespace pipeline_report {
+/// Keeps the fills of batches that the pipeline has noted, too, if there are any.
+void keep_noted_fills(PipelineTimes& times);
+} // namespace pipeline_report
 } // namespace detail
 
 /// A `Pipeline` or an `AnyPipeline`.
@@ -53,6 +57,7 @@ PipelineTimes times_of(Pipe& pipeline) {
                                                                         : pipeline.options().schedule;
     times.stages = pipeline.stage_times();
     times.submits = pipeline.submit_times();
+    times.submitted = pipeline.submitted();
     return times;
 }
 
@@ -63,6 +68,7 @@ PipelineTimes times_of(Pipe& pipeline, const Source& source) {
     PipelineTimes times = times_of(pipeline);
     times.fills = source.fill_times();
     times.workers = source.workers();
+    detail::pipeline_report::keep_noted_fills(times);
     return times;
 }
 

@@ -51,7 +51,7 @@ public:
         const std::size_t length = length_for(hold);
         if (hold && submitted_ - released_ >= hold.slots()) {
             flush(core); // or the source could not fill another one
-        } else if (submitted_ - grouped_ >= length || !(asked_ || (hold && hold.ready_behind() > 0))) {
+        } else if (ends_group(length, hold) || !(asked_ || (hold && hold.ready_behind() > 0))) {
             enqueue(core, length);
         }
     }
@@ -165,6 +165,12 @@ private:
         return length;
     }
 
+    // A source's slots come round in turn. Groups that begin anywhere would meet them in as many ways as there are slots, each
+    // of which is a graph of its own; those that begin at multiples of their length, in few.
+    bool ends_group(std::size_t length, const Hold& hold) const noexcept {
+        return hold ? submitted_ % length == 0 : submitted_ - grouped_ >= length;
+    }
+
     // Enqueues all batches that are held: in a graph of `length`, where they are as many, and otherwise one by one.
     void enqueue(Core& core, std::size_t length) {
         if (submitted_ - grouped_ == length) {
@@ -205,7 +211,7 @@ private:
         const std::size_t phase = phases_ & (phases_ - 1) ? first % phases_ : first & (phases_ - 1);
         StepKey& key = graphs_.new_key(core, phase, length);
         if (core.times) [[unlikely]]
-            key.push_back(pending_.hold(first) ? 0 : core.times->turn_of(first, phases_, length));
+            key.push_back(core.times->turn_of(first, phases_, length, bool(pending_.hold(first))));
         if (pending_.append_numbers(key, first_keyed(first), first + length)) [[likely]]
             return true;
         refusals_.untold_batches();

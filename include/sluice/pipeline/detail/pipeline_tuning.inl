@@ -32,9 +32,11 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::trials_of(const PipelineOptions& opti
 // The batch before `submitted_` has been submitted; the call began then.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::look_at_submit(const SubmitBegin& begin) {
-    if (core_.times)
+    if (core_.times) {
         core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time,
                                  waited_for_results() - begin.waited);
+        core_.times->comes(submitted_);
+    }
     if (tuning_ && tuner_->count(begin.time))
         end_trial();
     watched_ = tuning_ || core_.times;

@@ -75,7 +75,8 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
     }
     const int slots = options.slots > 0 ? options.slots : options.workers + 2;
     if (options.timed_batches > 0)
-        notes_.make(static_cast<std::size_t>(options.timed_batches > slots ? options.timed_batches : slots));
+        notes_.make(static_cast<std::size_t>(options.timed_batches > slots ? options.timed_batches : slots) *
+                    (detail::NotedWindows::one_in + 2));
     for (int slot = 0; slot < slots; ++slot)
         ledger_->make(make_slot, slot);
     ledger_->end = options.batches;

@@ -15,6 +15,8 @@
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/graph_capture.hpp>
+#include <sluice/pipeline/detail/noted_runs.hpp>
+#include <sluice/pipeline/detail/noted_windows.hpp>
 #include <sluice/pipeline/detail/replayed_times.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
@@ -23,8 +25,8 @@ namespace sluice::detail {
 /// How work is noted.
 enum class TimedWork : std::uint8_t { not_at_all, by_itself, in_a_graph };
 
-/// A ring of notes for each stage, one for graphs of whole steps, and one for calls of `submit`. All events are made
-/// beforehand. What streams do is told by events, relative to one that is recorded, while the clock is read, when somebody
+/// A ring of notes for each stage, one for graphs of whole steps, and one for calls of `submit`, each of two windows of
+/// batches. All events are made beforehand. What streams do is told by events, relative to one that is recorded, while the clock is read, when somebody
 /// asks: milliseconds between events are floats, which tell times of the last seconds well and those of an hour ago badly.
 /// What threads do is told by the clock.
 template <Backend B>
@@ -33,7 +35,8 @@ class StageTimes {
 
 public:
     /// Of the last `batches` batches of so many stages.
-    StageTimes(std::size_t stages, int batches) : batches_(static_cast<std::size_t>(batches)) {
+    StageTimes(std::size_t stages, int batches)
+        : batches_(static_cast<std::size_t>(batches)), windows_(batches < 1 ? 1 : batches_) {
         if (batches < 1)
             throw Error("PipelineOptions::timed_batches must be 0 or more, got " + std::to_string(batches));
         rings_.resize(stages + 2);
@@ -43,7 +46,7 @@ public:
     /// Makes the events of a stage that works on `stream`, with its device current.
     void add_stream(std::size_t stage, Ref stream) {
         Ring& ring = rings_[stage];
-        ring.notes.resize(batches_);
+        ring.notes.resize(2 * batches_);
         for (Note& note : ring.notes) {
             note.begin = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
             note.end = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
@@ -52,7 +55,10 @@ public:
     }
     /// Graphs of whole steps follow each other on `stream`.
     void add_graphs(Ref stream) { add_stream(rings_.size() - 2, stream); }
-    void add_thread(std::size_t stage) { rings_[stage].notes.resize(batches_); }
+    void add_thread(std::size_t stage) { rings_[stage].notes.resize(2 * batches_); }
+
+    /// `batch` is submitted next: only now is it decided whether it is noted.
+    void comes(std::size_t batch) noexcept { windows_.comes(batch, now()); }
 
     /// Whether work that `stream` is handed now takes place by itself, and not in replays.
     static bool can_time(Ref stream) {
@@ -80,6 +86,8 @@ public:
     /// The same of work that may be captured: a graph of steps then notes when it runs.
     TimedWork begin_work(std::size_t stage, std::size_t batch, Ref stream, bool follows) {
         if (can_time(stream)) {
+            if (!windows_.hold(batch))
+                return TimedWork::not_at_all;
             begin(stage, batch, stream, follows);
             return TimedWork::by_itself;
         }
@@ -96,19 +104,31 @@ public:
     }
     /// The same of a graph of whole steps, of which the batch is the first.
     void begin_graph(std::size_t batch, Ref stream) {
+        if (!windows_.hold(batch))
+            return;
         begin(rings_.size() - 2, batch, stream);
         replayed_.launches(batch);
     }
-    void end_graph(std::size_t batch, Ref stream) { end(rings_.size() - 2, batch, stream); }
-    /// A graph tells of its latest run alone. So several take turns, for so many batches, unless a source's slots have them do
-    /// so anyway: which one works on `length` batches from `first` on, where all is as it was after each `phases` batches.
+    void end_graph(std::size_t batch, Ref stream) {
+        if (windows_.hold(batch))
+            end(rings_.size() - 2, batch, stream);
+    }
+    /// Which graph works on `length` batches from `first` on, where all is as it was after each `phases` batches: 0 for one
+    /// that notes nothing. A graph tells of its latest run alone. So several take turns, for so many batches, unless a
+    /// source's slots have them do so anyway.
     static constexpr std::size_t batches_in_turn = 16;
-    static std::size_t turn_of(std::size_t first, std::size_t phases, std::size_t length) noexcept {
+    std::size_t turn_of(std::size_t first, std::size_t phases, std::size_t length,
+                        bool in_turn_anyway) const noexcept {
+        if (!windows_.hold(first))
+            return 0;
         std::size_t round = length;
         while (round % phases != 0)
             round += length;
-        return round < batches_in_turn ? first / round % (batches_in_turn / round) : 0;
+        return 1 +
+               (round < batches_in_turn && !in_turn_anyway ? first / round % (batches_in_turn / round) : 0);
     }
+    /// Whether a graph that begins with `first` notes when its stages work.
+    bool notes(std::size_t first) const noexcept { return windows_.hold(first); }
     /// What stages do within graphs of steps.
     ReplayedTimes<B>& replayed() noexcept { return replayed_; }
 
@@ -116,6 +136,8 @@ public:
     static std::int64_t now() noexcept { return steady_nanoseconds(); }
     void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun,
                      std::int64_t waited = 0) noexcept {
+        if (!windows_.hold(batch))
+            return;
         Note& note = note_of(stage, batch);
         note.begun = begun;
         note.waited = waited;
@@ -130,9 +152,11 @@ public:
                 note.kind = Kind::none;
         }
         replayed_.clear();
+        windows_.restart();
     }
 
-    /// Of all work that is over: stage by stage, and of each in the order of the batches. Nobody may be at work.
+    /// Of all work that is over, of the last window that was noted: stage by stage, and of each in the order of the batches.
+    /// Nobody may be at work.
     std::vector<StageTime> all() const {
         std::vector<StageTime> times;
         std::vector<Zero> zeros;
@@ -144,8 +168,14 @@ public:
                 times.push_back(between(note.begin, note.end, note.stage, batch,
                                         zero_of(zeros, *rings_[note.stage].stream)));
         });
-        keep_last(times);
-        append(times, stages, zeros);
+        const std::size_t last = keep_last_run(times, batches_);
+        std::vector<StageTime> graphs;
+        append(graphs, stages, zeros);
+        for (const StageTime& graph : graphs) {
+            if (times.empty() ||
+                (graph.batch >= windows_.stretch_before(last) && graph.batch < windows_.end_of(last)))
+                times.push_back(graph);
+        }
         return times;
     }
     /// Of the calls of `submit`, likewise.
@@ -153,6 +183,7 @@ public:
         std::vector<StageTime> times;
         std::vector<Zero> zeros;
         append(times, rings_.size() - 1, zeros);
+        keep_last_run(times, batches_);
         return times;
     }
     std::size_t submits() const noexcept { return rings_.size() - 1; }
@@ -181,7 +212,7 @@ private:
     };
 
     Note& note_of(std::size_t stage, std::size_t batch) noexcept {
-        return rings_[stage].notes[batch % batches_];
+        return rings_[stage].notes[batch % (2 * batches_)];
     }
 
     // Of several attempts the one in which least time went by between two looks at the clock.
@@ -227,7 +258,7 @@ private:
             } else if (note.kind == Kind::on_stream && note.end->is_done()) {
                 const Zero& zero = zero_of(zeros, *ring.stream);
                 const BasicEvent<B>& begin =
-                    note.follows ? *rings_[stage - 1].notes[note.batch % batches_].end : *note.begin;
+                    note.follows ? *rings_[stage - 1].notes[note.batch % (2 * batches_)].end : *note.begin;
                 times.push_back(between(begin, *note.end, stage, note.batch, zero));
             }
         }
@@ -237,32 +268,12 @@ private:
         const double at = zero.at - microseconds(end, *zero.event);
         return {stage, batch, at - microseconds(begin, end), at, 0};
     }
-    // In order, and of the last batches without a gap: graphs tell of their latest runs alone, and what ran eagerly before
-    // may be of long ago.
-    void keep_last(std::vector<StageTime>& times) const {
-        const auto comes_before = [](const StageTime& a, const StageTime& b) {
-            return a.stage != b.stage ? a.stage < b.stage : a.batch < b.batch;
-        };
-        std::size_t first = 0, newest = 0;
-        for (std::size_t i = 1; i < times.size(); ++i) { // Nearly all are in order.
-            for (std::size_t at = i; at > 0 && comes_before(times[at], times[at - 1]); --at)
-                std::swap(times[at], times[at - 1]);
-        }
-        for (std::size_t i = 0; i < times.size(); ++i) {
-            newest = times[i].batch > newest ? times[i].batch : newest;
-            const bool gap =
-                i > 0 && times[i].stage == times[i - 1].stage && times[i].batch != times[i - 1].batch + 1;
-            first = gap && times[i].batch > first ? times[i].batch : first;
-        }
-        std::erase_if(times, [&](const StageTime& time) {
-            return time.batch < first || time.batch + batches_ <= newest;
-        });
-    }
     static double microseconds(const BasicEvent<B>& from, const BasicEvent<B>& to) {
         return 1000 * static_cast<double>(elapsed_milliseconds(from, to));
     }
 
-    std::size_t batches_;
+    std::size_t batches_; // of a window
+    NotedWindows windows_;
     std::vector<Ring> rings_;
     ReplayedTimes<B> replayed_;
 };
@@ -272,7 +283,7 @@ template <Backend B>
 class StepsCapture {
 public:
     StepsCapture(std::optional<StageTimes<B>>& times, std::size_t first)
-        : replayed_(times ? &times->replayed() : nullptr) {
+        : replayed_(times && times->notes(first) ? &times->replayed() : nullptr) {
         if (replayed_ != nullptr)
             replayed_->begin_capture(first);
     }
@@ -291,7 +302,7 @@ private:
 template <class Core>
 GraphOptions options_for(const Core& core, GraphOptions options) {
     if (core.times)
-        options.capacity *= core.times->batches_in_turn;
+        options.capacity *= core.times->batches_in_turn + 1;
     return options;
 }
 

@@ -28,7 +28,9 @@ struct Numbers {
     explicit Numbers(const PipelineTimes& times) {
         for (const FillTime& fill : times.fills)
             given = fill.given > 0 && fill.batch > given ? fill.batch : given;
-        submitted = times.submits.empty() ? given : times.submits.back().batch;
+        submitted = times.submitted > 0     ? times.submitted - 1
+                    : times.submits.empty() ? given
+                                            : times.submits.back().batch;
     }
     /// Whether the pipeline was given the source's batch, and may know it.
     bool known(std::size_t of_source) const noexcept {
@@ -36,6 +38,18 @@ struct Numbers {
     }
     std::size_t operator()(std::size_t of_source) const noexcept { return of_source + submitted - given; }
 };
+
+inline void keep_noted_fills(PipelineTimes& times) {
+    if (times.submits.empty())
+        return;
+    const Numbers number(times);
+    const std::size_t first = times.submits.front().batch, last = times.submits.back().batch;
+    const auto is_noted = [&](const FillTime& fill) {
+        return number.known(fill.batch) && number(fill.batch) >= first && number(fill.batch) <= last;
+    };
+    if (std::any_of(times.fills.begin(), times.fills.end(), is_noted))
+        std::erase_if(times.fills, [&](const FillTime& fill) { return !is_noted(fill); });
+}
 
 inline void add_source(const PipelineTimes& times, std::size_t first, std::size_t submit_row,
                        const SpanWriter& spans) {
