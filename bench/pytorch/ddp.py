@@ -75,7 +75,7 @@ class ResNet:
         parts = name.split("-")
         self.batch = int(parts[1])
         with torch.device("cuda"):
-            model = resnet18()
+            model = resnet18(64, 1000)
             self.images = torch.randn(self.batch, 3, 224, 224).contiguous(memory_format=torch.channels_last)
             self.labels = torch.randint(0, 1000, (self.batch,))
         self.model = wrap(model.to(memory_format=torch.channels_last))
