@@ -2,6 +2,10 @@
 /// NCCL's calls, with every result checked. Included where NCCL is there.
 #pragma once
 
+#include <sluice/backend/config.hpp>
+
+#if SLUICE_HAS_CUDA && defined(SLUICE_HAS_NCCL) && SLUICE_HAS_NCCL
+
 #include <nccl.h>
 
 #include <string>
@@ -67,3 +71,5 @@ inline ncclResult_t nccl_enqueue(const CollectiveCall& call, ncclComm_t comm, cu
 }
 
 } // namespace sluice::detail
+
+#endif

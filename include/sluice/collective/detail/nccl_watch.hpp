@@ -2,6 +2,10 @@
 /// A rank's communicator of NCCL's, and the thread that ends it when the others are gone. Included where NCCL is there.
 #pragma once
 
+#include <sluice/backend/config.hpp>
+
+#if SLUICE_HAS_CUDA && defined(SLUICE_HAS_NCCL) && SLUICE_HAS_NCCL
+
 #include <nccl.h>
 
 #include <cstddef>
@@ -263,3 +267,5 @@ private:
 };
 
 } // namespace sluice::detail
+
+#endif
