@@ -66,13 +66,17 @@ public:
 
     /// Part `i` is complete once `stream` gets here. Each part once, in any order and on any streams, then `join`. Throws
     /// `Error`, also for a part that is ready already.
+    /// @{
     void ready(BasicStreamRef<B> stream, std::size_t i);
     void ready(const BasicStream<B>& stream, std::size_t i) { ready(stream.ref(), i); }
+    /// @}
 
     /// Makes `stream` wait until all parts are reduced. The next `ready` begins the next gradient. Throws `Error` where a
     /// part is not ready.
+    /// @{
     void join(BasicStreamRef<B> stream);
     void join(const BasicStream<B>& stream) { join(stream.ref()); }
+    /// @}
 
 private:
     struct Part {
