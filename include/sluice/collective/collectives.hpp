@@ -20,7 +20,7 @@ inline constexpr bool is_reduction = std::is_same_v<std::remove_cvref_t<T>, Redu
 /// \name Collectives
 /// Each enqueues this rank's part on `stream`, a stream of the communicator's device, and does not wait for it. All ranks make
 /// the same calls in the same order, with as many elements: see `Communicator`. Buffers and spans of device memory both
-/// serve; elements are float, double, or integers of 1, 4 or 8 bytes. Both sides stay alive, and the input unchanged, until
+/// serve; elements are float, double, integers of 1, 4 or 8 bytes, or what `float16_format` names. Both sides stay alive, and the input unchanged, until
 /// the stream has got there. They can be captured. On the Host backend, and with NCCL for a fixed number of ranks on the
 /// same machine, the same input gives the same bits.
 ///

@@ -13,7 +13,18 @@ namespace sluice::detail {
 
 enum class CollectiveKind { all_reduce, reduce_scatter, all_gather, broadcast };
 
-enum class CollectiveElement { int8, uint8, int32, uint32, int64, uint64, float32, float64 };
+enum class CollectiveElement {
+    int8,
+    uint8,
+    int32,
+    uint32,
+    int64,
+    uint64,
+    float32,
+    float64,
+    float16,
+    bfloat16
+};
 
 inline const char* name_of(CollectiveKind kind) noexcept {
     constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
@@ -21,27 +32,39 @@ inline const char* name_of(CollectiveKind kind) noexcept {
 }
 
 inline const char* name_of(CollectiveElement element) noexcept {
-    constexpr const char* names[] = {"int8",  "uint8",  "int32",   "uint32",
-                                     "int64", "uint64", "float32", "float64"};
+    constexpr const char* names[] = {"int8",   "uint8",   "int32",   "uint32",  "int64",
+                                     "uint64", "float32", "float64", "float16", "bfloat16"};
     return names[static_cast<int>(element)];
 }
 
 constexpr std::size_t bytes_of(CollectiveElement element) noexcept {
-    constexpr std::size_t bytes[] = {1, 1, 4, 4, 8, 8, 4, 8};
+    constexpr std::size_t bytes[] = {1, 1, 4, 4, 8, 8, 4, 8, 2, 2};
     return bytes[static_cast<int>(element)];
 }
 
 /// Whether collectives take elements of `T`, and which they are.
 template <class T>
-inline constexpr bool is_collective_element = (std::is_integral_v<T> && !std::is_same_v<T, bool> &&
-                                               (sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8)) ||
-                                              std::is_same_v<T, float> || std::is_same_v<T, double>;
+inline constexpr bool is_collective_element =
+    (std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+     (sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8)) ||
+    std::is_same_v<T, float> || std::is_same_v<T, double> || float16_format<T> != Float16Format::none;
+
+/// Whether an element is a floating-point number.
+constexpr bool is_real(CollectiveElement element) noexcept { return element >= CollectiveElement::float32; }
 
 template <class T>
 constexpr CollectiveElement collective_element() noexcept {
-    static_assert(is_collective_element<T>,
-                  "sluice: collectives take float, double, and integers of 1, 4 or 8 bytes");
-    if constexpr (std::is_same_v<T, float>)
+    static_assert(
+        is_collective_element<T>,
+        "sluice: collectives take float, double, integers of 1, 4 or 8 bytes, and types of 16 bits that "
+        "float16_format names");
+    static_assert(float16_format<T> == Float16Format::none || sizeof(T) == 2,
+                  "sluice: float16_format is for types of 16 bits");
+    if constexpr (float16_format<T> == Float16Format::float16)
+        return CollectiveElement::float16;
+    else if constexpr (float16_format<T> == Float16Format::bfloat16)
+        return CollectiveElement::bfloat16;
+    else if constexpr (std::is_same_v<T, float>)
         return CollectiveElement::float32;
     else if constexpr (std::is_same_v<T, double>)
         return CollectiveElement::float64;

@@ -37,9 +37,9 @@ void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communi
     static_assert(std::is_same_v<typename In::value_type, T>,
                   "sluice: a collective's input and output must hold the same type of elements");
     RankEnd<B>& end = communicator.end();
-    if (reduction == Reduction::average && !std::is_floating_point_v<T>) {
+    if (reduction == Reduction::average && !is_real(collective_element<T>())) {
         throw Error(std::string(name_of(kind)) + ": the average of " + name_of(collective_element<T>()) +
-                    " elements was asked for; expected float or double");
+                    " elements was asked for; expected floating-point ones");
     }
     if (const int device = stream.device(); device != end.device()) {
         throw Error(std::string(name_of(kind)) + ": the stream belongs to device " + std::to_string(device) +

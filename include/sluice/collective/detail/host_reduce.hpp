@@ -4,11 +4,74 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include <sluice/collective/detail/call.hpp>
 
 namespace sluice::detail {
+
+/// A float16's bits.
+struct Float16Bits {
+    std::uint16_t bits;
+};
+/// A bfloat16's.
+struct Bfloat16Bits {
+    std::uint16_t bits;
+};
+
+inline float float_of_bits(std::uint32_t bits) noexcept {
+    float value = 0;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+inline std::uint32_t bits_of_float(float value) noexcept {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+/// What elements are added up in, and back, rounded to nearest with ties to even.
+template <class T>
+T wide(T value) noexcept {
+    return value;
+}
+inline float wide(Bfloat16Bits value) noexcept { return float_of_bits(std::uint32_t{value.bits} << 16); }
+inline float wide(Float16Bits value) noexcept {
+    const std::uint32_t sign = std::uint32_t{value.bits & 0x8000U} << 16;
+    const std::uint32_t rest = value.bits & 0x7fffU;
+    if (rest >= 0x7c00U) // infinity and NaN
+        return float_of_bits(sign | 0x7f800000U | (rest & 0x3ffU) << 13);
+    if (rest >= 0x400U)
+        return float_of_bits(sign | ((rest << 13) + (std::uint32_t{112} << 23)));
+    const float small = static_cast<float>(rest) * 0x1p-24F;
+    return sign != 0 ? -small : small;
+}
+template <class T>
+void narrow(T value, T& to) noexcept {
+    to = value;
+}
+inline void narrow(float value, Bfloat16Bits& to) noexcept {
+    const std::uint32_t bits = bits_of_float(value);
+    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    const std::uint32_t rounded = is_nan ? bits | 0x400000U : bits + 0x7fffU + ((bits >> 16) & 1U);
+    to.bits = static_cast<std::uint16_t>(rounded >> 16);
+}
+inline void narrow(float value, Float16Bits& to) noexcept {
+    const std::uint32_t bits = bits_of_float(value);
+    const std::uint32_t sign = bits >> 16 & 0x8000U;
+    const std::uint32_t rest = bits & 0x7fffffffU;
+    std::uint32_t result = 0;
+    if (rest > 0x7f800000U) {
+        result = 0x7e00U;
+    } else if (rest >= 0x38800000U) { // a normal number, or too large for one
+        const std::uint32_t rounded = rest + 0xfffU + ((rest >> 13) & 1U) - (std::uint32_t{112} << 23);
+        result = rounded >= 0x0f800000U ? 0x7c00U : rounded >> 13;
+    } else { // a multiple of 2^-24, which the sum rounds to
+        result = bits_of_float(float_of_bits(rest) + 0.5F) - 0x3f000000U;
+    }
+    to.bits = static_cast<std::uint16_t>(sign | result);
+}
 
 /// Calls `work(T{})` with the type of `element`.
 template <class Work>
@@ -30,6 +93,10 @@ void with_element(CollectiveElement element, Work&& work) {
         return work(float{});
     case CollectiveElement::float64:
         return work(double{});
+    case CollectiveElement::float16:
+        return work(Float16Bits{});
+    case CollectiveElement::bfloat16:
+        return work(Bfloat16Bits{});
     }
 }
 
@@ -55,27 +122,28 @@ inline constexpr std::size_t reduce_block = 512;
 template <class T, class From, class To>
 void reduce_range(std::size_t begin, std::size_t end, int ranks, Reduction reduction, From&& from, int outs,
                   To&& to) {
-    T block[reduce_block];
+    using Wide = decltype(wide(T{}));
+    Wide block[reduce_block];
     for (std::size_t at = begin; at < end; at += reduce_block) {
         const std::size_t count = end - at < reduce_block ? end - at : reduce_block;
         const T* const first = from(0);
         for (std::size_t i = 0; i < count; ++i)
-            block[i] = first[at + i];
+            block[i] = wide(first[at + i]);
         for (int rank = 1; rank < ranks; ++rank) {
             const T* const next = from(rank);
             for (std::size_t i = 0; i < count; ++i)
-                block[i] = reduced(block[i], next[at + i], reduction);
+                block[i] = reduced(block[i], wide(next[at + i]), reduction);
         }
-        if constexpr (std::is_floating_point_v<T>) {
+        if constexpr (std::is_floating_point_v<Wide>) {
             if (reduction == Reduction::average) {
                 for (std::size_t i = 0; i < count; ++i)
-                    block[i] /= static_cast<T>(ranks);
+                    block[i] /= static_cast<Wide>(ranks);
             }
         }
         for (int out = 0; out < outs; ++out) {
             T* const receiver = to(out);
             for (std::size_t i = 0; i < count; ++i)
-                receiver[at + i] = block[i];
+                narrow(block[i], receiver[at + i]);
         }
     }
 }

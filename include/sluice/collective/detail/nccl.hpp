@@ -26,6 +26,17 @@
 #include <sluice/collective/detail/nccl_watch.hpp>
 #include <sluice/collective/detail/rank_end.hpp>
 
+namespace sluice {
+
+/// CUDA's own.
+template <>
+inline constexpr Float16Format float16_format<__half> = Float16Format::float16;
+/// CUDA's own.
+template <>
+inline constexpr Float16Format float16_format<__nv_bfloat16> = Float16Format::bfloat16;
+
+} // namespace sluice
+
 namespace sluice::detail {
 
 /// A rank on a GPU.

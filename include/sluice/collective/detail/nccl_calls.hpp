@@ -42,8 +42,8 @@ inline void check_nccl(ncclResult_t result, const char* call, ncclComm_t comm, c
 }
 
 inline ncclDataType_t nccl_type(CollectiveElement element) noexcept {
-    constexpr ncclDataType_t types[] = {ncclInt8,  ncclUint8,  ncclInt32,   ncclUint32,
-                                        ncclInt64, ncclUint64, ncclFloat32, ncclFloat64};
+    constexpr ncclDataType_t types[] = {ncclInt8,   ncclUint8,   ncclInt32,   ncclUint32,  ncclInt64,
+                                        ncclUint64, ncclFloat32, ncclFloat64, ncclFloat16, ncclBfloat16};
     return types[static_cast<int>(element)];
 }
 
