@@ -2,34 +2,16 @@
 /// The experiment from beginning to end, on several GPUs.
 #pragma once
 
-#include <common/processes.hpp>
+#include <common/local_ranks.hpp>
 #include <frozen_encoder/data_parallel.hpp>
 #include <frozen_encoder/run.hpp>
 
 namespace frozen_encoder::detail {
 
-/// A rank for each of the first `--gpus` devices of this process, or this process's one under mpirun.
-template <sluice::Backend B>
-std::vector<sluice::Communicator<B>> make_ranks(const Options& options) {
-    std::vector<sluice::Communicator<B>> result;
-    if (options.processes > 1) {
-        result.push_back(examples::make_process_rank<B>());
-        return result;
-    }
-    if (options.gpus > B::device_count()) {
-        throw examples::BadInput("--gpus: expected at most the " + std::to_string(B::device_count()) +
-                                 " devices that there are, not " + std::to_string(options.gpus));
-    }
-    std::vector<int> devices(static_cast<std::size_t>(options.gpus));
-    std::iota(devices.begin(), devices.end(), 0);
-    result = sluice::Communicator<B>::for_devices(devices);
-    return result;
-}
-
 /// What `run_in_memory` does, with ranks.
 template <sluice::Backend B>
 examples::Report run_data_parallel(const Options& options, std::ostream& reported) {
-    std::vector<sluice::Communicator<B>> communicators = make_ranks<B>(options);
+    std::vector<sluice::Communicator<B>> communicators = examples::make_ranks<B>(options.gpus);
     std::ostream nowhere(nullptr);
     std::ostream& out = communicators[0].rank() == 0 ? reported : nowhere;
     std::unique_ptr<DigitWorkload> digits;
@@ -55,12 +37,16 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
     load_encoder<B>(stream, ranks.encoder(0), digits.get(), options, report, out);
     const std::vector<nn::NamedTensor> first_weights =
         scaled(ranks.decoder(0).weights(stream), plan.first_weight_gain);
-    ranks.on_each([&](std::size_t i) {
-        const sluice::BasicStream<B> there;
-        std::vector<nn::NamedTensor> tensors = ranks.encoder(i).weights(there);
-        take_from_first(ranks.communicator(i), tensors);
-        ranks.encoder(i).load(there, tensors);
-    });
+    examples::StartLines start(ranks.size());
+    examples::on_each_rank(
+        ranks.communicators(),
+        [&](std::size_t i) {
+            const sluice::BasicStream<B> there;
+            std::vector<nn::NamedTensor> tensors = ranks.encoder(i).weights(there);
+            examples::take_from_first(ranks.communicators()[i], tensors, start.training, i);
+            ranks.encoder(i).load(there, tensors);
+        },
+        &start);
 
     const int workers = options.worker_count(std::is_same_v<B, sluice::Host>);
     examples::TrainingRuns runs;
