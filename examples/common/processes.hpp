@@ -31,6 +31,23 @@ struct Processes {
     }
 };
 
+/// What is to be set before the backends are asked for the first time, where `gpus` ranks of this process or all processes train
+/// together. Returns the processes. Throws BadInput where there are several of both.
+inline Processes prepare_for_ranks(int gpus) {
+    const Processes processes = Processes::launched();
+    if (gpus > 1 && processes.ranks > 1) {
+        throw BadInput("--gpus: expected 1 under mpirun, where each process has one GPU, not " +
+                       std::to_string(gpus));
+    }
+    if (gpus > 1 || processes.ranks > 1) {
+        // The processor has as many devices as are asked for.
+        (void)setenv("SLUICE_HOST_DEVICES", std::to_string(gpus).c_str(), 0);
+        // A kernel that is loaded when it is first launched may wait for a device whose collective waits for this launch.
+        (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    }
+    return processes;
+}
+
 /// This process's rank of all, on the device of its number on this host, which becomes the calling thread's current one; on the
 /// processor on device 0. Initialises MPI for the rest of the program. Throws BadInput where there are fewer devices, or the
 /// program was built without MPI.

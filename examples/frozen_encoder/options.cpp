@@ -1,18 +1,13 @@
 #include <frozen_encoder/options.hpp>
 
-#include <cstdlib>
-
 #include <common/bad_input.hpp>
 #include <common/processes.hpp>
 
 namespace frozen_encoder {
 namespace {
 
-/// Refuses what one GPU alone can do, and sets what must be set before the backends are asked for the first time.
-void prepare_for_ranks(const examples::CommandLine& app, const Options& options) {
-    if (options.gpus > 1 && options.processes > 1)
-        throw examples::BadInput("--gpus: expected 1 under mpirun, where each process has one GPU, not " +
-                                 std::to_string(options.gpus));
+/// Refuses what one GPU alone can do.
+void check_ranks(const examples::CommandLine& app, const Options& options) {
     for (const char* name : {"--decoder-device", "--only", "--save-start", "--save-encoder", "--kernels"}) {
         if (app.was_given(name))
             throw examples::BadInput(std::string(name) + ": is for one GPU, not for several");
@@ -22,10 +17,6 @@ void prepare_for_ranks(const examples::CommandLine& app, const Options& options)
             "--schedule: expected serial, overlapped or graphed with several ranks, not automatic: "
             "ranks choose nothing by themselves");
     }
-    // The processor has as many devices as are asked for.
-    (void)setenv("SLUICE_HOST_DEVICES", std::to_string(options.gpus).c_str(), 0);
-    // A kernel that is loaded when it is first launched may wait for a device whose collective waits for this launch.
-    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
 } // namespace
@@ -95,10 +86,10 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }
     }
-    const examples::Processes processes = examples::Processes::launched();
+    const examples::Processes processes = examples::prepare_for_ranks(options.gpus);
     options.processes = processes.ranks;
     if (options.ranks() > 1)
-        prepare_for_ranks(app, options);
+        check_ranks(app, options);
     if (processes.rank != 0) { // the first one reports
         options.json.clear();
         options.picture.clear();
