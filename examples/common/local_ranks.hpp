@@ -82,7 +82,7 @@ std::vector<sluice::Communicator<B>> make_ranks(int gpus) {
     }
     std::vector<int> devices(static_cast<std::size_t>(gpus));
     std::iota(devices.begin(), devices.end(), 0);
-    result = sluice::Communicator<B>::for_devices(devices);
+    result = sluice::Communicator<B>::for_devices(devices, {.timeout = rank_timeout});
     return result;
 }
 

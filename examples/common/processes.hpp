@@ -2,6 +2,7 @@
 /// The processes that `mpirun` has started this program in.
 #pragma once
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <type_traits>
@@ -30,6 +31,9 @@ struct Processes {
         return {};
     }
 };
+
+/// How long a rank waits for the others: when one is killed, the rest ends within ten seconds.
+inline constexpr std::chrono::milliseconds rank_timeout{8000};
 
 /// What is to be set before the backends are asked for the first time, where `gpus` ranks of this process or all processes train
 /// together. Returns the processes. Throws BadInput where there are several of both.
@@ -62,7 +66,7 @@ sluice::Communicator<B> make_process_rank() {
         }
         B::set_device(process.local_rank());
     }
-    return sluice::mpi_communicator<B>(MPI_COMM_WORLD);
+    return sluice::mpi_communicator<B>(MPI_COMM_WORLD, {.timeout = rank_timeout});
 #else
     throw BadInput("mpirun: this program was built without MPI; expected one process (install libopenmpi-dev "
                    "and build again)");
