@@ -30,7 +30,8 @@ except ImportError as error:  # `--help` works all the same
 
 import augment_chains
 from captured import Work, require
-from giou import Batch, Meter, Table, both, padding_loss, row_offsets
+from giou import Meter, Table, both
+from giou_losses import Batch, padding_loss, row_offsets
 
 
 def close(name: str, found: torch.Tensor, expected: torch.Tensor, allowed: float) -> None:

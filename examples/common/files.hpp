@@ -25,10 +25,11 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path, std::uin
 /// Whether `bytes` begin like a gzip stream.
 bool is_gzip(std::span<const std::uint8_t> bytes);
 
-/// Writes `bytes` to `path` so that a reader sees the old file or the whole new one, and nothing is left
-/// behind on failure: the bytes go to a file of another name in the same folder, which then takes the place
-/// of `path`. A device or a pipe, such as /dev/stdout, is written to directly. \throws BadInput, naming
-/// `path`, when it cannot be written
+/// Writes `bytes` to `path` so that a reader sees the old file or the whole new one, also when the process is killed or
+/// the machine stops, and nothing is left behind on failure: the bytes go to another file in the same folder, to the disk,
+/// and that file then takes the place of `path`. Where the file system has files without a name, nothing is left of a
+/// killed process either; elsewhere `path.partial-PID` may be. A device or a pipe, such as /dev/stdout, is written to
+/// directly. \throws BadInput, naming `path`, when it cannot be written
 void write_whole_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 
 /// The same for text.

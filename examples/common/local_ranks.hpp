@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <common/bad_input.hpp>
+#include <common/fnv1a.hpp>
 #include <common/processes.hpp>
 #include <sluice/collective.hpp>
 #include <sluice/memory.hpp>
@@ -125,12 +126,11 @@ struct Agreement {
 /// FNV-1a of all bits of tensors with `values`.
 template <class Tensors>
 std::uint64_t hash_of_bits(const Tensors& tensors) {
-    std::uint64_t hash = 0xcbf29ce484222325ULL;
-    for (const auto& tensor : tensors) {
-        for (const std::byte byte : std::as_bytes(std::span(tensor.values)))
-            hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3ULL;
-    }
-    return hash;
+    Fnv1a hash;
+    for (const auto& tensor : tensors)
+        hash.add({reinterpret_cast<const std::uint8_t*>(tensor.values.data()),
+                  tensor.values.size() * sizeof(float)});
+    return hash.value();
 }
 
 /// Compares the ranks' results. All call it when their steps are done, rank `i` of this process with its device current.

@@ -71,12 +71,13 @@ private:
     std::vector<std::unique_ptr<nn::Decoder<B>>> decoders_;
 };
 
-/// Trains all ranks from `first_weights` under `schedule`. Returns the first local rank's training, with the mean losses of all
+/// Trains all ranks from `first_weights` under `schedule`, as far as `checkpoints` has not come. Returns the first local rank's training, with the mean losses of all
 /// ranks, and whether all have the same weights.
 template <sluice::Backend B>
 std::pair<MeasuredTraining, bool>
 train_ranks(const Workload& workload, LocalRanks<B>& ranks, const std::vector<nn::NamedTensor>& first_weights,
-            sluice::Schedule schedule, int workers, examples::Timelines& timelines) {
+            sluice::Schedule schedule, int workers, examples::Timelines& timelines,
+            const examples::Checkpoints& checkpoints) {
     examples::StartLines start(ranks.size());
     MeasuredTraining result;
     bool equal = true;
@@ -88,8 +89,10 @@ train_ranks(const Workload& workload, LocalRanks<B>& ranks, const std::vector<nn
             const sluice::BasicStream<B> stream;
             ranks.decoder(i).load(stream, first_weights);
             examples::Timelines none{examples::TimelineOptions{}};
-            MeasuredTraining training = train(shard, ranks.encoder(i), ranks.decoder(i), schedule,
-                                              Placement{}, workers, i == 0 ? timelines : none);
+            MeasuredTraining training =
+                train(shard, ranks.encoder(i), ranks.decoder(i), schedule, Placement{}, workers,
+                      i == 0 ? timelines : none,
+                      communicator.rank() == 0 ? checkpoints : checkpoints.without_writing());
             examples::Agreement agreement = examples::agree(
                 communicator, training.losses, ranks.decoder(i).weights(stream), start.comparing, i);
             if (i == 0) {

@@ -61,6 +61,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                                           text + "\"");
                              options.placement.only = text == "encoder" ? Network::encoder : Network::decoder;
                          });
+    examples::add_checkpoint_options(app, options.checkpoints);
     examples::add_number(app, "--gpus", options.gpus, 1, 64,
                          "GPUs that train one decoder together, each on batches of its own (default: 1)");
     examples::add_option(app, "--exchange", "factors|gradients",
@@ -80,6 +81,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;
     examples::require_data_for_picture(options, options.picture);
+    examples::require_one_checkpoint(options.checkpoints, options.schedules.size(), "--schedule");
     if (!options.synthetic()) {
         for (const char* name : {"--image", "--depth", "--decoder-device", "--only"}) {
             if (app.was_given(name))

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <common/checkpoint.hpp>
 #include <common/options.hpp>
 #include <common/workers.hpp>
 #include <nn/gemm/gemm_options.hpp>
@@ -31,6 +32,7 @@ struct Options : examples::CommonOptions {
     int image = 256;            ///< pixels of a synthetic image's side
     int depth = 8;              ///< halvings of a synthetic image
     Placement placement;
+    examples::CheckpointOptions checkpoints;
     examples::TimelineOptions timelines;
     int gpus = 1;      ///< ranks of this process that train together, each on a device of its own
     int processes = 1; ///< that mpirun has started, each of one rank; one of both is 1

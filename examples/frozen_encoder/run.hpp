@@ -116,6 +116,37 @@ void load_encoder(sluice::BasicStreamRef<B> stream, nn::Encoder<B>& encoder, con
     }
 }
 
+/// The run's checkpoints. Refuses to go on from one of another run.
+template <sluice::Backend B>
+examples::Checkpoints make_checkpoints(const Workload& workload, nn::Encoder<B>& encoder,
+                                       sluice::BasicStreamRef<B> stream, const Options& options) {
+    if (options.checkpoints.file.empty() && options.checkpoints.resume.empty())
+        return {};
+    const Plan& plan = workload.plan();
+    examples::TrainingState frozen;
+    frozen.add("", encoder.weights(stream));
+    const Network only = options.placement.only;
+    return {options.checkpoints,
+            {.program = "frozen_encoder",
+             .steps = plan.warmup + plan.steps,
+             .steps_per_epoch = 0,
+             .settings = {{"backend", B::name},
+                          {"batch", std::to_string(plan.batch) +
+                                        (options.ranks() > 1
+                                             ? " on each of " + std::to_string(options.ranks()) + " ranks"
+                                             : "")},
+                          {"seed", std::to_string(options.seed)},
+                          {"image", std::to_string(plan.height) + "x" + std::to_string(plan.width)},
+                          {"halvings", std::to_string(plan.channels.size() - 1)},
+                          {"network", only == Network::both      ? "both"
+                                      : only == Network::encoder ? "encoder"
+                                                                 : "decoder"},
+                          {"precision", precision_name<B>(options.gemm.precision)},
+                          {"learning rate", plan.rates_text()},
+                          {"data", hash_of_data(workload)},
+                          {"encoder", examples::hash_of(frozen)}}}};
+}
+
 /// Adds what was measured on held-out digits, and draws them if asked to.
 inline void report_held_out(const Evaluation& evaluation, const Plan& plan, const Options& options,
                             examples::Report& report, std::ostream& out) {
@@ -130,6 +161,37 @@ inline void report_held_out(const Evaluation& evaluation, const Plan& plan, cons
         out << "images, labels and predictions side by side: " << options.picture << std::endl;
     }
 }
+
+/// One schedule after another trains the same networks on the same batches.
+template <sluice::Backend B>
+struct ScheduleTrial {
+    const Workload& workload;
+    nn::Encoder<B>& encoder;
+    nn::Decoder<B>& decoder;
+    const Placement& placement;
+    int workers;
+
+    void load(const std::vector<nn::NamedTensor>& weights) const {
+        const sluice::DeviceGuard<B> device(device_of_decoder<B>(placement));
+        nn::on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { decoder.load(stream, weights); });
+    }
+    MeasuredTraining train(sluice::Schedule schedule, examples::Timelines& timelines,
+                           const examples::Checkpoints& checkpoints) const {
+        return frozen_encoder::train(workload, encoder, decoder, schedule, placement, workers, timelines,
+                                     checkpoints);
+    }
+    /// Adds what the training left behind to `runs`.
+    examples::RunResult& report(sluice::Schedule schedule, const MeasuredTraining& training,
+                                examples::TrainingRuns& runs, std::ostream& out) const {
+        const examples::TrainingState trained = state_of(decoder, placement, training.losses.size());
+        const std::string hash = examples::hash_of(trained);
+        out << examples::weights_line(hash, trained.step) << " under " << to_string(schedule) << std::endl;
+        examples::RunResult& result =
+            runs.add(schedule, training, trained.named<nn::NamedTensor>(decoder_prefix));
+        result.extra.emplace_back("weights", hash);
+        return result;
+    }
+};
 
 // run_data_parallel.hpp
 template <sluice::Backend B>
@@ -165,9 +227,8 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
         throw examples::BadInput("--decoder-device: expected one of " + std::to_string(B::device_count()) +
                                  " devices, counted from 0, not " + std::to_string(decoder_device));
     }
-    const int encoder_device = B::current_device();
     std::optional<sluice::DeviceGuard<B>> there;
-    there.emplace(decoder_device >= 0 ? decoder_device : encoder_device);
+    there.emplace(device_of_decoder<B>(options.placement));
     sluice::BasicStream<B> decoder_stream;
     nn::Decoder<B> decoder = make_decoder<B>(plan, options);
     const std::vector<nn::NamedTensor> first_weights =
@@ -183,16 +244,14 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     examples::Timelines timelines(options.timelines);
     timelines.sample_memory<B>();
     std::size_t memory = 0;
+    const examples::Checkpoints checkpoints = make_checkpoints<B>(workload, encoder, stream, options);
+    const ScheduleTrial<B> trial{workload, encoder, decoder, options.placement, workers};
     for (const sluice::Schedule schedule : options.schedules) {
-        const auto with_decoder = [&](auto&& call) {
-            const sluice::DeviceGuard<B> device(decoder_device >= 0 ? decoder_device : encoder_device);
-            return call();
-        };
-        with_decoder([&] { decoder.load(decoder_stream, first_weights); });
-        const MeasuredTraining training =
-            train(workload, encoder, decoder, schedule, options.placement, workers, timelines);
-        examples::RunResult& result =
-            runs.add(schedule, training, with_decoder([&] { return decoder.weights(decoder_stream); }));
+        trial.load(checkpoints.resumed() != nullptr
+                       ? checkpoints.resumed()->template named<nn::NamedTensor>(decoder_prefix)
+                       : first_weights);
+        const MeasuredTraining training = trial.train(schedule, timelines, checkpoints);
+        examples::RunResult& result = trial.report(schedule, training, runs, out);
         if (training.memory_taken) {
             const std::size_t taken =
                 *training.memory_taken - std::min(*training.memory_taken, *taken_before);
@@ -200,9 +259,8 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
             memory = std::max(memory, taken);
         }
         kernels.run(training.step_seconds(), timelines, [&](examples::Timelines& timed) {
-            with_decoder([&] { decoder.load(decoder_stream, first_weights); });
-            return train(workload, encoder, decoder, schedule, options.placement, workers, timed)
-                .step_seconds();
+            trial.load(first_weights);
+            return trial.train(schedule, timed, {}).step_seconds();
         });
         if (options.losses) {
             result.extra.emplace_back("losses",

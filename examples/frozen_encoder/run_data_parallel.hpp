@@ -51,12 +51,24 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
     const int workers = options.worker_count(std::is_same_v<B, sluice::Host>);
     examples::TrainingRuns runs;
     examples::Timelines timelines(options.timelines);
+    const examples::Checkpoints checkpoints =
+        make_checkpoints<B>(workload, ranks.encoder(0), stream, options);
     for (const sluice::Schedule schedule : options.schedules) {
         if (schedule == sluice::Schedule::automatic) // of "all": ranks choose nothing by themselves
             continue;
         const auto [training, equal] =
-            train_ranks(workload, ranks, first_weights, schedule, workers, timelines);
-        examples::RunResult& result = runs.add(schedule, training, ranks.decoder(0).weights(stream));
+            train_ranks(workload, ranks,
+                        checkpoints.resumed() != nullptr
+                            ? checkpoints.resumed()->template named<nn::NamedTensor>(decoder_prefix)
+                            : first_weights,
+                        schedule, workers, timelines, checkpoints);
+        const examples::TrainingState trained =
+            state_of(ranks.decoder(0), Placement{}, training.losses.size());
+        const std::string hash = examples::hash_of(trained);
+        out << examples::weights_line(hash, trained.step) << " under " << to_string(schedule) << std::endl;
+        examples::RunResult& result =
+            runs.add(schedule, training, trained.named<nn::NamedTensor>(decoder_prefix));
+        result.extra.emplace_back("weights", hash);
         result.extra.emplace_back("identical_on_ranks", equal);
         result.notes.push_back(equal ? "all ranks have the same weights, bit by bit"
                                      : "the ranks' weights differ, which they must not");

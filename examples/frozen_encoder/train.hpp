@@ -2,18 +2,22 @@
 /// The experiment's heart: a frozen encoder and a trained decoder as the stages of a pipeline.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include <common/checkpoint.hpp>
 #include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <frozen_encoder/device_memory.hpp>
 #include <frozen_encoder/options.hpp>
 #include <frozen_encoder/workload.hpp>
+#include <nn/core/device.hpp>
 #include <nn/models/decoder.hpp>
 #include <nn/models/encoder.hpp>
 #include <sluice/sluice.hpp>
@@ -78,19 +82,47 @@ struct MeasuredTraining : examples::Training {
     std::optional<std::size_t> memory_taken;
 };
 
-/// Trains `decoder` from its present weights on the workload's batches, in order. While batch N trains it, batch N+1 is
+/// The device that trains the decoder.
+template <sluice::Backend B>
+int device_of_decoder(const Placement& placement) {
+    return placement.decoder_device >= 0 ? placement.decoder_device : B::current_device();
+}
+
+/// What the decoder's tensors are called in a state: this, then their names.
+inline constexpr const char* decoder_prefix = "decoder.";
+
+/// What is trained, after `step` steps: the decoder's weights, since its gradient descent has no velocities and the encoder
+/// is frozen. Waits. No step may be under way.
+template <sluice::Backend B>
+examples::TrainingState state_of(nn::Decoder<B>& decoder, const Placement& placement, std::size_t step) {
+    const sluice::DeviceGuard<B> device(device_of_decoder<B>(placement));
+    examples::TrainingState state{.step = step, .losses = {}, .tensors = {}};
+    nn::on_own_stream<B>(
+        [&](sluice::BasicStreamRef<B> stream) { state.add(decoder_prefix, decoder.weights(stream)); });
+    return state;
+}
+
+/// Trains `decoder` from its present weights on the workload's batches, in order, from the first that `checkpoints` has not
+/// seen on. While batch N trains it, batch N+1 is
 /// encoded and batch N+2 copied to the device, as far as `schedule` allows. `timelines` keeps what ran when.
+///
+/// Where a checkpoint is due, no further batch is submitted before all work is done, so that the weights are those after
+/// that step under every schedule, and nothing of a captured step is about checkpoints. The source fills batches meanwhile.
 template <sluice::Backend B>
 MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::Decoder<B>& decoder,
                        sluice::Schedule schedule, const Placement& placement, int workers,
-                       examples::Timelines& timelines) {
+                       examples::Timelines& timelines, const examples::Checkpoints& checkpoints = {}) {
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const Plan& plan = workload.plan();
     const std::size_t steps = plan.warmup + plan.steps;
 
+    const std::size_t first = checkpoints.first_step();
+
     MeasuredTraining training;
     training.losses.reserve(steps);
+    if (checkpoints.resumed() != nullptr)
+        training.losses = checkpoints.resumed()->losses;
     sluice::Readback<float, B> losses{
         1, [&](std::size_t, std::span<const float> loss) { training.losses.push_back(loss[0]); }};
 
@@ -142,15 +174,29 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
     if (plan.distinct > 0)
         slots += static_cast<int>((plan.distinct - static_cast<std::size_t>(slots) % plan.distinct) %
                                   plan.distinct);
-    sluice::Source source{
-        [&](int) { return Batch<B>(plan); },
-        [&](std::size_t index, Batch<B>& out) { fill(workload, index, out); },
-        sluice::SourceOptions<B>{
-            .workers = workers, .slots = slots, .batches = steps, .timed_batches = examples::noted_fills}};
+    sluice::Source source{[&](int) { return Batch<B>(plan); },
+                          [&](std::size_t index, Batch<B>& out) { fill(workload, first + index, out); },
+                          sluice::SourceOptions<B>{.workers = workers,
+                                                   .slots = slots,
+                                                   .batches = steps - first,
+                                                   .timed_batches = examples::noted_fills}};
+    const auto save_if_due = [&](std::size_t step) {
+        if (!checkpoints.is_due(step))
+            return;
+        pipeline.finish();
+        losses.finish();
+        examples::TrainingState state = state_of(decoder, placement, step);
+        state.losses = training.losses;
+        checkpoints.write(std::move(state));
+    };
 
-    training.pace = examples::run_batches(source, pipeline, to_string(schedule), plan.warmup, plan.steps);
+    const std::size_t warmup = std::min(plan.warmup, steps - first - 1);
+    training.pace =
+        examples::run_batches(source, pipeline, to_string(schedule), warmup, steps - first - warmup,
+                              [&](std::size_t index) { save_if_due(first + index); });
     timelines.add(pipeline, source, to_string(schedule));
     losses.finish();
+    save_if_due(steps);
     training.memory_taken = device_memory_taken<B>();
     return training;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <common/fnv1a.hpp>
+#include <common/text.hpp>
 #include <sluice/random/philox.hpp>
 
 namespace frozen_encoder {
@@ -15,6 +17,25 @@ constexpr std::uint32_t training_epoch = 0;
 constexpr std::uint32_t held_out_epoch = 1;
 
 } // namespace
+
+std::string Plan::rates_text() const {
+    std::string text = std::to_string(learning_rate);
+    if (rate_decay > 0)
+        text += ", falling by " + std::to_string(rate_decay) + " of it over " +
+                examples::counted(warmup + steps, "step");
+    return text;
+}
+
+std::string hash_of_data(const Workload& workload) {
+    const Plan& plan = workload.plan();
+    std::vector<std::uint8_t> images(plan.batch * plan.image_bytes());
+    std::vector<std::uint8_t> labels(plan.batch * plan.label_bytes());
+    workload.fill(0, images, labels);
+    examples::Fnv1a hash;
+    hash.add(images);
+    hash.add(labels);
+    return hash.text();
+}
 
 SyntheticWorkload::SyntheticWorkload(const Options& options) : seed_(options.seed) {
     plan_.height = plan_.width = static_cast<std::size_t>(options.image);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <common/digits.hpp>
@@ -34,6 +35,9 @@ struct Plan {
         return learning_rate * (1.0f - rate_decay * part);
     }
 
+    /// What `rate_at` gives, as text.
+    std::string rates_text() const;
+
     /// Bytes of one image, and of its map of labels.
     std::size_t image_bytes() const { return 3 * height * width; }
     std::size_t label_bytes() const { return height * width; }
@@ -50,6 +54,9 @@ public:
     virtual void fill(std::size_t index, std::span<std::uint8_t> images,
                       std::span<std::uint8_t> labels) const = 0;
 };
+
+/// The hash of the first batch: data that differ from the start are told apart by it.
+std::string hash_of_data(const Workload& workload);
 
 /// The published workload, unless the options say otherwise: random images of 3×256×256 and random labels of 10
 /// classes, eight halvings, batch 8, learning rate 1e-3. A few batches are drawn beforehand and come round again, so that

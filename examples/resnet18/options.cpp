@@ -76,8 +76,9 @@ void check_together(const examples::CommandLine& app, const Options& options) {
     if (options.epochs)
         refuse("--steps", "--epochs with it, since either says how long to train");
     if (options.inference) {
-        for (const char* name : {"--rung", "--epochs", "--workers", "--alone", "--losses", "--save-start",
-                                 "--kernels", "--fuse-statistics"})
+        for (const char* name :
+             {"--rung", "--epochs", "--workers", "--alone", "--losses", "--save-start", "--kernels",
+              "--fuse-statistics", "--checkpoint", "--checkpoint-every", "--resume"})
             refuse(name, "--inference with it, which trains on nothing");
         if (options.has_schedules)
             examples::require_way_of_single_stage(options);
@@ -85,11 +86,17 @@ void check_together(const examples::CommandLine& app, const Options& options) {
     if (!options.save_start.empty() && options.rungs.size() > 1)
         throw examples::BadInput("--save-start: expected --rung with one number, since rungs differ in their "
                                  "batches");
+    examples::require_one_checkpoint(options.checkpoints, options.rungs.size(), "--rung");
+    examples::require_one_checkpoint(options.checkpoints,
+                                     options.has_schedules ? options.schedules.size() : 1, "--schedule");
+    if (!options.checkpoints.resume.empty() && options.rungs.size() > 1)
+        throw examples::BadInput("--resume: expected --rung with one number, the checkpoint's");
 }
 
 /// Refuses what one GPU alone can do.
 void check_ranks(const examples::CommandLine& app, const Options& options) {
-    for (const char* name : {"--alone", "--inference", "--save-start", "--kernels"}) {
+    for (const char* name : {"--alone", "--inference", "--save-start", "--kernels", "--checkpoint",
+                             "--checkpoint-every", "--resume"}) {
         if (app.was_given(name))
             throw examples::BadInput(std::string(name) + ": is for one GPU, not for several");
     }
@@ -136,6 +143,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
     examples::add_written_file(app, "--save-start", options.save_start,
                                "write the first weights, the images and their order to a safetensors file");
+    examples::add_checkpoint_options(app, options.checkpoints);
     examples::add_number(app, "--gpus", options.gpus, 1, 64,
                          "GPUs that train one network together, each on a share of the images (default: 1)");
     examples::add_timeline_options(app, options.timelines);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <common/checkpoint.hpp>
 #include <common/options.hpp>
 #include <nn/gemm/gemm.hpp>
 #include <resnet18/rungs.hpp>
@@ -40,6 +41,7 @@ struct Options : examples::CommonOptions {
     int processes = 1;      ///< that mpirun has started, each of one rank; one of both is 1
     bool losses = false;    ///< whether the report holds the losses of all steps
     std::string save_start; ///< where to write first weights, images and their order; empty for nowhere
+    examples::CheckpointOptions checkpoints;
     examples::TimelineOptions timelines;
 
     /// Those that train together.

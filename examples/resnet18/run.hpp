@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <common/checkpoint.hpp>
+#include <common/fnv1a.hpp>
 #include <common/kernel_trace.hpp>
 #include <common/report.hpp>
 #include <common/text.hpp>
@@ -47,6 +49,17 @@ inline Data open_data(const std::string& name, const Options& options) {
             *set = std::make_unique<FirstImages>(std::move(*set), *options.images);
     }
     return data;
+}
+
+/// The hash of up to 64 images from all over a set, by which other data are told apart.
+inline std::string hash_of_images(const images::ImageSet& set) {
+    std::vector<std::uint8_t> pixels(images::ImageSet::image_bytes);
+    examples::Fnv1a hash;
+    for (std::size_t index = 0; index < set.size(); index += (set.size() + 63) / 64) {
+        hash.add(std::uint64_t{set.load(index, pixels)});
+        hash.add(pixels);
+    }
+    return hash.text();
 }
 
 /// The rungs, one after another.
@@ -128,8 +141,10 @@ private:
         const std::size_t batch = std::min(batch_of(rung), data_.set->size());
         set_amount(train, batch);
         const Input<B> input = make_input(*data_.set, rung, train.warmup + train.steps, true);
-        Network& network = networks_.template get<Network>(
-            network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled));
+        const nn::ResNet18Options wanted =
+            network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled);
+        const examples::Checkpoints checkpoints = make_checkpoints(rung, wanted, input, train);
+        Network& network = networks_.template get<Network>(wanted);
         require_classes(network);
         make_plans<B>(network, batch);
         if (const std::size_t last = input.batch_size(input.batches_per_epoch() - 1); last < batch)
@@ -150,7 +165,7 @@ private:
         for (const sluice::Schedule schedule : options_.has_schedules ? options_.schedules : own) {
             train.schedule = schedule;
             train.title = "rung " + std::to_string(rung.number) + ", " + to_string(schedule);
-            climb_under(rung, input, network, train, memory, runs);
+            climb_under(rung, input, network, train, checkpoints, memory, runs);
         }
         report_.runs.insert(report_.runs.end(), runs.runs().begin(), runs.runs().end());
     }
@@ -211,15 +226,22 @@ private:
     /// One rung under one schedule: the training, and what else is asked for.
     template <class Network>
     void climb_under(const Rung& rung, const Input<B>& input, Network& network, const TrainOptions& train,
-                     const sluice::MemorySampler<B>& memory, examples::TrainingRuns& runs) {
+                     const examples::Checkpoints& checkpoints, const sluice::MemorySampler<B>& memory,
+                     examples::TrainingRuns& runs) {
         const sluice::BasicStream<B> stream;
         const std::vector<nn::NamedTensor>& first = networks_.first_weights();
-        network.load(stream, first);
-        NotedTraining training = resnet18::train(input, network, train, timelines_);
+        if (checkpoints.resumed() != nullptr)
+            load_state<B>(network, *checkpoints.resumed());
+        else
+            network.load(stream, first);
+        NotedTraining training = resnet18::train(input, network, train, timelines_, checkpoints);
         training.pace.bound.clear(); // the summary's is worked out from more
         Summary summary = summary_of(rung, train, training, input.batch());
         summary.peak_bytes = memory.peak() - std::min(memory.peak(), bytes_before_);
-        examples::RunResult& run = runs.add(train.schedule, training, network.weights(stream));
+        const examples::TrainingState trained = state_of<B>(network, training.losses.size());
+        summary.steps_done = trained.step;
+        summary.weights = examples::hash_of(trained);
+        examples::RunResult& run = runs.add(train.schedule, training, trained.named<nn::NamedTensor>(""));
         if (data_.held_out) {
             const Input<B> held_out = make_input(*data_.held_out, rung, 1, false);
             summary.held_out_accuracy = held_out_accuracy(held_out, network);
@@ -247,6 +269,28 @@ private:
                                      " classes for this network, not " +
                                      std::to_string(data_.set->classes()));
         }
+    }
+
+    /// The rung's checkpoints. Refuses to go on from one of another training.
+    examples::Checkpoints make_checkpoints(const Rung& rung, const nn::ResNet18Options& network,
+                                           const Input<B>& input, const TrainOptions& train) const {
+        if (options_.checkpoints.file.empty() && options_.checkpoints.resume.empty())
+            return {};
+        return {options_.checkpoints,
+                {.program = "resnet18",
+                 .steps = train.warmup + train.steps,
+                 .steps_per_epoch = input.batches_per_epoch(),
+                 .settings = {{"backend", B::name},
+                              {"rung", std::to_string(rung.number)},
+                              {"batch", std::to_string(input.batch())},
+                              {"seed", std::to_string(options_.seed)},
+                              {"network", size_of<B>(options_) == Size::narrow ? "narrow" : "full"},
+                              {"stored channels", std::to_string(network.stored_channels)},
+                              {"fused statistics", network.fuse_statistics ? "yes" : "no"},
+                              {"precision", to_string(precision_of<B>(options_, rung.precision))},
+                              {"learning rate", train.rates_text()},
+                              {"images", std::to_string(data_.set->size())},
+                              {"data", hash_of_images(*data_.set)}}}};
     }
 
     static TrainingOrder order_of(const Input<B>& input, const TrainOptions& train) {

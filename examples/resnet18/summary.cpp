@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <common/checkpoint.hpp>
 #include <common/text.hpp>
 
 namespace resnet18 {
@@ -59,6 +60,7 @@ void print(const Summary& summary, std::ostream& out) {
             << " samples/s, of which " << percent(summary.samples_per_second / *summary.alone)
             << " are reached with input\n";
     }
+    out << "    " << examples::weights_line(summary.weights, summary.steps_done) << '\n';
     if (summary.held_out_accuracy)
         out << "    names " << percent(*summary.held_out_accuracy) << " of the held-out digits\n";
     if (summary.same_bits)
@@ -74,6 +76,7 @@ void add_to(examples::RunResult& run, const Summary& summary) {
     run.extra.emplace_back("batch", whole(summary.batch));
     run.extra.emplace_back("precision", summary.precision);
     run.extra.emplace_back("workers", whole(summary.workers));
+    run.extra.emplace_back("weights", summary.weights);
     run.extra.emplace_back("samples_per_second", summary.samples_per_second);
     run.extra.emplace_back("at_work_share", summary.at_work_share);
     run.extra.emplace_back("device_bytes", whole(summary.peak_bytes));

@@ -29,6 +29,8 @@ struct Summary {
     sluice::Bound bound;
     std::optional<sluice::ActivityReport> kernels; ///< of a run that was recorded by CUPTI
     std::optional<double> alone;                   ///< samples per second on a batch that was there
+    std::size_t steps_done = 0;                    ///< warm-up and the steps before a checkpoint included
+    std::string weights;                           ///< `hash_of` what was trained
     std::optional<double> held_out_accuracy;
     std::optional<bool> same_bits; ///< whether results have the same bits as serial's, where that ran before
 };

@@ -2,6 +2,7 @@
 /// The experiment's heart: images are loaded, copied, prepared and trained on, as stages of a pipeline.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include <common/checkpoint.hpp>
 #include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <resnet18/input.hpp>
@@ -32,6 +34,10 @@ struct TrainOptions {
         const auto left = static_cast<float>(warmup + steps - step);
         return is_real ? 0.05f * left / static_cast<float>(warmup + steps) : 1e-3f;
     }
+    /// What `rate_at` gives, as text.
+    std::string rates_text() const {
+        return is_real ? "from 0.05 to 0 over " + std::to_string(warmup + steps) + " steps" : "0.001";
+    }
 };
 
 /// A training, and what its pipeline noted of its last batches.
@@ -49,17 +55,49 @@ inline int source_slots(int workers) { return (workers + 4) / 2 * 2; }
 /// Batches that are noted.
 inline constexpr int noted_batches = 24;
 
-/// Trains `network` from its present weights on the batches of `input`, in order. While batch N trains, batch N+1 is
-/// prepared, batch N+2 copied and later ones loaded, as far as the schedule allows.
+// What a network's tensors are called in a state: one of these, then their names.
+inline constexpr const char* model_prefix = "model.";
+inline constexpr const char* momentum_prefix = "momentum.";
+
+/// What is trained, after `step` steps: weights, running statistics and the velocities of the gradient descent. Waits. No
+/// step may be under way.
+template <sluice::Backend B, class Network>
+examples::TrainingState state_of(Network& network, std::size_t step) {
+    examples::TrainingState state{.step = step, .losses = {}, .tensors = {}};
+    nn::on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
+        state.add(model_prefix, network.weights(stream));
+        state.add(momentum_prefix, network.velocities(stream));
+    });
+    return state;
+}
+
+/// Gives the network a state's weights, statistics and velocities.
+template <sluice::Backend B, class Network>
+void load_state(Network& network, const examples::TrainingState& state) {
+    nn::on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
+        network.load(stream, state.named<nn::NamedTensor>(model_prefix));
+        network.load_velocities(stream, state.named<nn::NamedTensor>(momentum_prefix));
+    });
+}
+
+/// Trains `network` from its present weights on the batches of `input`, in order, from the first that `checkpoints` has not
+/// seen on. While batch N trains, batch N+1 is prepared, batch N+2 copied and later ones loaded, as far as the schedule
+/// allows.
+///
+/// Where a checkpoint is due, no further batch is submitted before all work is done, so that the state is the one after
+/// that step under every schedule, and nothing of a captured step is about checkpoints. The source loads batches meanwhile.
 template <sluice::Backend B, class Network>
 NotedTraining train(const Input<B>& input, Network& network, const TrainOptions& options,
-                    examples::Timelines& timelines) {
+                    examples::Timelines& timelines, const examples::Checkpoints& checkpoints = {}) {
     using Stream = sluice::BasicStreamRef<B>;
     using T = typename Network::T;
     using Loss = sluice::DeviceBuffer<float, B>;
     const std::size_t total = options.warmup + options.steps;
+    const std::size_t first = checkpoints.first_step();
     NotedTraining training;
     training.losses.reserve(total);
+    if (checkpoints.resumed() != nullptr)
+        training.losses = checkpoints.resumed()->losses;
     sluice::Readback<float, B> losses{
         1, [&](std::size_t, std::span<const float> loss) { training.losses.push_back(loss[0]); }};
     Preparation<T, B> preparation(input, network.plan().stem().shape.in_channels);
@@ -69,11 +107,11 @@ NotedTraining train(const Input<B>& input, Network& network, const TrainOptions&
                           [&](typename Input<B>::Worker& worker, std::size_t index, LoadedBatch<B>& out) {
                               if (options.before_fill)
                                   options.before_fill();
-                              input.fill(worker, index, options.rate_at(index), out);
+                              input.fill(worker, first + index, options.rate_at(first + index), out);
                           },
                           sluice::SourceOptions<B>{.workers = options.workers,
                                                    .slots = source_slots(options.workers),
-                                                   .batches = total,
+                                                   .batches = total - first,
                                                    .timed_batches = examples::noted_fills}};
 
     sluice::Stage copy{"copy", [](Stream stream, const LoadedBatch<B>& in, CopiedBatch<B>& out) {
@@ -100,8 +138,21 @@ NotedTraining train(const Input<B>& input, Network& network, const TrainOptions&
          .graph_each_stage = options.schedule == sluice::Schedule::graphed,
          .timed_batches = noted_batches}};
 
-    training.pace = examples::run_batches(source, pipeline, options.title, options.warmup, options.steps);
+    const auto save_if_due = [&](std::size_t done) {
+        if (!checkpoints.is_due(done))
+            return;
+        pipeline.finish();
+        losses.finish();
+        examples::TrainingState state = state_of<B>(network, done);
+        state.losses = training.losses;
+        checkpoints.write(std::move(state));
+    };
+
+    const std::size_t warmup = std::min(options.warmup, total - first - 1);
+    training.pace = examples::run_batches(source, pipeline, options.title, warmup, total - first - warmup,
+                                          [&](std::size_t index) { save_if_due(first + index); });
     losses.finish();
+    save_if_due(total);
     for (std::size_t index = total - training.pace.steps; index < total; ++index)
         training.samples += input.batch_size(index);
     const sluice::PipelineTimes times = sluice::times_of(pipeline, source);

@@ -10,6 +10,7 @@
 #include <common/safetensors.hpp>
 
 #include "program.hpp"
+#include "resumed.hpp"
 
 namespace examples_frozen_encoder {
 
@@ -90,6 +91,23 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
         for (std::size_t i = 0; i < losses.size(); ++i)
             CHECK(losses[i] == doctest::Approx(whole[i]).epsilon(on_host() ? 1e-6 : 1e-3));
     }
+
+    // From a checkpoint they go on with the same bits.
+    const ScratchFolder scratch;
+    const std::string files = (scratch.path() / "state").string();
+    const std::string ranks = small + " --batch 2 --gpus 2 --schedule overlapped";
+    const Outcome written = program.run(ranks + " --checkpoint " + files + "_{step} --checkpoint-every 3");
+    INFO(written.errors);
+    REQUIRE(written.code == 0);
+    const Outcome resumed = program.run(ranks + " --resume " + files + "_3");
+    INFO(resumed.errors);
+    REQUIRE(resumed.code == 0);
+    const std::string hash = several.report.at("runs")[0].at("weights");
+    CHECK(written.report.at("runs")[0].at("weights") == hash);
+    CHECK(resumed.report.at("runs")[0].at("weights") == hash);
+    program.check_refused(small + " --batch 2 --schedule serial --resume " + files + "_3",
+                          "was trained with batch 2 on each of 2 ranks; expected 2, as in this run");
+
     program.check_refused(" --gpus 2 --only encoder", "--only: is for one GPU, not for several");
     program.check_refused(" --gpus 2 --schedule automatic",
                           "--schedule: expected serial, overlapped or graphed");
@@ -217,6 +235,39 @@ TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
             }
         }
     }
+}
+
+TEST_CASE("frozen_encoder goes on from a checkpoint with the bits of a run that nobody stopped") {
+    const ScratchFolder scratch;
+    // The learning rate falls from step to step, and no batch comes twice.
+    sluice_test::check_resumed(program, digits + " --encoder-steps 0 --batch 4 --steps 10 --warmup 2", 5,
+                               {5, 10});
+
+    const std::string small = " --data synthetic --image 16 --depth 3 --batch 2";
+    sluice_test::check_killed(program, small, 1);
+
+    const std::string other_encoder = (scratch.path() / "other").string();
+    REQUIRE(
+        program.run(small + " --seed 2 --schedule serial --steps 1 --save-encoder " + other_encoder).code ==
+        0);
+    const std::string file = (scratch.path() / "checkpoint").string();
+    const std::string serial = " --schedule serial --warmup 0 --resume " + file;
+    REQUIRE(program.run(small + " --schedule serial --steps 3 --warmup 0 --checkpoint " + file).code == 0);
+    program.check_refused(small + serial + " --steps 3", file + ": holds step 3; expected one before step 3");
+    const std::string others[][2] = {
+        {" --image 16 --depth 3 --batch 3", "batch 2; expected 3"},
+        {" --image 32 --depth 3 --batch 2", "image 16x16; expected 32x32"},
+        {" --image 16 --depth 4 --batch 2", "halvings 3; expected 4"},
+        {" --image 16 --depth 3 --batch 2 --seed 2", "seed 1; expected 2"},
+        {" --image 16 --depth 3 --batch 2 --precision bfloat16", "precision "},
+        {" --image 16 --depth 3 --batch 2 --load-encoder " + other_encoder, "encoder 0x"}};
+    for (const auto& [other, found] : others)
+        program.check_refused(" --data synthetic" + other + serial, file + ": was trained with " + found);
+    program.check_refused(small + " --schedule serial --resume " + other_encoder,
+                          other_encoder + ": is no checkpoint");
+    program.check_refused(" --checkpoint " + file, "--checkpoint: expected a single --schedule with it");
+    program.check_refused(" --checkpoint-every 2", "--checkpoint-every: expected --checkpoint FILE");
+    program.check_refused(" --resume ''", "--resume: expected a file");
 }
 
 TEST_CASE("frozen_encoder says in one line what is wrong") {

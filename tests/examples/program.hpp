@@ -4,12 +4,16 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include "scratch.hpp"
@@ -66,6 +70,32 @@ public:
         // The program ends at what it would write next.
         (void)pclose(output);
         return report;
+    }
+
+    /// Runs the program with `arguments`, its output thrown away, until `enough()` is true, and kills it a while later.
+    /// False when it ended by itself before.
+    template <class Enough>
+    [[nodiscard]] bool kill_when(const std::string& arguments, std::chrono::microseconds later,
+                                 const Enough& enough) const {
+        const std::string line = "exec " + command_ + arguments + " >/dev/null 2>&1";
+        const pid_t child = ::fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            ::execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
+            ::_exit(127);
+        }
+        const auto lives = [&] { return ::waitpid(child, nullptr, WNOHANG) == 0; };
+        bool was_alive = lives();
+        while (was_alive && !enough()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            was_alive = lives();
+        }
+        if (!was_alive)
+            return false;
+        std::this_thread::sleep_for(later);
+        ::kill(child, SIGKILL);
+        int status = 0;
+        return ::waitpid(child, &status, 0) == child && WIFSIGNALED(status);
     }
 
     /// Checks that the program refuses `arguments` with exit code 2 and one line, which says `expected`.

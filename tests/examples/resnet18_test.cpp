@@ -12,6 +12,7 @@
 #include <common/safetensors.hpp>
 
 #include "program.hpp"
+#include "resumed.hpp"
 
 namespace examples_resnet18 {
 
@@ -166,6 +167,41 @@ TEST_CASE("resnet18 writes what a training starts from") {
     std::vector<std::int32_t> all(22);
     std::iota(all.begin(), all.end(), 0);
     CHECK(order == all);
+}
+
+TEST_CASE("resnet18 goes on from a checkpoint with the bits of a training that nobody stopped") {
+    if (!can_train())
+        return;
+    // Six batches an epoch: from before the short one, and from the middle of the second epoch. The learning rate falls.
+    sluice_test::check_resumed(program, brief + " --rung 8 --steps 12", 5, {5, 10});
+
+    const std::string random = " --data random --images 22 --batch 4 --rung 8";
+    sluice_test::check_killed(program, random, 2);
+
+    const ScratchFolder scratch;
+    const std::string file = (scratch.path() / "checkpoint").string();
+    const std::string steps = " --warmup 0 --steps 2 --schedule serial";
+    REQUIRE(program.run(random + steps + " --checkpoint " + file).code == 0);
+    const examples::Safetensors content = examples::read_safetensors(file);
+    CHECK(content.contains("model.bn1.running_var"));
+    CHECK(content.contains("momentum.layer4.1.conv2.weight"));
+    CHECK(content.metadata.at("epoch") == "0");
+    const std::string others[][2] = {{"random --images 22 --batch 5 --rung 8", "batch 4; expected 5"},
+                                     {"random --images 21 --batch 4 --rung 8", "images 22; expected 21"},
+                                     {"tiles --images 22 --batch 4 --rung 8", "data 0x"},
+                                     {"digits --images 22 --batch 4 --rung 8", "learning rate 0.001"},
+                                     {"random --images 22 --batch 4 --rung 7", "rung 8; expected 7"}};
+    for (const auto& [other, found] : others)
+        program.check_refused(" --data " + other + " --resume " + file, file + ": was trained with " + found);
+    sluice_test::Program(RESNET18 " --network full --algorithms heuristic")
+        .check_refused(random + " --resume " + file, file + ": was trained with network narrow");
+    sluice_test::Bytes bytes = sluice_test::contents(file);
+    bytes.resize(bytes.size() / 2);
+    const std::string half = scratch.file("half", bytes).string();
+    program.check_refused(random + " --resume " + half, half + ": tensor ");
+    program.check_refused(" --checkpoint " + file, "--checkpoint: expected a single --rung with it");
+    program.check_refused(" --resume " + file, "--resume: expected --rung with one number");
+    program.check_refused(" --rung 8 --schedule all --checkpoint " + file, "a single --schedule with it");
 }
 
 TEST_CASE("resnet18 says in one line what is wrong") {

@@ -10,6 +10,7 @@
 #include <sluice/sluice.hpp>
 
 #include "support/checked_mistakes.hpp"
+#include "support/latch.hpp"
 
 namespace sluice::test::pipeline_checked_threads {
 namespace {
@@ -106,6 +107,37 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "A result that is read before it is waited for
     CHECK(found.buffer.find("stage 'work', slot 0") != std::string::npos);
     pipeline.finish();
     CHECK(is_right([&] { (void)(slots[0]->values[3] == 0.0f); }));
+}
+
+TEST_CASE_FIXTURE(NoMistakesLeft, "What the caller changes while a CPU stage reads it") {
+    PinnedBuffer<float, B> table(size);
+    const Latch changed;
+    Stage copy_in{
+        "copy", [](Ref stream, const Batch& batch, Result& out) { copy(stream, out.values, batch.images); }};
+    Stage look{"look", [&](const Result&) {
+                   changed.pass();
+                   host_reads(table, "look up");
+               }};
+    Pipeline pipeline{Stages{copy_in, look}, Slots{[](int) { return Result{}; }}};
+    Batch batch;
+    const checked::Finding found = mistake_of([&] {
+        (void)pipeline.submit(batch);
+        host_writes(table, "change");
+        changed.open();
+        pipeline.finish();
+    });
+    CHECK(found.mistake == Mistake::host_race);
+    CHECK(found.second.stage == "look");
+    CHECK(found.missing_edge.find("before the batch of that work is submitted") != std::string::npos);
+
+    // What the caller changes in a batch that nobody has waited for.
+    pipeline.reset();
+    const checked::Finding early = mistake_of([&] {
+        (void)pipeline.submit(std::as_const(batch));
+        host_writes(batch.images, "load");
+    });
+    CHECK(early.missing_edge.find("call finish() of the pipeline, or sync()") != std::string::npos);
+    pipeline.finish();
 }
 
 #if !SLUICE_CHECKED

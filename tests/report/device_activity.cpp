@@ -1,8 +1,5 @@
-// Activities of devices in numbers: made-up records, and random ones against a count by ticks.
+// Activities of devices in numbers: made-up records.
 #include <algorithm>
-#include <array>
-#include <random>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,6 +8,7 @@
 
 #include <sluice/report/device_activity.hpp>
 
+#include "made_activities.hpp"
 #include "support/error_text.hpp"
 
 namespace report_device_activity {
@@ -19,19 +17,6 @@ using namespace sluice;
 using namespace sluice::test;
 
 namespace {
-
-constexpr double zero = 5000; // of timelines, on the steady clock
-
-DeviceActivity made(ActivityKind kind, double begin, double end, std::uint32_t stream = 7,
-                    std::uint32_t name = 0) {
-    DeviceActivity activity;
-    activity.kind = kind;
-    activity.begin = zero + begin;
-    activity.end = zero + end;
-    activity.stream = stream;
-    activity.name = name;
-    return activity;
-}
 
 Timeline two_stages() {
     Timeline timeline("two stages");
@@ -124,90 +109,6 @@ TEST_CASE("a whole graph counts as a kernel does") {
     CHECK(report.causes.kernel == 30);
     CHECK(report.causes.copy == 10);
     CHECK(report.device.both == doctest::Approx(0.25));
-}
-
-TEST_CASE("random activities: causes, shares and stages are those of a count tick by tick") {
-    std::mt19937 random(11);
-    const auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
-    for (int round = 0; round < 200; ++round) {
-        constexpr int ticks = 60;
-        std::array<std::set<int>, 6> held; // the ticks of each cause
-        std::array<std::set<int>, 3> ran;  // the ticks in which each stage ran something
-        std::array<int, 3> counts{};
-        Timeline timeline("random");
-        timeline.set_clock_zero(zero);
-        timeline.add_row("source", "CPU");
-        const int from = draw(20);
-        const int to = from + 1 + draw(30);
-        timeline.add({0, 0, double(from), double(from), SpanKind::source}); // the time that is looked at
-        timeline.add({0, 0, double(to), double(to), SpanKind::source});
-        DeviceActivities activities;
-        activities.names = {"n"};
-        activities.stages = {"a", "b", "c"};
-        const auto mark = [&](std::set<int>& set, int begin, int end) {
-            for (int tick = std::max(begin, from); tick < std::min(end, to); ++tick)
-                set.insert(tick);
-        };
-        for (int i = draw(14); i > 0; --i) {
-            const int begin = draw(ticks);
-            const int end = begin + draw(12);
-            const int cause = draw(6);
-            mark(held[static_cast<std::size_t>(cause)], begin, end);
-            if (cause == 4) {
-                activities.calls.push_back({zero + begin, zero + end, 0, 0});
-            } else if (cause == 5) {
-                // A timeline's span must lie in its time to keep it as it was drawn.
-                const int low = std::clamp(begin, from, to);
-                timeline.add({0, 0, double(low), double(std::clamp(end, low, to)),
-                              draw(2) == 0 ? SpanKind::source : SpanKind::wait});
-            } else {
-                constexpr ActivityKind kinds[] = {ActivityKind::kernel, ActivityKind::copy, ActivityKind::set,
-                                                  ActivityKind::communication};
-                DeviceActivity activity = made(kinds[cause], begin, end);
-                if (draw(4) > 0) {
-                    activity.stage = static_cast<std::uint32_t>(draw(3));
-                    mark(ran[activity.stage], begin, end);
-                    counts[activity.stage] += end >= from && begin <= to ? 1 : 0;
-                }
-                activities.activities.push_back(activity);
-            }
-        }
-        std::array<int, 7> causes{};
-        int both = 0, compute_only = 0, copy_only = 0, together = 0;
-        for (int tick = from; tick < to; ++tick) {
-            std::size_t cause = 0;
-            while (cause < 6 && !held[cause].contains(tick))
-                ++cause;
-            ++causes[cause];
-            const bool computes = held[0].contains(tick) || held[3].contains(tick);
-            const bool copies = held[1].contains(tick) || held[2].contains(tick);
-            both += computes && copies ? 1 : 0;
-            compute_only += computes && !copies ? 1 : 0;
-            copy_only += copies && !computes ? 1 : 0;
-            together += ran[0].contains(tick) + ran[1].contains(tick) + ran[2].contains(tick) >= 2 ? 1 : 0;
-        }
-        const ActivityReport report = report_of(activities, {.timeline = &timeline});
-        const double wall = to - from;
-        CAPTURE(round);
-        REQUIRE(report.wall == doctest::Approx(wall));
-        CHECK(report.causes.kernel == doctest::Approx(causes[0]));
-        CHECK(report.causes.copy == doctest::Approx(causes[1]));
-        CHECK(report.causes.set == doctest::Approx(causes[2]));
-        CHECK(report.causes.communication == doctest::Approx(causes[3]));
-        CHECK(report.causes.runtime == doctest::Approx(causes[4]));
-        CHECK(report.causes.source == doctest::Approx(causes[5]));
-        CHECK(report.causes.other == doctest::Approx(causes[6]));
-        CHECK(report.device.both * wall == doctest::Approx(both));
-        CHECK(report.device.compute_only * wall == doctest::Approx(compute_only));
-        CHECK(report.device.copy_only * wall == doctest::Approx(copy_only));
-        CHECK(report.device.neither * wall == doctest::Approx(wall - both - compute_only - copy_only));
-        CHECK(report.overlap * wall == doctest::Approx(together));
-        for (const StageActivity& stage : report.stages) {
-            const auto i = static_cast<std::size_t>(stage.name[0] - 'a');
-            CHECK(stage.busy == doctest::Approx(double(ran[i].size())));
-            CHECK(stage.activities == static_cast<std::size_t>(counts[i]));
-        }
-    }
 }
 
 TEST_CASE("kernels are summed by stage and name, the longest first") {

@@ -18,19 +18,27 @@ struct alignas(sizeof(T) * Width < 16 ? sizeof(T) * Width : 16) Vector {
 };
 
 template <std::size_t Width, class T>
-SLUICE_HOST_DEVICE inline void load(const T* from, float (&to)[Width]) {
-    const auto loaded = *reinterpret_cast<const Vector<T, Width>*>(from);
+SLUICE_HOST_DEVICE inline Vector<T, Width> load_vector(const T* from) {
+    return *reinterpret_cast<const Vector<T, Width>*>(from);
+}
+template <std::size_t Width, class T>
+SLUICE_HOST_DEVICE inline void to_floats(const Vector<T, Width>& from, float (&to)[Width]) {
     for (std::size_t i = 0; i < Width; ++i)
-        to[i] = static_cast<float>(loaded.values[i]);
+        to[i] = static_cast<float>(from.values[i]);
+}
+template <std::size_t Width, class T>
+SLUICE_HOST_DEVICE inline void load(const T* from, float (&to)[Width]) {
+    to_floats(load_vector<Width>(from), to);
 }
 
-/// Rounds to `T`.
+/// Rounds to `T`, and returns what was stored.
 template <std::size_t Width, class T>
-SLUICE_HOST_DEVICE inline void store(T* to, const float (&from)[Width]) {
+SLUICE_HOST_DEVICE inline Vector<T, Width> store(T* to, const float (&from)[Width]) {
     Vector<T, Width> stored;
     for (std::size_t i = 0; i < Width; ++i)
         stored.values[i] = static_cast<T>(from[i]);
     *reinterpret_cast<Vector<T, Width>*>(to) = stored;
+    return stored;
 }
 
 /// Calls `work(std::integral_constant<std::size_t, Width>)` with the elements of `T` that a thread takes at once: 16 bytes on a

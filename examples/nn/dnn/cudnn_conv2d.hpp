@@ -26,7 +26,7 @@ struct ConvSupport {
 ///
 /// The first call of a function with a shape makes its plan, which allocates and waits; it throws `sluice::Error` while
 /// the stream is being captured. Later calls allocate no device memory and wait for nothing. Plans are cuDNN's first choice, or with
-/// Algorithms::autotune the fastest of the first forty that it offers, timed on operands of their own and kept in `plan_file`, by GPU,
+/// Algorithms::autotune the fastest of the first dozen that it offers, timed on operands of their own and kept in `plan_file`, by GPU,
 /// versions and shape. With `deterministic` (see Conv2dOptions) the same plan gives the same bits. Precision::float32 keeps
 /// Tensor Cores from rounding float to TF32; cuDNN may then have no plan.
 ///

@@ -105,7 +105,14 @@ public:
     /// Gradients of the latest step by the weights' names, times `loss_scale`. Waits for `stream`.
     std::vector<NamedTensor> gradients(sluice::BasicStreamRef<B> stream) const;
 
-    /// Takes them from among `tensors`. Velocities become 0. Waits for `stream`. Throws `sluice::Error`, and changes
+    /// The velocities of the gradient descent by the weights' names, laid out as they are. Waits for `stream`.
+    std::vector<NamedTensor> velocities(sluice::BasicStreamRef<B> stream) const;
+
+    /// Takes velocities from among `tensors`, by the weights' names. Waits for `stream`. Throws `sluice::Error`, and changes
+    /// nothing, when one is missing or of another shape.
+    void load_velocities(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors);
+
+    /// Takes weights and running statistics from among `tensors`. Velocities become 0. Waits for `stream`. Throws `sluice::Error`, and changes
     /// nothing, when one is missing or of another shape.
     void load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors);
 
@@ -180,6 +187,8 @@ private:
                     Span<T> to);
     std::vector<NamedTensor> named(const std::vector<float>& weights,
                                    const std::vector<float>& parameters) const;
+    void collect(std::span<const NamedTensor> tensors, std::vector<float>& weights,
+                 std::vector<float>& parameters) const;
 
     ResNet18Options options_;
     ResNet18Plan plan_;

@@ -1,9 +1,7 @@
-"""Pipelines: results, ends, errors, order. What only a GPU shows is at the end."""
+"""Pipelines: results, ends, errors. What only a GPU shows is at the end."""
 
 import pytest
 import torch
-from graphing_device import GraphingDevice
-from watched_device import WatchedDevice
 
 import sluice
 
@@ -228,129 +226,6 @@ def test_wrong_arguments():
     next(first)
     with pytest.raises(RuntimeError, match="an iteration is under way"):
         run([])
-
-
-class Watched:
-    """A pipeline on a device that checks every access: of stages to what they read and write, of the consumer to results,
-    of the copies to slots. Each stage passes on all that it was given, so a batch is read by every stage after it."""
-
-    def __init__(self, stages: int, slots: int, schedule: str, skip: int = -1) -> None:
-        self.device, self.slots = WatchedDevice(skip), slots
-        self.run = sluice.pipeline(*(self.stage(place) for place in range(stages)), schedule=schedule, slots=slots,
-                                   device=self.device)
-        room = self.run.intake.room
-
-        def watched_room(slot, place, like):
-            self.device.access(("batch", self.run.intake.slots.index(slot)), True, "copy")
-            return room(slot, place, like)
-
-        self.run.intake.room = watched_room
-
-    def stage(self, place: int):
-        def function(index: torch.Tensor) -> torch.Tensor:
-            self.read_all(index, place, f"stage {place}")
-            self.device.access((f"stage {place}", index.item() % self.slots), True, f"stage {place}")
-            return index + 0
-
-        return function
-
-    def read_all(self, index: torch.Tensor, stages: int, what: str) -> None:
-        slot = index.item() % self.slots
-        self.device.access(("batch", slot), False, what)
-        for earlier in range(stages):
-            self.device.access((f"stage {earlier}", slot), False, what)
-
-    def races(self, count: int) -> list[str]:
-        for _ in range(2):  # epochs
-            for result in self.run([torch.tensor(i) for i in range(count)]):
-                self.read_all(result, len(self.run.stages), "consumer")
-        return self.device.races
-
-
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
-@pytest.mark.parametrize("slots", [2, 3, 5])
-@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed"])
-def test_every_access_is_ordered(stages, slots, schedule):
-    assert Watched(stages, slots, schedule).races(11) == []
-
-
-def test_a_missing_wait_is_seen():
-    """So the test above can fail. Some waits are implied by others."""
-    all_waits = Watched(3, 2, "overlapped")
-    all_waits.races(6)
-    seen = sum(bool(Watched(3, 2, "overlapped", skip).races(6)) for skip in range(all_waits.device.waits))
-    assert seen > all_waits.device.waits / 3
-
-
-class TestGraphs:
-    """What becomes a graph, on a device of the CPU that replays by calling again."""
-
-    @staticmethod
-    def chain(x: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x * 2, label  # which passes through
-
-    @staticmethod
-    def end(x: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x + 1, label + 0
-
-    @staticmethod
-    def data(count: int, last: int = 3) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        return [(torch.full((last if i == count - 1 else 3,), float(i)), torch.tensor(i)) for i in range(count)]
-
-    def check(self, run: sluice.Pipeline, count: int, last: int = 3) -> None:
-        results = list(run(self.data(count, last)))
-        assert [label.item() for _, label in results] == list(range(count))
-        for i, (x, _) in enumerate(results):
-            assert x.tolist() == [2.0 * i + 1] * (last if i == count - 1 else 3)
-
-    @pytest.mark.parametrize("slots", [2, 3, 4])
-    def test_each_slot_is_captured_once(self, slots):
-        device = GraphingDevice()
-        run = sluice.pipeline(self.chain, self.end, schedule="graphed", slots=slots, device=device)
-        for _ in range(3):
-            self.check(run, 40, last=2)
-        report = run.report()
-        assert device.captures == 2 * slots and report.refusals == {}
-        # The first laps, and the short last batch of each epoch, ran eagerly.
-        assert all(count <= 4 * slots + 3 for count in report.eager.values())
-        assert all(report.replays[name] + report.eager[name] == 120 for name in ("chain", "end"))
-
-    def test_an_eager_stage_among_graphs(self):
-        device = GraphingDevice()
-        run = sluice.pipeline(self.chain, sluice.stage(lambda x, label: (x.clone(), label), "between", graph=False), self.end,
-                              schedule="graphed", device=device)
-        for _ in range(2):
-            self.check(run, 60, last=1)
-        report = run.report()
-        assert report.replays["between"] == 0 and report.eager["between"] == 120
-        assert report.replays["chain"] > 80 and report.replays["end"] > 80
-
-    def test_a_capture_that_fails(self):
-        class Refusing(GraphingDevice):
-            refused = False
-
-            def capture(self, stream, work):
-                if self.captures == 1 and not self.refused:
-                    self.refused = True
-                    raise RuntimeError("operation not permitted\nwhen stream is capturing")
-                return super().capture(stream, work)
-
-        run = sluice.pipeline(self.chain, self.end, schedule="graphed", device=Refusing())
-        self.check(run, 40)
-        report = run.report()
-        assert report.refusals == {"chain": "operation not permitted when stream is capturing"}
-        assert "chain was not captured: operation not permitted" in str(report)
-
-    def test_automatic_tries_all_three(self):
-        run = sluice.pipeline(self.chain, self.end, schedule="automatic", device=GraphingDevice())
-        self.check(run, 200)
-        assert "a batch: serial" in str(run.report()) and "graphed" in str(run.report())
-        assert run.choice.chosen
-
-    def test_a_number_that_changes_is_not_captured(self):
-        run = sluice.pipeline(lambda x, factor: x * factor, schedule="graphed", device=GraphingDevice())
-        results = [x[0].item() for x in run([(torch.ones(2), float(i)) for i in range(30)])]
-        assert results == [float(i) for i in range(30)]
 
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")

@@ -71,30 +71,63 @@ std::vector<NamedTensor> ResNet18<B, Conv>::gradients(sluice::BasicStreamRef<B> 
 }
 
 template <sluice::Backend B, class Conv>
+std::vector<NamedTensor> ResNet18<B, Conv>::velocities(sluice::BasicStreamRef<B> stream) const {
+    return named(to_host(stream, velocities_), to_host(stream, parameter_velocities_));
+}
+
+namespace detail {
+
+inline void put_at(const std::vector<float>& values, std::vector<float>& to, std::size_t offset) {
+    std::copy(values.begin(), values.end(), to.begin() + static_cast<std::ptrdiff_t>(offset));
+}
+
+} // namespace detail
+
+/// What `named` gives, back in the network's layout. Places that have no name stay as they are.
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::collect(std::span<const NamedTensor> tensors, std::vector<float>& weights,
+                                std::vector<float>& parameters) const {
+    const auto weight = [&](const ResNetConv& conv) {
+        const NamedTensor* found = find_tensor(tensors, conv.name + ".weight", plan_.torch_shape(conv));
+        detail::put_at(plan_.own_weight(conv, found->values), weights, conv.weight_offset);
+    };
+    for (const ResNetConv& conv : plan_.convs()) {
+        weight(conv);
+        for (const std::size_t member : {0u, 1u}) {
+            const NamedTensor* found = find_tensor(
+                tensors, conv.norm_name + (member == 0 ? ".weight" : ".bias"), {conv.shape.out_channels});
+            detail::put_at(found->values, parameters, member * plan_.channel_size() + conv.channel_offset);
+        }
+    }
+    weight(plan_.head());
+    detail::put_at(find_tensor(tensors, "fc.bias", {options_.classes})->values, parameters,
+                   2 * plan_.channel_size());
+}
+
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::load_velocities(sluice::BasicStreamRef<B> stream,
+                                        std::span<const NamedTensor> tensors) {
+    std::vector<float> weights(velocities_.size(), 0.0f);
+    std::vector<float> parameters(parameter_velocities_.size(), 0.0f);
+    collect(tensors, weights, parameters);
+    sluice::copy_and_wait(stream, velocities_, weights);
+    sluice::copy_and_wait(stream, parameter_velocities_, parameters);
+}
+
+template <sluice::Backend B, class Conv>
 void ResNet18<B, Conv>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
     std::vector<float> weights(plan_.weight_size(), 0.0f);
     std::vector<float> parameters = plan_.first_parameters(0);
     std::vector<float> statistics = to_host(stream, statistics_);
-    const auto put = [](const std::vector<float>& values, std::vector<float>& to, std::size_t offset) {
-        std::copy(values.begin(), values.end(), to.begin() + static_cast<std::ptrdiff_t>(offset));
-    };
-    const auto weight = [&](const ResNetConv& conv) {
-        const NamedTensor* found = find_tensor(tensors, conv.name + ".weight", plan_.torch_shape(conv));
-        put(plan_.own_weight(conv, found->values), weights, conv.weight_offset);
-    };
+    collect(tensors, weights, parameters);
     for (const ResNetConv& conv : plan_.convs()) {
-        weight(conv);
-        const auto vector = [&](const char* name, std::size_t member, std::vector<float>& to) {
-            const NamedTensor* found = find_tensor(tensors, conv.norm_name + name, {conv.shape.out_channels});
-            put(found->values, to, member * plan_.channel_size() + conv.channel_offset);
-        };
-        vector(".weight", 0, parameters);
-        vector(".bias", 1, parameters);
-        vector(".running_mean", 0, statistics);
-        vector(".running_var", 1, statistics);
+        for (const std::size_t member : {0u, 1u}) {
+            const NamedTensor* found =
+                find_tensor(tensors, conv.norm_name + (member == 0 ? ".running_mean" : ".running_var"),
+                            {conv.shape.out_channels});
+            detail::put_at(found->values, statistics, member * plan_.channel_size() + conv.channel_offset);
+        }
     }
-    weight(plan_.head());
-    put(find_tensor(tensors, "fc.bias", {options_.classes})->values, parameters, 2 * plan_.channel_size());
     sluice::copy_and_wait(stream, weights_, weights);
     sluice::copy_and_wait(stream, parameters_, parameters);
     sluice::copy_and_wait(stream, statistics_, statistics);

@@ -16,13 +16,29 @@ struct CentredMoments {
     std::size_t columns;
 
     template <std::size_t Width>
-    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, float (&first)[Width],
-                               float (&second)[Width]) const {
+    struct Column {
         float centre[Width];
-        load(in + column, centre);
-        load(in + row * columns + column, first);
+    };
+    template <std::size_t Width>
+    using Row = Vector<T, Width>;
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
+        Column<Width> loaded;
+        load(in + column, loaded.centre);
+        return loaded;
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
+        return load_vector<Width>(in + row * columns + column);
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE void at(std::size_t /*row*/, std::size_t /*column*/, const Column<Width>& constants,
+                               const Row<Width>& loaded, float (&first)[Width],
+                               float (&second)[Width]) const {
+        to_floats(loaded, first);
         for (std::size_t i = 0; i < Width; ++i) {
-            first[i] -= centre[i];
+            first[i] -= constants.centre[i];
             second[i] = first[i] * first[i];
         }
     }
@@ -162,34 +178,56 @@ struct GradientMoments {
     std::size_t columns;
 
     template <std::size_t Width>
-    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, float (&first)[Width],
-                               float (&second)[Width]) const {
-        const std::size_t at = row * columns + column;
-        load(gradient + at, first);
-        if (other != nullptr) {
-            float more[Width];
-            load(other + at, more);
-            for (std::size_t i = 0; i < Width; ++i)
-                first[i] += more[i];
-        }
-        if (relu_output != nullptr) {
-            float output[Width];
-            load(relu_output + at, output);
-            for (std::size_t i = 0; i < Width; ++i)
-                first[i] = output[i] > 0.0f ? first[i] : 0.0f;
-        }
-        if (other != nullptr || relu_output != nullptr) {
-            store(gradient + at, first);
-            load(gradient + at, first); // as rounded: the sums are those of what the next kernel reads
-        }
+    struct Column {
         float centre[Width];
         float inverse[Width];
-        float x[Width];
-        load(mean + column, centre);
-        load(inverse_deviation + column, inverse);
-        load(in + at, x);
-        for (std::size_t i = 0; i < Width; ++i)
-            second[i] = first[i] * ((x[i] - centre[i]) * inverse[i]);
+    };
+    template <std::size_t Width>
+    struct Row {
+        Vector<T, Width> gradient, other, output, in;
+    };
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
+        Column<Width> loaded;
+        load(mean + column, loaded.centre);
+        load(inverse_deviation + column, loaded.inverse);
+        return loaded;
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
+        const std::size_t at = row * columns + column;
+        Row<Width> loaded;
+        loaded.gradient = load_vector<Width>(gradient + at);
+        loaded.other = loaded.gradient;
+        loaded.output = loaded.gradient;
+        if (other != nullptr)
+            loaded.other = load_vector<Width>(other + at);
+        if (relu_output != nullptr)
+            loaded.output = load_vector<Width>(relu_output + at);
+        loaded.in = load_vector<Width>(in + at);
+        return loaded;
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, const Column<Width>& constants,
+                               const Row<Width>& loaded, float (&first)[Width],
+                               float (&second)[Width]) const {
+        to_floats(loaded.gradient, first);
+        if (other != nullptr) {
+            for (std::size_t i = 0; i < Width; ++i)
+                first[i] += static_cast<float>(loaded.other.values[i]);
+        }
+        if (relu_output != nullptr) {
+            for (std::size_t i = 0; i < Width; ++i)
+                first[i] = static_cast<float>(loaded.output.values[i]) > 0.0f ? first[i] : 0.0f;
+        }
+        // As rounded: the sums are those of what the next kernel reads.
+        if (other != nullptr || relu_output != nullptr)
+            to_floats(store(gradient + row * columns + column, first), first);
+        for (std::size_t i = 0; i < Width; ++i) {
+            const float x = static_cast<float>(loaded.in.values[i]);
+            second[i] = first[i] * ((x - constants.centre[i]) * constants.inverse[i]);
+        }
     }
 };
 
@@ -242,9 +280,23 @@ struct ColumnSums {
     std::size_t columns;
 
     template <std::size_t Width>
-    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, float (&first)[Width],
-                               float (&second)[Width]) const {
-        load(values + row * columns + column, first);
+    struct Column {};
+    template <std::size_t Width>
+    using Row = Vector<T, Width>;
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t /*column*/) const {
+        return {};
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
+        return load_vector<Width>(values + row * columns + column);
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE void at(std::size_t /*row*/, std::size_t /*column*/,
+                               const Column<Width>& /*constants*/, const Row<Width>& loaded,
+                               float (&first)[Width], float (&second)[Width]) const {
+        to_floats(loaded, first);
         for (std::size_t i = 0; i < Width; ++i)
             second[i] = 0.0f;
     }

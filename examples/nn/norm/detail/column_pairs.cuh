@@ -7,6 +7,9 @@
 namespace nn::detail {
 
 inline constexpr unsigned column_pair_threads = 256;
+/// Rows that a thread loads before it works on the first of them: what it stores may be what it loads, for all that the compiler
+/// knows, so that it would wait for each row by itself.
+inline constexpr unsigned column_pair_rows = 4;
 
 /// Where the sums of a block's threads meet: [row of threads][vector of columns][first, second].
 template <std::size_t Width, class Functor>
@@ -24,16 +27,28 @@ __global__ void __launch_bounds__(column_pair_threads)
     if (is_used) {
         const std::size_t begin = blockIdx.x * rows_per_part;
         const std::size_t end = min(rows, begin + rows_per_part);
-#pragma unroll 4
-        for (std::size_t row = begin + line; row < end; row += lines) {
+        const auto constants = functor.template of_column<Width>(column);
+        const auto add = [&](std::size_t row, const auto& loaded) {
             float first[Width];
             float second[Width];
-            functor.template at<Width>(row, column, first, second);
+            functor.template at<Width>(row, column, constants, loaded, first, second);
             for (std::size_t i = 0; i < Width; ++i) {
                 first_sums[i] += first[i];
                 second_sums[i] += second[i];
             }
+        };
+        std::size_t row = begin + line;
+        for (; row + (column_pair_rows - 1) * lines < end; row += column_pair_rows * lines) {
+            typename Functor::template Row<Width> ahead[column_pair_rows];
+#pragma unroll
+            for (unsigned i = 0; i < column_pair_rows; ++i)
+                ahead[i] = functor.template of_row<Width>(row + i * lines, column);
+#pragma unroll
+            for (unsigned i = 0; i < column_pair_rows; ++i)
+                add(row + i * lines, ahead[i]);
         }
+        for (; row < end; row += lines)
+            add(row, functor.template of_row<Width>(row, column));
     }
     for (std::size_t i = 0; i < Width; ++i) {
         shared[2 * i][threadIdx.x] = first_sums[i];

@@ -17,8 +17,9 @@ inline std::size_t row_parts(std::size_t rows) {
     return std::clamp<std::size_t>(ceil_div(rows, 64), 1, 1024);
 }
 
-/// Calls `functor.at<Width>(row, column, first, second)` for all elements, `Width` columns at a time, and then
-/// `finish(column, sum of first, sum of second)` for each column. `scratch` holds `2 * columns * row_parts(rows)`.
+/// Calls `functor.at<Width>(row, column, of_column, of_row, first, second)` for all elements, `Width` columns at a time, and then
+/// `finish(column, sum of first, sum of second)` for each column. `functor.of_column<Width>(column)` loads what `at` needs of a
+/// column, and `functor.of_row<Width>(row, column)` what it needs of an element: on a device several rows ahead. `scratch` holds `2 * columns * row_parts(rows)`.
 template <std::size_t Width, class Functor, class Finish>
 void column_pair_sums(sluice::HostStreamRef stream, std::size_t rows, std::size_t columns,
                       const Functor& functor, const Finish& finish, double* scratch) {
@@ -32,7 +33,8 @@ void column_pair_sums(sluice::HostStreamRef stream, std::size_t rows, std::size_
             for (std::size_t column = 0; column < columns; ++column) {
                 float first[1];
                 float second[1];
-                local.template at<1>(row, column, first, second);
+                local.template at<1>(row, column, local.template of_column<1>(column),
+                                     local.template of_row<1>(row, column), first, second);
                 first_sums[column] += static_cast<double>(first[0]);
                 second_sums[column] += static_cast<double>(second[0]);
             }

@@ -47,7 +47,7 @@ void max_pool_relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const
     if (!other.empty())
         require_size("max pool: elements of the second gradient", other.size(), gradient.size());
     detail::with_vector_width<B, T>(shape.channels, [&](auto width) {
-        detail::for_each(stream, images * shape.pixels(), shape.channels / width(),
+        detail::for_each(stream, images * pooled.pixels(), shape.channels / width(),
                          detail::MaxPoolReluGradient<T, width()>{gradient.data(), other.data(), taps.data(),
                                                                  in_gradient.data(), side(shape.height),
                                                                  side(shape.width), side(shape.channels),

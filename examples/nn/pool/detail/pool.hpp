@@ -73,7 +73,8 @@ private:
     }
 };
 
-/// Each pixel looks at the up to four pools that it is in.
+/// For each pool the two by two pixels at its centre, right and below of it, which lie in this pool and in those to the right
+/// and below.
 template <class T, std::size_t Width>
 struct MaxPoolReluGradient {
     const T* gradient;
@@ -84,36 +85,66 @@ struct MaxPoolReluGradient {
 
     SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
         const std::size_t column = vector * Width;
-        const std::size_t image = quotient(row, height * width);
-        const auto pixel = static_cast<std::uint32_t>(row - image * height * width);
-        const std::uint32_t y = pixel / width;
-        const std::uint32_t x = pixel % width;
-        float sums[Width];
-        for (std::size_t i = 0; i < Width; ++i)
-            sums[i] = 0.0f;
-        // Pool p covers the pixels 2p - 1 to 2p + 1.
-        for (std::uint32_t py = y / 2; py <= (y + 1) / 2 && py < out_height; ++py) {
-            for (std::uint32_t px = x / 2; px <= (x + 1) / 2 && px < out_width; ++px) {
-                const std::uint32_t tap = (y + 1 - 2 * py) * 3 + (x + 1 - 2 * px);
-                add(((image * out_height + py) * out_width + px) * channels + column, tap, sums);
-            }
+        const std::size_t image = quotient(row, out_height * out_width);
+        const auto pool = static_cast<std::uint32_t>(row - image * out_height * out_width);
+        const std::uint32_t py = pool / out_width;
+        const std::uint32_t px = pool % out_width;
+        const bool is_below = py + 1 < out_height;
+        const bool is_right = px + 1 < out_width;
+        const std::size_t at = row * channels + column;
+        const std::size_t line = std::size_t{out_width} * channels;
+        const Pool here = load_pool(at, true);
+        const Pool right = load_pool(at + channels, is_right);
+        const Pool below = load_pool(at + line, is_below);
+        const Pool corner = load_pool(at + line + channels, is_below && is_right);
+        float sums[4][Width];
+        for (std::size_t i = 0; i < Width; ++i) {
+            sums[0][i] = here.of_tap(4, i);
+            sums[1][i] = here.of_tap(5, i) + right.of_tap(3, i);
+            sums[2][i] = here.of_tap(7, i) + below.of_tap(1, i);
+            sums[3][i] = here.of_tap(8, i) + right.of_tap(6, i) + below.of_tap(2, i) + corner.of_tap(0, i);
         }
-        store(in_gradient + row * channels + column, sums);
+        const std::uint32_t y = 2 * py;
+        const std::uint32_t x = 2 * px;
+        T* const to = in_gradient + ((image * height + y) * width + x) * channels + column;
+        store(to, sums[0]);
+        if (x + 1 < width)
+            store(to + channels, sums[1]);
+        if (y + 1 < height)
+            store(to + std::size_t{width} * channels, sums[2]);
+        if (x + 1 < width && y + 1 < height)
+            store(to + (std::size_t{width} + 1) * channels, sums[3]);
     }
 
 private:
-    SLUICE_HOST_DEVICE void add(std::size_t at, std::uint32_t tap, float (&sums)[Width]) const {
-        const auto chosen = *reinterpret_cast<const Vector<std::uint8_t, Width>*>(taps + at);
+    struct Pool {
         float values[Width];
-        load(gradient + at, values);
+        std::uint8_t chosen[Width];
+        SLUICE_HOST_DEVICE float of_tap(std::uint8_t tap, std::size_t i) const {
+            return chosen[i] == tap ? values[i] : 0.0f;
+        }
+    };
+
+    /// One that is not there has no tap.
+    SLUICE_HOST_DEVICE Pool load_pool(std::size_t at, bool is_there) const {
+        Pool pool;
+        for (std::size_t i = 0; i < Width; ++i) {
+            pool.values[i] = 0.0f;
+            pool.chosen[i] = no_tap;
+        }
+        if (!is_there)
+            return pool;
+        const auto chosen = load_vector<Width>(taps + at);
+        load(gradient + at, pool.values);
         if (other != nullptr) {
             float more[Width];
             load(other + at, more);
             for (std::size_t i = 0; i < Width; ++i)
-                values[i] += more[i];
+                pool.values[i] += more[i];
         }
         for (std::size_t i = 0; i < Width; ++i)
-            sums[i] += chosen.values[i] == tap ? values[i] : 0.0f;
+            pool.chosen[i] = chosen.values[i];
+        return pool;
     }
 };
 

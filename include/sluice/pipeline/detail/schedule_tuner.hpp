@@ -72,7 +72,7 @@ private:
     static constexpr std::size_t most_batches = 4096; // then what is known by then decides
     static constexpr std::size_t warm_batches = 16;   // at a time
     static constexpr std::size_t most_warm = 20;      // times
-    static constexpr double long_enough = 10'000;     // microseconds that are measured
+    static constexpr double long_enough = 15'000;     // microseconds that are measured
     static constexpr double too_long_for_graphs =
         20'000; // microseconds of a batch: launches are nothing beside it
     static constexpr double close = 1.05;
@@ -119,7 +119,7 @@ private:
 
     void choose_lengths() noexcept {
         const double wanted = long_enough / (step_ > 1 ? step_ : 1);
-        lengthy_ = wanted < 6 ? 6 : wanted > 192 ? 192 : static_cast<std::size_t>(wanted);
+        lengthy_ = wanted < 6 ? 6 : wanted > 384 ? 384 : static_cast<std::size_t>(wanted);
         brief_length_ = lengthy_ / 3;
         if (lengthy_ >= 48) { // whole graphs of many steps
             lengthy_ = (lengthy_ + 15) / 16 * 16;

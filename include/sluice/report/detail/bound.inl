@@ -267,7 +267,8 @@ inline Bound bound_of(const PipelineTimes& times) {
         bound.part = BoundPart::loop;
         bound.sentence = "the loop that submits bounds this: it spends " + parts::time_text(outside) +
                          " of " + parts::time_text(bound.period) + " a batch outside of submit.";
-    } else if (bound.submit >= 0.6 * bound.period && !behind) {
+    } else if (bound.submit >= 0.6 * bound.period && !behind &&
+               bound.submit >= means.stages[busiest].share * bound.period) {
         bound.part = BoundPart::submit;
         parts::say_submit(times, bound);
     } else if (means.stages[busiest].share >= 0.8) {

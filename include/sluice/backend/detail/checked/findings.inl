@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
 
 #include <sluice/backend/detail/checked/state.hpp>
 
@@ -107,11 +108,14 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
     const std::uintptr_t end = first.end < second.end ? first.end : second.end;
     finding.address = reinterpret_cast<const void*>(begin);
     finding.bytes = end - begin;
-    const auto is_host = [&](const Record& record) {
+    const auto is_thread = [&](const Record& record) {
         bool is = record.stamp.actor == host;
         for (const ActorId worker : workers)
             is = is || record.stamp.actor == worker;
-        return is || record.doer.op == Op::host;
+        return is;
+    };
+    const auto is_host = [&](const Record& record) {
+        return is_thread(record) || record.doer.op == Op::host;
     };
     const std::string& from = finding.first.stream;
     const std::string& to = finding.second.stream;
@@ -123,10 +127,21 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
         edge += "call sync() on " + from + " before the memory is freed, or allocate it in stream order";
     } else if (is_host(second)) {
         finding.mistake = Mistake::host_race;
-        edge += "call sync() on " + from + ", or on an event that is recorded there after " + before;
-        if (first.doer.op == Op::batch)
-            edge += ", or wait() for the BatchRead that submit returned";
-        edge += ", before the host touches the memory";
+        if (is_thread(first)) { // there is nothing to call sync() on
+            edge += "touch the memory before the batch of that work is submitted, or after finish()";
+        } else {
+            // Not from within the pipeline itself, which it would wait for.
+            if (first.doer.stage != 0 && second.doer.stage == 0)
+                edge += "call finish() of the pipeline, or ";
+            else
+                edge += "call ";
+            edge += "sync() on " + from + ", or on an event that is recorded there after " + before;
+            if (first.doer.op == Op::batch)
+                edge += ", or wait() for the BatchRead that submit returned";
+            edge += ", before the host touches the memory";
+            if (first.doer.stage != 0 && second.doer.stage != 0)
+                edge += "; or hand the buffer on as a stage's output, which the pipeline orders";
+        }
     } else if (is_host(first)) {
         finding.mistake = Mistake::host_race;
         edge += "hand over what the thread has touched before the work is enqueued";
@@ -147,6 +162,13 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
         }
     }
     note(std::move(finding), may_throw);
+}
+
+// What a destructor met at the end of a program, with no call after it.
+SLUICE_CHECKED_FUNCTION void print_unthrown() {
+    const Locked checker;
+    if (checker->pending)
+        std::fprintf(stderr, "sluice: no call was left to throw this: %s\n", checker->pending->what());
 }
 
 SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, bool may_throw) {
@@ -200,8 +222,11 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
         return;
     if (may_throw)
         throw error;
-    if (!pending)
-        pending = error;
+    if (pending)
+        return;
+    pending = error;
+    static const int registered = std::atexit(print_unthrown);
+    (void)registered;
 }
 
 // Waits that sluice makes itself are its own business.

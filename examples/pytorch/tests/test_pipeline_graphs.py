@@ -1,0 +1,78 @@
+"""Pipelines: which stages become graphs, and when. Real graphs are in test_pipeline.py."""
+
+import pytest
+import torch
+from graphing_device import GraphingDevice
+
+import sluice
+
+
+class TestGraphs:
+    """What becomes a graph, on a device of the CPU that replays by calling again."""
+
+    @staticmethod
+    def chain(x: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2, label  # which passes through
+
+    @staticmethod
+    def end(x: torch.Tensor, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, label + 0
+
+    @staticmethod
+    def data(count: int, last: int = 3) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        return [(torch.full((last if i == count - 1 else 3,), float(i)), torch.tensor(i)) for i in range(count)]
+
+    def check(self, run: sluice.Pipeline, count: int, last: int = 3) -> None:
+        results = list(run(self.data(count, last)))
+        assert [label.item() for _, label in results] == list(range(count))
+        for i, (x, _) in enumerate(results):
+            assert x.tolist() == [2.0 * i + 1] * (last if i == count - 1 else 3)
+
+    @pytest.mark.parametrize("slots", [2, 3, 4])
+    def test_each_slot_is_captured_once(self, slots):
+        device = GraphingDevice()
+        run = sluice.pipeline(self.chain, self.end, schedule="graphed", slots=slots, device=device)
+        for _ in range(3):
+            self.check(run, 40, last=2)
+        report = run.report()
+        assert device.captures == 2 * slots and report.refusals == {}
+        # The first laps, and the short last batch of each epoch, ran eagerly.
+        assert all(count <= 4 * slots + 3 for count in report.eager.values())
+        assert all(report.replays[name] + report.eager[name] == 120 for name in ("chain", "end"))
+
+    def test_an_eager_stage_among_graphs(self):
+        device = GraphingDevice()
+        run = sluice.pipeline(self.chain, sluice.stage(lambda x, label: (x.clone(), label), "between", graph=False), self.end,
+                              schedule="graphed", device=device)
+        for _ in range(2):
+            self.check(run, 60, last=1)
+        report = run.report()
+        assert report.replays["between"] == 0 and report.eager["between"] == 120
+        assert report.replays["chain"] > 80 and report.replays["end"] > 80
+
+    def test_a_capture_that_fails(self):
+        class Refusing(GraphingDevice):
+            refused = False
+
+            def capture(self, stream, work):
+                if self.captures == 1 and not self.refused:
+                    self.refused = True
+                    raise RuntimeError("operation not permitted\nwhen stream is capturing")
+                return super().capture(stream, work)
+
+        run = sluice.pipeline(self.chain, self.end, schedule="graphed", device=Refusing())
+        self.check(run, 40)
+        report = run.report()
+        assert report.refusals == {"chain": "operation not permitted when stream is capturing"}
+        assert "chain was not captured: operation not permitted" in str(report)
+
+    def test_automatic_tries_all_three(self):
+        run = sluice.pipeline(self.chain, self.end, schedule="automatic", device=GraphingDevice())
+        self.check(run, 200)
+        assert "a batch: serial" in str(run.report()) and "graphed" in str(run.report())
+        assert run.choice.chosen
+
+    def test_a_number_that_changes_is_not_captured(self):
+        run = sluice.pipeline(lambda x, factor: x * factor, schedule="graphed", device=GraphingDevice())
+        results = [x[0].item() for x in run([(torch.ones(2), float(i)) for i in range(30)])]
+        assert results == [float(i) for i in range(30)]
