@@ -156,6 +156,28 @@ TEST_CASE("bucketed reductions in a stage give the same sums under every schedul
     }
 }
 
+#if !defined(SLUICE_TEST_CUDA) // NCCL waits for the other rank within the call
+TEST_CASE("a bucketed reduction belongs to the communicator's device, and wants each part once") {
+    if (!enough_devices(2))
+        return;
+    std::vector<Comm> ends = communicators(2);
+    BucketedReduction<float, B> parts{ends[1], {3, 4}, {.bytes = 1 << 10}}; // made on device 0
+    const DeviceGuard<B> there(1);
+    const BasicStream<B> stream;
+    CHECK(parts.stream().device() == 1);
+    CHECK_THROWS_WITH_AS(parts.join(stream), "bucketed reduction: join was called before part 0 was ready",
+                         Error);
+    parts.ready(stream, 1);
+    CHECK_THROWS_WITH_AS(
+        parts.ready(stream, 1),
+        "bucketed reduction: part 1 of 2 is ready; expected each part once between two calls of join", Error);
+    parts.ready(stream, 0);
+    parts.join(stream);
+    ends[0].abort("over");
+    CHECK_THROWS_AS(stream.sync(), Error);
+}
+#endif
+
 TEST_CASE("a rank that fails ends the others, whose errors name stage, batch and rank") {
     if (!enough_devices(2))
         return;
