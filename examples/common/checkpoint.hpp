@@ -100,6 +100,13 @@ public:
     /// Whether `write` is to be called when `step` steps are done.
     [[nodiscard]] bool is_due(std::size_t step) const;
 
+    /// The same to go on from, and none that are written.
+    [[nodiscard]] Checkpoints without_writing() const {
+        Checkpoints result = *this;
+        result.options_.file.clear();
+        return result;
+    }
+
     /// Writes a checkpoint, whole or not at all (see `write_whole_file`).
     /// \throws BadInput when it cannot be written
     void write(TrainingState state) const;

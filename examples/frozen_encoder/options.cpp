@@ -1,8 +1,25 @@
 #include <frozen_encoder/options.hpp>
 
 #include <common/bad_input.hpp>
+#include <common/processes.hpp>
 
 namespace frozen_encoder {
+namespace {
+
+/// Refuses what one GPU alone can do.
+void check_ranks(const examples::CommandLine& app, const Options& options) {
+    for (const char* name : {"--decoder-device", "--only", "--save-start", "--save-encoder", "--kernels"}) {
+        if (app.was_given(name))
+            throw examples::BadInput(std::string(name) + ": is for one GPU, not for several");
+    }
+    if (options.schedules == std::vector{sluice::Schedule::automatic}) {
+        throw examples::BadInput(
+            "--schedule: expected serial, overlapped or graphed with several ranks, not automatic: "
+            "ranks choose nothing by themselves");
+    }
+}
+
+} // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::CommandLine app{
@@ -45,6 +62,16 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                              options.placement.only = text == "encoder" ? Network::encoder : Network::decoder;
                          });
     examples::add_checkpoint_options(app, options.checkpoints);
+    examples::add_number(app, "--gpus", options.gpus, 1, 64,
+                         "GPUs that train one decoder together, each on batches of its own (default: 1)");
+    examples::add_option(app, "--exchange", "factors|gradients",
+                         "with --gpus: what layers of few rows exchange (default: factors)",
+                         [&options](const std::string& text) {
+                             if (text != "factors" && text != "gradients")
+                                 throw examples::BadInput(
+                                     "--exchange: expected factors or gradients, not \"" + text + "\"");
+                             options.exchange_factors = text == "factors";
+                         });
     examples::add_timeline_options(app, options.timelines);
     app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
     examples::add_written_file(
@@ -60,6 +87,15 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
             if (app.was_given(name))
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }
+    }
+    const examples::Processes processes = examples::prepare_for_ranks(options.gpus);
+    options.processes = processes.ranks;
+    if (options.ranks() > 1)
+        check_ranks(app, options);
+    if (processes.rank != 0) { // the first one reports
+        options.json.clear();
+        options.picture.clear();
+        options.timelines = {};
     }
     const int blocks = 1 << options.depth;
     if (options.image % blocks != 0) {

@@ -34,8 +34,14 @@ struct Options : examples::CommonOptions {
     Placement placement;
     examples::CheckpointOptions checkpoints;
     examples::TimelineOptions timelines;
+    int gpus = 1;      ///< ranks of this process that train together, each on a device of its own
+    int processes = 1; ///< that mpirun has started, each of one rank; one of both is 1
+    bool exchange_factors =
+        true;            ///< with several: whether layers of few rows exchange factors instead of gradients
     bool losses = false; ///< whether the report holds the losses of all steps
 
+    /// Those that train together.
+    [[nodiscard]] int ranks() const { return gpus * processes; }
     /// The threads that fill batches. One is enough for random images, which are filled once.
     [[nodiscard]] int worker_count(bool on_host) const {
         const int others = examples::other_threads(on_host, 4);

@@ -44,7 +44,8 @@ nn::Encoder<B> make_encoder(const Plan& plan, const Options& options) {
 }
 
 template <sluice::Backend B>
-nn::Decoder<B> make_decoder(const Plan& plan, const Options& options) {
+nn::Decoder<B> make_decoder(const Plan& plan, const Options& options,
+                            const sluice::Communicator<B>* communicator = nullptr) {
     return nn::Decoder<B>({.height = plan.height,
                            .width = plan.width,
                            .channels = {plan.channels.rbegin(), plan.channels.rend()},
@@ -53,7 +54,9 @@ nn::Decoder<B> make_decoder(const Plan& plan, const Options& options) {
                            .learning_rate = plan.learning_rate,
                            .precision = options.gemm.of_trained(),
                            .seed = options.seed,
-                           .algorithms = options.gemm.algorithms});
+                           .algorithms = options.gemm.algorithms,
+                           .exchange_factors = options.exchange_factors},
+                          communicator);
 }
 
 /// The processor knows no TF32: what is asked for in it is computed in float32.
@@ -128,7 +131,10 @@ examples::Checkpoints make_checkpoints(const Workload& workload, nn::Encoder<B>&
              .steps = plan.warmup + plan.steps,
              .steps_per_epoch = 0,
              .settings = {{"backend", B::name},
-                          {"batch", std::to_string(plan.batch)},
+                          {"batch", std::to_string(plan.batch) +
+                                        (options.ranks() > 1
+                                             ? " on each of " + std::to_string(options.ranks()) + " ranks"
+                                             : "")},
                           {"seed", std::to_string(options.seed)},
                           {"image", std::to_string(plan.height) + "x" + std::to_string(plan.width)},
                           {"halvings", std::to_string(plan.channels.size() - 1)},
@@ -186,6 +192,10 @@ struct ScheduleTrial {
         return result;
     }
 };
+
+// run_data_parallel.hpp
+template <sluice::Backend B>
+examples::Report run_data_parallel(const Options& options, std::ostream& out);
 
 template <sluice::Backend B>
 examples::Report run_in_memory(const Options& options, std::ostream& out) {
@@ -281,7 +291,8 @@ template <sluice::Backend B>
 examples::Report run(const Options& options, std::ostream& out) {
     std::string reason;
     try {
-        return detail::run_in_memory<B>(options, out);
+        return options.ranks() > 1 ? detail::run_data_parallel<B>(options, out)
+                                   : detail::run_in_memory<B>(options, out);
     } catch (const sluice::Error& error) {
         if (error.name() != "cudaErrorMemoryAllocation" &&
             !std::string_view(error.what()).starts_with("out of memory"))

@@ -47,12 +47,13 @@ SyntheticWorkload::SyntheticWorkload(const Options& options) : seed_(options.see
     plan_.batch = static_cast<std::size_t>(options.batch.value_or(8));
     plan_.steps = static_cast<std::size_t>(options.steps.value_or(100));
     plan_.warmup = static_cast<std::size_t>(options.warmup.value_or(10));
-    plan_.distinct = pool;
+    // The same whole batches for any number of GPUs that share them.
+    plan_.distinct = pool * static_cast<std::size_t>(options.ranks());
 }
 
 void SyntheticWorkload::draw() {
-    images_.resize(pool * plan_.batch * plan_.image_bytes());
-    labels_.resize(pool * plan_.batch * plan_.label_bytes());
+    images_.resize(plan_.distinct * plan_.batch * plan_.image_bytes());
+    labels_.resize(plan_.distinct * plan_.batch * plan_.label_bytes());
     const auto draw = [&](std::vector<std::uint8_t>& bytes, std::uint16_t purpose, std::uint32_t bound) {
         constexpr std::size_t chunk = 4096; // numbers of one key, far fewer than a key holds
         for (std::size_t begin = 0; begin < bytes.size(); begin += chunk) {
@@ -68,7 +69,7 @@ void SyntheticWorkload::draw() {
 
 void SyntheticWorkload::fill(std::size_t index, std::span<std::uint8_t> images,
                              std::span<std::uint8_t> labels) const {
-    const std::size_t slot = index % pool;
+    const std::size_t slot = index % plan_.distinct;
     std::copy_n(images_.begin() + static_cast<std::ptrdiff_t>(slot * images.size()), images.size(),
                 images.begin());
     std::copy_n(labels_.begin() + static_cast<std::ptrdiff_t>(slot * labels.size()), labels.size(),

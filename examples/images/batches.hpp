@@ -119,7 +119,10 @@ struct BatchOptions {
     std::uint64_t seed = 1; ///< what the order depends on
     bool shuffle = true;    ///< false: in the order of the set
     bool keep_last = true;  ///< an epoch's last batch where it is not full; false: it is dropped
-    int side = image_side;  ///< of the square images of a batch; another than the set's resizes them
+    std::uint64_t shard =
+        0; ///< this rank, of `shards`, which divide an epoch's images and have equally many batches
+    std::uint64_t shards = 1;
+    int side = image_side; ///< of the square images of a batch; another than the set's resizes them
     Layout layout = Layout::interleaved;
     Normalize normalize{}; ///< of floats; bytes stay as they are
     HostMemory memory = HostMemory::pinned;
@@ -138,7 +141,7 @@ public:
     const BatchOptions& options() const { return options_; }
     /// Of an image of a batch.
     ImageShape shape() const { return weights_.to(); }
-    std::size_t batches_per_epoch() const { return static_cast<std::size_t>(sampler_.batches()); }
+    std::size_t batches_per_epoch() const { return static_cast<std::size_t>(sampler_.common_batches()); }
     /// Of all epochs.
     std::size_t batches() const { return options_.epochs * batches_per_epoch(); }
     /// Images of batch `index`.

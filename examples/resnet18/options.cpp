@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include <common/bad_input.hpp>
+#include <common/processes.hpp>
 
 namespace resnet18 {
 namespace {
@@ -92,6 +93,20 @@ void check_together(const examples::CommandLine& app, const Options& options) {
         throw examples::BadInput("--resume: expected --rung with one number, the checkpoint's");
 }
 
+/// Refuses what one GPU alone can do.
+void check_ranks(const examples::CommandLine& app, const Options& options) {
+    for (const char* name : {"--alone", "--inference", "--save-start", "--kernels", "--checkpoint",
+                             "--checkpoint-every", "--resume"}) {
+        if (app.was_given(name))
+            throw examples::BadInput(std::string(name) + ": is for one GPU, not for several");
+    }
+    for (const sluice::Schedule schedule : options.schedules) {
+        if (schedule == sluice::Schedule::automatic && options.schedules.size() == 1)
+            throw examples::BadInput("--schedule: expected serial, overlapped or graphed with several ranks, "
+                                     "not automatic: they choose nothing by themselves");
+    }
+}
+
 } // namespace
 
 std::string digits_folder() { return data_folder("digits"); }
@@ -129,6 +144,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_written_file(app, "--save-start", options.save_start,
                                "write the first weights, the images and their order to a safetensors file");
     examples::add_checkpoint_options(app, options.checkpoints);
+    examples::add_number(app, "--gpus", options.gpus, 1, 64,
+                         "GPUs that train one network together, each on a share of the images (default: 1)");
     examples::add_timeline_options(app, options.timelines);
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
@@ -138,6 +155,14 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     if (options.rungs.empty())
         options.rungs = parse_rungs("all");
     check_together(app, options);
+    const examples::Processes processes = examples::prepare_for_ranks(options.gpus);
+    options.processes = processes.ranks;
+    if (options.ranks() > 1)
+        check_ranks(app, options);
+    if (processes.rank != 0) { // the first one reports
+        options.json.clear();
+        options.timelines = {};
+    }
     return std::nullopt;
 }
 

@@ -37,10 +37,15 @@ struct Options : examples::CommonOptions {
     bool fuse_statistics = false;
     bool alone = false;     ///< also trains on one batch that is on the device already
     bool inference = false; ///< measures inference instead of climbing
+    int gpus = 1;           ///< ranks of this process that train together, each on a device of its own
+    int processes = 1;      ///< that mpirun has started, each of one rank; one of both is 1
     bool losses = false;    ///< whether the report holds the losses of all steps
     std::string save_start; ///< where to write first weights, images and their order; empty for nowhere
     examples::CheckpointOptions checkpoints;
     examples::TimelineOptions timelines;
+
+    /// Those that train together.
+    [[nodiscard]] int ranks() const { return gpus * processes; }
 };
 
 /// Reads the command line into `options`. Returns an exit code when the program is to end at once.

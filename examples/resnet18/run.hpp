@@ -21,6 +21,7 @@
 #include <common/training.hpp>
 #include <common/workers.hpp>
 #include <resnet18/alone.hpp>
+#include <resnet18/data_parallel.hpp>
 #include <resnet18/evaluate.hpp>
 #include <resnet18/inference.hpp>
 #include <resnet18/network.hpp>
@@ -70,6 +71,8 @@ public:
 
     void climb() {
         kernels_.require<B>();
+        if (options_.ranks() > 1)
+            ranks_ = examples::make_ranks<B>(options_.gpus);
         timelines_.sample_memory<B>();
         for (const int number : options_.rungs) {
             const Rung& rung = all_rungs()[static_cast<std::size_t>(number)];
@@ -99,7 +102,8 @@ private:
 
     /// Timed steps and those before them.
     void set_amount(TrainOptions& train, std::size_t batch) const {
-        const std::size_t epoch = (data_.set->size() + batch - 1) / batch;
+        const std::size_t images = data_.set->size() / static_cast<std::size_t>(options_.ranks());
+        const std::size_t epoch = (images + batch - 1) / batch;
         const std::size_t epochs = is_host<B> ? (options_.rungs.size() > 1 ? 1 : 4) : batch <= 64 ? 2 : 6;
         train.steps = options_.epochs  ? epoch * static_cast<std::size_t>(*options_.epochs)
                       : options_.steps ? static_cast<std::size_t>(*options_.steps)
@@ -111,21 +115,26 @@ private:
             train.warmup = static_cast<std::size_t>(*options_.warmup);
     }
 
-    Input<B> make_input(const images::ImageSet& set, const Rung& rung, std::size_t steps,
-                        bool shuffles) const {
-        const std::size_t batch = std::min(batch_of(rung), set.size());
-        const std::size_t epoch = (set.size() + batch - 1) / batch;
+    Input<B> make_input(const images::ImageSet& set, const Rung& rung, std::size_t steps, bool shuffles,
+                        int rank = 0, int ranks = 1) const {
+        const std::size_t images = set.size() / static_cast<std::size_t>(ranks);
+        const std::size_t batch = std::min(batch_of(rung), images);
+        const std::size_t epoch = (images + batch - 1) / batch;
         return Input<B>(set, rung.pixels,
                         {.batch = batch,
                          .epochs = static_cast<std::uint32_t>((steps + epoch - 1) / epoch),
                          .seed = options_.seed,
                          .shuffle = shuffles,
+                         .shard = static_cast<std::uint64_t>(rank),
+                         .shards = static_cast<std::uint64_t>(ranks),
                          .side = size_of<B>(options_) == Size::narrow ? 40 : 224,
                          .memory = rung.memory});
     }
 
     template <class Network>
     void climb(const Rung& rung) {
+        if (!ranks_.empty())
+            return climb_on_ranks<Network>(rung);
         TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
                            .workers = workers_of(rung),
                            .is_real = data_.held_out != nullptr};
@@ -157,6 +166,59 @@ private:
             train.schedule = schedule;
             train.title = "rung " + std::to_string(rung.number) + ", " + to_string(schedule);
             climb_under(rung, input, network, train, checkpoints, memory, runs);
+        }
+        report_.runs.insert(report_.runs.end(), runs.runs().begin(), runs.runs().end());
+    }
+
+    /// One rung with several ranks.
+    template <class Network>
+    void climb_on_ranks(const Rung& rung) {
+        TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
+                           .workers = workers_of(rung),
+                           .is_real = data_.held_out != nullptr};
+        const std::size_t images = data_.set->size() / static_cast<std::size_t>(options_.ranks());
+        const std::size_t batch = std::min(batch_of(rung), images);
+        set_amount(train, batch);
+        const auto make_share = [&](int rank, int ranks) {
+            return make_input(*data_.set, rung, train.warmup + train.steps, true, rank, ranks);
+        };
+        RankNetworks<B, Network> networks(
+            ranks_, network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled));
+        require_classes(networks.first());
+        networks.prepare(batch);
+        for (const sluice::Communicator<B>& rank : ranks_) {
+            const Input<B> share = make_share(rank.rank(), rank.ranks());
+            if (const std::size_t last = share.batch_size(share.batches_per_epoch() - 1); last < batch)
+                networks.prepare(last);
+        }
+        out_ << "\nrung " << rung.number << ": " << rung.change << "; " << options_.ranks() << " ranks, "
+             << examples::counted(batch, "image") << " a batch each in "
+             << to_string(precision_of<B>(options_, rung.precision)) << ", "
+             << examples::counted(train.steps, "step") << " after " << train.warmup << std::endl;
+        const std::vector<sluice::Schedule> own{rung.schedule};
+        examples::TrainingRuns runs;
+        for (const sluice::Schedule schedule : options_.has_schedules ? options_.schedules : own) {
+            if (schedule == sluice::Schedule::automatic) // of "all": ranks choose nothing by themselves
+                continue;
+            train.schedule = schedule;
+            train.title = "rung " + std::to_string(rung.number) + ", " + to_string(schedule);
+            RankTraining trained = networks.train(make_share, train, timelines_);
+            Summary summary = summary_of(rung, train, trained.training, batch);
+            examples::RunResult& run = runs.add(schedule, trained.training, trained.weights);
+            run.extra.emplace_back("identical_on_ranks", trained.equal_weights);
+            if (data_.held_out) {
+                const Input<B> held_out = make_input(*data_.held_out, rung, 1, false);
+                summary.held_out_accuracy = held_out_accuracy(held_out, networks.first());
+            }
+            if (options_.losses)
+                run.extra.emplace_back("losses", std::vector<double>(trained.training.losses.begin(),
+                                                                     trained.training.losses.end()));
+            summary.same_bits = schedule == sluice::Schedule::serial ? std::nullopt : run.identical_to_serial;
+            add_to(run, summary);
+            print(summary, out_);
+            out_ << (trained.equal_weights ? "all ranks have the same weights, bit by bit"
+                                           : "the ranks' weights differ, which they must not")
+                 << std::endl;
         }
         report_.runs.insert(report_.runs.end(), runs.runs().begin(), runs.runs().end());
     }
@@ -284,6 +346,7 @@ private:
     examples::Timelines timelines_{options_.timelines};
     examples::KernelTraces kernels_{options_.timelines};
     LatestNetwork<B> networks_;
+    std::vector<sluice::Communicator<B>> ranks_; ///< of this process; none where one trains alone
 };
 
 } // namespace detail
@@ -295,8 +358,10 @@ private:
 /// Throws `examples::BadInput` for files and options that cannot be used, and where cuDNN is missing on a device;
 /// `sluice::Error` for a backend's failure.
 template <sluice::Backend B>
-examples::Report run(const Options& options, std::ostream& out) {
+examples::Report run(const Options& options, std::ostream& reported) {
     require_networks<B>();
+    std::ostream nowhere(nullptr);
+    std::ostream& out = examples::Processes::launched().rank == 0 ? reported : nowhere;
     examples::Report report;
     report.experiment = "resnet18";
     report.backend = B::name;

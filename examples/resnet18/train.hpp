@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@ struct TrainOptions {
     std::size_t steps = 0;
     bool is_real = false; ///< whether there is something to learn
     std::string title{};
+    std::function<void()> before_fill{}; ///< called by each worker before it fills a batch; may be empty
 
     /// The published learning rate, 1e-3; where there is something to learn it is higher at first, and falls to 0.
     float rate_at(std::size_t step) const {
@@ -103,6 +105,8 @@ NotedTraining train(const Input<B>& input, Network& network, const TrainOptions&
     sluice::Source source{[&](int) { return input.make_loaded(); },
                           [](int) { return typename Input<B>::Worker{}; },
                           [&](typename Input<B>::Worker& worker, std::size_t index, LoadedBatch<B>& out) {
+                              if (options.before_fill)
+                                  options.before_fill();
                               input.fill(worker, first + index, options.rate_at(first + index), out);
                           },
                           sluice::SourceOptions<B>{.workers = options.workers,

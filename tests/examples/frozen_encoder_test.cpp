@@ -69,6 +69,51 @@ TEST_CASE("frozen_encoder learns digits, with the same bits under every schedule
                           file("encoder") + ": expected an encoder of this network");
 }
 
+TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with all their images") {
+    const std::string small = " --data synthetic --image 32 --depth 5 --steps 6 --warmup 2 --losses";
+    const Outcome several = program.run(small + " --batch 2 --gpus 2");
+    if (several.code == 2 && several.errors.find("--gpus: expected at most") != std::string::npos) {
+        MESSAGE("skipped: there is one GPU");
+        return;
+    }
+    INFO(several.errors);
+    REQUIRE(several.code == 0);
+    const Outcome one = program.run(small + " --batch 4 --schedule serial");
+    REQUIRE(one.code == 0);
+    const auto whole = one.report.at("runs")[0].at("losses").get<std::vector<double>>();
+    CHECK(several.report.at("ranks") == 2);
+    REQUIRE(several.report.at("runs").size() == 3);
+    for (const nlohmann::json& schedule : several.report.at("runs")) {
+        CHECK(schedule.at("identical_to_serial") == true);
+        CHECK(schedule.at("identical_on_ranks") == true);
+        const auto losses = schedule.at("losses").get<std::vector<double>>();
+        REQUIRE(losses.size() == whole.size());
+        for (std::size_t i = 0; i < losses.size(); ++i)
+            CHECK(losses[i] == doctest::Approx(whole[i]).epsilon(on_host() ? 1e-6 : 1e-3));
+    }
+
+    // From a checkpoint they go on with the same bits.
+    const ScratchFolder scratch;
+    const std::string files = (scratch.path() / "state").string();
+    const std::string ranks = small + " --batch 2 --gpus 2 --schedule overlapped";
+    const Outcome written = program.run(ranks + " --checkpoint " + files + "_{step} --checkpoint-every 3");
+    INFO(written.errors);
+    REQUIRE(written.code == 0);
+    const Outcome resumed = program.run(ranks + " --resume " + files + "_3");
+    INFO(resumed.errors);
+    REQUIRE(resumed.code == 0);
+    const std::string hash = several.report.at("runs")[0].at("weights");
+    CHECK(written.report.at("runs")[0].at("weights") == hash);
+    CHECK(resumed.report.at("runs")[0].at("weights") == hash);
+    program.check_refused(small + " --batch 2 --schedule serial --resume " + files + "_3",
+                          "was trained with batch 2 on each of 2 ranks; expected 2, as in this run");
+
+    program.check_refused(" --gpus 2 --only encoder", "--only: is for one GPU, not for several");
+    program.check_refused(" --gpus 2 --schedule automatic",
+                          "--schedule: expected serial, overlapped or graphed");
+    program.check_refused(" --exchange weights", "--exchange: expected factors or gradients");
+}
+
 TEST_CASE("frozen_encoder runs the published workload") {
     // A processor takes a second a step, and shows on less that schedules agree.
     const Outcome outcome =

@@ -48,6 +48,24 @@ std::vector<nlohmann::json> runs_of(const std::string& arguments) {
 
 } // namespace
 
+TEST_CASE("resnet18 trained by several ranks leaves all with the same weights") {
+    const Outcome outcome = program.run(" --gpus 2 --rung 8 --images 120 --steps 4 --warmup 1 --losses" +
+                                        std::string(" --schedule serial,graphed"));
+    INFO(outcome.errors);
+    if (outcome.code != 0 && !on_host()) {
+        MESSAGE("skipped: there is one GPU, or no cuDNN");
+        return;
+    }
+    REQUIRE(outcome.code == 0);
+    REQUIRE(outcome.report.at("runs").size() == 2);
+    for (const nlohmann::json& run : outcome.report.at("runs")) {
+        CHECK(run.at("identical_on_ranks") == true);
+        CHECK(run.at("identical_to_serial") == true);
+        CHECK(run.at("losses").size() == 5);
+    }
+    program.check_refused(" --gpus 2 --alone", "--alone: is for one GPU, not for several");
+}
+
 TEST_CASE("resnet18 trains to the same bits under every schedule and from every kind of input") {
     if (!can_train())
         return;

@@ -42,10 +42,12 @@ Batches<Pixel, B>::Batches(const ImageSet& set, const BatchOptions& options)
                                       .batch = options.batch,
                                       .shuffle = options.shuffle,
                                       .seed = options.seed,
+                                      .shard = options.shard,
+                                      .shards = options.shards,
                                       .keep_last = options.keep_last}) {
     if (options.epochs == 0)
         throw sluice::Error("batches of no epoch were asked for; there must be at least one");
-    if (sampler_.batches() == 0) {
+    if (sampler_.common_batches() == 0) {
         throw sluice::Error("a set of " + std::to_string(set.size()) + " images has no full batch of " +
                             std::to_string(options.batch) + ", and shorter ones are to be dropped");
     }

@@ -44,6 +44,12 @@ public:
     sluice::DeviceSpan<const float, B> bias() const { return layer_.bias(); }
     sluice::DeviceSpan<float, B> bias() { return layer_.bias(); }
 
+    void redirect_updates(sluice::DeviceSpan<float, B> weights, sluice::DeviceSpan<float, B> bias) {
+        layer_.redirect_updates(weights, bias);
+    }
+    Matrix<float, B> updated_weights() { return layer_.updated_weights(); }
+    sluice::DeviceSpan<float, B> updated_bias() { return layer_.updated_bias(); }
+
     std::size_t scratch_size(std::size_t elements) const { return layer_.scratch_size(elements); }
 
     /// See Layer.

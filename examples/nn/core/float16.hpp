@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/collective/reduction.hpp>
 
 namespace nn {
 
@@ -129,3 +130,9 @@ SLUICE_HOST_DEVICE inline Half::operator float() const {
 }
 
 } // namespace nn
+
+// For collectives.
+template <>
+inline constexpr sluice::Float16Format sluice::float16_format<nn::Half> = sluice::Float16Format::float16;
+template <>
+inline constexpr sluice::Float16Format sluice::float16_format<nn::Bfloat16> = sluice::Float16Format::bfloat16;

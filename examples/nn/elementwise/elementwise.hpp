@@ -45,6 +45,11 @@ template <sluice::Backend B>
 void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> rate,
                      SpanArgument<float, B> factors);
 
+/// `to[i] += factors[0] * from[i]`, with two factors as of `descent_factors`: the step of a gradient.
+template <sluice::Backend B>
+void add_scaled(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> from,
+                SpanArgument<const float, B> factors, SpanArgument<float, B> to);
+
 /// The matrix of the data gradient of a 3×3 convolution, which is a 3×3 convolution itself, with the taps flipped
 /// and the channels exchanged: `weights [9 C, Co]`, `flipped [9 Co, C]`,
 /// `flipped[(8 - tap) * Co + o, c] = weights[tap * C + c, o]`.

@@ -59,6 +59,10 @@ public:
 
     std::size_t scratch_size() const noexcept { return scratch_size_; }
 
+    /// Both layers, for whom their gradients go elsewhere (see Layer::redirect_updates).
+    Layer<B>& up() noexcept { return up_; }
+    Convolution3x3<B>& last() noexcept { return last_; }
+
     /// See Layer: the weights of layers `first` and `first + 2` of a sequence.
     void save(sluice::BasicStreamRef<B> stream, std::size_t first, std::vector<NamedTensor>& tensors) const {
         up_.save(stream, std::to_string(first), tensors);
@@ -180,7 +184,8 @@ void DecoderTail<B>::update(sluice::BasicStreamRef<B> stream, Gemm<B>& gemm, Mat
         if (fused_) {
             segmentation_head_update(
                 stream, shape_of(in),
-                SegmentationHeadWeights<float, B>{up_.weights(), up_.bias(), last_.weights(), last_.bias()},
+                SegmentationHeadWeights<float, B>{up_.updated_weights(), up_.updated_bias(),
+                                                  last_.updated_weights(), last_.updated_bias()},
                 partial_sums_, blocks_, factors, loss);
             return;
         }

@@ -52,8 +52,8 @@ public:
                          sluice::DeviceSpan<double, B> scratch) {
         return {.in = in.with_columns(shape_.rows()),
                 .gradient = out_gradient.with_columns(shape_.columns()),
-                .weights = weights(),
-                .bias_step = {.bias = bias_, .outputs = shape_.outputs(), .scratch = scratch}};
+                .weights = updated_weights(),
+                .bias_step = {.bias = updated_bias(), .outputs = shape_.outputs(), .scratch = scratch}};
     }
 
     /// The scratch memory that an update over an output of `elements` elements needs.
@@ -66,6 +66,20 @@ public:
     Matrix<float, B> weights() { return {weights_, shape_.rows(), shape_.columns()}; }
     sluice::DeviceSpan<const float, B> bias() const { return bias_; }
     sluice::DeviceSpan<float, B> bias() { return bias_; }
+
+    /// From now on steps are taken by other weights and another bias, of the same sizes, and these stay: of zeros, with the
+    /// factors {1, 1}, they become the gradients. Both outlive the layer's work.
+    void redirect_updates(sluice::DeviceSpan<float, B> weights, sluice::DeviceSpan<float, B> bias) {
+        require_size("layer: redirected weights", weights.size(), weights_.size());
+        require_size("layer: redirected bias", bias.size(), bias_.size());
+        weights_target_ = weights;
+        bias_target_ = bias;
+    }
+    /// What steps are taken by.
+    Matrix<float, B> updated_weights() {
+        return {weights_target_.empty() ? weights_.span() : weights_target_, shape_.rows(), shape_.columns()};
+    }
+    sluice::DeviceSpan<float, B> updated_bias() { return bias_target_.empty() ? bias_.span() : bias_target_; }
 
     /// Appends `name.weight` and `name.bias`, in PyTorch's layout, as they are once `stream` gets there. Waits.
     void save(sluice::BasicStreamRef<B> stream, const std::string& name,
@@ -81,6 +95,8 @@ private:
     sluice::DeviceBuffer<float, B> weights_;
     // As long as a row of the product: a transposed convolution's is repeated for each pixel of its kernel.
     sluice::DeviceBuffer<float, B> bias_;
+    sluice::DeviceSpan<float, B> weights_target_; // of steps, where it is not the layer's own
+    sluice::DeviceSpan<float, B> bias_target_;
 };
 
 /// The key of layer `index` of a network: its numbers never meet those of another layer.

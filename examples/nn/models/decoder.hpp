@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <nn/core/fork.hpp>
 #include <nn/layers/decoder_tail.hpp>
 #include <nn/layers/deferred_update.hpp>
+#include <nn/models/detail/decoder_exchange.hpp>
 #include <nn/models/encoder.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/device_scalar.hpp>
@@ -30,6 +32,8 @@ struct DecoderOptions {
     Precision precision = Precision::tf32; ///< of the products on a device
     std::uint64_t seed = 0;                ///< of the first weights
     Algorithms algorithms = Algorithms::heuristic;
+    /// With a communicator: whether layers of few rows exchange factors instead of gradients.
+    bool exchange_factors = true;
 };
 
 /// Transposed 2×2 convolutions of stride 2, a ReLU after each, then a 3×3 convolution to the classes; mean
@@ -43,11 +47,19 @@ struct DecoderOptions {
 /// decoder's own, while the backward pass goes on to the layers below. The caller's stream waits for both. Updates that a
 /// device computes together (see Gemm::can_group) follow the last gradient. The first layer's update may be deferred to
 /// the next step (see DeferredUpdate), which the caller cannot observe.
+///
+/// **Several ranks.** Made with a communicator, each rank's decoder takes the same steps, from the same first weights: the
+/// gradient is the sum of those of all ranks' batches, each that of the mean loss of its batch, so a rate for one GPU is
+/// divided by the ranks. A layer of few rows gathers the rows of its inputs and of its output's gradients from all ranks and
+/// multiplies them all, as one GPU would with all ranks' images; the gradients of the others are reduced in buckets while
+/// the backward pass goes on. The weights of all ranks stay equal to the bit. All batches have `options().batch` images, and all
+/// ranks call `step` equally often. `loss` is of the rank's own batch.
 template <sluice::Backend B>
 class Decoder {
 public:
-    /// Throws `sluice::Error` when an option is out of its bounds, or there is not enough memory.
-    explicit Decoder(const DecoderOptions& options);
+    /// Throws `sluice::Error` when an option is out of its bounds, or there is not enough memory. A `communicator` outlives the
+    /// decoder, is of its device, and serves nothing else while steps are taken.
+    explicit Decoder(const DecoderOptions& options, const sluice::Communicator<B>* communicator = nullptr);
 
     const DecoderOptions& options() const noexcept { return options_; }
     /// Features of one image.
@@ -87,7 +99,8 @@ public:
 private:
     static constexpr std::uint16_t random_operation = 0xE002;
 
-    Decoder(const DecoderOptions& options, const MortonOrder& order);
+    Decoder(const DecoderOptions& options, const MortonOrder& order,
+            const sluice::Communicator<B>* communicator);
 
     std::size_t rows_of(std::size_t images, std::size_t level) const {
         return (images * feature_pixels_) << (2 * level);
@@ -100,8 +113,13 @@ private:
     }
     /// The gradient of the map after `level` doublings.
     Matrix<float, B> gradient(std::size_t images, std::size_t level) {
-        if (level == 1 && deferred_.in_use())
-            return deferred_.gradient(rows_of(images, 0)).with_columns(options_.channels[1]);
+        if (level == 1 && deferred_.in_use()) {
+            const std::size_t rows = rows_of(images, 0);
+            if (!exchange_)
+                return deferred_.gradient(rows).with_columns(options_.channels[1]);
+            const sluice::DeviceSpan<float, B> all = deferred_.gradient(exchange_->rows_of_all(rows)).span();
+            return exchange_->own_part(all).with_columns(options_.channels[1]);
+        }
         return sized(gradients_[level - 1], images, level);
     }
     /// What goes into layer `level`: the features or a map.
@@ -120,6 +138,14 @@ private:
     void backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                   sluice::DeviceSpan<const float, B> features, std::size_t images,
                   sluice::DeviceSpan<float, B> loss);
+    /// The same with the gradients of all ranks. Gathers first what went into the layers of few rows.
+    void gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
+                       std::size_t images);
+    void exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
+                            sluice::DeviceSpan<const float, B> features, std::size_t images,
+                            sluice::DeviceSpan<float, B> loss);
+    void apply_gathered(sluice::BasicStreamRef<B> stream);
+    void make_exchange(const sluice::Communicator<B>& communicator);
 
     DecoderOptions options_;
     std::size_t feature_pixels_;
@@ -127,6 +153,7 @@ private:
     std::vector<Layer<B>> layers_; // all but the tail's
     DecoderTail<B> tail_;
     DeferredUpdate<B> deferred_;                       // of the first layer
+    std::unique_ptr<DecoderExchange<B>> exchange_;     // with other ranks; null where there are none
     std::vector<sluice::DeviceBuffer<float, B>> maps_; // after each of these
     std::vector<sluice::DeviceBuffer<float, B>>
         gradients_; // likewise: updates read them while others are written
@@ -147,3 +174,4 @@ private:
 } // namespace nn
 
 #include <nn/models/detail/decoder.inl>
+#include <nn/models/detail/decoder_exchange.inl>

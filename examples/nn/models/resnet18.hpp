@@ -16,6 +16,7 @@
 #include <nn/norm/batch_norm.hpp>
 #include <nn/optimizer/sgd.hpp>
 #include <nn/pool/pool.hpp>
+#include <sluice/collective/collectives.hpp>
 #include <sluice/graph/device_scalar.hpp>
 
 namespace nn {
@@ -63,6 +64,15 @@ public:
                  sluice::DeviceSpan<const Label, B> labels, sluice::DeviceSpan<float, B> loss);
     void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
     void update(sluice::BasicStreamRef<B> stream);
+
+    /// From now on `backward` makes the gradients the average of all ranks', which all call it equally often: buckets of
+    /// `bucket_bytes` as soon as they are complete, on a stream of its own, while it goes on with earlier layers. Batch normalisations use the
+    /// rank's own batch, and running statistics stay the rank's own (see `share_statistics`). The communicator outlives the
+    /// network, is of its device and serves nothing else while steps are taken.
+    void average_gradients_over(const sluice::Communicator<B>& communicator,
+                                std::size_t bucket_bytes = std::size_t{4} << 20);
+    /// Replaces the running statistics by those of rank 0; all ranks call it.
+    void share_statistics(sluice::BasicStreamRef<B> stream, const sluice::Communicator<B>& communicator);
 
     /// Sets the gradients to 0. No step needs it, since the backward pass writes them anew; a loop that adds gradients up
     /// would.
@@ -156,6 +166,10 @@ private:
         return parameters.span().subspan(2 * plan_.channel_size(), options_.classes);
     }
 
+    // Averages weights' gradients from `begin` on, but for those that are already, once `stream` gets here.
+    void average_from(Stream stream, std::size_t begin);
+    void finish_averaging(Stream stream);
+
     // What batch normalisations take: the batch's statistics, or the running ones.
     enum class Statistics { batch, running };
 
@@ -205,6 +219,14 @@ private:
     Buffer<float> sums_;
     Buffer<double> scratch_;
     sluice::DeviceScalar<float, B> rate_;
+
+    // With other ranks.
+    const sluice::Communicator<B>* communicator_ = nullptr;
+    std::size_t bucket_bytes_ = 0;
+    std::size_t averaged_from_ = 0; // of the step in progress
+    sluice::BasicStream<B> averaging_;
+    sluice::BasicEvent<B> complete_;
+    sluice::BasicEvent<B> averaged_;
 };
 
 } // namespace nn

@@ -65,6 +65,14 @@ struct DescentFactors {
     }
 };
 
+struct AddScaled {
+    const float* from;
+    const float* factors;
+    float* to;
+
+    SLUICE_HOST_DEVICE void operator()(std::size_t i) const { to[i] += factors[0] * from[i]; }
+};
+
 struct FlipWeights {
     const float* weights;
     float* flipped;
@@ -131,6 +139,14 @@ void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float,
     require_size("descent_factors: elements of the rate", rate.size(), 1);
     require_size("descent_factors: factors", factors.size(), 2);
     for_each(stream, 1, detail::DescentFactors{rate.data(), factors.data()});
+}
+
+template <sluice::Backend B>
+void add_scaled(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> from,
+                SpanArgument<const float, B> factors, SpanArgument<float, B> to) {
+    require_size("add_scaled: factors", factors.size(), 2);
+    require_size("add_scaled: elements of the result", to.size(), from.size());
+    for_each(stream, to.size(), detail::AddScaled{from.data(), factors.data(), to.data()});
 }
 
 template <sluice::Backend B>

@@ -18,13 +18,15 @@ inline DecoderOptions checked(const DecoderOptions& options) {
 } // namespace detail
 
 template <sluice::Backend B>
-Decoder<B>::Decoder(const DecoderOptions& options)
+Decoder<B>::Decoder(const DecoderOptions& options, const sluice::Communicator<B>* communicator)
     : Decoder(detail::checked(options),
               MortonOrder(options.height, options.width,
-                          options.channels.empty() ? 0 : options.channels.size() - 1)) {}
+                          options.channels.empty() ? 0 : options.channels.size() - 1),
+              communicator) {}
 
 template <sluice::Backend B>
-Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order)
+Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order,
+                    const sluice::Communicator<B>* communicator)
     : options_(options), feature_pixels_(order.pixels() >> (2 * order.levels())),
       gemm_(options.precision, options.algorithms),
       tail_(order, {.inputs = options.channels[order.levels() - 1],
@@ -36,6 +38,8 @@ Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order)
                     .last_key = layer_key(options.seed, random_operation, order.levels())}),
       rate_(options.learning_rate), side_gemm_(options.precision, options.algorithms),
       may_update_(order.levels()) {
+    const auto ranks = communicator == nullptr ? 1 : static_cast<std::size_t>(communicator->ranks());
+    const std::size_t first_rows = rows_of(options.batch, 0) * ranks;
     std::size_t scratch = 0;
     grouped_.reserve(order.levels());
     layers_.reserve(order.levels() - 1);
@@ -45,16 +49,19 @@ Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order)
             layer_key(options.seed, random_operation, i));
         const std::size_t size = rows_of(options.batch, i + 1) * options.channels[i + 1];
         maps_.emplace_back(size);
-        if (i == 0 && DeferredUpdate<B>::supports(rows_of(options.batch, 0))) {
-            deferred_ = DeferredUpdate<B>(layers_[0].shape(), rows_of(options.batch, 0));
+        const bool gathered = ranks == 1 || options.exchange_factors;
+        if (i == 0 && gathered && DeferredUpdate<B>::supports(first_rows)) {
+            deferred_ = DeferredUpdate<B>(layers_[0].shape(), first_rows);
             gradients_.emplace_back();
         } else {
             gradients_.emplace_back(size);
         }
-        scratch = std::max(scratch, layers_[i].scratch_size(size));
+        scratch = std::max(scratch, layers_[i].scratch_size(size * ranks));
     }
     scratch_ = sluice::DeviceBuffer<double, B>(std::max(scratch, tail_.scratch_size()));
     side_scratch_ = sluice::DeviceBuffer<double, B>(scratch_.size());
+    if (ranks > 1)
+        make_exchange(*communicator);
 }
 
 template <sluice::Backend B>
@@ -85,18 +92,29 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     require_size("decoder: elements of the loss", loss.size(), 1);
     require_size("decoder: elements of the learning rate", rate.size(), 1);
     const std::size_t images = checked_images(features, labels.size());
+    if (exchange_ && images != options_.batch) {
+        throw sluice::Error("decoder: " + std::to_string(images) + " images were given, expected " +
+                            std::to_string(options_.batch) + ", as many as all other ranks give");
+    }
     Fork<B> fork(stream, side_.ref(), updated_);
     fork.follow(begun_);
     descent_factors(side_.ref(), rate, factors_);
+    if (exchange_)
+        sluice::fill_bytes(side_.ref(), exchange_->reduction.all(), 0);
     factors_known_.record(side_);
     forward(stream, features, images);
     stream.wait(factors_known_);
+    if (exchange_)
+        gather_inputs(stream, features, images);
     sluice::DeviceSpan<float, B> of_map;
     if (!layers_.empty())
         of_map = gradient(images, layers_.size()).span();
-    tail_.gradients(stream, gemm_, input(features, images, layers_.size()), labels, of_map, factors_, loss,
-                    scratch_);
-    backward(stream, fork, features, images, loss);
+    tail_.gradients(stream, gemm_, input(features, images, layers_.size()), labels, of_map,
+                    exchange_ ? exchange_->ones.span() : factors_.span(), loss, scratch_);
+    if (exchange_)
+        exchanged_backward(stream, fork, features, images, loss);
+    else
+        backward(stream, fork, features, images, loss);
     fork.join();
 }
 

@@ -76,15 +76,53 @@ template <sluice::Backend B, class Conv>
 void ResNet18<B, Conv>::backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images) {
     require_size("resnet18: elements of the images of the forward pass", images.size(),
                  images_ * image_size());
+    averaged_from_ = gradients_.size();
     Gradient gradient = head_backward(stream);
-    for (std::size_t index = plan_.blocks().size(); index-- > 0;)
+    for (std::size_t index = plan_.blocks().size(); index-- > 0;) {
         gradient = block_backward(stream, index, gradient);
+        // A block's first convolution is the first of its weights.
+        const std::size_t begin = plan_.convs()[plan_.blocks()[index].first].weight_offset;
+        if (communicator_ != nullptr && (averaged_from_ - begin) * sizeof(T) >= bucket_bytes_)
+            average_from(stream, begin);
+    }
     const Span<T> stem = scratch_map(0, shape(0).out_size());
     max_pool_relu_gradient<T>(stream, scratch_map(gradient.first, pooled_size()),
                               scratch_map(gradient.second, pooled_size()), part(taps_, pooled_size()),
                               plan_.stem_map(), stem);
     norm_backward(stream, 0, {}, stem, {}, stem);
     conv_.weight_gradient(stream, shape(0), images, stem, weight_gradient(plan_.stem()));
+    if (communicator_ != nullptr)
+        finish_averaging(stream);
+}
+
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::average_gradients_over(const sluice::Communicator<B>& communicator,
+                                               std::size_t bucket_bytes) {
+    bucket_bytes_ = bucket_bytes;
+    communicator_ = communicator.ranks() > 1 ? &communicator : nullptr;
+}
+
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::average_from(Stream stream, std::size_t begin) {
+    complete_.record(stream);
+    averaging_.wait(complete_);
+    sluice::all_reduce(averaging_, *communicator_, gradients_.span().subspan(begin, averaged_from_ - begin),
+                       sluice::Reduction::average);
+    averaged_from_ = begin;
+}
+
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::finish_averaging(Stream stream) {
+    average_from(stream, 0);
+    sluice::all_reduce(averaging_, *communicator_, parameter_gradients_, sluice::Reduction::average);
+    averaged_.record(averaging_);
+    stream.wait(averaged_);
+    communicator_->fail_with_group(stream);
+}
+
+template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::share_statistics(Stream stream, const sluice::Communicator<B>& communicator) {
+    sluice::broadcast(stream, communicator, statistics_, 0);
 }
 
 template <sluice::Backend B, class Conv>

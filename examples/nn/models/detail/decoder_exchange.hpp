@@ -1,0 +1,58 @@
+/// \file
+/// What a decoder needs to take its steps together with those of other ranks.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <nn/gemm/matrix.hpp>
+#include <sluice/collective/bucketed_reduction.hpp>
+
+namespace nn {
+
+/// Memory for what ranks exchange. Layers below `factor_layers` exchange factors: the rows of their inputs and of their
+/// outputs' gradients. The gradients of the others, and of the tail, are the parts of a reduction, in the order in which the
+/// backward pass comes to them; a part is the weights', then the bias's, each rounded up to `alignment` elements.
+template <sluice::Backend B>
+struct DecoderExchange {
+    static constexpr std::size_t alignment = 64;
+    static constexpr std::size_t bucket_bytes = std::size_t{4} << 20;
+
+    static constexpr std::size_t aligned(std::size_t elements) {
+        return (elements + alignment - 1) / alignment * alignment;
+    }
+
+    DecoderExchange(const sluice::Communicator<B>& end, std::span<const std::size_t> sizes)
+        : communicator(&end), reduction(end, sizes, {.bytes = bucket_bytes}) {}
+
+    std::size_t ranks() const { return static_cast<std::size_t>(communicator->ranks()); }
+    std::size_t rows_of_all(std::size_t rows) const { return rows * ranks(); }
+    /// This rank's rows among those of all.
+    struct Part {
+        sluice::DeviceSpan<float, B> elements;
+        Matrix<float, B> with_columns(std::size_t columns) const {
+            return {elements, elements.size() / columns, columns};
+        }
+    };
+    Part own_part(sluice::DeviceSpan<float, B> all) const {
+        const std::size_t size = all.size() / ranks();
+        return {all.subspan(size * static_cast<std::size_t>(communicator->rank()), size)};
+    }
+    /// The reductions' stream waits for what `stream` holds so far.
+    void follow(sluice::BasicStreamRef<B> stream) {
+        written.record(stream);
+        reduction.stream().wait(written);
+    }
+
+    const sluice::Communicator<B>* communicator;
+    sluice::BucketedReduction<float, B> reduction;
+    std::size_t factor_layers = 0;
+    std::vector<sluice::DeviceBuffer<float, B>> inputs;    // of all ranks, by layer
+    std::vector<sluice::DeviceBuffer<float, B>> gradients; // likewise; none where they are a DeferredUpdate's
+    sluice::DeviceBuffer<float, B> ones{2};                // the factors of a step that collects gradients
+    sluice::BasicEvent<B> written;
+    sluice::BasicEvent<B> reduced;
+};
+
+} // namespace nn

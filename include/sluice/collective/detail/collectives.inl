@@ -1,0 +1,116 @@
+// Bodies of collectives.hpp.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include <sluice/memory/accesses.hpp>
+#include <sluice/memory/detail/placed_span.hpp>
+
+namespace sluice {
+
+namespace detail {
+
+/// The span of a side of a collective, which must be device memory of the stream's backend.
+template <Backend B, class Memory>
+auto collective_span(Memory& memory) {
+    const auto span = placed_span(memory);
+    using Span = std::remove_const_t<decltype(span)>;
+    static_assert(memory_kind_of<Span> == MemoryKind::device && fits_backend<Span, B>,
+                  "sluice: collectives take device memory of the stream's backend, in a buffer or a span");
+    return span;
+}
+
+inline void require_lengths(CollectiveKind kind, std::size_t in, std::size_t out, std::size_t expected) {
+    if (out != expected) {
+        throw Error(std::string(name_of(kind)) + ": the input holds " + std::to_string(in) +
+                    " elements and the output " + std::to_string(out) + "; an output of " +
+                    std::to_string(expected) + " was expected");
+    }
+}
+
+template <Backend B, class In, class Out>
+void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communicator, CollectiveKind kind,
+                        In in, Out out, std::size_t count, Reduction reduction, int root) {
+    using T = typename Out::element_type;
+    static_assert(!std::is_const_v<T>, "sluice: a collective's output is const; it comes after the input");
+    static_assert(std::is_same_v<typename In::value_type, T>,
+                  "sluice: a collective's input and output must hold the same type of elements");
+    RankEnd<B>& end = communicator.end();
+    if (reduction == Reduction::average && !is_real(collective_element<T>())) {
+        throw Error(std::string(name_of(kind)) + ": the average of " + name_of(collective_element<T>()) +
+                    " elements was asked for; expected floating-point ones");
+    }
+    if (const int device = stream.device(); device != end.device()) {
+        throw Error(std::string(name_of(kind)) + ": the stream belongs to device " + std::to_string(device) +
+                    " and the communicator's rank " + std::to_string(end.rank()) + " to device " +
+                    std::to_string(end.device()));
+    }
+    if constexpr (IsChecked<B>::value) {
+        writes(stream, end.order(), "a collective of the same communicator");
+        if (static_cast<const void*>(in.data()) != out.data())
+            reads(stream, in, name_of(kind));
+        writes(stream, out, name_of(kind));
+    }
+    if constexpr (!std::is_const_v<T>) {
+        end.enqueue(stream, {.kind = kind,
+                             .element = collective_element<T>(),
+                             .reduction = reduction,
+                             .root = root,
+                             .in = in.data(),
+                             .out = out.data(),
+                             .count = count});
+    }
+}
+
+} // namespace detail
+
+template <Backend B, class In, class Out>
+requires(!detail::is_reduction<Out>) void all_reduce(BasicStreamRef<B> stream,
+                                                     const Communicator<B>& communicator, const In& in,
+                                                     Out&& out, Reduction reduction) {
+    const auto from = detail::collective_span<B>(in);
+    const auto to = detail::collective_span<B>(out);
+    detail::require_lengths(detail::CollectiveKind::all_reduce, from.size(), to.size(), from.size());
+    detail::enqueue_collective(stream, communicator, detail::CollectiveKind::all_reduce, from, to, to.size(),
+                               reduction, 0);
+}
+
+template <Backend B, class In, class Out>
+void reduce_scatter(BasicStreamRef<B> stream, const Communicator<B>& communicator, const In& in, Out&& out,
+                    Reduction reduction) {
+    const auto from = detail::collective_span<B>(in);
+    const auto to = detail::collective_span<B>(out);
+    const auto ranks = static_cast<std::size_t>(communicator.ranks());
+    if (from.size() % ranks != 0) {
+        throw Error("reduce_scatter: the input holds " + std::to_string(from.size()) +
+                    " elements, which are not equal parts for " + std::to_string(ranks) + " ranks");
+    }
+    detail::require_lengths(detail::CollectiveKind::reduce_scatter, from.size(), to.size(),
+                            from.size() / ranks);
+    detail::enqueue_collective(stream, communicator, detail::CollectiveKind::reduce_scatter, from, to,
+                               to.size(), reduction, 0);
+}
+
+template <Backend B, class In, class Out>
+void all_gather(BasicStreamRef<B> stream, const Communicator<B>& communicator, const In& in, Out&& out) {
+    const auto from = detail::collective_span<B>(in);
+    const auto to = detail::collective_span<B>(out);
+    const auto ranks = static_cast<std::size_t>(communicator.ranks());
+    detail::require_lengths(detail::CollectiveKind::all_gather, from.size(), to.size(), from.size() * ranks);
+    detail::enqueue_collective(stream, communicator, detail::CollectiveKind::all_gather, from, to,
+                               from.size(), Reduction::sum, 0);
+}
+
+template <Backend B, class Memory>
+void broadcast(BasicStreamRef<B> stream, const Communicator<B>& communicator, Memory&& memory, int root) {
+    if (root < 0 || root >= communicator.ranks()) {
+        throw Error("broadcast: the root is to be rank " + std::to_string(root) + " of " +
+                    std::to_string(communicator.ranks()) + "; expected one of them, from 0");
+    }
+    const auto span = detail::collective_span<B>(memory);
+    detail::enqueue_collective(stream, communicator, detail::CollectiveKind::broadcast, span, span,
+                               span.size(), Reduction::sum, root);
+}
+
+} // namespace sluice

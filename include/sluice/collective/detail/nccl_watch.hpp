@@ -1,0 +1,271 @@
+/// \file
+/// A rank's communicator of NCCL's, and the thread that ends it when the others are gone. Included where NCCL is there.
+#pragma once
+
+#include <sluice/backend/config.hpp>
+
+#if SLUICE_HAS_CUDA && defined(SLUICE_HAS_NCCL) && SLUICE_HAS_NCCL
+
+#include <nccl.h>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/cuda.hpp>
+#include <sluice/backend/detail/clock.hpp>
+#include <sluice/collective/detail/device_counter.hpp>
+#include <sluice/collective/detail/nccl_calls.hpp>
+
+namespace sluice::detail {
+
+/// What the ranks of one process know of each other.
+class NcclGroup {
+public:
+    void fail(const std::string& reason) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (failed_)
+            return;
+        failed_ = true;
+        try {
+            reason_ = reason;
+        } catch (...) {
+            // The failure alone has to do.
+        }
+    }
+    void leave(int rank) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (left_ < 0)
+            left_ = rank;
+    }
+    /// Whether it has failed; then why.
+    bool failed(std::string& reason) const {
+        const std::lock_guard lock(mutex_);
+        if (failed_)
+            reason = reason_;
+        return failed_;
+    }
+    /// The first rank that has left; -1 if none has.
+    int left() const {
+        const std::lock_guard lock(mutex_);
+        return left_;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    bool failed_ = false;
+    std::string reason_;
+    int left_ = -1;
+};
+
+/// Owns a communicator. A thread looks every few milliseconds whether NCCL reports an error, another rank of the process has
+/// failed or left, or the device is in a collective for too long: the device counts collectives begun and ended in pinned
+/// memory. If so it makes the streams of the collectives fail and aborts the communicator, upon which NCCL's kernels end and
+/// the streams go on. NCCL frees a communicator only when the graphs that hold its kernels are gone, so the thread may
+/// outlive the owner's interest: it shares this object.
+class NcclWatch : public std::enable_shared_from_this<NcclWatch> {
+public:
+    /// `device` is current. Takes `comm` over.
+    static std::shared_ptr<NcclWatch> start(ncclComm_t comm, std::shared_ptr<NcclGroup> group, int rank,
+                                            int ranks, int device, std::chrono::milliseconds timeout) {
+        auto watch =
+            std::shared_ptr<NcclWatch>(new NcclWatch(comm, std::move(group), rank, ranks, device, timeout));
+        std::thread([watch] { watch->work(); }).detach();
+        return watch;
+    }
+    NcclWatch(const NcclWatch&) = delete;
+    NcclWatch& operator=(const NcclWatch&) = delete;
+    ~NcclWatch() = default;
+
+    int rank() const noexcept { return rank_; }
+    int ranks() const noexcept { return ranks_; }
+    int device() const noexcept { return device_; }
+    NcclGroup& group() noexcept { return *group_; }
+
+    void require_alive() {
+        const std::lock_guard lock(mutex_);
+        throw_if_failed();
+    }
+    void add_stream(cudaStream_t stream) {
+        StreamFailures::RecordRef record = host_function_failures().record_of(stream);
+        const std::lock_guard lock(mutex_);
+        for (const StreamFailures::RecordRef& known : streams_) {
+            if (known == record)
+                return;
+        }
+        if (streams_.size() == most_streams)
+            streams_.erase(streams_.begin());
+        streams_.push_back(std::move(record));
+    }
+    /// The device is current.
+    void enqueue(cudaStream_t stream, const CollectiveCall& call) {
+        add_stream(stream);
+        {
+            const std::lock_guard lock(mutex_);
+            throw_if_failed();
+            calling_since_ = steady_nanoseconds();
+        }
+        ncclResult_t result = ncclSuccess;
+        try {
+            if (timeout_.count() != 0)
+                counter_.count(stream, &progress_[0]);
+            result = nccl_enqueue(call, comm_, stream);
+            if (result == ncclSuccess && timeout_.count() != 0)
+                counter_.count(stream, &progress_[1]);
+        } catch (...) {
+            end_call();
+            throw;
+        }
+        end_call();
+        require_alive(); // an abort makes the call fail too, and says less
+        check_nccl(result, name_of(call.kind), comm_, __FILE__, __LINE__);
+    }
+    /// Frees the communicator, or leaves that to the thread where it takes longer than the timeout.
+    void leave() noexcept {
+        group_->leave(rank_);
+        std::unique_lock lock(mutex_);
+        leaving_ = true;
+        changed_.notify_all();
+        const auto patience = timeout_.count() == 0 ? std::chrono::milliseconds(10'000) : timeout_;
+        (void)changed_.wait_for(lock, patience, [this] { return over_; });
+    }
+
+private:
+    static constexpr std::size_t most_streams = 64;
+    // A rank that has left ends a collective after so long, not at once: it may have had its part done.
+    static constexpr std::chrono::milliseconds grace{250};
+
+    NcclWatch(ncclComm_t comm, std::shared_ptr<NcclGroup> group, int rank, int ranks, int device,
+              std::chrono::milliseconds timeout)
+        : comm_(comm), group_(std::move(group)), rank_(rank), ranks_(ranks), device_(device),
+          timeout_(timeout),
+          progress_(static_cast<volatile unsigned*>(UncheckedCuda::allocate_pinned(2 * sizeof(unsigned)))) {
+        progress_[0] = 0;
+        progress_[1] = 0;
+        streams_.reserve(most_streams);
+    }
+
+    void throw_if_failed() const {
+        if (failed_)
+            throw Error("collective on " + rank_text(rank_, ranks_) + ": " + reason_);
+    }
+    void end_call() noexcept {
+        const std::lock_guard lock(mutex_);
+        calling_since_ = 0;
+        changed_.notify_all();
+    }
+
+    void work() noexcept {
+        (void)cudaSetDevice(device_);
+        std::string reason;
+        std::unique_lock lock(mutex_);
+        while (!leaving_) {
+            changed_.wait_for(lock, std::chrono::milliseconds(20));
+            if (!leaving_ && is_lost(reason))
+                fail(reason, lock);
+        }
+        const bool in_flight = progress_[0] != progress_[1];
+        lock.unlock();
+        if (!aborted_) {
+            // Others wait for this rank, or it for them, where a collective is under way: NCCL's own end would wait, too.
+            if (in_flight)
+                (void)ncclCommAbort(comm_);
+            else
+                (void)ncclCommDestroy(comm_);
+        }
+        UncheckedCuda::free_pinned(const_cast<unsigned*>(progress_));
+        lock.lock();
+        over_ = true;
+        changed_.notify_all();
+    }
+
+    // Whether the group has failed; then why.
+    bool is_lost(std::string& reason) {
+        if (failed_)
+            return false;
+        if (group_->failed(reason))
+            return true;
+        ncclResult_t error = ncclSuccess;
+        if (ncclCommGetAsyncError(comm_, &error) == ncclSuccess && error != ncclSuccess &&
+            error != ncclInProgress) {
+            reason =
+                std::string("NCCL reports ") + detail::name_of(error) + " (" + nccl_text(error, comm_) + ")";
+            return true;
+        }
+        const std::int64_t now = steady_nanoseconds();
+        const unsigned begun = progress_[0];
+        const unsigned ended = progress_[1];
+        if (begun != seen_begun_ || ended != seen_ended_ || begun == ended) {
+            seen_begun_ = begun;
+            seen_ended_ = ended;
+            unchanged_since_ = now;
+        }
+        const std::int64_t stuck = now - unchanged_since_;
+        const std::int64_t called = calling_since_ == 0 ? 0 : now - calling_since_;
+        const std::int64_t longest = stuck > called ? stuck : called;
+        if (const int left = group_->left(); left >= 0 && longest > nanoseconds(grace)) {
+            reason = rank_text(left, ranks_) + " has left: its communicator was destroyed";
+            return true;
+        }
+        if (timeout_.count() != 0 && longest > nanoseconds(timeout_)) {
+            reason = "the other ranks did not come to collective number " + std::to_string(ended) +
+                     " within " + std::to_string(timeout_.count()) + " ms";
+            return true;
+        }
+        return false;
+    }
+    static std::int64_t nanoseconds(std::chrono::milliseconds time) noexcept {
+        return time.count() * 1'000'000;
+    }
+
+    // With the lock, which is open while NCCL is called.
+    void fail(const std::string& reason, std::unique_lock<std::mutex>& lock) noexcept {
+        try {
+            failed_ = true;
+            reason_ = reason;
+            group_->fail(reason);
+            const std::exception_ptr thrown =
+                std::make_exception_ptr(Error("collective on " + rank_text(rank_, ranks_) + ": " + reason_));
+            for (const StreamFailures::RecordRef& record : streams_)
+                host_function_failures().keep(*record, thrown);
+        } catch (...) {
+            // Out of memory: the abort ends the ranks all the same.
+        }
+        // A call that is under way uses the communicator, unless it waits for ranks that do not come.
+        (void)changed_.wait_for(lock, grace, [this] { return calling_since_ == 0; });
+        aborted_ = true;
+        lock.unlock();
+        (void)ncclCommAbort(comm_);
+        lock.lock();
+    }
+
+    ncclComm_t comm_;
+    std::shared_ptr<NcclGroup> group_;
+    int rank_;
+    int ranks_;
+    int device_;
+    std::chrono::milliseconds timeout_;
+    DeviceCounter counter_;
+    volatile unsigned* progress_; // collectives begun and ended on the device, in pinned memory
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<StreamFailures::RecordRef> streams_; // that collectives have been handed to
+    std::int64_t calling_since_ = 0;                 // of a call that is under way; 0 if none is
+    unsigned seen_begun_ = 0;
+    unsigned seen_ended_ = 0;
+    std::int64_t unchanged_since_ = steady_nanoseconds();
+    bool failed_ = false;
+    bool aborted_ = false;
+    bool leaving_ = false;
+    bool over_ = false;
+    std::string reason_;
+};
+
+} // namespace sluice::detail
+
+#endif

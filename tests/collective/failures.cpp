@@ -1,0 +1,154 @@
+// A rank that does not come, leaves, or does something else: the others end with one sentence, in time.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/ranks.hpp"
+
+namespace collective_failures {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using std::chrono::milliseconds;
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+// One all-reduce of `count` elements, waited for.
+void reduce_once(const Comm& rank, std::size_t count) {
+    DeviceBuffer<float, B> memory(count);
+    const BasicStream<B> stream;
+    fill_bytes(stream, memory, 0);
+    all_reduce(stream, rank, memory);
+    stream.sync();
+}
+
+double seconds_of(const std::chrono::steady_clock::time_point& begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+} // namespace
+
+TEST_CASE("a rank that never comes fails the others within the timeout") {
+    if (!enough_devices(3))
+        return;
+    std::vector<Comm> ends = communicators(3, milliseconds(150));
+    const Comm absent = std::move(ends[1]); // keeps its seat, and does nothing
+    std::vector<Comm> present;
+    present.push_back(std::move(ends[0]));
+    present.push_back(std::move(ends[2]));
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<std::string> thrown =
+        on_ranks(std::move(present), [](Comm rank) { reduce_once(rank, 5); });
+    CHECK(seconds_of(begin) >= 0.14);
+    CHECK(seconds_of(begin) < 8);
+    for (const std::string& text : thrown) {
+        CAPTURE(text);
+        CHECK(contains(text, "rank 1 did not come to the all_reduce of 5 float32 (sum)"));
+        CHECK(contains(text, "within 150 ms"));
+    }
+    CHECK_THROWS_AS(absent.require_alive(), Error);
+}
+
+TEST_CASE("a rank that goes in the middle of many steps fails the others at once") {
+    if (!enough_devices(3))
+        return;
+    // The timeout is far away: it is not what ends the others.
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<std::string> thrown = on_ranks(communicators(3), [](Comm rank) {
+        for (int step = 0; step < 40; ++step) {
+            if (rank.rank() == 2 && step == 17)
+                throw std::runtime_error("rank 2 dies");
+            reduce_once(rank, 100);
+        }
+    });
+    CHECK(seconds_of(begin) < 30);
+    CHECK(thrown[2] == "rank 2 dies");
+    for (int other : {0, 1}) {
+        const std::string& text = thrown[static_cast<std::size_t>(other)];
+        CAPTURE(text);
+        CHECK((contains(text, "rank 2 of 3 has left") || contains(text, "of 3 has left")));
+    }
+}
+
+TEST_CASE("a rank that has gone before the others come fails them") {
+    if (!enough_devices(2))
+        return;
+    std::vector<Comm> ends = communicators(2);
+    ends.pop_back();
+    const std::vector<std::string> thrown =
+        on_ranks(std::move(ends), [](Comm rank) { reduce_once(rank, 3); });
+    CAPTURE(thrown[0]);
+    CHECK(contains(thrown[0], "rank 1 of 2 has left"));
+}
+
+TEST_CASE("abort ends all ranks with its reason, and the group stays failed") {
+    if (!enough_devices(2))
+        return;
+    const std::vector<std::string> thrown = on_ranks(communicators(2), [](Comm rank) {
+        if (rank.rank() == 0)
+            rank.abort("the loss is not a number");
+        std::string first;
+        try {
+            reduce_once(rank, 7);
+        } catch (const Error& error) {
+            first = error.what();
+        }
+        CHECK(contains(first, "the loss is not a number"));
+        reduce_once(rank, 7);
+    });
+    for (const std::string& text : thrown)
+        CHECK(contains(text, "the loss is not a number"));
+}
+
+#if !defined(SLUICE_TEST_CUDA) // NCCL does not look whether calls fit each other
+TEST_CASE("ranks that make different calls are told so") {
+    if (!enough_devices(2))
+        return;
+    const std::vector<std::string> thrown =
+        on_ranks(communicators(2), [](Comm rank) { reduce_once(rank, rank.rank() == 0 ? 5 : 6); });
+    for (const std::string& text : thrown) {
+        CAPTURE(text);
+        CHECK(contains(text, "all_reduce of 5 float32 (sum)"));
+        CHECK(contains(text, "all_reduce of 6 float32 (sum)"));
+        CHECK(contains(text, "all ranks must make the same calls in the same order"));
+    }
+}
+
+TEST_CASE("two collectives of a rank at the same time are refused") {
+    if (!enough_devices(2))
+        return;
+    std::vector<Comm> ends = communicators(2);
+    DeviceBuffer<float, B> memory(4);
+    const BasicStream<B> first;
+    const BasicStream<B> second;
+    fill_bytes(first, memory, 0);
+    first.sync();
+    std::string text;
+    try {
+        all_reduce(first, ends[0], memory.span().first(2));
+        all_reduce(second, ends[0], memory.span().last(2));
+        second.sync();
+        first.sync();
+    } catch (const Error& error) {
+        text = error.what();
+    }
+    CAPTURE(text);
+    // A checked backend sees it before it happens.
+    if (detail::IsChecked<B>::value) {
+        CHECK(contains(text, "collective of the same communicator"));
+        ends[0].abort("over");
+    } else {
+        CHECK(contains(text, "two collectives of rank 0 of 2 ran at the same time"));
+    }
+}
+#endif
+
+} // namespace collective_failures
