@@ -32,8 +32,9 @@ std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
 }
 
 namespace pipeline_report {
-/// Those of races between two of the stages: of the batches at which each was met first, and last.
-std::vector<MissingEdge> missing_edges(const std::vector<std::string>& stages,
+/// Those of races between two of the stages: of the batches at which each was met first, and last, or, where neither was noted
+/// and it was met more than once, of the first noted batches that are as far apart.
+std::vector<MissingEdge> missing_edges(const PipelineTimes& times,
                                        const std::vector<sluice::checked::Finding>& findings);
 /// Keeps the fills of batches that the pipeline has noted, too, if there are any.
 void keep_noted_fills(PipelineTimes& times);
@@ -63,7 +64,7 @@ PipelineTimes times_of(Pipe& pipeline) {
     times.stages = pipeline.stage_times();
     times.submits = pipeline.submit_times();
     if constexpr (detail::IsChecked<typename Pipe::backend>::value)
-        times.missing_edges = detail::pipeline_report::missing_edges(times.stage_names, checked::findings());
+        times.missing_edges = detail::pipeline_report::missing_edges(times, checked::findings());
     times.submitted = pipeline.submitted();
     return times;
 }

@@ -72,11 +72,21 @@ inline void add_source(const PipelineTimes& times, std::size_t first, std::size_
     }
 }
 
-inline std::vector<MissingEdge> missing_edges(const std::vector<std::string>& stages,
+inline bool is_noted(const PipelineTimes& times, std::size_t stage, std::size_t batch) {
+    for (const StageTime& time : times.stages) {
+        if (time.stage == stage && time.batch == batch)
+            return true;
+    }
+    return false;
+}
+
+inline std::vector<MissingEdge> missing_edges(const PipelineTimes& times,
                                               const std::vector<sluice::checked::Finding>& findings) {
+    const std::vector<std::string>& stages = times.stage_names;
     std::vector<MissingEdge> edges;
     for (const sluice::checked::Finding& finding : findings) {
-        if (finding.mistake != sluice::checked::Mistake::race)
+        if (finding.mistake != sluice::checked::Mistake::race || !finding.first.batch ||
+            !finding.second.batch)
             continue;
         std::size_t from = 0, to = 0;
         while (from < stages.size() && stages[from] != finding.first.stage)
@@ -85,14 +95,22 @@ inline std::vector<MissingEdge> missing_edges(const std::vector<std::string>& st
             ++to;
         if (from == stages.size() || to == stages.size())
             continue;
-        const auto add = [&](const auto& first, const auto& second) {
-            if (first && second)
-                edges.push_back({from, *first, to, *second, finding.message});
+        bool noted = false;
+        const auto add = [&](std::size_t first, std::size_t second) {
+            noted = noted || (is_noted(times, from, first) && is_noted(times, to, second));
+            edges.push_back({from, first, to, second, finding.message});
         };
-        add(finding.first.batch, finding.second.batch);
-        if (finding.first.latest_batch != finding.first.batch ||
-            finding.second.latest_batch != finding.second.batch)
-            add(finding.first.latest_batch, finding.second.latest_batch);
+        const std::size_t first = *finding.first.batch, second = *finding.second.batch;
+        add(first, second);
+        if (finding.count == 1)
+            continue;
+        add(finding.first.latest_batch.value_or(first), finding.second.latest_batch.value_or(second));
+        for (std::size_t i = 0; !noted && i < times.stages.size(); ++i) {
+            const std::size_t batch = times.stages[i].batch;
+            if (times.stages[i].stage == from && batch + second >= first &&
+                is_noted(times, to, batch + second - first))
+                add(batch, batch + second - first);
+        }
     }
     return edges;
 }
