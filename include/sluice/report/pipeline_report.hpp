@@ -64,7 +64,7 @@ PipelineTimes times_of(Pipe& pipeline) {
     times.stages = pipeline.stage_times();
     times.submits = pipeline.submit_times();
     if constexpr (detail::IsChecked<typename Pipe::backend>::value)
-        times.missing_edges = detail::pipeline_report::missing_edges(times, checked::findings());
+        times.missing_edges = detail::pipeline_report::missing_edges(times, Pipe::backend::findings());
     times.submitted = pipeline.submitted();
     return times;
 }

@@ -73,14 +73,16 @@ public:
     BasicStreamRef<Host> stream_of(std::size_t batch) const noexcept {
         return streams_[batch % streams_.size()];
     }
-    /// Waits for all that the threads have been handed.
-    void drain() const noexcept {
+    /// Waits for all that the threads have been handed, and calls `waited(thread)` for each.
+    template <class Waited>
+    void drain(Waited&& waited) const noexcept {
         for (const auto& thread : threads_) {
             try {
                 thread.sync();
             } catch (...) {
                 // What a stage throws is kept as the pipeline's fault.
             }
+            waited(thread.ref());
         }
     }
     void clear_failures() const noexcept {
@@ -192,10 +194,10 @@ public:
     ThreadFault& fault() noexcept { return fault_; }
     const ThreadFault& fault() const noexcept { return fault_; }
 
-    void drain(std::size_t stage) const noexcept { threads_[stage].drain(); }
+    void drain(std::size_t stage) const noexcept { threads_[stage].drain(tell_waited); }
     void drain() const noexcept {
         for (const auto& threads : threads_)
-            threads.drain();
+            threads.drain(tell_waited);
     }
     void forget_faults() noexcept {
         fault_.clear();
@@ -208,6 +210,12 @@ private:
     // What a stage's callable says of its accesses is said of its thread. A checked `Host` sees to that itself.
     template <class Core>
     static constexpr bool tells_calls = Core::is_checked && !IsChecked<Host>::value;
+
+    // The calling thread has seen the end of all that the thread was handed, also where it has failed and nothing waits for it.
+    static void tell_waited([[maybe_unused]] BasicStreamRef<Host> thread) noexcept {
+        if constexpr (IsChecked<typename Shape::backend>::value && !IsChecked<Host>::value)
+            checked::host_saw(checked::snapshot_of_stream(checked::key_of(thread.get())), true);
+    }
 
     // What the thread will wait for and signal is known now, and streams may be handed what waits for it before it begins.
     template <std::size_t Index, class Core, class Batch, class Waits>

@@ -165,8 +165,7 @@ private:
         return length;
     }
 
-    // A source's slots come round in turn. Groups that begin anywhere would meet them in as many ways as there are slots, each
-    // of which is a graph of its own; those that begin at multiples of their length, in few.
+    // Groups that begin anywhere would meet a source's slots in as many ways as there are slots, each a graph of its own.
     bool ends_group(std::size_t length, const Hold& hold) const noexcept {
         return hold ? submitted_ % length == 0 : submitted_ - grouped_ >= length;
     }
@@ -392,7 +391,6 @@ private:
     bool steady_ =
         false; // Whether all stages' last work was replayed: none lags more or less than it should,
     bool on_origin_ = false; // and it is on the origin.
-
     std::array<std::vector<BasicStream<B>>, stages> capture_streams_;
     std::array<std::vector<BasicEvent<B>>, stages> capture_marks_;
     std::array<std::optional<BasicEvent<B>>, stages> fences_;

@@ -12,6 +12,7 @@
 #include <sluice/backend/detail/checked/graphs.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/checked/stress.hpp>
+#include <sluice/backend/findings.hpp>
 #include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -26,6 +27,8 @@ struct Checked : detail::CheckedGraphs<B> {
 
     /// For `is_checked`.
     static constexpr bool is_checked_backend = true;
+    /// As `checked::findings`, for who includes nothing of the checker.
+    static std::vector<sluice::checked::Finding> findings() { return sluice::checked::findings(); }
 
     /// \name Streams
     /// @{
