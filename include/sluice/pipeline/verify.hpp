@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <type_traits>
 
 #include <sluice/backend/error.hpp>

@@ -44,8 +44,8 @@ inline float wide(Float16Bits value) noexcept {
         return float_of_bits(sign | 0x7f800000U | (rest & 0x3ffU) << 13);
     if (rest >= 0x400U)
         return float_of_bits(sign | ((rest << 13) + (std::uint32_t{112} << 23)));
-    const float small = static_cast<float>(rest) * 0x1p-24F;
-    return sign != 0 ? -small : small;
+    const float subnormal = static_cast<float>(rest) * 0x1p-24F;
+    return sign != 0 ? -subnormal : subnormal;
 }
 template <class T>
 void narrow(T value, T& to) noexcept {

@@ -98,7 +98,7 @@ private:
             call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast
                 ? bytes
                 : bytes * static_cast<std::size_t>(ranks_);
-        if (all > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+        if (all > static_cast<std::size_t>((std::numeric_limits<int>::max)())) {
             throw Error(std::string(name_of(call.kind)) + ": " + std::to_string(all) +
                         " bytes were given; over MPI at most 2,147,483,647 are expected");
         }

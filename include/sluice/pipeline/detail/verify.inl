@@ -88,8 +88,12 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
                 const std::string how =
                     detail::difference_of(std::span(expected), results, runs.results_per_batch);
                 if (!how.empty()) {
-                    return {false, which + " differs from " + to_string(*schedules.begin()) + ": " + how,
-                            stress.seed};
+                    std::string text = which;
+                    text.append(" differs from ")
+                        .append(to_string(*schedules.begin()))
+                        .append(": ")
+                        .append(how);
+                    return {false, std::move(text), stress.seed};
                 }
             } catch (const std::exception& thrown) {
                 std::throw_with_nested(Error("verify_schedules: " + which + ": " + thrown.what()));
