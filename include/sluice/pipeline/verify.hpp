@@ -10,8 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <type_traits>
+#include <utility>
 
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/stress.hpp>
