@@ -9,7 +9,7 @@
 #include <nn/dnn/cudnn.hpp>
 #include <nn/models/resnet18.hpp>
 
-#include "support/parts.hpp"
+#include "parts.hpp"
 
 #if SLUICE_HAS_CUDA && NN_HAS_CUDNN
 #include <nn/dnn/cudnn_conv2d.hpp>
