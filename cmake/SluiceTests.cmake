@@ -19,6 +19,7 @@
 # run them, each .cu file is compiled alone, several at a time.
 
 include(SluiceCheckOnly)
+include(SluiceJoinKernels)
 
 set(SLUICE_SKIP_CODE 77)
 set(SLUICE_TEST_FILES_AT_ONCE 8 CACHE STRING "How many files of a test program are compiled as one")
@@ -104,25 +105,6 @@ function(sluice_add_test name)
                                                                                        "test cases: +0 ")
     if(arg_LABELS STREQUAL "gpu")
         set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE ${SLUICE_SKIP_CODE} RESOURCE_LOCK gpu)
-    endif()
-endfunction()
-
-# Sets `out` to the files with one in the place of all .cu files, where there are several.
-function(sluice_join_kernels target out)
-    set(others ${ARGN})
-    list(FILTER others EXCLUDE REGEX "\\.cu$")
-    set(kernels ${ARGN})
-    list(FILTER kernels INCLUDE REGEX "\\.cu$")
-    list(LENGTH kernels count)
-    if(count GREATER 1)
-        set(joint "${CMAKE_CURRENT_BINARY_DIR}/${target}.cu")
-        set(text "// Written by cmake/SluiceTests.cmake.\n")
-        foreach(file IN LISTS kernels)
-            cmake_path(ABSOLUTE_PATH file)
-            string(APPEND text "#include \"${file}\"\n")
-        endforeach()
-        file(CONFIGURE OUTPUT "${joint}" CONTENT "${text}" @ONLY)
-        set(${out} ${others} "${joint}" PARENT_SCOPE)
     endif()
 endfunction()
 

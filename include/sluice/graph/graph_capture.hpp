@@ -14,6 +14,7 @@
 
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/capture.hpp>
+#include <sluice/graph/detail/call_ref.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
 
 namespace sluice {
@@ -232,11 +233,10 @@ private:
         std::string reason;
     };
 
-    template <class F, class Eager, class IsWarm, class BeforeLaunch>
-    Replay run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly, IsWarm&& is_warm,
-                       BeforeLaunch&& before_launch);
-    template <class F>
-    Replay recapture_fitting(Ref stream, const Key& key, F& work);
+    using Work = detail::WorkRef<B>;
+    Replay run_fitting(Ref stream, const Key& key, Work work, detail::CallRef<void(bool)> eagerly,
+                       detail::CallRef<bool()> is_warm, detail::CallRef<void()> before_launch);
+    Replay recapture_fitting(Ref stream, const Key& key, Work work);
     Entry* find(const Key& key) noexcept;
     const Entry* find(const Key& key) const noexcept;
     Entry& admit(const Key& key);
@@ -245,18 +245,14 @@ private:
         return Replay{entry.runs, true};
     }
     void launch_entry(Entry& entry, Ref stream);
-    template <class F>
-    void record(Entry& entry, Ref stream, F& work);
-    template <class F>
-    void check(Entry& entry, Ref stream, F& work);
-    template <class F>
-    void compare(Entry& entry, Ref stream, F& work);
+    void record(Entry& entry, Ref stream, Work work);
+    void check(Entry& entry, Ref stream, Work work);
+    void compare(Entry& entry, Ref stream, Work work);
     bool is_new(const Entry& entry) const noexcept { return entry.compared < options_.comparisons; }
     static bool same_work(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
                           const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b);
     void make_executable(Entry& entry, Ref stream, BasicGraph<B> graph, detail::ReplayHooks<B> hooks);
-    template <class F>
-    void run_aside(Ref stream, F& work);
+    void run_aside(Ref stream, Work work);
     Ref own_stream(Ref like);
     void refuse(Entry& entry, const std::string& reason, bool quiet = false);
     void tell(const char* reason);

@@ -10,6 +10,7 @@
 
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/capture.hpp>
+#include <sluice/graph/detail/call_ref.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
 
@@ -27,9 +28,12 @@ constexpr bool check_work() {
     return fits;
 }
 
+/// Work on a stream of `B`, of whatever type.
+template <Backend B>
+using WorkRef = CallRef<void(BasicStreamRef<B>)>;
+
 /// The text of what `call()` throws; empty if it throws nothing.
-template <class F>
-std::string thrown_text(F&& call) {
+inline std::string thrown_text(CallRef<void()> call) {
     try {
         call();
     } catch (const std::exception& exception) {
@@ -124,8 +128,8 @@ inline Refusal refusal_of(const std::exception_ptr& thrown, bool intact) {
 
 /// Records once, on `stream` itself. Returns the graph, or why there is none in `refusal`. Throws what the work throws,
 /// where that has nothing to do with the capture.
-template <GraphBackend B, class F>
-std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, const CaptureOptions& options,
+template <GraphBackend B>
+std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> work, const CaptureOptions& options,
                                           ReplayHooks<B>* hooks, Refusal& refusal) {
     refusal = {};
     std::string& reason = refusal.reason;
@@ -195,8 +199,8 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, F& work, con
 /// What `capture` does, on `stream` itself, which nobody else may use meanwhile; what wants to be told of replays goes to
 /// `hooks`. Returns the graph, or why there is none in `refusal`. Throws what the work throws, where that has nothing to
 /// do with the capture.
-template <GraphBackend B, class F>
-std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, F& work, const CaptureOptions& options,
+template <GraphBackend B>
+std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> work, const CaptureOptions& options,
                                          ReplayHooks<B>* hooks, Refusal& refusal) {
     // Within another capture on this thread, the watch would break that one, which has a watch of its own.
     const bool watches = options.watch_default_stream && !capturing();

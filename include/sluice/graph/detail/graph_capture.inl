@@ -112,9 +112,9 @@ void GraphCapture<Key, B>::clear() noexcept {
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F, class Eager, class IsWarm, class BeforeLaunch>
-Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Eager&& eagerly,
-                                         IsWarm&& is_warm, BeforeLaunch&& before_launch) {
+Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work,
+                                         detail::CallRef<void(bool)> eagerly, detail::CallRef<bool()> is_warm,
+                                         detail::CallRef<void()> before_launch) {
     if (capturing()) {
         work(stream);
         return {};
@@ -172,8 +172,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, F& work, Ea
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-Replay GraphCapture<Key, B>::recapture_fitting(Ref stream, const Key& key, F& work) {
+Replay GraphCapture<Key, B>::recapture_fitting(Ref stream, const Key& key, Work work) {
     Entry* const entry = find(key);
     if (capturing() || entry == nullptr || entry->state != State::ready)
         return run(stream, key, work);
@@ -221,8 +220,7 @@ const std::string& GraphCapture<Key, B>::refusal(const Key& key) const noexcept 
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-void GraphCapture<Key, B>::run_aside(Ref stream, F& work) {
+void GraphCapture<Key, B>::run_aside(Ref stream, Work work) {
     const Ref side = own_stream(stream);
     fence_.record(stream);
     side.wait(fence_);

@@ -64,8 +64,7 @@ typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-void GraphCapture<Key, B>::record(Entry& entry, Ref stream, F& work) {
+void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work) {
     const DeviceGuard<B> device(device_);
     // Until there is a new graph there is none, so that the next run tries again where the work throws.
     entry.state = State::warming;
@@ -128,8 +127,7 @@ bool GraphCapture<Key, B>::same_work(const BasicGraph<B>& a, const detail::Repla
 // The work is called once, as it would be in an eager run: what it has handed to the capture is what gets launched.
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, F& work) {
+void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, Work work) {
     const DeviceGuard<B> device(device_);
     detail::throw_if_left_behind<B>("run");
     ++entry.compared;
@@ -154,8 +152,7 @@ void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, F& work) {
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-template <class F>
-void GraphCapture<Key, B>::check(Entry& entry, Ref stream, F& work) {
+void GraphCapture<Key, B>::check(Entry& entry, Ref stream, Work work) {
     const DeviceGuard<B> device(device_);
     detail::throw_if_left_behind<B>("run");
     for (const void* const pointer : entry.memory) {
