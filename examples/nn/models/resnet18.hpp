@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <nn/conv/conv2d.hpp>
+#include <nn/conv/conv_7x7.hpp>
 #include <nn/core/device.hpp>
 #include <nn/elementwise/sums.hpp>
 #include <nn/layers/layer.hpp>
@@ -30,6 +31,8 @@ inline constexpr bool has_forward_sums = requires {
 /// Weights, gradients and activations, planned once. `Conv` computes the convolutions (see PatchConv2d); its `value_type`
 /// `T`, float or Half, is that of images, activations and gradients. Weights are float32; with Half there is a rounded
 /// copy for the convolutions. Statistics, parameters of batch normalisations, logits and losses are float32.
+///
+/// The first convolution of a training step has kernels of its own where these take it (see conv_7x7.hpp).
 ///
 /// Images are [N, H, W, C], channels last, with `stored_channels` channels. The first call with a number of images may make
 /// plans for it (see CudnnConv2d), which allocates and waits; after that a call neither allocates nor waits, and can be
@@ -122,6 +125,11 @@ private:
     template <class U>
     using Span = sluice::DeviceSpan<U, B>;
     using Stream = sluice::BasicStreamRef<B>;
+    // Whether this step's first convolution, `shape`, is computed by conv_7x7.hpp.
+    static constexpr bool has_own_stem = has_conv_7x7<T, B>;
+    static bool has_own_kernels(std::size_t conv, const Conv2dShape& shape) {
+        return has_own_stem && conv == 0 && supports_conv_7x7(shape);
+    }
     static constexpr bool is_rounded = !std::is_same_v<T, float>;
 
     // The gradient of a map: the scratch map `first`, or that and `second` to be added.
@@ -180,6 +188,7 @@ private:
                       Matrix<float, B> to);
     Gradient head_backward(Stream stream);
     Gradient block_backward(Stream stream, std::size_t block, const Gradient& gradient);
+    void stem_weight_gradient(Stream stream, Span<const T> images, Span<const T> slope);
     void norm_backward(Stream stream, std::size_t conv, Span<const T> relu_output, Span<T> gradient,
                        Span<const T> other, Span<T> in_gradient);
     std::size_t infer_block(Stream stream, std::size_t block, std::size_t in);
@@ -218,6 +227,7 @@ private:
     Buffer<float> losses_;
     Buffer<float> sums_;
     Buffer<double> scratch_;
+    Buffer<float> stem_scratch_; // where the first convolution has kernels of its own
     sluice::DeviceScalar<float, B> rate_;
 
     // With other ranks.

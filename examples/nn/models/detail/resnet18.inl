@@ -58,8 +58,12 @@ void ResNet18<B, Conv>::allocate() {
     pooled_ = Buffer<T>(batch * pooled);
     taps_ = Buffer<std::uint8_t>(batch * pooled);
     losses_ = Buffer<float>(batch);
-    if constexpr (has_forward_sums<Conv>)
+    if constexpr (has_forward_sums<Conv> || has_own_stem)
         sums_ = Buffer<float>(2 * plan_.head().shape.in_channels); // the last stage has the most channels
+    if constexpr (has_own_stem) {
+        if (has_own_kernels(0, plan_.stem().shape))
+            stem_scratch_ = Buffer<float>(conv_7x7_scratch());
+    }
     scratch_ = Buffer<double>(scratch);
 }
 
@@ -112,6 +116,13 @@ void ResNet18<B, Conv>::convolve(Stream stream, std::size_t conv, Span<const T> 
     if (statistics == Statistics::running) {
         conv_.forward(stream, whole, in, weights, to);
         return batch_norm_inference(stream, norm(conv), options_.batch_norm);
+    }
+    if constexpr (has_own_stem) {
+        if (has_own_kernels(conv, whole)) {
+            const Span<float> sums = part(sums_, 2 * whole.out_channels);
+            conv_7x7_sums(stream, whole, in, weights, to, sums, stem_scratch_);
+            return batch_norm_from_sums(stream, sums, whole.out_pixels(), norm(conv), options_.batch_norm);
+        }
     }
     if constexpr (has_forward_sums<Conv>) {
         const Span<float> sums = part(sums_, 2 * whole.out_channels);

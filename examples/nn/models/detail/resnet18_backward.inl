@@ -73,6 +73,16 @@ auto ResNet18<B, Conv>::block_backward(Stream stream, std::size_t index, const G
 }
 
 template <sluice::Backend B, class Conv>
+void ResNet18<B, Conv>::stem_weight_gradient(Stream stream, Span<const T> images, Span<const T> slope) {
+    if constexpr (has_own_stem) {
+        if (has_own_kernels(0, shape(0)))
+            return conv_7x7_weight_gradient(stream, shape(0), images, slope, weight_gradient(plan_.stem()),
+                                            stem_scratch_);
+    }
+    conv_.weight_gradient(stream, shape(0), images, slope, weight_gradient(plan_.stem()));
+}
+
+template <sluice::Backend B, class Conv>
 void ResNet18<B, Conv>::backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images) {
     require_size("resnet18: elements of the images of the forward pass", images.size(),
                  images_ * image_size());
@@ -90,7 +100,7 @@ void ResNet18<B, Conv>::backward(sluice::BasicStreamRef<B> stream, sluice::Devic
                               scratch_map(gradient.second, pooled_size()), part(taps_, pooled_size()),
                               plan_.stem_map(), stem);
     norm_backward(stream, 0, {}, stem, {}, stem);
-    conv_.weight_gradient(stream, shape(0), images, stem, weight_gradient(plan_.stem()));
+    stem_weight_gradient(stream, images, stem);
     if (communicator_ != nullptr)
         finish_averaging(stream);
 }
