@@ -23,12 +23,12 @@ constexpr bool supports_conv_7x7(const Conv2dShape& shape) {
 template <class T, sluice::Backend B>
 inline constexpr bool has_conv_7x7 = false;
 
+/// The floats of scratch memory that the functions below need on the current device. Only in builds with CUDA.
+std::size_t conv_7x7_scratch();
+
 #if SLUICE_HAS_CUDA
 template <>
 inline constexpr bool has_conv_7x7<Half, sluice::Cuda> = true;
-
-/// The floats of scratch memory that the functions below need on the current device.
-std::size_t conv_7x7_scratch();
 
 /// The forward pass, and for each channel of `out`, as it is stored, its sum and the sum of its squares: `sums` [2, 64].
 /// Throws `sluice::Error` when a size does not fit or the shape is not supported.
