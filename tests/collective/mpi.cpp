@@ -66,6 +66,30 @@ TEST_CASE("an all-reduce over MPI has the bits of one within a process") {
     CHECK(same_bytes(found, expected));
 }
 
+TEST_CASE("a collective that is too long for MPI is refused in one sentence, and the next one works") {
+    (void)process();
+    const Comm rank = mpi_communicator<B>(MPI_COMM_WORLD, {.timeout = std::chrono::seconds(60)});
+    DeviceBuffer<std::uint8_t, B> memory(1);
+    std::uint8_t* const data = memory.span().data();
+    constexpr std::size_t length = std::size_t{1} << 31; // never touched
+    std::string text;
+    try {
+        const BasicStream<B> stream;
+        broadcast(stream, rank, DeviceSpan<std::uint8_t, B>(data, length), 0);
+        stream.sync();
+    } catch (const Error& error) {
+        text = error.what();
+    }
+    CHECK(text.find("2147483648 bytes were given; over MPI at most 2,147,483,647 are expected") !=
+          std::string::npos);
+    const BasicStream<B> stream;
+    std::vector<std::uint8_t> found(1);
+    copy_and_wait(stream, memory, std::vector<std::uint8_t>{7});
+    broadcast(stream, rank, memory, 0);
+    copy_and_wait(stream, found, memory);
+    CHECK(found[0] == 7);
+}
+
 // The last one: MPI is not finalised after it.
 TEST_CASE("a process that does not come fails the others within the timeout") {
     if (process().ranks() < 2)

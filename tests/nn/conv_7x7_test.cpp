@@ -15,7 +15,7 @@ constexpr nn::Conv2dShape shape_of(std::size_t images, std::size_t height, std::
     return {images, height, width, 4, 64, 7, 2, 3};
 }
 
-/// Of columns: their sums and the sums of their squares, and the square roots of these, by which errors are measured.
+/// Of each channel its sum, then of each the sum of its squares.
 struct Sums {
     naive::Doubles sums = naive::Doubles(128, 0.0);
 

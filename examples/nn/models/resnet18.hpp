@@ -125,7 +125,7 @@ private:
     template <class U>
     using Span = sluice::DeviceSpan<U, B>;
     using Stream = sluice::BasicStreamRef<B>;
-    // Whether this step's first convolution, `shape`, is computed by conv_7x7.hpp.
+    // Whether there are kernels for the first convolution of a training step, and whether convolution `conv` has them.
     static constexpr bool has_own_stem = has_conv_7x7<T, B>;
     static bool has_own_kernels(std::size_t conv, const Conv2dShape& shape) {
         return has_own_stem && conv == 0 && supports_conv_7x7(shape);

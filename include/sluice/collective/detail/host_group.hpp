@@ -11,6 +11,7 @@
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/collective/detail/call.hpp>
+#include <sluice/collective/detail/group_failure.hpp>
 #include <sluice/collective/detail/host_reduce.hpp>
 #include <sluice/collective/detail/host_transport.hpp>
 
@@ -75,20 +76,10 @@ private:
         return rank_text(rank, ranks()) + " has left: its communicator was destroyed";
     }
     void fail(const std::string& reason) noexcept {
-        if (!failed_) {
-            try {
-                reason_ = reason;
-            } catch (...) {
-                // Without memory for it, the failure alone has to do.
-            }
-            failed_ = true;
-        }
+        failure_.set(reason);
         changed_.notify_all();
     }
-    void throw_if_failed(int rank) const {
-        if (failed_)
-            throw Error("collective on " + rank_text(rank, ranks()) + ": " + reason_);
-    }
+    void throw_if_failed(int rank) const { failure_.throw_if_set(rank, ranks()); }
 
     void take_seat(int rank, const CollectiveCall& call) {
         Seat& seat = seats_[static_cast<std::size_t>(rank)];
@@ -121,14 +112,14 @@ private:
         }
         const std::size_t round = round_;
         const auto come = [&] { return complete_ > round; };
-        const auto decided = [&] { return failed_ || come(); };
+        const auto decided = [&] { return failure_ || come(); };
         if (timeout_.count() == 0)
             changed_.wait(lock, decided);
         else
             (void)changed_.wait_for(lock, timeout_, decided);
         if (come())
             return;
-        if (!failed_)
+        if (!failure_)
             fail(late_text(rank, call));
         throw_if_failed(rank);
     }
@@ -209,8 +200,7 @@ private:
     std::size_t complete_ = 0; // rounds that all ranks have come to
     std::size_t finished_ = 0; // ranks that have done their share of it
     std::size_t round_ = 0;    // rounds that are over
-    bool failed_ = false;
-    std::string reason_;
+    GroupFailure failure_;
 };
 
 } // namespace sluice::detail

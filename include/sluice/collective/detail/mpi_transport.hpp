@@ -17,6 +17,7 @@
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/collective/detail/call.hpp>
+#include <sluice/collective/detail/group_failure.hpp>
 #include <sluice/collective/detail/host_reduce.hpp>
 #include <sluice/collective/detail/host_transport.hpp>
 
@@ -61,9 +62,8 @@ public:
             }
             busy_ = true;
         }
+        const Turn turn(*this);
         work(call);
-        const std::lock_guard lock(mutex_);
-        busy_ = false;
     }
     void abort(const std::string& reason) noexcept override {
         const std::lock_guard lock(mutex_);
@@ -78,19 +78,24 @@ public:
 private:
     void fail(const std::string& reason) noexcept {
         mpi_group_failure().store(true);
-        if (failed_)
-            return;
-        failed_ = true;
-        try {
-            reason_ = reason;
-        } catch (...) {
-            // The failure alone has to do.
+        failure_.set(reason);
+    }
+    void throw_if_failed() const { failure_.throw_if_set(rank_, ranks_); }
+
+    // A collective's turn is over, too, when it throws.
+    class Turn {
+    public:
+        explicit Turn(MpiTransport& of) noexcept : of_(of) {}
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn() {
+            const std::lock_guard lock(of_.mutex_);
+            of_.busy_ = false;
         }
-    }
-    void throw_if_failed() const {
-        if (failed_)
-            throw Error("collective on " + rank_text(rank_, ranks_) + ": " + reason_);
-    }
+
+    private:
+        MpiTransport& of_;
+    };
 
     void work(const CollectiveCall& call) {
         const std::size_t bytes = call.count * bytes_of(call.element);
@@ -196,7 +201,7 @@ private:
                 if (late)
                     fail("the other ranks did not come to the " + call.text() + " within " +
                          std::to_string(timeout_.count()) + " ms");
-                if (failed_) {
+                if (failure_) {
                     (void)new std::vector<char>(std::move(scratch_));
                     throw_if_failed();
                 }
@@ -220,8 +225,7 @@ private:
     std::chrono::milliseconds timeout_;
     std::mutex mutex_;
     bool busy_ = false;
-    bool failed_ = false;
-    std::string reason_;
+    GroupFailure failure_;
     std::vector<int> counts_; // bytes from each rank, and where they go
     std::vector<int> offsets_;
     std::vector<int> own_counts_; // bytes to each rank, and where they are

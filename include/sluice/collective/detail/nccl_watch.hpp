@@ -20,6 +20,7 @@
 #include <sluice/backend/cuda.hpp>
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/collective/detail/device_counter.hpp>
+#include <sluice/collective/detail/group_failure.hpp>
 #include <sluice/collective/detail/nccl_calls.hpp>
 
 namespace sluice::detail {
@@ -29,14 +30,7 @@ class NcclGroup {
 public:
     void fail(const std::string& reason) noexcept {
         const std::lock_guard lock(mutex_);
-        if (failed_)
-            return;
-        failed_ = true;
-        try {
-            reason_ = reason;
-        } catch (...) {
-            // The failure alone has to do.
-        }
+        failure_.set(reason);
     }
     void leave(int rank) noexcept {
         const std::lock_guard lock(mutex_);
@@ -46,9 +40,9 @@ public:
     /// Whether it has failed; then why.
     bool failed(std::string& reason) const {
         const std::lock_guard lock(mutex_);
-        if (failed_)
-            reason = reason_;
-        return failed_;
+        if (failure_)
+            reason = failure_.reason();
+        return static_cast<bool>(failure_);
     }
     /// The first rank that has left; -1 if none has.
     int left() const {
@@ -58,8 +52,7 @@ public:
 
 private:
     mutable std::mutex mutex_;
-    bool failed_ = false;
-    std::string reason_;
+    GroupFailure failure_;
     int left_ = -1;
 };
 
@@ -150,10 +143,7 @@ private:
         streams_.reserve(most_streams);
     }
 
-    void throw_if_failed() const {
-        if (failed_)
-            throw Error("collective on " + rank_text(rank_, ranks_) + ": " + reason_);
-    }
+    void throw_if_failed() const { failure_.throw_if_set(rank_, ranks_); }
     void end_call() noexcept {
         const std::lock_guard lock(mutex_);
         calling_since_ = 0;
@@ -186,7 +176,7 @@ private:
 
     // Whether the group has failed; then why.
     bool is_lost(std::string& reason) {
-        if (failed_)
+        if (failure_)
             return false;
         if (group_->failed(reason))
             return true;
@@ -225,12 +215,10 @@ private:
 
     // With the lock, which is open while NCCL is called.
     void fail(const std::string& reason, std::unique_lock<std::mutex>& lock) noexcept {
+        failure_.set(reason);
+        group_->fail(reason);
         try {
-            failed_ = true;
-            reason_ = reason;
-            group_->fail(reason);
-            const std::exception_ptr thrown =
-                std::make_exception_ptr(Error("collective on " + rank_text(rank_, ranks_) + ": " + reason_));
+            const std::exception_ptr thrown = std::make_exception_ptr(failure_.error(rank_, ranks_));
             for (const StreamFailures::RecordRef& record : streams_)
                 host_function_failures().keep(*record, thrown);
         } catch (...) {
@@ -259,11 +247,10 @@ private:
     unsigned seen_begun_ = 0;
     unsigned seen_ended_ = 0;
     std::int64_t unchanged_since_ = steady_nanoseconds();
-    bool failed_ = false;
+    GroupFailure failure_;
     bool aborted_ = false;
     bool leaving_ = false;
     bool over_ = false;
-    std::string reason_;
 };
 
 } // namespace sluice::detail

@@ -7,6 +7,10 @@
 
 namespace sluice::detail {
 
+/// Whether `F` is something to call other than a reference of the type `Ref` itself.
+template <class F, class Ref, class R, class... Args>
+concept CallableBeside = !std::same_as<std::remove_cvref_t<F>, Ref> && std::is_invocable_r_v<R, F&, Args...>;
+
 /// Refers to something to call, without owning it. Work comes in as many types as there are lambdas, and what captures it is
 /// long: through this, it is compiled once for a backend.
 template <class Signature>
@@ -14,8 +18,7 @@ class CallRef;
 template <class R, class... Args>
 class CallRef<R(Args...)> {
 public:
-    template <class F>
-    requires(!std::same_as<std::remove_cvref_t<F>, CallRef>) && std::is_invocable_r_v<R, F&, Args...>
+    template <CallableBeside<CallRef, R, Args...> F>
     CallRef(F&& call) noexcept : object_(address_of(call)), call_(&call_as<std::remove_reference_t<F>>) {}
 
     R operator()(Args... args) const { return call_(object_, args...); }

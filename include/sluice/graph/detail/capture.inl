@@ -129,8 +129,9 @@ inline Refusal refusal_of(const std::exception_ptr& thrown, bool intact) {
 /// Records once, on `stream` itself. Returns the graph, or why there is none in `refusal`. Throws what the work throws,
 /// where that has nothing to do with the capture.
 template <GraphBackend B>
-std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> work, const CaptureOptions& options,
-                                          ReplayHooks<B>* hooks, Refusal& refusal) {
+std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> work,
+                                          const CaptureOptions& options, ReplayHooks<B>* hooks,
+                                          Refusal& refusal) {
     refusal = {};
     std::string& reason = refusal.reason;
     if (hooks != nullptr)
@@ -200,8 +201,9 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> w
 /// `hooks`. Returns the graph, or why there is none in `refusal`. Throws what the work throws, where that has nothing to
 /// do with the capture.
 template <GraphBackend B>
-std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> work, const CaptureOptions& options,
-                                         ReplayHooks<B>* hooks, Refusal& refusal) {
+std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> work,
+                                         const CaptureOptions& options, ReplayHooks<B>* hooks,
+                                         Refusal& refusal) {
     // Within another capture on this thread, the watch would break that one, which has a watch of its own.
     const bool watches = options.watch_default_stream && !capturing();
     const int attempts = watches ? 3 : 1;

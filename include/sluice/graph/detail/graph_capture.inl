@@ -111,10 +111,9 @@ void GraphCapture<Key, B>::clear() noexcept {
 }
 
 template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work,
-                                         detail::CallRef<void(bool)> eagerly, detail::CallRef<bool()> is_warm,
-                                         detail::CallRef<void()> before_launch) {
+requires std::equality_comparable<Key> && GraphBackend<B> Replay
+GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work, detail::CallRef<void(bool)> eagerly,
+                                  detail::CallRef<bool()> is_warm, detail::CallRef<void()> before_launch) {
     if (capturing()) {
         work(stream);
         return {};
@@ -172,7 +171,7 @@ Replay GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work,
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-Replay GraphCapture<Key, B>::recapture_fitting(Ref stream, const Key& key, Work work) {
+    Replay GraphCapture<Key, B>::recapture_fitting(Ref stream, const Key& key, Work work) {
     Entry* const entry = find(key);
     if (capturing() || entry == nullptr || entry->state != State::ready)
         return run(stream, key, work);
