@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -46,6 +47,36 @@ TEST_CASE(
         CHECK(graphs.counters().replays == static_cast<std::uint64_t>(10 - warmup));
         CHECK(graphs.counters().refusals == 0);
     }
+}
+
+namespace {
+
+Steps* of_a_function = nullptr;
+void work_of_a_function(Ref to) { of_a_function->enqueue(to); }
+
+} // namespace
+
+TEST_CASE("GraphCapture: work is a function, a constant object, or what owns something and returns a value") {
+    Steps steps;
+    of_a_function = &steps;
+    struct Constant {
+        Steps& steps;
+        void operator()(Ref to) const { steps.enqueue(to); }
+    };
+    const Constant constant{steps};
+    auto owner = [own = std::make_unique<Steps*>(&steps), calls = 0](Ref to) mutable {
+        (*own)->enqueue(to);
+        return ++calls;
+    };
+    GraphCapture<int, B> graphs;
+    for (int run = 0; run < 5; ++run) {
+        graphs.run(steps.stream, 0, work_of_a_function);
+        graphs.run(steps.stream, 1, &work_of_a_function);
+        graphs.run(steps.stream, 2, constant);
+        graphs.run(steps.stream, 3, owner);
+    }
+    CHECK(steps.values() == Steps::expected(20));
+    CHECK(graphs.counters().replays == 16);
 }
 
 TEST_CASE("GraphCapture: keys have graphs of their own, and the least recently used one makes way") {
