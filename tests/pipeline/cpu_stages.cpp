@@ -129,6 +129,7 @@ TEST_CASE(
                 };
                 const Caught error(epoch);
                 REQUIRE(error);
+                INFO(error.text());
                 CHECK(error->stage() == CpuChain<B>::names[stage]);
                 CHECK(error->batch() == at);
                 CHECK(contains(error.text(), "the image is 3 rows short"));
@@ -144,6 +145,33 @@ TEST_CASE(
         check(std::integral_constant<std::size_t, 0>{});
         check(std::integral_constant<std::size_t, 1>{});
         check(std::integral_constant<std::size_t, 2>{});
+    });
+}
+
+TEST_CASE("CPU stages: a wait for a later batch tells the stage and the batch that failed") {
+    const Inputs<B> inputs(distinct, words);
+    for_each_schedule([&](const PipelineOptions& options) {
+        CpuChain<B> chain(words, 9);
+        std::atomic<bool> all_submitted{false};
+        chain.before = [&](std::size_t, std::size_t batch) {
+            if (batch < 4)
+                return;
+            all_submitted.wait(false);
+            throw std::out_of_range("the image is 3 rows short");
+        };
+        auto pipeline = chain.template pipeline<2>(options);
+        std::vector<BatchRead> reads;
+        for (std::size_t batch = 0; batch < 9; ++batch)
+            reads.push_back(pipeline.submit(inputs[batch % distinct]));
+        all_submitted = true;
+        all_submitted.notify_all();
+        // Its first stage writes where the failed one reads, so that it fails with it.
+        const Caught error([&] { reads.back().wait(); });
+        REQUIRE(error);
+        CHECK(error->stage() == "second");
+        CHECK(error->batch() == 4);
+        CHECK(contains(error.text(), "the image is 3 rows short"));
+        pipeline.reset();
     });
 }
 

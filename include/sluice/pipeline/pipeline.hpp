@@ -330,6 +330,7 @@ private:
     void require_sound(const char* call);
     void require_stage(const char* what, std::size_t index) const;
     void throw_unreported() const;
+    void throw_thread_fault();
     void throw_known_fault();
     [[noreturn]] void fail();
     [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
@@ -338,12 +339,13 @@ private:
     Core core_;
     Schedule runs_; // Never `automatic`.
     detail::SerialExecutor<Core> serial_;
-    // Under `Schedule::graphed`, one of them.
+    // Under `Schedule::graphed`, one of them; see `graphs_`.
     std::optional<StepsExecutor> steps_;
     std::optional<StagesExecutor> stage_graphs_;
     std::optional<detail::ScheduleTuner> tuner_; // Under `Schedule::automatic`.
     bool tuning_ = false;                        // Whether it has not decided yet.
     bool watched_ = false;                       // Whether anybody wants to know of calls of `submit`.
+    bool graphs_ = false;                        // Whether one of the two is there.
     std::atomic<bool> in_use_{false};
     bool inside_ = false; // Whether external streams have been joined since the pipeline was last left.
     std::size_t submitted_ = 0;

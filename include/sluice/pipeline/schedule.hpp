@@ -19,7 +19,7 @@ enum class Schedule {
     /// As overlapped, but the work of one step, all stages on neighbouring batches, is one graph: captured at first
     /// sight, replayed with a single launch from then on. See `Stage` for what that asks of callables.
     graphed,
-    /// Measures the others on the first batches, a few hundred of short steps and some ten of long ones, and stays with the
+    /// Measures the others on the first batches, 400 to 3,000 of short steps and some ten of long ones, and stays with the
     /// fastest, or with a simpler one within 2 %: `Pipeline::choice` tells. Each batch runs once, whatever is being measured. Graphs are tried on a device
     /// only, and only kept where the stages hand over the same work when they are called again for the same kind of batch; a
     /// stage that changes what it enqueues later than that must opt out, see `StageOptions::graphed`.

@@ -16,7 +16,7 @@
 #include <sluice/backend/host.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/range.hpp>
-#include <sluice/pipeline/detail/stage_streams.hpp>
+#include <sluice/pipeline/detail/stage_order.hpp>
 #include <sluice/pipeline/detail/stage_stress.hpp>
 
 namespace sluice::detail {
@@ -156,7 +156,7 @@ public:
                 for (std::size_t i = 0; ready && i < count; ++i)
                     ready = self.await(waits[i], core.streams);
                 if (ready) {
-                    const Range range(core.name(Index).c_str());
+                    const Range range(core.name(Index));
                     const BasicStreamRef<Host> stream = self.threads_[Index].stream_of(number);
                     if constexpr (Core::is_checked)
                         poison_own_slot_on_thread<Index>(core, number);

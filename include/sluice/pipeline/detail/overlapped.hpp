@@ -40,7 +40,7 @@ void call_in_order(Core& core, std::size_t number, Call&& call) {
     });
     // In the first lap nobody has been in the slot.
     const std::size_t slots = core.order->slots();
-    if (number >= slots) {
+    if (number >= slots) [[likely]] {
         Core::for_each_stage([&](auto other) {
             if constexpr (Shape::edges.former[Index][other]) {
                 // Its own work in the same slot comes first by itself where it is on the same stream.
@@ -58,17 +58,20 @@ void call_in_order(Core& core, std::size_t number, Call&& call) {
                          Shape::needs_event(Index), signals);
     }
 }
-template <std::size_t Index, class Core>
-void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch) {
-    call_in_order<Index>(core, number, [&](typename Core::Ref stream) {
-        batch.ops->run[Index](core, stream, number, batch.value);
-    });
+/// The same with a call of the stage; `batch` is a GivenBatch or a TypedBatch.
+template <std::size_t Index, class Core, class Given>
+void run_in_order(Core& core, std::size_t number, const Given& batch) {
+    call_in_order<Index>(core, number,
+                         [&](typename Core::Ref stream) { batch.template run<Index>(core, stream, number); });
 }
 
 template <class Core>
 class OverlappedExecutor : public EagerExecutor {
 public:
-    static void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
+    static constexpr bool takes_types = true;
+
+    template <class Batch>
+    static void submit(Core& core, std::size_t number, const TypedBatch<Batch>& batch,
                        const SourceHold<typename Core::backend>& hold) {
         for_each_stage_to_enqueue<Core>([&](auto stage) {
             run_in_order<stage>(core, number, batch);

@@ -5,6 +5,12 @@ namespace sluice {
 
 namespace detail {
 
+[[noreturn]] inline void throw_in_use(const char* call) {
+    throw Error(std::string(call) +
+                ": the pipeline is in use, by another thread or by this call's own stage; drive a "
+                "pipeline from one thread, and not from within its stages");
+}
+
 /// Marks a pipeline as in use, on its device, for the length of a call.
 template <Backend B>
 class PipelineCall {
@@ -12,13 +18,10 @@ public:
     PipelineCall(const StageStreams<B>& streams, std::atomic<bool>& in_use, const char* name)
         : in_use_(in_use) {
         // Asking for the current device takes time that a replay would notice.
-        if (!streams.only_device())
+        if (!streams.only_device()) [[unlikely]]
             device_.emplace(streams.device());
-        if (in_use.exchange(true, std::memory_order_acquire)) {
-            throw Error(std::string(name) +
-                        ": the pipeline is in use, by another thread or by this call's own stage; drive a "
-                        "pipeline from one thread, and not from within its stages");
-        }
+        if (in_use.exchange(true, std::memory_order_acquire)) [[unlikely]]
+            throw_in_use(name);
     }
     PipelineCall(const PipelineCall&) = delete;
     PipelineCall& operator=(const PipelineCall&) = delete;
@@ -90,10 +93,12 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::make_graphs(bool each_stage, con
                 [&](auto stage) { all = all && core_.template stage<stage>().options().graphed; });
             if (all) {
                 steps_.emplace(core_, options, static_cast<std::size_t>(options_.steps_per_graph));
+                graphs_ = true;
                 return;
             }
         }
         stage_graphs_.emplace(core_, options);
+        graphs_ = true;
     } else {
         throw Error(std::string("the backend '") + backend::name +
                     "' has no graphs, which Schedule::graphed needs");
@@ -119,12 +124,13 @@ template <class... Ss, class... Makers>
 template <class Self, class Visit>
 decltype(auto) Pipeline<Stages<Ss...>, Slots<Makers...>>::with_executor(Self& self, Visit&& visit) {
     if constexpr (has_graphs) {
-        if constexpr (Shape::all_capturable) {
-            if (self.steps_)
-                return visit(*self.steps_);
-        }
-        if (self.stage_graphs_)
+        if (self.graphs_) [[unlikely]] {
+            if constexpr (Shape::all_capturable) {
+                if (self.steps_)
+                    return visit(*self.steps_);
+            }
             return visit(*self.stage_graphs_);
+        }
     }
     if (self.runs_ == Schedule::serial)
         return visit(self.serial_);
@@ -163,7 +169,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
     require_sound("submit");
     // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
     // it takes time that a replay would notice.
-    if (!with_executor(*this, [](const auto& executor) { return executor.replays(); }))
+    if (!graphs_ || !with_executor(*this, [](const auto& executor) { return executor.replays(); })) [[likely]]
         backend::check_launches();
     try {
         throw_known_fault();
@@ -171,7 +177,11 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
         const SubmitBegin begin = watched_ ? SubmitBegin::now() : SubmitBegin{};
         with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
-            executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()}, hold);
+            if constexpr (requires { executor.takes_types; })
+                executor.submit(core_, submitted_, detail::TypedBatch<Batch>{batch}, hold);
+            else
+                executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()},
+                                hold);
         });
         ++submitted_;
         if (watched_) [[unlikely]]
@@ -321,7 +331,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::enter() {
-    if (inside_)
+    if (inside_) [[likely]]
         return;
     core_.streams.wait_for_external();
     inside_ = true;

@@ -27,16 +27,23 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_unreported() const {
         std::rethrow_exception(std::exchange(waiter_->unreported, nullptr));
 }
 
+// Fails with what a CPU stage has thrown, if one has.
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_thread_fault() {
+    const detail::ThreadFault& fault = core_.cpu_stages.fault();
+    if (!fault.known()) [[likely]]
+        return;
+    try {
+        std::rethrow_exception(fault.thrown());
+    } catch (...) {
+        fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
+    }
+}
+
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
-    if (const detail::ThreadFault& fault = core_.cpu_stages.fault(); fault.known()) {
-        try {
-            std::rethrow_exception(fault.thrown());
-        } catch (...) {
-            fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
-        }
-    }
+    throw_thread_fault();
     if constexpr (requires { backend::any_failed(); }) {
         if (!backend::any_failed()) [[likely]]
             return;
@@ -45,6 +52,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
         try {
             backend::throw_if_failed(stream.get());
         } catch (...) {
+            throw_thread_fault(); // A CPU stage may have thrown since, and says more than the streams that it failed.
             const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
             fail_at(place.stage, place.batch, place.or_earlier);
         }
@@ -54,6 +62,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
             try {
                 backend::throw_if_failed(stream.get());
             } catch (...) {
+                throw_thread_fault();
                 fail_at(static_cast<int>(stage), std::nullopt, false);
             }
         });
@@ -64,6 +73,9 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
     const int stage = core_.current_stage();
+    // A wait throws what the streams passed on to it, and does not know where that began.
+    if (stage < 0)
+        throw_known_fault();
     bool earlier = false;
     try {
         throw;

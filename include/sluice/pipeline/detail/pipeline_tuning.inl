@@ -66,6 +66,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::end_trial() {
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::use(const ScheduleTrial& trial) {
     const DeviceGuard<backend> device(core_.streams.device());
+    graphs_ = false;
     steps_.reset();
     stage_graphs_.reset();
     core_.streams.use_one_a_device(trial.schedule == Schedule::serial);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 
 #include <sluice/backend/config.hpp>
 
@@ -20,14 +21,15 @@ inline std::atomic<const RangeListener*> range_listener{nullptr};
 /// Tells the listener, if there is one, that the scope runs under `name`.
 class Range {
 public:
-    explicit Range(const char* name) noexcept : listener_(range_listener.load(std::memory_order_acquire)) {
-        if (listener_ != nullptr)
-            listener_->begin(name);
+    explicit Range(const std::string& name) noexcept
+        : listener_(range_listener.load(std::memory_order_acquire)) {
+        if (listener_ != nullptr) [[unlikely]]
+            listener_->begin(name.c_str());
     }
     Range(const Range&) = delete;
     Range& operator=(const Range&) = delete;
     ~Range() {
-        if (listener_ != nullptr)
+        if (listener_ != nullptr) [[unlikely]]
             listener_->end();
     }
 

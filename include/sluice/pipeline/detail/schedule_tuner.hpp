@@ -2,6 +2,7 @@
 /// Which schedule is fastest: the order of the trials, and what they measure. Knows nothing of pipelines.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -14,8 +15,12 @@ namespace sluice::detail {
 
 /// Tries one way after another on batches as they come. Of each, first some batches that are not measured, until nothing is
 /// captured any more; then a short run of batches and a long one, from rest to rest: what filling and emptying the pipeline
-/// takes is in both, so that the difference is what the batches between them took. Those within 5 % of the best are
-/// measured twice, and the first one within 2 % of the best is chosen.
+/// takes is in both, so that the difference is what the batches between them took. Short batches have three runs of either
+/// kind, in turns, and the middle times count, so that a pause of the thread that submits spoils none. Those within 5 % of the
+/// best are measured twice, and the first one within 2 % of the best is chosen.
+///
+/// A run in which a graph was captured, or compared with another capture, shows a start and not the pace that follows: it does
+/// not count and is run again. Some graphs are met late, such as those of a source's other slots.
 ///
 /// The caller counts each batch with `count`. Where that says so, it lets the pipeline come to rest, calls `at_rest`, and
 /// runs what comes then under `current`.
@@ -51,20 +56,22 @@ public:
     void at_rest(std::int64_t now, const GraphCounters& graphs) {
         const double taken = static_cast<double>(now - begun_) / 1000;
         const std::size_t batches = std::exchange(counted_, 0);
-        switch (phase_) {
-        case Phase::warming:
-            warmed(taken, batches, graphs);
-            break;
-        case Phase::brief:
-            brief_ = taken;
-            phase_ = Phase::lengthy;
-            length_ = lengthy_;
-            break;
-        case Phase::lengthy:
-            measured(taken > brief_ ? (taken - brief_) / static_cast<double>(lengthy_ - brief_length_)
-                                    : taken / static_cast<double>(lengthy_));
-            break;
+        const GraphCounters before = std::exchange(seen_, graphs);
+        const bool graphed = trial().schedule == Schedule::graphed;
+        if (graphed && (graphs.changes > 0 || graphs.refusals > 0)) {
+            trial().refused = true;
+            trial().microseconds = 0;
+            next();
+            return;
         }
+        const bool steady =
+            !graphed || (graphs.captures == before.captures && graphs.comparisons == before.comparisons);
+        if (phase_ == Phase::warming)
+            warmed(taken, batches, steady && (!graphed || graphs.replays > before.replays));
+        else if (steady || unsteady_ == most_unsteady)
+            ran(taken);
+        else
+            ++unsteady_;
     }
 
 private:
@@ -72,6 +79,8 @@ private:
     static constexpr std::size_t most_batches = 4096; // then what is known by then decides
     static constexpr std::size_t warm_batches = 16;   // at a time
     static constexpr std::size_t most_warm = 20;      // times
+    static constexpr std::size_t most_runs = 3;       // of either kind, each time that a way is measured
+    static constexpr std::size_t most_unsteady = 4;   // runs that do not count, likewise; then they do
     static constexpr double long_enough = 15'000;     // microseconds that are measured
     static constexpr double too_long_for_graphs =
         20'000; // microseconds of a batch: launches are nothing beside it
@@ -90,41 +99,59 @@ private:
         seen_ = {};
     }
 
-    void warmed(double taken, std::size_t batches, const GraphCounters& graphs) {
-        ++warm_;
-        const bool graphed = trial().schedule == Schedule::graphed;
-        if (graphs.changes > 0 || graphs.refusals > 0) {
-            trial().refused = true;
+    void warmed(double taken, std::size_t batches, bool settled) {
+        if (!settled && ++warm_ < most_warm)
+            return;
+        trial().refused = trial().schedule == Schedule::graphed && seen_.replays == 0;
+        if (trial().refused) {
             next();
             return;
         }
-        const bool settled =
-            !graphed || (graphs.captures == seen_.captures && graphs.replays > seen_.replays &&
-                         graphs.comparisons == seen_.comparisons);
-        seen_ = graphs;
-        if (!settled) {
-            if (warm_ < most_warm)
-                return;
-            trial().refused = graphs.replays == 0;
-            if (trial().refused) {
-                next();
-                return;
-            }
-        }
         step_ = taken / static_cast<double>(batches);
         choose_lengths();
+        ran_ = unsteady_ = 0;
         phase_ = Phase::brief;
         length_ = brief_length_;
     }
 
     void choose_lengths() noexcept {
         const double wanted = long_enough / (step_ > 1 ? step_ : 1);
-        lengthy_ = wanted < 6 ? 6 : wanted > 384 ? 384 : static_cast<std::size_t>(wanted);
-        brief_length_ = lengthy_ / 3;
-        if (lengthy_ >= 48) { // whole graphs of many steps
-            lengthy_ = (lengthy_ + 15) / 16 * 16;
+        const std::size_t all = wanted < 6 ? 6 : wanted > 384 ? 384 : static_cast<std::size_t>(wanted);
+        runs_ = all < 12 ? 1 : most_runs;
+        if (all < 48) {
+            brief_length_ = all / (runs_ * 3);
+            brief_length_ = brief_length_ < 2 ? 2 : brief_length_;
+            lengthy_ = runs_ > 1 ? all / runs_ + brief_length_ : all;
+        } else { // graphs of up to 16 steps, whole ones in either run
             brief_length_ = 16;
+            lengthy_ = 16 + all / runs_ / 16 * 16;
         }
+    }
+
+    // One run is over, and counts.
+    void ran(double taken) {
+        if (phase_ == Phase::brief) {
+            brief_[ran_] = taken;
+            phase_ = Phase::lengthy;
+            length_ = lengthy_;
+            return;
+        }
+        long_[ran_] = taken;
+        phase_ = Phase::brief;
+        length_ = brief_length_;
+        if (++ran_ < runs_)
+            return;
+        const double brief = middle(brief_), all = middle(long_);
+        measured(all > brief ? (all - brief) / static_cast<double>(lengthy_ - brief_length_)
+                             : all / static_cast<double>(lengthy_));
+    }
+    using Times = std::array<double, most_runs>;
+    double middle(const Times& times) const noexcept {
+        if (runs_ < most_runs)
+            return times[0];
+        const auto [a, b, c] = times;
+        const double least = a < b ? a : b, most = a < b ? b : a;
+        return c < least ? least : c > most ? most : c;
     }
 
     void measured(double microseconds) {
@@ -134,6 +161,10 @@ private:
     }
 
     void next() {
+        if (choice_.batches > most_batches) {
+            decide();
+            return;
+        }
         ++tried_;
         while (tried_ < to_try_.size() && skipped(choice_.trials[to_try_[tried_]]))
             ++tried_;
@@ -198,9 +229,12 @@ private:
     std::size_t brief_length_ = 0;
     std::size_t lengthy_ = 0;
     std::int64_t begun_ = 0;
-    double brief_ = 0;
-    double step_ = 0; // microseconds of a batch, roughly
-    GraphCounters seen_;
+    double step_ = 0;          // microseconds of a batch, roughly
+    std::size_t runs_ = 1;     // of either kind that are to count,
+    std::size_t ran_ = 0;      // and pairs of them that do by now
+    std::size_t unsteady_ = 0; // runs that did not count
+    Times brief_{}, long_{};   // what the runs took, in microseconds
+    GraphCounters seen_;       // at the last rest
 };
 
 } // namespace sluice::detail

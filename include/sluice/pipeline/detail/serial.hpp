@@ -19,6 +19,8 @@ class SerialExecutor : public EagerExecutor {
     static constexpr std::size_t stages = Core::stages;
 
 public:
+    static constexpr bool takes_types = true;
+
     explicit SerialExecutor(Core& core) {
         for (std::size_t stage = 0; stage < stages; ++stage) {
             const std::size_t former = (stage + stages - 1) % stages;
@@ -31,7 +33,8 @@ public:
         }
     }
 
-    void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch,
+    template <class Batch>
+    void submit(Core& core, std::size_t number, const TypedBatch<Batch>& batch,
                 const SourceHold<typename Core::backend>& hold) {
         Core::for_each_stage([&](auto stage) {
             const auto stream = core.streams.of(stage, number);
@@ -44,7 +47,7 @@ public:
                     core.order->wait(stream, former, of_batch);
             }
             core.follows = stage > 0 && !waits_[stage];
-            batch.ops->run[stage](core, stream, number, batch.value);
+            batch.template run<stage>(core, stream, number);
             if constexpr (!Shape::aside[stage])
                 core.order->mark(stream, stream, stage, number, records_[stage], signals_[stage]);
             core.template release_batch<stage>(number, hold);

@@ -24,6 +24,7 @@
 #include <sluice/pipeline/detail/slots_number.hpp>
 #include <sluice/pipeline/detail/slots_of.hpp>
 #include <sluice/pipeline/detail/stage_checks.hpp>
+#include <sluice/pipeline/detail/stage_order.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
 #include <sluice/pipeline/detail/stage_stress.hpp>
 #include <sluice/pipeline/detail/stage_times.hpp>
@@ -86,7 +87,7 @@ public:
     /// Calls stage I for batch `number`, with a stream to work on; a CPU stage on a thread, after what `add_wait` told.
     template <std::size_t Index, class Batch>
     void run(Ref stream, std::size_t number, const Batch& batch) {
-        const Range range(names_[Index]->c_str());
+        const Range range(*names_[Index]);
         enter_stage(Index, number);
         [[maybe_unused]] const auto scope = scope_of(Index, stream, number);
         if constexpr (Shape::template runs_aside<Index>) {

@@ -1,19 +1,15 @@
 /// \file
-/// Where the stages of a pipeline run, and the marks by which they wait for each other.
+/// Where the stages of a pipeline run.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
-#include <sluice/backend/semaphore.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/schedule.hpp>
@@ -35,36 +31,14 @@ public:
 
     /// Adds the streams of the next stage. Throws `Error` for options that do not go together.
     void add(const std::string& stage, const StageOptions<B>& options) {
-        Streams& streams = of_stage_.emplace_back();
-        streams.device = require_stage_device(stage, options, device_);
-        streams.priority = options.priority;
-        if (streams.device != device_)
-            several_devices_ = true;
-        if (options.stream)
-            external_.push_back(*options.stream);
-        if (schedule_ == Schedule::serial) {
-            for (const Streams& earlier : of_stage_) {
-                if (&earlier != &streams && !earlier.lanes.empty() && earlier.device == streams.device) {
-                    streams.lanes = earlier.lanes;
-                    return;
-                }
-            }
-        }
-        if (options.stream) {
-            streams.lanes.push_back(*options.stream);
-        } else {
-            const DeviceGuard<B> device(streams.device);
-            const int lanes = schedule_ == Schedule::serial ? 1 : options.lanes;
-            for (int lane = 0; lane < lanes; ++lane) {
-                owned_.emplace_back(StreamOptions{.priority = options.priority});
-                streams.lanes.push_back(owned_.back());
-            }
-        }
-        for (const Ref lane : streams.lanes)
-            active_.push_back({lane, streams.device, fence_of(streams.device)});
+        add_lanes(stage, options);
+        note_first(of_stage_.size() - 1);
     }
     /// Adds a stage that has no stream.
-    void add_without_stream() { of_stage_.emplace_back().device = device_; }
+    void add_without_stream() {
+        of_stage_.emplace_back().device = device_;
+        note_first(of_stage_.size() - 1);
+    }
     /// Gives stage `stage` streams for its signals to threads and its waits for them, beside each of its own: each takes
     /// some 2 microseconds, in which the stage's own stream goes on.
     void add_sides(std::size_t stage) {
@@ -89,14 +63,16 @@ public:
                 }
             }
         }
+        for (std::size_t stage = 0; stage < of_stage_.size(); ++stage)
+            note_first(stage);
     }
 
     /// The null stream for a stage that has none.
     Ref of(std::size_t stage, std::size_t batch) const noexcept {
-        const std::vector<Ref>& lanes = of_stage_[stage].lanes;
-        if (lanes.size() <= 1) [[likely]]
-            return lanes.empty() ? Ref(typename B::NativeStream{}) : lanes.front();
-        return lanes[batch % lanes.size()];
+        const First& first = firsts_[stage];
+        if (first.lanes <= 1) [[likely]]
+            return first.lane;
+        return of_stage_[stage].lanes[batch % first.lanes];
     }
     Ref signals_of(std::size_t stage, std::size_t batch) const noexcept {
         return side_of(stage, batch).signals;
@@ -108,7 +84,7 @@ public:
         side.waited.record(side.waits);
         of(stage, batch).wait(side.waited);
     }
-    std::size_t lanes(std::size_t stage) const noexcept { return of_stage_[stage].lanes.size(); }
+    std::size_t lanes(std::size_t stage) const noexcept { return firsts_[stage].lanes; }
     int device_of(std::size_t stage) const noexcept { return of_stage_[stage].device; }
     int priority_of(std::size_t stage) const noexcept { return of_stage_[stage].priority; }
     /// The pipeline's own.
@@ -235,6 +211,11 @@ private:
         int device = 0;
         int priority = 0;
     };
+    // What is asked for in every step, side by side: between two calls of the driver little stays in the nearest cache.
+    struct First {
+        Ref lane;
+        std::size_t lanes;
+    };
     struct Active {
         Ref stream;
         int device;
@@ -245,6 +226,41 @@ private:
         std::unique_ptr<BasicEvent<B>> event;
     };
 
+    void add_lanes(const std::string& stage, const StageOptions<B>& options) {
+        Streams& streams = of_stage_.emplace_back();
+        streams.device = require_stage_device(stage, options, device_);
+        streams.priority = options.priority;
+        if (streams.device != device_)
+            several_devices_ = true;
+        if (options.stream)
+            external_.push_back(*options.stream);
+        if (schedule_ == Schedule::serial) {
+            for (const Streams& earlier : of_stage_) {
+                if (&earlier != &streams && !earlier.lanes.empty() && earlier.device == streams.device) {
+                    streams.lanes = earlier.lanes;
+                    return;
+                }
+            }
+        }
+        if (options.stream) {
+            streams.lanes.push_back(*options.stream);
+        } else {
+            const DeviceGuard<B> device(streams.device);
+            const int lanes = schedule_ == Schedule::serial ? 1 : options.lanes;
+            for (int lane = 0; lane < lanes; ++lane) {
+                owned_.emplace_back(StreamOptions{.priority = options.priority});
+                streams.lanes.push_back(owned_.back());
+            }
+        }
+        for (const Ref lane : streams.lanes)
+            active_.push_back({lane, streams.device, fence_of(streams.device)});
+    }
+    void note_first(std::size_t stage) {
+        const std::vector<Ref>& lanes = of_stage_[stage].lanes;
+        if (firsts_.size() <= stage)
+            firsts_.push_back({Ref(typename B::NativeStream{}), 0});
+        firsts_[stage] = {lanes.empty() ? Ref(typename B::NativeStream{}) : lanes.front(), lanes.size()};
+    }
     BasicEvent<B>* fence_of(int device) {
         for (const Fence& fence : fences_) {
             if (fence.device == device)
@@ -260,139 +276,11 @@ private:
     bool one_device_;
     bool several_devices_ = false;
     std::vector<Streams> of_stage_;
+    std::vector<First> firsts_;
     std::vector<BasicStream<B>> owned_;
     std::vector<Active> active_;
     std::vector<Ref> external_;
     std::vector<Fence> fences_;
-};
-
-/// Instead of semaphores where no stage needs one.
-struct NoSemaphore {};
-
-/// One wait of a thread.
-template <class Semaphore>
-struct SemaphoreWait {
-    Semaphore* semaphore = nullptr;
-    std::uint32_t value = 0;
-    std::size_t stage = 0;
-};
-
-/// The marks that stages set when they have been through a batch, made once: an event a stage and slot, and, where
-/// threads take part, a semaphore that counts the laps.
-template <class Shape>
-class StageOrder {
-public:
-    using backend = typename Shape::backend;
-    using Ref = BasicStreamRef<backend>;
-    static constexpr std::size_t stages = Shape::stages;
-    using Semaphore =
-        typename std::conditional_t<Shape::any_aside, std::type_identity<BasicSemaphore<backend>>,
-                                    std::type_identity<NoSemaphore>>::type;
-    using Wait = SemaphoreWait<Semaphore>;
-
-    StageOrder(std::size_t slots, StageStreams<backend>& streams) : slots_(slots), streams_(streams) {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            const DeviceGuard<backend> device(streams.device_of(stage));
-            events_[stage].reserve(slots);
-            for (std::size_t slot = 0; slot < slots; ++slot)
-                events_[stage].emplace_back();
-            if constexpr (Shape::any_aside) {
-                for (std::size_t slot = 0; slot < slots; ++slot)
-                    semaphores_[stage].push_back(std::make_unique<Semaphore>());
-                if (!Shape::aside[stage] && Shape::needs_semaphore(stage))
-                    streams.add_sides(stage);
-            }
-        }
-    }
-
-    std::size_t slots() const noexcept { return slots_; }
-    std::size_t slot_of(std::size_t batch) const noexcept { return batch % slots_; }
-
-    BasicEvent<backend>& event(std::size_t stage, std::size_t batch) noexcept {
-        return events_[stage][slot_of(batch)];
-    }
-    Semaphore& semaphore(std::size_t stage, std::size_t batch) noexcept {
-        return *semaphores_[stage][slot_of(batch)];
-    }
-    /// What a semaphore counts to when its stage has been through `batch`.
-    std::uint32_t lap_of(std::size_t batch) const noexcept {
-        return static_cast<std::uint32_t>(batch / slots_ + 1);
-    }
-    Wait wait_of(std::size_t stage, std::size_t batch) noexcept {
-        return {&semaphore(stage, batch), lap_of(batch), stage};
-    }
-
-    /// Later work of `stream` comes after stage `stage` is through `batch`.
-    void wait(Ref stream, std::size_t stage, std::size_t batch) {
-        if (Shape::aside[stage]) {
-            if constexpr (Shape::any_aside)
-                semaphore(stage, batch).wait(stream, lap_of(batch));
-        } else {
-            stream.wait(event(stage, batch));
-        }
-    }
-    /// Whether a thread has signalled that stage `stage` is through `batch`.
-    bool reached(std::size_t stage, std::size_t batch) noexcept {
-        if constexpr (Shape::any_aside)
-            return semaphore(stage, batch).reached(lap_of(batch));
-        else
-            return false;
-    }
-    /// Stage `stage`, a GPU stage, is through `batch` when `stream` gets here. Its semaphore is signalled on `signals`:
-    /// the same stream, or another one.
-    void mark(Ref stream, Ref signals, std::size_t stage, std::size_t batch, bool with_event,
-              bool with_semaphore) {
-        const bool elsewhere = with_semaphore && !(signals == stream);
-        if (with_event || elsewhere)
-            event(stage, batch).record(stream);
-        if constexpr (Shape::any_aside) {
-            if (elsewhere)
-                signals.wait(event(stage, batch));
-            if (with_semaphore)
-                semaphore(stage, batch).signal(signals, lap_of(batch));
-        }
-    }
-
-    /// Has the events stand for nothing that has failed: streams that wait for one get its fault.
-    void record_anew() {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            for (BasicEvent<backend>& event : events_[stage]) {
-                if (!Shape::aside[stage])
-                    event.record(streams_.of(stage, 0));
-            }
-        }
-    }
-
-    /// All stages are through all batches before `next`, whoever has told so. Nothing is under way.
-    void catch_up(std::size_t next) {
-        if constexpr (Shape::any_aside) {
-            for (auto& of_stage : semaphores_) {
-                for (std::size_t slot = 0; slot < slots_ && slot < next; ++slot) {
-                    const std::uint32_t lap = lap_of((next - 1 - slot) / slots_ * slots_ + slot);
-                    if (!of_stage[slot]->reached(lap))
-                        of_stage[slot]->signal(lap);
-                }
-            }
-        } else {
-            (void)next;
-        }
-    }
-
-    /// All laps are over, and batches count from 0 again. Nobody waits.
-    void reset() {
-        if constexpr (Shape::any_aside) {
-            for (auto& of_stage : semaphores_) {
-                for (auto& semaphore : of_stage)
-                    semaphore->reset();
-            }
-        }
-    }
-
-private:
-    std::size_t slots_;
-    StageStreams<backend>& streams_;
-    std::array<std::vector<BasicEvent<backend>>, stages> events_;
-    std::array<std::vector<std::unique_ptr<Semaphore>>, stages> semaphores_;
 };
 
 } // namespace sluice::detail
