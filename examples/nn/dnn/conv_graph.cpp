@@ -182,6 +182,34 @@ bool uses(ConvGraph graph, Tensor tensor) {
     }
 }
 
+bool writes(ConvGraph graph, Tensor tensor) {
+    switch (graph) {
+    case ConvGraph::input_gradient:
+        return tensor == in_tensor;
+    case ConvGraph::weight_gradient:
+    case ConvGraph::normalised_weight_gradient:
+        return tensor == weights_tensor;
+    case ConvGraph::input_gradient_normalised:
+        return tensor == in_tensor || (tensor >= weight_sum_tensor && tensor <= equal_bias_tensor);
+    default:
+        return tensor == out_tensor ||
+               ((tensor == sum_tensor || tensor == square_sum_tensor) && has_sums(graph));
+    }
+}
+
+std::size_t element_bytes_of(Tensor tensor, std::size_t element_bytes) {
+    switch (tensor) {
+    case in_tensor:
+    case weights_tensor:
+    case out_tensor:
+    case residual_tensor:
+    case normalised_in_tensor:
+        return element_bytes;
+    default:
+        return sizeof(float);
+    }
+}
+
 std::size_t bytes_of(const Conv2dShape& shape, Tensor tensor, std::size_t element_bytes) {
     switch (tensor) {
     case in_tensor:

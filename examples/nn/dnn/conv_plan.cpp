@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
-#include <nn/core/device.hpp>
-#include <sluice/memory/copy.hpp>
+#include <nn/dnn/detail/conv_operands.hpp>
 
 namespace nn::detail {
 namespace {
@@ -21,29 +21,6 @@ std::string shape_key(const Conv2dShape& shape) {
         result += (result.empty() ? "" : " ") + std::to_string(value);
     return result;
 }
-
-/// Device memory for every tensor that a graph uses.
-class Operands {
-public:
-    Operands(ConvGraph kind, const Conv2dShape& shape, std::size_t element_bytes) {
-        const sluice::BasicStream<sluice::Cuda> stream;
-        for (std::int64_t i = in_tensor; i < tensor_end; ++i) {
-            const auto tensor = static_cast<Tensor>(i);
-            if (!uses(kind, tensor))
-                continue;
-            buffers_.emplace_back(bytes_of(shape, tensor, element_bytes));
-            // About 1 in float16, about 0.01 in float: neither 0, which is faster to multiply, nor huge.
-            sluice::fill_bytes(stream, buffers_.back(), 0x3C);
-            addresses_[static_cast<std::size_t>(i)] = buffers_.back().data();
-        }
-        stream.sync();
-    }
-    const TensorAddresses& addresses() const { return addresses_; }
-
-private:
-    std::vector<sluice::DeviceBuffer<std::byte, sluice::Cuda>> buffers_;
-    TensorAddresses addresses_{};
-};
 
 /// The least of several times of `work` on `stream`, in milliseconds; the first one alone where that is beyond `hopeless`.
 template <class Work>
@@ -84,7 +61,77 @@ std::size_t workspace_of(const fe::graph::Graph& graph, std::int64_t index) {
     return static_cast<std::size_t>(std::max<std::int64_t>(0, graph.get_workspace_size_plan_at_index(index)));
 }
 
+/// Without a plan such a convolution cannot be computed at all; the others are fused, and callers do without.
+bool is_plain(ConvGraph kind) { return kind <= ConvGraph::weight_gradient; }
+
+/// Whether `ConvPlans::run_unfused` computes it, too.
+bool is_inference(ConvGraph kind) { return kind >= ConvGraph::bias && kind <= ConvGraph::bias_residual_relu; }
+
+/// In the plan file, instead of a plan's name.
+constexpr const char* unfused = "unfused";
+
 } // namespace
+
+/// Plans of one graph on operands and a stream of their own. Nothing else runs on the device when it is made.
+class PlanTrial {
+public:
+    PlanTrial(cudnnHandle_t handle, ConvGraph kind, const Conv2dShape& shape, std::size_t element_bytes)
+        : handle_(handle), kind_(kind), operands_(kind, shape, element_bytes) {
+        SLUICE_CUDA_CHECK(cudaDeviceSynchronize());
+    }
+
+    /// In milliseconds, see least_time; nothing if the plan cannot run after all.
+    std::optional<float> time(const ConvPlan& plan, float hopeless) {
+        return attempt([&] {
+            void* const workspace = operands_.workspace(workspace_of(*plan.graph, plan.index));
+            return least_time(stream_, hopeless, [&] { run(plan, workspace); });
+        });
+    }
+
+    /// The same of other work on the plan's operands: `work(stream, addresses)`.
+    template <class Work>
+    std::optional<float> time_of(const Work& work) {
+        return attempt([&] {
+            return least_time(stream_, std::numeric_limits<float>::max(),
+                              [&] { work(stream_.ref(), operands_.addresses()); });
+        });
+    }
+
+    bool can_run(const ConvPlan& plan) {
+        const auto ran = attempt([&] {
+            run(plan, operands_.workspace(workspace_of(*plan.graph, plan.index)));
+            stream_.sync();
+            return true;
+        });
+        return ran.has_value();
+    }
+
+    /// Of a plan that can run.
+    bool keeps_stream_order(const ConvPlan& plan, bool is_deterministic) {
+        void* const workspace = operands_.workspace(workspace_of(*plan.graph, plan.index));
+        return operands_.keeps_stream_order(stream_, is_deterministic, [&] { run(plan, workspace); });
+    }
+
+private:
+    void run(const ConvPlan& plan, void* workspace) {
+        require_cudnn(cudnnSetStream(handle_, stream_.ref().get()), "setting the stream");
+        plan.run(handle_, kind_, operands_.addresses(), workspace);
+    }
+    template <class Work>
+    auto attempt(const Work& work) -> std::optional<decltype(work())> {
+        try {
+            return work();
+        } catch (const sluice::Error&) {
+            stream_.sync();
+            return {};
+        }
+    }
+
+    cudnnHandle_t handle_;
+    ConvGraph kind_;
+    ConvOperands operands_;
+    sluice::BasicStream<sluice::Cuda> stream_;
+};
 
 void require_cudnn(cudnnStatus_t status, const char* what) {
     if (status != CUDNN_STATUS_SUCCESS) [[unlikely]]
@@ -118,6 +165,7 @@ ConvPlans::ConvPlans(const Conv2dOptions& options, fe::DataType_t type, std::siz
     SLUICE_CUDA_CHECK(cudaGetDevice(&device));
     SLUICE_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
     device_ = properties.name;
+    checks_order_ = can_check_stream_order();
     require_cudnn(cudnnCreate(&handle_), "initialising");
 }
 
@@ -133,7 +181,8 @@ std::string ConvPlans::key(ConvGraph kind, const Conv2dShape& shape) const {
                                                                        : "tf32";
     return device_ + " | cuDNN " + std::to_string(cudnnGetVersion()) + " | frontend " +
            std::to_string(CUDNN_FRONTEND_VERSION) + " | " + precision +
-           (options_.deterministic ? " deterministic | " : " | ") + name_of(kind) + " | " + shape_key(shape);
+           (options_.deterministic ? " deterministic" : "") + " | in stream order | " + name_of(kind) +
+           " | " + shape_key(shape);
 }
 
 fe::error_t ConvPlans::prepare(fe::graph::Graph& graph, bool is_strict) const {
@@ -170,44 +219,74 @@ bool ConvPlans::choose_named(ConvPlan& plan, const std::string& name) const {
     return false;
 }
 
-bool ConvPlans::choose_first(ConvPlan& plan) const {
-    for (std::int64_t i = 0; i < plan.graph->get_execution_plan_count(); ++i) {
-        if (plan.graph->build_plan_at_index(i).is_good()) {
-            plan.index = i;
+bool ConvPlans::choose_first(ConvPlan& plan, PlanTrial* trial, std::int64_t begin, int most) const {
+    int tried = 0;
+    for (std::int64_t i = begin; i < plan.graph->get_execution_plan_count() && tried < most; ++i) {
+        if (plan.graph->build_plan_at_index(i).is_bad())
+            continue;
+        plan.index = i;
+        if (trial == nullptr)
             return true;
-        }
+        ++tried;
+        if (!trial->can_run(plan))
+            continue;
+        if (trial->keeps_stream_order(plan, options_.deterministic))
+            return true;
+        ++plan.out_of_order;
     }
     return false;
 }
 
-void ConvPlans::choose_fastest(ConvPlan& plan, ConvGraph kind, const Conv2dShape& shape) const {
-    const Operands operands(kind, shape, element_bytes_);
-    const sluice::BasicStream<sluice::Cuda> stream;
-    SLUICE_CUDA_CHECK(cudaDeviceSynchronize()); // so that nothing else runs while plans are timed
-    require_cudnn(cudnnSetStream(handle_, stream.ref().get()), "setting the stream");
+bool ConvPlans::choose_fastest(ConvPlan& plan, PlanTrial& trial, int most) const {
+    std::vector<std::pair<float, std::int64_t>> timed;
     float least = std::numeric_limits<float>::max();
-    std::int64_t best = -1;
     int tried = 0;
-    for (std::int64_t i = 0; i < plan.graph->get_execution_plan_count() && tried < most_trials; ++i) {
-        if (plan.graph->build_plan_at_index(i).is_bad())
+    std::int64_t next = 0;
+    for (; next < plan.graph->get_execution_plan_count() && tried < most_trials; ++next) {
+        if (plan.graph->build_plan_at_index(next).is_bad())
             continue;
         ++tried;
-        sluice::DeviceBuffer<std::byte, sluice::Cuda> workspace(workspace_of(*plan.graph, i));
-        plan.index = i;
-        try {
-            const float time = least_time(
-                stream, 2 * least, [&] { plan.run(handle_, kind, operands.addresses(), workspace.data()); });
-            if (time < least) {
-                least = time;
-                best = i;
-            }
-        } catch (const sluice::Error&) { // one that cannot run after all is not chosen
-            stream.sync();
+        plan.index = next;
+        if (const std::optional<float> time = trial.time(plan, 2 * least); time.has_value()) {
+            least = std::min(least, *time);
+            timed.emplace_back(*time, next);
         }
     }
-    plan.index = std::max<std::int64_t>(best, 0);
-    if (best < 0)
-        plan.graph = nullptr;
+    std::sort(timed.begin(), timed.end());
+    for (const auto& [time, index] : timed) {
+        plan.index = index;
+        if (!checks_order_ || trial.keeps_stream_order(plan, options_.deterministic))
+            return true;
+        ++plan.out_of_order;
+    }
+    return choose_first(plan, &trial, next, most);
+}
+
+bool ConvPlans::is_faster_unfused(const ConvPlan& plan, PlanTrial& trial, ConvGraph kind,
+                                  const Conv2dShape& shape) {
+    const std::optional<float> fused = trial.time(plan, std::numeric_limits<float>::max());
+    const std::optional<float> two =
+        trial.time_of([&](sluice::CudaStreamRef stream, const TensorAddresses& addresses) {
+            run_unfused(stream, kind, shape, addresses);
+        });
+    return two.has_value() && (!fused.has_value() || *two < *fused);
+}
+
+bool ConvPlans::choose(ConvPlan& plan, ConvGraph kind, const Conv2dShape& shape) {
+    const bool is_timed = options_.algorithms == Algorithms::autotune;
+    // Plans that cuDNN offers late are slow ones. Without times there is nothing better than the first one, or none.
+    const int most = is_plain(kind) ? std::numeric_limits<int>::max() : is_timed ? most_trials : 1;
+    if (!is_timed && !checks_order_)
+        return choose_first(plan, nullptr, 0, most);
+    if (is_timed && is_inference(kind)) { // before the trial, which nothing may run beside
+        const sluice::BasicStream<sluice::Cuda> stream;
+        (void)this->plan(stream.ref(), ConvGraph::forward, shape);
+    }
+    PlanTrial trial(handle_, kind, shape, element_bytes_);
+    if (!is_timed)
+        return choose_first(plan, &trial, 0, most);
+    return choose_fastest(plan, trial, most) &&
+           !(is_inference(kind) && is_faster_unfused(plan, trial, kind, shape));
 }
 
 ConvPlan ConvPlans::make(ConvGraph kind, const Conv2dShape& shape) {
@@ -223,13 +302,17 @@ ConvPlan ConvPlans::make(ConvGraph kind, const Conv2dShape& shape) {
         return plan;
     const std::string own_key = key(kind, shape);
     const std::string* kept = file_.find(own_key);
-    const bool is_kept = kept != nullptr && choose_named(plan, *kept);
-    if (!is_kept && options_.algorithms == Algorithms::autotune)
-        choose_fastest(plan, kind, shape);
-    else if (!is_kept && !choose_first(plan))
+    if (kept != nullptr && *kept == unfused && is_inference(kind)) {
         plan.graph = nullptr;
-    if (plan.graph == nullptr)
         return plan;
+    }
+    const bool is_kept = kept != nullptr && choose_named(plan, *kept);
+    if (!is_kept && !choose(plan, kind, shape)) {
+        plan.graph = nullptr;
+        if (is_inference(kind) && options_.algorithms == Algorithms::autotune)
+            file_.put(own_key, unfused);
+        return plan;
+    }
     require_graph(plan.graph->get_plan_name_at_index(plan.index, plan.name), "naming a plan");
     plan.workspace = workspace_of(*plan.graph, plan.index);
     if (!is_kept && options_.algorithms == Algorithms::autotune)

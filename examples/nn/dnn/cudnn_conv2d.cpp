@@ -52,10 +52,31 @@ public:
                       const detail::TensorAddresses& addresses) {
         const detail::ConvPlan& found = plan(stream, kind, shape);
         if (found.graph == nullptr) [[unlikely]] {
+            std::string why;
+            if (found.out_of_order > 0) {
+                why = " that waits for the kernel before it, as the order of a stream asks; " +
+                      std::to_string(found.out_of_order) + " of its plans do not";
+            }
             throw sluice::Error("convolution of " + to_string(shape) + ": cuDNN " + cudnn_version() +
-                                " has no plan for " + detail::name_of(kind) + " on this device");
+                                " has no plan for " + detail::name_of(kind) + " on this device" + why);
         }
         run(stream, kind, found, addresses);
+    }
+
+    void run_unfused(sluice::CudaStreamRef stream, ConvGraph kind, const Conv2dShape& shape,
+                     const detail::TensorAddresses& addresses) override {
+        const auto maps = [&](detail::Tensor tensor) {
+            return sluice::DeviceSpan<T, sluice::Cuda>(static_cast<T*>(addresses[tensor]), shape.out_size());
+        };
+        const sluice::DeviceSpan<const float, sluice::Cuda> bias(
+            static_cast<const float*>(addresses[detail::bias_tensor]), shape.out_channels);
+        run_required(stream, ConvGraph::forward, shape, addresses);
+        const Matrix<T, sluice::Cuda> map{maps(detail::out_tensor), shape.out_pixels(), shape.out_channels};
+        Residual<T, sluice::Cuda> residual{};
+        if (kind == ConvGraph::bias_residual || kind == ConvGraph::bias_residual_relu)
+            residual.maps = maps(detail::residual_tensor);
+        const bool relu = kind == ConvGraph::bias_relu || kind == ConvGraph::bias_residual_relu;
+        scale_bias_relu<T, T>(stream, map, {}, bias, residual, relu, map);
     }
 };
 
@@ -94,20 +115,17 @@ void CudnnConv2d<T>::forward_bias_relu(sluice::CudaStreamRef stream, const Conv2
     if (!residual.empty())
         require_size("convolution: elements of the residual", residual.size(), shape.out_size());
     const ConvGraph kind = inference_graph(!residual.empty(), relu);
-    const detail::ConvPlan& plan = plans_->plan(stream, kind, shape);
-    if (plan.graph == nullptr) {
-        forward(stream, shape, in, weights, out);
-        const Matrix<T, sluice::Cuda> map{out, shape.out_pixels(), shape.out_channels};
-        scale_bias_relu<T, T>(stream, map, {}, bias, {.maps = residual}, relu, map);
-        return;
-    }
     detail::TensorAddresses addresses{};
     addresses[detail::in_tensor] = address(in);
     addresses[detail::weights_tensor] = address(weights);
     addresses[detail::out_tensor] = address(out);
     addresses[detail::bias_tensor] = address(bias);
     addresses[detail::residual_tensor] = address(residual);
-    plans_->run(stream, kind, plan, addresses);
+    const detail::ConvPlan& plan = plans_->plan(stream, kind, shape);
+    if (plan.graph == nullptr)
+        plans_->run_unfused(stream, kind, shape, addresses);
+    else
+        plans_->run(stream, kind, plan, addresses);
 }
 
 template <class T>

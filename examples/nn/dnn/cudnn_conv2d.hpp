@@ -27,8 +27,9 @@ struct ConvSupport {
 /// The first call of a function with a shape makes its plan, which allocates and waits; it throws `sluice::Error` while
 /// the stream is being captured. Later calls allocate no device memory and wait for nothing. Plans are cuDNN's first choice, or with
 /// Algorithms::autotune the fastest of the first dozen that it offers, timed on operands of their own and kept in `plan_file`, by GPU,
-/// versions and shape. With `deterministic` (see Conv2dOptions) the same plan gives the same bits. Precision::float32 keeps
-/// Tensor Cores from rounding float to TF32; cuDNN may then have no plan.
+/// versions and shape. Where kernels of a stream may overlap (compute capability 9.0 and later), a plan that does not wait for the
+/// kernel before it is not chosen. With `deterministic` (see Conv2dOptions) the same plan gives the same bits. Precision::float32
+/// keeps Tensor Cores from rounding float to TF32; cuDNN may then have no plan.
 ///
 /// Belongs to the device that was current when it was made. Tensor Cores take channels of Half by eights, of float by
 /// fours; a shape that cuDNN has no plan for throws `sluice::Error`.

@@ -160,8 +160,7 @@ __global__ void add_weight_gradients_kernel(const float* partial, unsigned block
 #pragma unroll
     for (int i = 1; i < 8; ++i)
         sum += of_warps[i][lane];
-    const __half rounded = __float2half_rn(sum);
-    memcpy(weight_gradient + blockIdx.x * row_weights + (lane - 4), &rounded, sizeof(rounded));
+    weight_gradient[blockIdx.x * row_weights + (lane - 4)] = __half_as_ushort(__float2half_rn(sum));
 }
 
 } // namespace nn::detail::conv_7x7

@@ -67,10 +67,19 @@ enum Tensor : std::int64_t {
     tensor_end,
 };
 
+/// Addresses by tensor; null for those that a graph does not use.
+using TensorAddresses = std::array<void*, tensor_end>;
+
 /// Whether the graph reads or writes the tensor.
 bool uses(ConvGraph graph, Tensor tensor);
 
-/// Elements and bytes of a tensor, for the operands that plans are timed on.
+/// Whether the graph writes the tensor; it never reads that, too.
+bool writes(ConvGraph graph, Tensor tensor);
+
+/// Bytes of an element of a tensor, where maps and weights have `element_bytes`.
+std::size_t element_bytes_of(Tensor tensor, std::size_t element_bytes);
+
+/// Bytes of a tensor, for the operands that plans are timed and checked on.
 std::size_t bytes_of(const Conv2dShape& shape, Tensor tensor, std::size_t element_bytes);
 
 /// The types of a graph's tensors. Fused patterns may want others than float for what is between two operations.

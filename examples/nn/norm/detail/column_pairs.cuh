@@ -69,32 +69,38 @@ __global__ void __launch_bounds__(column_pair_threads)
     }
 }
 
-/// A block for 32 columns, in which each row of threads adds up its share of the parts.
+/// Few columns a block, so that there are enough blocks for a matrix of 64 columns; a line of 64 bytes each.
+inline constexpr unsigned finish_columns = 8;
+inline constexpr unsigned finish_lines = 64;
+
+/// A block for some columns, in which each row of threads adds up its share of the parts, and then the rows are added in pairs.
 template <class Finish>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(finish_columns* finish_lines)
     column_pair_finish(unsigned parts, unsigned columns, const double* sums, Finish finish) {
-    __shared__ double first_sums[16][33];
-    __shared__ double second_sums[16][33];
-    const unsigned column = blockIdx.x * 32 + threadIdx.x;
+    __shared__ double first_sums[finish_lines][finish_columns];
+    __shared__ double second_sums[finish_lines][finish_columns];
+    const unsigned column = blockIdx.x * finish_columns + threadIdx.x;
+    const unsigned line = threadIdx.y;
     double first = 0.0;
     double second = 0.0;
     if (column < columns) {
-#pragma unroll 4
-        for (unsigned part = threadIdx.y; part < parts; part += 16) {
+#pragma unroll 8
+        for (unsigned part = line; part < parts; part += finish_lines) {
             first += sums[2 * static_cast<std::size_t>(part) * columns + column];
             second += sums[(2 * static_cast<std::size_t>(part) + 1) * columns + column];
         }
     }
-    first_sums[threadIdx.y][threadIdx.x] = first;
-    second_sums[threadIdx.y][threadIdx.x] = second;
-    __syncthreads();
-    if (threadIdx.y != 0 || column >= columns)
-        return;
-    for (unsigned i = 1; i < 16; ++i) {
-        first += first_sums[i][threadIdx.x];
-        second += second_sums[i][threadIdx.x];
+    first_sums[line][threadIdx.x] = first;
+    second_sums[line][threadIdx.x] = second;
+    for (unsigned half = finish_lines / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (line < half) {
+            first_sums[line][threadIdx.x] += first_sums[line + half][threadIdx.x];
+            second_sums[line][threadIdx.x] += second_sums[line + half][threadIdx.x];
+        }
     }
-    finish(column, first, second);
+    if (line == 0 && column < columns)
+        finish(column, first_sums[0][threadIdx.x], second_sums[0][threadIdx.x]);
 }
 
 template <std::size_t Width, class Functor, class Finish>
@@ -107,9 +113,9 @@ void column_pair_sums(sluice::CudaStreamRef stream, std::size_t rows, std::size_
     column_pair_parts<Width><<<blocks, column_pair_threads, 0, stream.get()>>>(
         rows, static_cast<unsigned>(columns), ceil_div(rows, parts), lanes, functor, scratch);
     SLUICE_CUDA_CHECK(cudaGetLastError());
-    const dim3 threads(32, 16);
-    column_pair_finish<<<static_cast<unsigned>(ceil_div(columns, 32)), threads, 0, stream.get()>>>(
-        parts, static_cast<unsigned>(columns), scratch, finish);
+    const dim3 threads(finish_columns, finish_lines);
+    column_pair_finish<<<static_cast<unsigned>(ceil_div(columns, finish_columns)), threads, 0,
+                         stream.get()>>>(parts, static_cast<unsigned>(columns), scratch, finish);
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 

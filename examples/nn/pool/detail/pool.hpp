@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <nn/core/vectors.hpp>
 #include <nn/pool/pool.hpp>
@@ -31,32 +32,40 @@ struct MaxPoolRelu {
             best[i] = 0.0f;
             tap[i] = no_tap;
         }
-        for (std::uint32_t t = 0; t < 9; ++t) {
-            const std::uint32_t y = top + t / 3;
-            const std::uint32_t x = left + t % 3;
-            if (y < height && x < width)
-                consider(((image * height + y) * width + x) * channels + column, column,
-                         static_cast<std::uint8_t>(t), best, tap);
+        float scales[Width] = {};
+        float biases[Width];
+        if (scale != nullptr)
+            load(scale + column, scales);
+        load(bias + column, biases);
+        // All loads are under way before the first is waited for. Written out, so that no compiler makes loops of it.
+        [&]<std::uint8_t... Taps>(std::integer_sequence<std::uint8_t, Taps...>) {
+            const auto is_inside = [&](std::uint8_t t) {
+                return top + t / 3 < height && left + t % 3 < width;
+            };
+            const auto at = [&](std::uint8_t t) {
+                const std::size_t first = image * height * width;
+                return is_inside(t) ? first + std::size_t{top + t / 3} * width + (left + t % 3) : first;
+            };
+            const Vector<T, Width> loaded[9] = {load_vector<Width>(in + at(Taps) * channels + column)...};
+            (consider(loaded[Taps], is_inside(Taps), scales, biases, Taps, best, tap), ...);
         }
+        (std::make_integer_sequence<std::uint8_t, 9>{});
         store(out + row * channels + column, best);
         if (taps != nullptr)
             *reinterpret_cast<Vector<std::uint8_t, Width>*>(taps + row * channels + column) = as_vector(tap);
     }
 
 private:
-    SLUICE_HOST_DEVICE void consider(std::size_t at, std::size_t column, std::uint8_t t, float (&best)[Width],
-                                     std::uint8_t (&tap)[Width]) const {
-        float values[Width];
-        float terms[Width];
-        load(in + at, values);
-        if (scale != nullptr) {
-            load(scale + column, terms);
-            for (std::size_t i = 0; i < Width; ++i)
-                values[i] *= terms[i];
-        }
-        load(bias + column, terms);
+    SLUICE_HOST_DEVICE void consider(const Vector<T, Width>& loaded, bool is_inside,
+                                     const float (&scales)[Width], const float (&biases)[Width],
+                                     std::uint8_t t, float (&best)[Width], std::uint8_t (&tap)[Width]) const {
+        if (!is_inside)
+            return;
         for (std::size_t i = 0; i < Width; ++i) {
-            const float value = values[i] + terms[i];
+            float value = static_cast<float>(loaded.values[i]);
+            if (scale != nullptr)
+                value *= scales[i];
+            value += biases[i];
             // A NaN is taken once, since nothing is greater than it.
             if (value > best[i] || (value != value && best[i] == best[i])) {
                 best[i] = value;
