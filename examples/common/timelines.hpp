@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <common/options.hpp>
+#include <common/rank_timelines.hpp>
 #include <common/report.hpp>
 #include <sluice/report/html.hpp>
 #include <sluice/report/memory_sampler.hpp>
@@ -53,6 +54,13 @@ public:
         timelines_.push_back(std::move(timeline));
     }
 
+    /// For what one of several ranks does: nothing yet, and kept as here.
+    [[nodiscard]] Timelines for_rank() const { return Timelines(options_); }
+
+    /// Keeps what ranks did in one training, by rank. The first one's is reported; all are drawn, as one, those of other hosts
+    /// aside, since their clocks are others. Returns what the ranks cost each other in the stage that they do together.
+    std::vector<RankCost> add_ranks(const std::vector<RankTimeline>& ranks, const std::string& stage);
+
     /// Adds a timeline that is drawn, and not reported.
     void add_drawing(sluice::Timeline timeline) { drawings_.push_back(std::move(timeline)); }
 
@@ -67,9 +75,16 @@ public:
     void show(std::ostream& out, Report& report) const;
 
 private:
+    struct RankRun {
+        sluice::Timeline merged;
+        std::string costs; // as a table
+    };
+
     TimelineOptions options_;
     std::function<void(sluice::Timeline&)> add_memory_;
     std::vector<sluice::Timeline> timelines_;
+    std::vector<RankRun> rank_runs_; // where several ranks train: of each of `timelines_`, all of them
+    std::string left_out_;           // of the ranks, in a sentence
     std::vector<sluice::Timeline> drawings_; // below those
     std::vector<sluice::HtmlTable> tables_;
 };

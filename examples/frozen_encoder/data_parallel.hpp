@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <common/gather_timelines.hpp>
 #include <common/local_ranks.hpp>
 #include <frozen_encoder/options.hpp>
 #include <frozen_encoder/train.hpp>
@@ -71,16 +72,23 @@ private:
     std::vector<std::unique_ptr<nn::Decoder<B>>> decoders_;
 };
 
-/// Trains all ranks from `first_weights` under `schedule`, as far as `checkpoints` has not come. Returns the first local rank's training, with the mean losses of all
-/// ranks, and whether all have the same weights.
+/// What the first rank of this process has after a training.
+struct RankTraining {
+    MeasuredTraining training;               ///< with the mean losses of all ranks
+    bool equal_weights = true;               ///< whether all ranks' are the same, bit by bit
+    std::vector<examples::RankCost> costs{}; ///< of all ranks, where timelines are kept, at rank 0
+};
+
+/// Trains all ranks from `first_weights` under `schedule`, as far as `checkpoints` has not come. `timelines` of rank 0 keeps
+/// what all did when.
 template <sluice::Backend B>
-std::pair<MeasuredTraining, bool>
-train_ranks(const Workload& workload, LocalRanks<B>& ranks, const std::vector<nn::NamedTensor>& first_weights,
-            sluice::Schedule schedule, int workers, examples::Timelines& timelines,
-            const examples::Checkpoints& checkpoints) {
+RankTraining train_ranks(const Workload& workload, LocalRanks<B>& ranks,
+                         const std::vector<nn::NamedTensor>& first_weights, sluice::Schedule schedule,
+                         int workers, examples::Timelines& timelines,
+                         const examples::Checkpoints& checkpoints) {
     examples::StartLines start(ranks.size());
-    MeasuredTraining result;
-    bool equal = true;
+    RankTraining result;
+    std::vector<examples::Timelines> recorded(ranks.size(), timelines.for_rank());
     examples::on_each_rank(
         ranks.communicators(),
         [&](std::size_t i) {
@@ -88,21 +96,20 @@ train_ranks(const Workload& workload, LocalRanks<B>& ranks, const std::vector<nn
             const Shard shard(workload, communicator.rank(), communicator.ranks(), start.training, i);
             const sluice::BasicStream<B> stream;
             ranks.decoder(i).load(stream, first_weights);
-            examples::Timelines none{examples::TimelineOptions{}};
             MeasuredTraining training =
-                train(shard, ranks.encoder(i), ranks.decoder(i), schedule, Placement{}, workers,
-                      i == 0 ? timelines : none,
+                train(shard, ranks.encoder(i), ranks.decoder(i), schedule, Placement{}, workers, recorded[i],
                       communicator.rank() == 0 ? checkpoints : checkpoints.without_writing());
             examples::Agreement agreement = examples::agree(
                 communicator, training.losses, ranks.decoder(i).weights(stream), start.comparing, i);
             if (i == 0) {
-                result = std::move(training);
-                result.losses = std::move(agreement.losses);
-                equal = agreement.equal_weights;
+                result.training = std::move(training);
+                result.training.losses = std::move(agreement.losses);
+                result.equal_weights = agreement.equal_weights;
             }
         },
         &start);
-    return {std::move(result), equal};
+    result.costs = examples::add_ranks(timelines, ranks.communicators(), recorded, "train");
+    return result;
 }
 
 } // namespace frozen_encoder

@@ -92,10 +92,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     options.processes = processes.ranks;
     if (options.ranks() > 1)
         check_ranks(app, options);
-    if (processes.rank != 0) { // the first one reports
+    if (processes.rank != 0) { // the first one reports, what ran when on all ranks, too
         options.json.clear();
         options.picture.clear();
-        options.timelines = {};
     }
     const int blocks = 1 << options.depth;
     if (options.image % blocks != 0) {

@@ -56,7 +56,7 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
     for (const sluice::Schedule schedule : options.schedules) {
         if (schedule == sluice::Schedule::automatic) // of "all": ranks choose nothing by themselves
             continue;
-        const auto [training, equal] =
+        const auto [training, equal, costs] =
             train_ranks(workload, ranks,
                         checkpoints.resumed() != nullptr
                             ? checkpoints.resumed()->template named<nn::NamedTensor>(decoder_prefix)
@@ -70,6 +70,7 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
             runs.add(schedule, training, trained.named<nn::NamedTensor>(decoder_prefix));
         result.extra.emplace_back("weights", hash);
         result.extra.emplace_back("identical_on_ranks", equal);
+        examples::add_costs(result, costs);
         result.notes.push_back(equal ? "all ranks have the same weights, bit by bit"
                                      : "the ranks' weights differ, which they must not");
         if (options.losses) {
@@ -79,7 +80,8 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
     }
     report.runs = runs.runs();
     examples::print_table(report, out);
-    timelines.show(out, report);
+    if (ranks.communicators()[0].rank() == 0)
+        timelines.show(out, report);
     if (digits)
         report_held_out(evaluate(*digits, ranks.encoder(0), ranks.decoder(0)), plan, options, report, out);
     return report;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <common/gather_timelines.hpp>
 #include <common/local_ranks.hpp>
 #include <resnet18/network.hpp>
 #include <resnet18/train.hpp>
@@ -16,8 +17,9 @@ namespace resnet18 {
 /// What the first rank of this process has after a training.
 struct RankTraining {
     NotedTraining training; ///< with the mean losses of all ranks, and the samples of this one
-    std::vector<nn::NamedTensor> weights{}; ///< with the running statistics of rank 0
-    bool equal_weights = true;              ///< whether all ranks' are the same, bit by bit
+    std::vector<nn::NamedTensor> weights{};  ///< with the running statistics of rank 0
+    bool equal_weights = true;               ///< whether all ranks' are the same, bit by bit
+    std::vector<examples::RankCost> costs{}; ///< of all ranks, where timelines are kept, at rank 0
 };
 
 /// The networks of this process's ranks.
@@ -46,11 +48,13 @@ public:
         }
     }
 
-    /// Trains all from the same first weights. `make_input(rank, ranks)` makes a rank's share.
+    /// Trains all from the same first weights. `make_input(rank, ranks)` makes a rank's share. `timelines` of
+    /// rank 0 keeps what all did when.
     template <class MakeInput>
     RankTraining train(MakeInput&& make_input, const TrainOptions& options, examples::Timelines& timelines) {
         examples::StartLines start(ranks_.size());
         RankTraining result;
+        std::vector<examples::Timelines> recorded(ranks_.size(), timelines.for_rank());
         examples::on_each_rank(
             ranks_,
             [&](std::size_t i) {
@@ -61,19 +65,21 @@ public:
                 networks_[i]->average_gradients_over(rank);
                 TrainOptions mine = options;
                 mine.before_fill = [&] { start.training.arrive(i); };
-                examples::Timelines none{examples::TimelineOptions{}};
-                NotedTraining training =
-                    resnet18::train(input, *networks_[i], mine, i == 0 ? timelines : none);
+                recorded[i].template sample_memory<B>();
+                NotedTraining training = resnet18::train(input, *networks_[i], mine, recorded[i]);
                 networks_[i]->share_statistics(stream, rank);
                 std::vector<nn::NamedTensor> weights = networks_[i]->weights(stream);
                 examples::Agreement agreement =
                     examples::agree(rank, training.losses, weights, start.comparing, i);
                 if (i == 0) {
                     training.losses = std::move(agreement.losses);
-                    result = {std::move(training), std::move(weights), agreement.equal_weights};
+                    result.training = std::move(training);
+                    result.weights = std::move(weights);
+                    result.equal_weights = agreement.equal_weights;
                 }
             },
             &start);
+        result.costs = examples::add_ranks(timelines, ranks_, recorded, "train");
         return result;
     }
 

@@ -159,9 +159,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     options.processes = processes.ranks;
     if (options.ranks() > 1)
         check_ranks(app, options);
-    if (processes.rank != 0) { // the first one reports
+    if (processes.rank != 0) { // the first one reports, what ran when on all ranks, too
         options.json.clear();
-        options.timelines = {};
     }
     return std::nullopt;
 }

@@ -73,7 +73,8 @@ public:
         kernels_.require<B>();
         if (options_.ranks() > 1)
             ranks_ = examples::make_ranks<B>(options_.gpus);
-        timelines_.sample_memory<B>();
+        else
+            timelines_.sample_memory<B>();
         for (const int number : options_.rungs) {
             const Rung& rung = all_rungs()[static_cast<std::size_t>(number)];
             if (precision_of<B>(options_, rung.precision) == Precision::float16) {
@@ -82,7 +83,8 @@ public:
                 climb<typename Networks<B>::Single>(rung);
             }
         }
-        timelines_.show(out_, report_);
+        if (ranks_.empty() || ranks_[0].rank() == 0)
+            timelines_.show(out_, report_);
         kernels_.show(out_);
     }
 
@@ -206,6 +208,7 @@ private:
             Summary summary = summary_of(rung, train, trained.training, batch);
             examples::RunResult& run = runs.add(schedule, trained.training, trained.weights);
             run.extra.emplace_back("identical_on_ranks", trained.equal_weights);
+            examples::add_costs(run, trained.costs);
             if (data_.held_out) {
                 const Input<B> held_out = make_input(*data_.held_out, rung, 1, false);
                 summary.held_out_accuracy = held_out_accuracy(held_out, networks.first());

@@ -9,6 +9,7 @@
 #include <sluice/report/html.hpp>
 #include <sluice/report/kernel_tables.hpp>
 #include <sluice/report/memory_sampler.hpp>
+#include <sluice/report/merge_timelines.hpp>
 #include <sluice/report/perfetto.hpp>
 #include <sluice/report/pipeline_report.hpp>
 #include <sluice/report/svg.hpp>

@@ -70,8 +70,11 @@ TEST_CASE("frozen_encoder learns digits, with the same bits under every schedule
 }
 
 TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with all their images") {
+    const ScratchFolder scratch;
+    const auto file = [&](const char* name) { return (scratch.path() / name).string(); };
     const std::string small = " --data synthetic --image 32 --depth 5 --steps 6 --warmup 2 --losses";
-    const Outcome several = program.run(small + " --batch 2 --gpus 2");
+    const Outcome several =
+        program.run(small + " --batch 2 --gpus 2 --report --timeline " + file("ranks.svg"));
     if (several.code == 2 && several.errors.find("--gpus: expected at most") != std::string::npos) {
         MESSAGE("skipped: there is one GPU");
         return;
@@ -83,9 +86,15 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
     const auto whole = one.report.at("runs")[0].at("losses").get<std::vector<double>>();
     CHECK(several.report.at("ranks") == 2);
     REQUIRE(several.report.at("runs").size() == 3);
+    REQUIRE(several.report.at("timelines").size() == 3);
+    CHECK(several.report.at("timelines")[1].at("rows")[2].at("name") == "train"); // the first rank's
     for (const nlohmann::json& schedule : several.report.at("runs")) {
         CHECK(schedule.at("identical_to_serial") == true);
         CHECK(schedule.at("identical_on_ranks") == true);
+        for (const char* cost : {"rank_step_us", "rank_stage_us"}) {
+            REQUIRE(schedule.at(cost).size() == 2);
+            CHECK(schedule.at(cost)[1].get<double>() > 0);
+        }
         const auto losses = schedule.at("losses").get<std::vector<double>>();
         REQUIRE(losses.size() == whole.size());
         for (std::size_t i = 0; i < losses.size(); ++i)
@@ -93,18 +102,29 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
     }
 
     // From a checkpoint they go on with the same bits.
-    const ScratchFolder scratch;
-    const std::string files = (scratch.path() / "state").string();
+    const std::string files = file("state");
     const std::string ranks = small + " --batch 2 --gpus 2 --schedule overlapped";
-    const Outcome written = program.run(ranks + " --checkpoint " + files + "_{step} --checkpoint-every 3");
+    const Outcome written = program.run(ranks + " --checkpoint " + files +
+                                        "_{step} --checkpoint-every 3 --timeline " + file("ranks.html"));
     INFO(written.errors);
     REQUIRE(written.code == 0);
-    const Outcome resumed = program.run(ranks + " --resume " + files + "_3");
+    const Outcome resumed =
+        program.run(ranks + " --resume " + files + "_3 --timeline " + file("ranks.pftrace"));
     INFO(resumed.errors);
     REQUIRE(resumed.code == 0);
     const std::string hash = several.report.at("runs")[0].at("weights");
     CHECK(written.report.at("runs")[0].at("weights") == hash);
     CHECK(resumed.report.at("runs")[0].at("weights") == hash);
+    for (const char* name : {"ranks.svg", "ranks.html", "ranks.pftrace"}) {
+        CAPTURE(name);
+        const sluice_test::Bytes bytes = sluice_test::contents(file(name));
+        const std::string drawn(bytes.begin(), bytes.end());
+        for (const std::string rank : {"rank 0: ", "rank 1: "}) {
+            for (const char* row : {"copy", "encode", "train", "report", "submit"})
+                CHECK(drawn.find(rank + row) != std::string::npos);
+        }
+    }
+
     program.check_refused(small + " --batch 2 --schedule serial --resume " + files + "_3",
                           "was trained with batch 2 on each of 2 ranks; expected 2, as in this run");
 

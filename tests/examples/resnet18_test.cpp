@@ -49,8 +49,10 @@ std::vector<nlohmann::json> runs_of(const std::string& arguments) {
 } // namespace
 
 TEST_CASE("resnet18 trained by several ranks leaves all with the same weights") {
+    const ScratchFolder scratch;
+    const std::string page = (scratch.path() / "ranks.html").string();
     const Outcome outcome = program.run(" --gpus 2 --rung 8 --images 120 --steps 4 --warmup 1 --losses" +
-                                        std::string(" --schedule serial,graphed"));
+                                        std::string(" --schedule serial,graphed --timeline ") + page);
     INFO(outcome.errors);
     if (outcome.code != 0 && !on_host()) {
         MESSAGE("skipped: there is one GPU, or no cuDNN");
@@ -62,6 +64,13 @@ TEST_CASE("resnet18 trained by several ranks leaves all with the same weights") 
         CHECK(run.at("identical_on_ranks") == true);
         CHECK(run.at("identical_to_serial") == true);
         CHECK(run.at("losses").size() == 5);
+        CHECK(run.at("rank_ahead_us").size() == 2);
+    }
+    const sluice_test::Bytes bytes = sluice_test::contents(page);
+    const std::string drawn(bytes.begin(), bytes.end());
+    for (const char* text : {"rung 8, graphed", "rank 0: train", "rank 1: train", "rank 1: device memory"}) {
+        CAPTURE(text);
+        CHECK(drawn.find(text) != std::string::npos);
     }
     program.check_refused(" --gpus 2 --alone", "--alone: is for one GPU, not for several");
 }
