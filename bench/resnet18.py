@@ -8,7 +8,8 @@ The program climbs each rung before and after PyTorch, whose rungs pytorch/resne
 runs, with the least and the most in the JSON. Rungs 7 and 8 stand beside `best`, too, PyTorch's fastest arrangement, and the
 step alone, on a batch that is on the device already, beside that of either. Then inference of batches of 1 and 16. Losses of
 100 steps are compared from the same first weights on the same tiles of photographs, at the published batches and learning
-rate: rung 5, in TF32, and rung 6, in float16. By themselves, in about a minute and with cuDNN's first choice of algorithms:
+rate: rung 5, in TF32, and rung 6, in float16, beside how far PyTorch is from itself with channels last: other algorithms,
+the same precision. By themselves, in about two minutes and with cuDNN's first choice of algorithms:
 
     python3 bench/resnet18.py build/release/examples/resnet18/resnet18 --only-losses --json losses.json
 
@@ -107,28 +108,36 @@ class Comparison:
                                   *(["--workers", str(self.arguments.workers)] if self.arguments.backend == "cuda" else []))
             run = report["runs"][0]
             on_cpu = {"device": "cpu", "side": 40} if self.arguments.backend == "host" else {}
-            theirs = self.pytorch.measure(rung=str(rung), batch=run["batch"], steps=steps, warmup=0, start=start,
-                                          losses=True, workers=self.arguments.workers, **on_cpu)["losses"]
-        return compared(run, theirs, time.monotonic() - began)
+            theirs, again = (self.pytorch.measure(rung=str(rung), batch=run["batch"], steps=steps, warmup=0, start=start,
+                                                  losses=True, workers=self.arguments.workers, channels_last=last,
+                                                  **on_cpu)["losses"] for last in (False, True))
+        return compared(run, theirs, again, time.monotonic() - began)
 
 
-def compared(run: dict, theirs: list[float], seconds: float) -> dict:
-    """How far a run's losses are from PyTorch's, step by step and over windows of ten steps; prints it."""
+def apart(a: list[float], b: list[float]) -> dict:
+    """How far losses are apart: step by step, and as means of ten steps."""
+    steps = [abs(x - y) / abs(y) for x, y in zip(a, b)]
+    worst = max(range(len(steps)), key=steps.__getitem__)
+    windows = [abs(sum(a[i:i + 10]) / sum(b[i:i + 10]) - 1) for i in range(len(a) - 9)] or [max(steps)]
+    return {"most": steps[worst], "step": worst, "first_ten": max(steps[:10]), "windows": max(windows)}
+
+
+def compared(run: dict, theirs: list[float], again: list[float], seconds: float) -> dict:
+    """How far a run's losses are from PyTorch's, and those from PyTorch's own with channels last; prints it."""
     ours = run["losses"]
-    if len(ours) != len(theirs) or not all(math.isfinite(loss) for loss in ours + theirs):
-        sys.exit(f"rung {run['rung']}: {len(ours)} and {len(theirs)} losses, expected as many, all finite")
-    apart = [abs(a - b) / abs(b) for a, b in zip(ours, theirs)]
-    worst = max(range(len(apart)), key=apart.__getitem__)
-    windows = [abs(sum(ours[i:i + 10]) / sum(theirs[i:i + 10]) - 1) for i in range(len(ours) - 9)] or [max(apart)]
+    if len({len(ours), len(theirs), len(again)}) > 1 or not all(map(math.isfinite, ours + theirs + again)):
+        sys.exit(f"rung {run['rung']}: {len(ours)}, {len(theirs)} and {len(again)} losses, expected as many, all finite")
+    of = {"sluice": apart(ours, theirs), "PyTorch with channels last": apart(again, theirs)}
     allowed = ALLOWED[run["precision"]]
+    is_held = of["sluice"]["most"] <= allowed
     print(f"rung {run['rung']}, {run['precision']}, {run['batch']} images a batch, {len(ours)} steps: losses from "
-          f"{ours[0]:.4f} to {ours[-1]:.4f}, PyTorch's from {theirs[0]:.4f} to {theirs[-1]:.4f}; at most "
-          f"{100 * apart[worst]:.3f} % apart, in step {worst}, {100 * max(apart[:10]):.3f} % in the first ten steps, "
-          f"{100 * max(windows):.3f} % as means of ten steps; expected at most {100 * allowed:g} %: "
-          f"{'held' if apart[worst] <= allowed else 'NOT HELD'} ({seconds:.0f} s)", flush=True)
-    return {"rung": run["rung"], "batch": run["batch"], "steps": len(ours), "precision": run["precision"],
-            "most_apart": apart[worst], "most_apart_step": worst, "windows_apart": max(windows),
-            "is_held": apart[worst] <= allowed, "sluice": ours, "pytorch": theirs}
+          f"{ours[0]:.4f} to {ours[-1]:.4f}, PyTorch's from {theirs[0]:.4f} to {theirs[-1]:.4f}; expected at most "
+          f"{100 * allowed:g} % apart: {'held' if is_held else 'NOT HELD'} ({seconds:.0f} s)")
+    for name, how in of.items():
+        print(f"  {name}: at most {100 * how['most']:.3f} % apart, in step {how['step']}, {100 * how['first_ten']:.3f} % in "
+              f"the first ten steps, {100 * how['windows']:.3f} % as means of ten steps", flush=True)
+    return {"rung": run["rung"], "batch": run["batch"], "steps": len(ours), "precision": run["precision"], "apart": of,
+            "is_held": is_held, "sluice": ours, "pytorch": theirs, "pytorch_channels_last": again}
 
 
 def table(rows: list[dict]) -> str:

@@ -110,7 +110,9 @@ class Ladder:
             images = numpy.random.randint(0, 256, (IMAGES, 32, 32, 3), dtype=numpy.uint8)
             labels = numpy.random.randint(0, 10, IMAGES).tolist()
 
-        self.layout = torch.channels_last if self.is_best else torch.contiguous_format
+        # Channels last are other algorithms of cuDNN in the same precision.
+        is_last = self.is_best or options.get("channels_last", False)
+        self.layout = torch.channels_last if is_last else torch.contiguous_format
         model = resnet18(base, classes)
         if start:
             model.load_state_dict({key: start[key] if key in start else value
