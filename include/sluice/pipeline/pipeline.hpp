@@ -332,6 +332,7 @@ private:
     void throw_unreported() const;
     void throw_thread_fault();
     void throw_known_fault();
+    void throw_stream_fault();
     [[noreturn]] void fail();
     [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
 

@@ -43,16 +43,21 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_thread_fault() {
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
+    bool streams_may_have_failed = true;
+    if constexpr (requires { backend::any_failed(); })
+        streams_may_have_failed = backend::any_failed();
+    if (streams_may_have_failed)
+        throw_stream_fault();
     throw_thread_fault();
-    if constexpr (requires { backend::any_failed(); }) {
-        if (!backend::any_failed()) [[likely]]
-            return;
-    }
+}
+
+template <class... Ss, class... Makers>
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_stream_fault() {
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
         try {
             backend::throw_if_failed(stream.get());
         } catch (...) {
-            throw_thread_fault(); // A CPU stage may have thrown since, and says more than the streams that it failed.
+            throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
             const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
             fail_at(place.stage, place.batch, place.or_earlier);
         }
@@ -62,7 +67,6 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_known_fault() {
             try {
                 backend::throw_if_failed(stream.get());
             } catch (...) {
-                throw_thread_fault();
                 fail_at(static_cast<int>(stage), std::nullopt, false);
             }
         });
