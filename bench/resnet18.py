@@ -98,13 +98,13 @@ class Comparison:
         return rows
 
     def losses(self, rung: int, steps: int) -> dict:
-        """Both from the same weights on the same batches of real images, at the rung's published batch and rate."""
+        """Both from the same weights on the same batches of real images, at the rung's published batch."""
         began = time.monotonic()
         algorithms = ["--algorithms", "heuristic"] if self.arguments.only_losses else []
         with tempfile.TemporaryDirectory() as folder:
             start = os.path.join(folder, "start.safetensors")
             report = self.program("--data", "tiles", "--rung", str(rung), "--steps", str(steps), "--warmup", "0",
-                                  "--schedule", "serial", "--losses", "--save-start", start, *algorithms,
+                                  "--rate", self.arguments.rate, "--schedule", "serial", "--losses", "--save-start", start, *algorithms,
                                   *(["--workers", str(self.arguments.workers)] if self.arguments.backend == "cuda" else []))
             run = report["runs"][0]
             on_cpu = {"device": "cpu", "side": 40} if self.arguments.backend == "host" else {}
@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--kernels", action="store_true", help="also record each rung's kernels, in its first run")
     parser.add_argument("--no-inference", action="store_true", help="do not measure inference")
     parser.add_argument("--losses", type=int, default=100, metavar="STEPS", help="0: do not compare losses")
+    parser.add_argument("--rate", default="published", choices=["published", "falling"], help="with which losses are compared")
     parser.add_argument("--only-losses", action="store_true", help="compare losses, and end: 1 where they are too far apart")
     parser.add_argument("--plans", help="where cuDNN's plans are kept (default: a file for this run)")
     parser.add_argument("--program-only", action="store_true", help="leave PyTorch out")

@@ -4,6 +4,7 @@
     tests/mutate.py                       builds, runs, and prints what was killed and what survived
     tests/mutate.py --only REGEX          of the places whose file or text matches
     tests/mutate.py --class race          those that only the thread sanitizer can see (built with it)
+    tests/mutate.py --class checker       those that order memory, each to be reported by the race checker, whatever the tests say
     tests/mutate.py --list-unlisted       lines that look like such a place and are not in tests/mutants/*.places
 
 tests/mutants/README.md says how the lists are written. All places are compiled into each test program at once, each behind a
@@ -114,8 +115,9 @@ def digest(paths, flags):
 class Program:
     """One test file with doctest's main, compiled from the mutated headers."""
 
-    def __init__(self, test, work, flags):
+    def __init__(self, test, work, flags, checker=None):
         self.test = test
+        self.checker = checker
         self.source = TESTS / (test + ".cpp")
         self.binary = work / test.replace("/", "_")
         self.flags = flags
@@ -124,7 +126,9 @@ class Program:
         self.problem = ""
 
     def build(self, include, common):
-        sources = [str(self.source), str(TESTS / "support" / "main.cpp")]
+        sources = [str(self.source), str(TESTS / ("support" if self.checker is None else "mutants") / "main.cpp")]
+        if self.checker is not None:
+            sources.append(str(self.checker))
         text = self.source.read_text()
         if "heap_count.hpp" in text or "steady_case.hpp" in text:
             sources.append(str(TESTS / "support" / "heap_count.cpp"))
@@ -150,15 +154,22 @@ class Program:
         if number < 0:
             environment["SLUICE_MUTANTS_REACHED"] = str(reached)
             reached.unlink(missing_ok=True)
+        found = self.binary.with_suffix(f".{number}.found")
+        if self.checker is not None:
+            environment["SLUICE_MUTANTS_FOUND"] = str(found)
         begun = time.monotonic()
         try:
             ended = subprocess.run([str(self.binary)], env=environment, timeout=limit, capture_output=True)
         except subprocess.TimeoutExpired:
-            return "hangs"
+            return "" if self.checker is not None else "hangs"
         if number < 0:
             self.seconds = time.monotonic() - begun
             if reached.exists():
                 self.reached = {int(line) for line in reached.read_text().split()}
+        if self.checker is not None:
+            text = found.read_text() if found.exists() else ""
+            found.unlink(missing_ok=True)
+            return text[:60].partition("\n")[0]
         return "" if ended.returncode == 0 else f"exit {ended.returncode}"
 
     def limit(self):
@@ -196,13 +207,20 @@ def mutate(places, chosen, options):
     include = work / "include"
     include.mkdir(parents=True, exist_ok=True)
     write_mutated(places, include)
-    flags = ["-fsanitize=thread", "-g1"] if options.klass == "race" else []
+    flags = {"race": ["-fsanitize=thread", "-g1"],
+             "checker": ["-DSLUICE_CHECKED=1", "-DSLUICE_CHECKED_EXTERN=1"]}.get(options.klass, [])
     shared = [path for path in include.rglob("*") if path.is_file()] + list(TESTS.glob("*/*.hpp"))
     common = digest(shared, flags)
-    out = work / ("race" if flags else "host")
+    out = work / options.klass
     out.mkdir(parents=True, exist_ok=True)
     tests = sorted({test for _, place in chosen for test in place.tests if re.search(options.tests, test)})
-    programs = {test: Program(test, out, flags) for test in tests}
+    checker = None
+    if options.klass == "checker":
+        checker = out / "checker.o"
+        subprocess.run(["clang++", "-std=c++20", "-O1", "-w", *flags, "-DSLUICE_CHECKED_BODIES", "-include",
+                        str(include / "sluice_mutants.hpp"), f"-I{include}", "-c", "-x", "c++",
+                        str(include / "sluice/backend/detail/checked/checker.hpp"), "-o", str(checker)], check=True)
+    programs = {test: Program(test, out, flags, checker) for test in tests}
     prepare(list(programs.values()), include, common, options.jobs)
     broken = [program.test for program in programs.values() if program.problem]
     programs = {test: program for test, program in programs.items() if not program.problem}
@@ -230,7 +248,7 @@ def main():
     parser.add_argument("--only", default="", help="a regular expression that a place's file or text matches")
     parser.add_argument("--tests", default="", help="a regular expression that a test's name matches; others are not run")
     parser.add_argument("--again", default="", help="a former output: only the places that survived in it")
-    parser.add_argument("--class", dest="klass", default="host", choices=["host", "race"])
+    parser.add_argument("--class", dest="klass", default="host", choices=["host", "race", "checker"])
     parser.add_argument("--work", default=str(ROOT / "build" / "mutants"))
     parser.add_argument("--repeats", type=int, default=1, help="runs of each program, where they might miss it")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
@@ -254,7 +272,8 @@ def main():
         return 1
     former = pathlib.Path(options.again).read_text() if options.again else ""
     chosen = [(number, place) for number, place in enumerate(places)
-              if place.klass == options.klass and re.search(options.only, place.where())
+              if (place.orders_memory() if options.klass == "checker" else place.klass == options.klass)
+              and re.search(options.only, place.where())
               and (not former or f"SURVIVED {place.where()}  (" in former)]
     return mutate(places, chosen, options)
 

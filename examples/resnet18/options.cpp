@@ -77,7 +77,7 @@ void check_together(const examples::CommandLine& app, const Options& options) {
         refuse("--steps", "--epochs with it, since either says how long to train");
     if (options.inference) {
         for (const char* name :
-             {"--rung", "--epochs", "--workers", "--alone", "--losses", "--save-start", "--kernels",
+             {"--rung", "--epochs", "--rate", "--workers", "--alone", "--losses", "--save-start", "--kernels",
               "--fuse-statistics", "--checkpoint", "--checkpoint-every", "--resume"})
             refuse(name, "--inference with it, which trains on nothing");
         if (options.has_schedules)
@@ -132,6 +132,13 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_number(app, "--epochs", options.epochs, 1, 1'000'000, "timed epochs, instead of --steps");
     examples::add_number(app, "--images", options.images, 2, 1'000'000'000,
                          "take so many images of the data at most, also of held-out ones (default: all)");
+    examples::add_option(app, "--rate", "published|falling",
+                         "the learning rate: 0.001, or from 0.05 to 0 (default: falling, on random images "
+                         "published)",
+                         [&options](const std::string& text) {
+                             options.rate_falls = examples::named<bool>(
+                                 "--rate", text, {{"published", false}, {"falling", true}});
+                         });
     examples::add_number(app, "--workers", options.workers, 0, 256,
                          "threads that load from rung 1 on; 0: the training thread does (default: 8; on the "
                          "processor by the machine)");

@@ -30,6 +30,7 @@ struct Options : examples::CommonOptions {
     std::optional<Precision> precision; ///< of all rungs, instead of their own
     std::optional<int> epochs;          ///< timed, instead of `steps`
     std::optional<std::size_t> images;  ///< how many of the data; all where it is empty
+    std::optional<bool> rate_falls;     ///< from a high one; otherwise the published one; both by the data
     std::optional<int> workers;         ///< threads that load, from rung 1 on
     std::optional<std::size_t> stored_channels;
     nn::Algorithms algorithms = nn::Algorithms::autotune;

@@ -139,7 +139,7 @@ private:
             return climb_on_ranks<Network>(rung);
         TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
                            .workers = workers_of(rung),
-                           .is_real = data_.held_out != nullptr};
+                           .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
         const std::size_t batch = std::min(batch_of(rung), data_.set->size());
         set_amount(train, batch);
         const Input<B> input = make_input(*data_.set, rung, train.warmup + train.steps, true);
@@ -177,7 +177,7 @@ private:
     void climb_on_ranks(const Rung& rung) {
         TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
                            .workers = workers_of(rung),
-                           .is_real = data_.held_out != nullptr};
+                           .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
         const std::size_t images = data_.set->size() / static_cast<std::size_t>(options_.ranks());
         const std::size_t batch = std::min(batch_of(rung), images);
         set_amount(train, batch);

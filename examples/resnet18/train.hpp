@@ -25,18 +25,18 @@ struct TrainOptions {
     int workers = 0;
     std::size_t warmup = 0;
     std::size_t steps = 0;
-    bool is_real = false; ///< whether there is something to learn
+    bool rate_falls = false; ///< whether the learning rate starts high, and falls to 0
     std::string title{};
     std::function<void()> before_fill{}; ///< called by each worker before it fills a batch; may be empty
 
-    /// The published learning rate, 1e-3; where there is something to learn it is higher at first, and falls to 0.
+    /// The published learning rate, 1e-3, or one that falls.
     float rate_at(std::size_t step) const {
         const auto left = static_cast<float>(warmup + steps - step);
-        return is_real ? 0.05f * left / static_cast<float>(warmup + steps) : 1e-3f;
+        return rate_falls ? 0.05f * left / static_cast<float>(warmup + steps) : 1e-3f;
     }
     /// What `rate_at` gives, as text.
     std::string rates_text() const {
-        return is_real ? "from 0.05 to 0 over " + std::to_string(warmup + steps) + " steps" : "0.001";
+        return rate_falls ? "from 0.05 to 0 over " + std::to_string(warmup + steps) + " steps" : "0.001";
     }
 };
 

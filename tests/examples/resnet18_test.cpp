@@ -176,6 +176,11 @@ TEST_CASE("resnet18 writes what a training starts from") {
     std::vector<std::int32_t> all(22);
     std::iota(all.begin(), all.end(), 0);
     CHECK(order == all);
+    // The digits' rate falls, unless the published one is asked for.
+    CHECK(start.at("rates").as<float>().front() == 0.05f);
+    REQUIRE(program.run(brief + " --rung 8 --steps 7 --rate published --save-start " + file).code == 0);
+    const std::vector<float> rates = examples::read_safetensors(file).at("rates").as<float>();
+    CHECK(rates == std::vector<float>(9, 1e-3f));
 }
 
 TEST_CASE("resnet18 goes on from a checkpoint with the bits of a training that nobody stopped") {
@@ -220,6 +225,7 @@ TEST_CASE("resnet18 says in one line what is wrong") {
     sluice_test::Program(RESNET18).check_refused(" --network wide",
                                                  "--network: expected full or narrow, not \"wide\"");
     program.check_refused(" --precision float32", "--precision: expected tf32 or float16, not \"float32\"");
+    program.check_refused(" --rate 0.1", "--rate: expected published or falling, not \"0.1\"");
     program.check_refused(" --stored-channels 2", "--stored-channels: expected a whole number from 3 to 8");
     program.check_refused(" --epochs 1 --steps 2", "--steps: expected no --epochs with it");
     program.check_refused(" --inference --rung 3", "--rung: expected no --inference with it");

@@ -14,6 +14,11 @@ CALLS = re.compile(
 OBJECTS = re.compile(
     r"\bstd::(?:lock_guard|unique_lock|scoped_lock)\b(?!<std::mutex>&)|\bDeviceGuard<\w+(?:::\w+)?> \w+\(|\bGuard \w+\(|"
     r"memory_order_(?:acquire|release|acq_rel|seq_cst)|\b__sync\w+\(|\b__threadfence\w*\(|cudaDeviceSynchronize")
+# What makes one access to memory come after another one, so that the race checker must notice where it is gone. Below
+# backend/ the checker looks at the calls themselves.
+ORDERS = re.compile(
+    r"(?:\.|->|\b)(?:wait|wait_for\w*|wait_quietly|await\w*|record|sync|join|join_waits|drain|release\w*|signal|mark|"
+    r"mark_in_use|to_origin|to_streams)\((?!lock\b)")
 # A function of such a name that is declared or defined there.
 DECLARATION = re.compile(
     r"^\s*(?:\[\[\w+\]\] )?(?:(?:static|virtual|inline|constexpr|explicit|friend|const|typename|__device__)\s+)*"
@@ -32,9 +37,14 @@ class Place:
         self.replaced = None
         self.why = ""
         self.klass = "host"
+        self.no_memory = ""
         self.tests = []
         self.begin = self.end = 0
         self.part = ""
+
+    def orders_memory(self):
+        return (self.klass == "host" and not self.no_memory and not self.file.startswith("backend/")
+                and ORDERS.search(self.part) is not None)
 
     def where(self):
         return f"{self.file}: {' '.join(self.anchor.split())}"
@@ -94,7 +104,7 @@ def locate(place, text):
 
 
 def read_list(path, places, rules, problems):
-    glob, tests, why, klass = "", [], "", "host"
+    glob, tests, why, klass, no_memory = "", [], "", "host", ""
     place = None
     sets = {}
 
@@ -108,18 +118,18 @@ def read_list(path, places, rules, problems):
         indented = line[0].isspace()
         word, _, rest = line.strip().partition(" ")
         if line.startswith("== "):
-            glob, tests, why, klass = rest.strip(), [], "", "host"
+            glob, tests, why, klass, no_memory = rest.strip(), [], "", "host", ""
         elif "«" in line and not (indented and word == "with"):
             place = Place(source, glob, line.strip())
-            place.tests, place.why, place.klass = list(tests), why, klass
+            place.tests, place.why, place.klass, place.no_memory = list(tests), why, klass, no_memory
             places.append(place)
-        elif indented and word in ("with", "why", "class", "tests", "and"):
+        elif indented and word in ("with", "why", "class", "tests", "and", "no_memory"):
             if word == "tests":
                 place.tests = named(rest)
             elif word == "and":
                 place.tests = named(rest) + place.tests
             else:
-                setattr(place, {"with": "replaced", "why": "why", "class": "klass"}[word], rest)
+                setattr(place, {"with": "replaced", "class": "klass"}.get(word, word), rest)
         elif word == "set":
             name, _, members = rest.partition(" ")
             sets["@" + name] = named(members)
@@ -129,6 +139,8 @@ def read_list(path, places, rules, problems):
             why = rest
         elif word == "class":
             klass = rest
+        elif word == "no_memory":
+            no_memory = rest
         elif word in ("exempt", "gpu"):
             pattern, separator, reason = rest.rpartition(" : ")
             if not separator:
