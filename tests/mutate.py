@@ -27,6 +27,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 INCLUDE = ROOT / "include" / "sluice"
 
+# Right programs that the race checker alone judges: one that fails has something that was found.
+JUDGE = "hazards/right_waits"
+
 SWITCH = r"""#pragma once
 #include <atomic>
 #include <cstdio>
@@ -118,6 +121,7 @@ class Program:
     def __init__(self, test, work, flags, checker=None):
         self.test = test
         self.checker = checker
+        self.judges = test == JUDGE
         self.source = TESTS / (test + ".cpp")
         self.binary = work / test.replace("/", "_")
         self.flags = flags
@@ -129,6 +133,8 @@ class Program:
         sources = [str(self.source), str(TESTS / ("support" if self.checker is None else "mutants") / "main.cpp")]
         if self.checker is not None:
             sources.append(str(self.checker))
+        if self.judges:
+            sources += [str(TESTS / "hazards" / name) for name in ("hazards.cpp", "pipelines.cpp")]
         text = self.source.read_text()
         if "heap_count.hpp" in text or "steady_case.hpp" in text:
             sources.append(str(TESTS / "support" / "heap_count.cpp"))
@@ -166,7 +172,7 @@ class Program:
             self.seconds = time.monotonic() - begun
             if reached.exists():
                 self.reached = {int(line) for line in reached.read_text().split()}
-        if self.checker is not None:
+        if self.checker is not None and not self.judges:
             text = found.read_text() if found.exists() else ""
             found.unlink(missing_ok=True)
             return text[:60].partition("\n")[0]
@@ -254,6 +260,9 @@ def main():
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     places, rules, problems = lists.read(INCLUDE, TESTS)
+    if options.klass == "checker":
+        for place in places:
+            place.tests = [JUDGE, *place.tests]
     for problem in problems:
         print(problem)
     if options.list_unlisted:

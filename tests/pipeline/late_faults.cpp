@@ -1,4 +1,5 @@
 // Contract 5: a fault of work that is found when more has been enqueued. On the host a task throws.
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -61,6 +62,43 @@ TEST_CASE("Contract 5: a fault that is found late is not blamed on work that cam
             }
         }
     }
+}
+
+TEST_CASE("Contract 5: a fault is told with its batch while another stage is still at work on that batch") {
+    const Inputs<B> inputs(1, words);
+    std::atomic<bool> open{false};
+    const BasicStream<B> mine;
+    const auto slow = [&](HostStreamRef stream, PinnedSpan<const Word, B>) {
+        stream.enqueue([&] { open.wait(false); });
+    };
+    const auto broken = [](HostStreamRef stream, PinnedSpan<const Word, B>) {
+        stream.enqueue([] { throw std::range_error("bad pixel"); });
+    };
+    Pipeline pipeline{
+        Stages{Stage{"slow", slow}, Stage{"broken", broken, StageOptions<B>{.stream = mine.ref()}}},
+        PipelineOptions{}};
+    const BatchRead read = pipeline.submit(inputs[0]); // it would wait as it goes
+    const auto has_failed = [&] {
+        try {
+            (void)mine.is_done();
+            return false;
+        } catch (const Error&) {
+            return true;
+        }
+    };
+    while (!has_failed())
+        std::this_thread::yield();
+    // A pipeline waits for all its work when it fails.
+    std::thread opens([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        open = true;
+        open.notify_all();
+    });
+    const Caught error([&] { (void)pipeline.submit(inputs[0]); });
+    opens.join();
+    REQUIRE(error);
+    CHECK(error->stage() == "broken");
+    CHECK(error->batch() == 0);
 }
 
 } // namespace pipeline_late_faults

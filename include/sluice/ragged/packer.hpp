@@ -120,6 +120,7 @@ public:
     /// Leaves no rows.
     void clear() {
         block_.wait();
+        block_.changes();
         empty();
     }
     /// Leaves no rows, and lays the block out for batches of another capacity, such as a bucket's. Throws

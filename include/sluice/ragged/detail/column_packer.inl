@@ -9,6 +9,7 @@ namespace sluice {
 template <class U, Backend B>
 void RaggedColumnPacker<U, B>::begin(std::int64_t values) {
     block_.wait();
+    block_.changes();
     size_ = 0;
     if (values > room_) {
         throw Error("RaggedColumnPacker: the rows that it shares have room for " + std::to_string(values) +

@@ -37,6 +37,7 @@ void RaggedPacker<T, B>::clear(RaggedCapacity capacity) {
                     std::to_string(block_.bytes()));
     }
     block_.wait();
+    block_.changes();
     layout_ = layout;
     capacity_ = capacity;
     empty();
@@ -67,6 +68,7 @@ void RaggedPacker<T, B>::add_row(std::span<const T> row) {
     const auto count = static_cast<std::int64_t>(row.size());
     require_room(rows() + 1, size() + count);
     block_.wait();
+    block_.changes();
     append(row.data(), count);
 }
 

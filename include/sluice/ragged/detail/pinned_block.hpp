@@ -13,8 +13,8 @@
 
 namespace sluice::detail {
 
-/// Pinned memory, and an event behind the work that reads it. `wait` comes before each change, and before the
-/// memory goes. A moved-from block has none.
+/// Pinned memory, and an event behind the work that reads it. `wait` and `changes` come before each change, and a wait
+/// before the memory goes. A moved-from block has none.
 template <Backend B>
 class PinnedBlock {
 public:
@@ -59,9 +59,10 @@ public:
 
     bool in_use() const { return in_use_ && !read_.is_done(); }
 
-    /// Returns when the memory may change, which it does then. Throws `Error` for a fault of the work that reads it, once.
-    void wait() {
-        await();
+    /// Returns when the memory may change. Throws `Error` for a fault of the work that reads it, once.
+    void wait() { await(); }
+    /// The host changes the memory now.
+    void changes() {
         if constexpr (IsChecked<B>::value) {
             const checked::Range range{data(), bytes(), true};
             checked::host_accesses(&range, 1, checked::Op::host, "packing");
