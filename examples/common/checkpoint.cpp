@@ -140,7 +140,17 @@ bool Checkpoints::is_due(std::size_t step) const {
     return step == plan_.steps || (options_.every > 0 && step % options_.every == 0);
 }
 
+Checkpoints Checkpoints::for_rank(int rank, std::function<void()> require_alive) const {
+    Checkpoints result = *this;
+    result.require_alive_ = std::move(require_alive);
+    if (rank != 0)
+        result.options_.file.clear();
+    return result;
+}
+
 void Checkpoints::write(TrainingState state) const {
+    if (require_alive_)
+        require_alive_();
     const std::string hash = hash_of(state);
     Safetensors content;
     content.tensors = std::move(state.tensors);

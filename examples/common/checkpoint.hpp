@@ -100,12 +100,9 @@ public:
     /// Whether `write` is to be called when `step` steps are done.
     [[nodiscard]] bool is_due(std::size_t step) const;
 
-    /// The same to go on from, and none that are written.
-    [[nodiscard]] Checkpoints without_writing() const {
-        Checkpoints result = *this;
-        result.options_.file.clear();
-        return result;
-    }
+    /// Those of one of several ranks, which all go on from the same: rank 0 writes them, each time after `require_alive()`,
+    /// which throws where another rank is gone, and results are undefined.
+    [[nodiscard]] Checkpoints for_rank(int rank, std::function<void()> require_alive) const;
 
     /// Writes a checkpoint, whole or not at all (see `write_whole_file`).
     /// \throws BadInput when it cannot be written
@@ -115,6 +112,7 @@ private:
     CheckpointOptions options_;
     TrainingPlan plan_;
     std::optional<TrainingState> resumed_;
+    std::function<void()> require_alive_; // may be empty
 };
 
 } // namespace examples

@@ -98,7 +98,7 @@ RankTraining train_ranks(const Workload& workload, LocalRanks<B>& ranks,
             ranks.decoder(i).load(stream, first_weights);
             MeasuredTraining training =
                 train(shard, ranks.encoder(i), ranks.decoder(i), schedule, Placement{}, workers, recorded[i],
-                      communicator.rank() == 0 ? checkpoints : checkpoints.without_writing());
+                      checkpoints.for_rank(communicator.rank(), [&] { communicator.require_alive(); }));
             examples::Agreement agreement = examples::agree(
                 communicator, training.losses, ranks.decoder(i).weights(stream), start.comparing, i);
             if (i == 0) {

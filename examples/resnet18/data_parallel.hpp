@@ -16,9 +16,9 @@ namespace resnet18 {
 
 /// What the first rank of this process has after a training.
 struct RankTraining {
-    NotedTraining training; ///< with the mean losses of all ranks, and the samples of this one
-    std::vector<nn::NamedTensor> weights{};  ///< with the running statistics of rank 0
-    bool equal_weights = true;               ///< whether all ranks' are the same, bit by bit
+    NotedTraining training;          ///< with the mean losses of all ranks, and the samples of this one
+    examples::TrainingState state{}; ///< with the running statistics of rank 0
+    bool equal_weights = true;       ///< whether all ranks' are the same, bit by bit
     std::vector<examples::RankCost> costs{}; ///< of all ranks, where timelines are kept, at rank 0
 };
 
@@ -48,10 +48,12 @@ public:
         }
     }
 
-    /// Trains all from the same first weights. `make_input(rank, ranks)` makes a rank's share. `timelines` of
-    /// rank 0 keeps what all did when.
+    /// Trains all from the same first weights, or from what `checkpoints` go on from, which has the running statistics of
+    /// rank 0: no step depends on them. `make_input(rank, ranks)` makes a rank's share. `timelines` of rank 0 keeps what
+    /// all did when.
     template <class MakeInput>
-    RankTraining train(MakeInput&& make_input, const TrainOptions& options, examples::Timelines& timelines) {
+    RankTraining train(MakeInput&& make_input, const TrainOptions& options, examples::Timelines& timelines,
+                       const examples::Checkpoints& checkpoints) {
         examples::StartLines start(ranks_.size());
         RankTraining result;
         std::vector<examples::Timelines> recorded(ranks_.size(), timelines.for_rank());
@@ -61,20 +63,25 @@ public:
                 const sluice::Communicator<B>& rank = ranks_[i];
                 const Input<B> input = make_input(rank.rank(), rank.ranks());
                 const sluice::BasicStream<B> stream;
-                networks_[i]->load(stream, first_weights_);
+                if (checkpoints.resumed() != nullptr)
+                    load_state<B>(*networks_[i], *checkpoints.resumed());
+                else
+                    networks_[i]->load(stream, first_weights_);
                 networks_[i]->average_gradients_over(rank);
                 TrainOptions mine = options;
                 mine.before_fill = [&] { start.training.arrive(i); };
                 recorded[i].template sample_memory<B>();
-                NotedTraining training = resnet18::train(input, *networks_[i], mine, recorded[i]);
+                NotedTraining training =
+                    resnet18::train(input, *networks_[i], mine, recorded[i],
+                                    checkpoints.for_rank(rank.rank(), [&] { rank.require_alive(); }));
                 networks_[i]->share_statistics(stream, rank);
                 std::vector<nn::NamedTensor> weights = networks_[i]->weights(stream);
                 examples::Agreement agreement =
                     examples::agree(rank, training.losses, weights, start.comparing, i);
                 if (i == 0) {
                     training.losses = std::move(agreement.losses);
+                    result.state = state_of<B>(*networks_[i], training.losses.size());
                     result.training = std::move(training);
-                    result.weights = std::move(weights);
                     result.equal_weights = agreement.equal_weights;
                 }
             },

@@ -95,8 +95,7 @@ void check_together(const examples::CommandLine& app, const Options& options) {
 
 /// Refuses what one GPU alone can do.
 void check_ranks(const examples::CommandLine& app, const Options& options) {
-    for (const char* name : {"--alone", "--inference", "--save-start", "--kernels", "--checkpoint",
-                             "--checkpoint-every", "--resume"}) {
+    for (const char* name : {"--alone", "--inference", "--save-start", "--kernels"}) {
         if (app.was_given(name))
             throw examples::BadInput(std::string(name) + ": is for one GPU, not for several");
     }

@@ -184,8 +184,11 @@ private:
         const auto make_share = [&](int rank, int ranks) {
             return make_input(*data_.set, rung, train.warmup + train.steps, true, rank, ranks);
         };
-        RankNetworks<B, Network> networks(
-            ranks_, network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled));
+        const nn::ResNet18Options wanted =
+            network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled);
+        const examples::Checkpoints checkpoints =
+            make_checkpoints(rung, wanted, make_share(ranks_[0].rank(), options_.ranks()), train);
+        RankNetworks<B, Network> networks(ranks_, wanted);
         require_classes(networks.first());
         networks.prepare(batch);
         for (const sluice::Communicator<B>& rank : ranks_) {
@@ -204,9 +207,12 @@ private:
                 continue;
             train.schedule = schedule;
             train.title = "rung " + std::to_string(rung.number) + ", " + to_string(schedule);
-            RankTraining trained = networks.train(make_share, train, timelines_);
+            RankTraining trained = networks.train(make_share, train, timelines_, checkpoints);
             Summary summary = summary_of(rung, train, trained.training, batch);
-            examples::RunResult& run = runs.add(schedule, trained.training, trained.weights);
+            summary.steps_done = trained.state.step;
+            summary.weights = examples::hash_of(trained.state);
+            examples::RunResult& run =
+                runs.add(schedule, trained.training, trained.state.named<nn::NamedTensor>(""));
             run.extra.emplace_back("identical_on_ranks", trained.equal_weights);
             examples::add_costs(run, trained.costs);
             if (data_.held_out) {
@@ -279,33 +285,25 @@ private:
                                            const Input<B>& input, const TrainOptions& train) const {
         if (options_.checkpoints.file.empty() && options_.checkpoints.resume.empty())
             return {};
-        return {options_.checkpoints,
-                {.program = "resnet18",
-                 .steps = train.warmup + train.steps,
-                 .steps_per_epoch = input.batches_per_epoch(),
-                 .settings = {{"backend", B::name},
-                              {"rung", std::to_string(rung.number)},
-                              {"batch", std::to_string(input.batch())},
-                              {"seed", std::to_string(options_.seed)},
-                              {"network", size_of<B>(options_) == Size::narrow ? "narrow" : "full"},
-                              {"stored channels", std::to_string(network.stored_channels)},
-                              {"fused statistics", network.fuse_statistics ? "yes" : "no"},
-                              {"precision", to_string(precision_of<B>(options_, rung.precision))},
-                              {"learning rate", train.rates_text()},
-                              {"images", std::to_string(data_.set->size())},
-                              {"data", hash_of_images(*data_.set)}}}};
-    }
-
-    static TrainingOrder order_of(const Input<B>& input, const TrainOptions& train) {
-        TrainingOrder order;
-        for (std::size_t index = 0; index < train.warmup + train.steps; ++index) {
-            order.rates.push_back(train.rate_at(index));
-            const sluice::Sampler::Samples samples = input.samples(index);
-            order.sizes.push_back(static_cast<std::int32_t>(samples.size()));
-            for (const std::uint64_t sample : samples)
-                order.samples.push_back(static_cast<std::int32_t>(sample));
-        }
-        return order;
+        return {
+            options_.checkpoints,
+            {.program = "resnet18",
+             .steps = train.warmup + train.steps,
+             .steps_per_epoch = input.batches_per_epoch(),
+             .settings = {{"backend", B::name},
+                          {"rung", std::to_string(rung.number)},
+                          {"batch", std::to_string(input.batch()) +
+                                        (options_.ranks() > 1
+                                             ? " on each of " + std::to_string(options_.ranks()) + " ranks"
+                                             : "")},
+                          {"seed", std::to_string(options_.seed)},
+                          {"network", size_of<B>(options_) == Size::narrow ? "narrow" : "full"},
+                          {"stored channels", std::to_string(network.stored_channels)},
+                          {"fused statistics", network.fuse_statistics ? "yes" : "no"},
+                          {"precision", to_string(precision_of<B>(options_, rung.precision))},
+                          {"learning rate", train.rates_text()},
+                          {"images", std::to_string(data_.set->size())},
+                          {"data", hash_of_images(*data_.set)}}}};
     }
 
     /// Where kernels are asked for, trains a while once more, since recording slows it down.

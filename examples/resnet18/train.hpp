@@ -14,6 +14,7 @@
 #include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <resnet18/input.hpp>
+#include <resnet18/start_file.hpp>
 #include <sluice/report/pipeline_report.hpp>
 
 namespace resnet18 {
@@ -39,6 +40,20 @@ struct TrainOptions {
         return rate_falls ? "from 0.05 to 0 over " + std::to_string(warmup + steps) + " steps" : "0.001";
     }
 };
+
+/// The steps of a training, for `write_start`.
+template <sluice::Backend B>
+TrainingOrder order_of(const Input<B>& input, const TrainOptions& train) {
+    TrainingOrder order;
+    for (std::size_t index = 0; index < train.warmup + train.steps; ++index) {
+        order.rates.push_back(train.rate_at(index));
+        const sluice::Sampler::Samples samples = input.samples(index);
+        order.sizes.push_back(static_cast<std::int32_t>(samples.size()));
+        for (const std::uint64_t sample : samples)
+            order.samples.push_back(static_cast<std::int32_t>(sample));
+    }
+    return order;
+}
 
 /// A training, and what its pipeline noted of its last batches.
 struct NotedTraining : examples::Training {

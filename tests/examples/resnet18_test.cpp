@@ -73,6 +73,24 @@ TEST_CASE("resnet18 trained by several ranks leaves all with the same weights") 
         CHECK(drawn.find(text) != std::string::npos);
     }
     program.check_refused(" --gpus 2 --alone", "--alone: is for one GPU, not for several");
+
+    // From a checkpoint they go on with the same bits.
+    const std::string ranks = " --gpus 2 --data random --rung 8 --images 120 --steps 7 --warmup 1" +
+                              std::string(on_host() ? "" : " --algorithms heuristic");
+    const std::string file = (scratch.path() / "state").string();
+    const auto hash_of = [&](const std::string& further) {
+        const Outcome run = program.run(ranks + further);
+        INFO(run.errors);
+        REQUIRE(run.code == 0);
+        CHECK(run.report.at("runs")[0].at("identical_on_ranks") == true);
+        return run.report.at("runs")[0].at("weights").get<std::string>();
+    };
+    const std::string whole = hash_of(" --schedule overlapped");
+    CHECK(hash_of(" --schedule graphed --checkpoint " + file + "_{step} --checkpoint-every 3") == whole);
+    CHECK(hash_of(" --schedule overlapped --resume " + file + "_3") == whole);
+    CHECK(hash_of(" --schedule graphed --resume " + file + "_6") == whole);
+    const std::string alone = ranks.substr(std::string(" --gpus 2").size());
+    program.check_refused(alone + " --resume " + file + "_3", " on each of 2 ranks; expected ");
 }
 
 TEST_CASE("resnet18 trains to the same bits under every schedule and from every kind of input") {

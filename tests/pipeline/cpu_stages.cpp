@@ -129,7 +129,6 @@ TEST_CASE(
                 };
                 const Caught error(epoch);
                 REQUIRE(error);
-                INFO(error.text());
                 CHECK(error->stage() == CpuChain<B>::names[stage]);
                 CHECK(error->batch() == at);
                 CHECK(contains(error.text(), "the image is 3 rows short"));
@@ -148,10 +147,11 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("CPU stages: a wait for a later batch tells the stage and the batch that failed") {
+TEST_CASE("CPU stages: whoever meets a fault first, it is told with the stage and the batch that failed") {
     const Inputs<B> inputs(distinct, words);
-    for_each_schedule([&](const PipelineOptions& options) {
-        CpuChain<B> chain(words, 9);
+    const auto check = [&](const PipelineOptions& options, bool by_wait) {
+        CAPTURE(by_wait);
+        CpuChain<B> chain(words, 1009);
         std::atomic<bool> all_submitted{false};
         chain.before = [&](std::size_t, std::size_t batch) {
             if (batch < 4)
@@ -165,13 +165,23 @@ TEST_CASE("CPU stages: a wait for a later batch tells the stage and the batch th
             reads.push_back(pipeline.submit(inputs[batch % distinct]));
         all_submitted = true;
         all_submitted.notify_all();
-        // Its first stage writes where the failed one reads, so that it fails with it.
-        const Caught error([&] { reads.back().wait(); });
+        const Caught error([&] {
+            if (by_wait) // Its first stage writes where the failed one reads, so that it fails with it.
+                reads.back().wait();
+            for (int more = 0; more < 1000; ++more) {
+                reads.push_back(pipeline.submit(inputs[0]));
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        });
         REQUIRE(error);
         CHECK(error->stage() == "second");
         CHECK(error->batch() == 4);
         CHECK(contains(error.text(), "the image is 3 rows short"));
         pipeline.reset();
+    };
+    for_each_schedule([&](const PipelineOptions& options) {
+        check(options, true);
+        check(options, false);
     });
 }
 

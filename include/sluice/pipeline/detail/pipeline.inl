@@ -299,10 +299,8 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
                 first = std::current_exception();
         }
     });
-    if (first == nullptr)
-        return;
-    throw_known_fault(); // which may know the stage
-    std::rethrow_exception(first);
+    if (first != nullptr)
+        std::rethrow_exception(first);
 }
 
 template <class... Ss, class... Makers>
