@@ -2,10 +2,12 @@
 // host there are as many as SLUICE_HOST_DEVICES says.
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -207,8 +209,10 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
                           timed(dag_options(schedule, 2, 0), way == 3)};
         CHECK(pipeline.stream(0).device() == 1);
         CHECK(pipeline.stream(1).device() == 0);
-        for (int batch = 0; batch < 20; ++batch)
+        for (int batch = 0; batch < 40; ++batch) {
             pipeline.submit(batch % 2);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1)); // or not all are timed
+        }
         pipeline.finish();
         CHECK(B::current_device() == 0);
         CHECK(pipeline.stage_times().size() >= 4); // by events of each stage's device

@@ -303,7 +303,6 @@ private:
         const DeviceGuard<backend> device(streams.device_of(stage));
         const auto timed = times ? times->begin_work(stage, number, stream, follows) : TimedWork::not_at_all;
         call();
-        backend::check_launches();
         if (timed != TimedWork::not_at_all)
             times->end_work(timed, stage, number, stream);
     }
