@@ -148,8 +148,38 @@ TEST_CASE("two functions of one object meet, without others that would order the
             capture->invalidate("disturbed");
     });
     meet(captures, [&] { other.wait(mark); }); // refused, or ordered
-    meet(captures, [&] { Host::free_device(Host::allocate_device(8)); });
+    meet(captures, [&] {
+        const HostStream gone; // joins, and goes
+        gone.wait(mark);
+    });
+    // Each round as long as a capture takes.
+    const auto often = [](auto call) {
+        return [call](int) {
+            for (int turn = 0; turn < 20; ++turn) {
+                call();
+                std::this_thread::yield();
+            }
+        };
+    };
+    const auto breaks = often([&] {
+        if (const auto capture = stream.get()->capture(); capture != nullptr)
+            capture->invalidate("disturbed");
+    });
+    const auto asks = often([&] {
+        try {
+            (void)Host::capturing_graph(stream.get());
+        } catch (const Error&) {
+            // There is none, or it is of no use any longer.
+        }
+    });
+    const auto begins = [&](int) { captures(); };
+    at_once(300, begins, breaks, breaks);
+    at_once(300, begins, breaks, asks);
     meet([&] { semaphore.signal(1); }, [&] { semaphore.get()->reset(); });
+    other.get()->fail(failure);
+    meet([&] { semaphore.signal(other, 1); }, [&] { semaphore.get()->reset(); });
+    CHECK_NOTHROW(other.get()->drain());
+    Host::clear_failure(other.get());
     const auto allocates = [] { Host::free_device(Host::allocate_device(8)); };
     meet(allocates, [] { (void)Host::device_memory_in_use(); });
     meet(allocates, [&] { (void)Host::is_device_memory(&event); });
@@ -226,6 +256,53 @@ TEST_CASE("threads hand one capture work, end it and disturb it at the same time
         stream.sync();
     }
     CHECK(alive_now<Host>() == before);
+}
+
+TEST_CASE("threads allocate for a graph while another one ends its capture") {
+    const Alive before = alive_now<Host>();
+    {
+        const HostStream stream;
+        std::vector<Host::NativeGraph> graphs;
+        std::vector<void*> first, second;
+        const auto allocates = [&](std::vector<void*>& kept) {
+            return [&kept, &stream](int) { kept.push_back(Host::allocate_device(8, stream.get())); };
+        };
+        at_once(
+            200,
+            [&](int) {
+                Host::begin_capture(stream.get(), CaptureMode::relaxed);
+                for (int work = 0; work < 20; ++work) { // time for others
+                    stream.enqueue([] {});
+                    std::this_thread::yield();
+                }
+                graphs.push_back(Host::end_capture(stream.get()));
+            },
+            allocates(first), allocates(second));
+        for (const auto* kept : {&first, &second}) {
+            for (void* const memory : *kept)
+                Host::free_device(memory);
+        }
+        for (const auto graph : graphs)
+            Host::destroy_graph(graph);
+    }
+    CHECK(alive_now<Host>() == before);
+}
+
+TEST_CASE("threads ask for an event that replays record") {
+    const HostStream stream, other;
+    const HostEvent event;
+    Host::begin_capture(stream.get(), CaptureMode::relaxed);
+    Host::record_external(event.get(), stream.get());
+    const auto graph = Host::end_capture(stream.get());
+    const auto executable = Host::instantiate(graph);
+    at_once(
+        200, [&](int) { Host::launch(executable, stream.get()); }, [&](int) { (void)event.get()->is_done(); },
+        [&](int) { event.get()->wait_on(*other.get()); });
+    stream.sync();
+    other.sync();
+    CHECK(event.is_done());
+    Host::destroy_executable(executable);
+    Host::destroy_graph(graph);
 }
 
 TEST_CASE("threads launch and change one executable at the same time") {

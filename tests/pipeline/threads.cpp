@@ -1,4 +1,5 @@
 // Contract 9: one thread drives a pipeline; separate pipelines are independent.
+#include <exception>
 #include <latch>
 #include <string>
 #include <thread>
@@ -36,6 +37,25 @@ void check_refusals(const std::vector<std::string>& texts) {
 }
 
 } // namespace
+
+TEST_CASE("of faults that threads meet at the same time one is kept whole") {
+    for (int round = 0; round < 200; ++round) {
+        detail::ThreadFault fault;
+        std::latch both(2);
+        std::vector<std::thread> threads;
+        for (std::size_t stage = 0; stage < 2; ++stage) {
+            threads.emplace_back([&fault, &both, stage] {
+                const std::exception_ptr thrown = std::make_exception_ptr(stage);
+                both.arrive_and_wait();
+                fault.set(thrown, stage, stage);
+            });
+        }
+        for (std::thread& thread : threads)
+            thread.join();
+        REQUIRE(fault.known());
+        CHECK(fault.stage() == fault.batch());
+    }
+}
 
 TEST_CASE("Contract 9: pipelines, sources and readbacks of several threads do not disturb each other") {
     constexpr std::size_t batches = 60;

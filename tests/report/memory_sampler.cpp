@@ -31,6 +31,14 @@ bool comes_true(Holds&& holds) {
     return true;
 }
 
+// Takes a while to answer.
+struct Slow : Host {
+    static std::size_t device_memory_in_use() {
+        std::this_thread::sleep_for(50us);
+        return Host::device_memory_in_use();
+    }
+};
+
 struct Failing : Host {
     static inline thread_local bool may_be_asked = false; // where the test says so: on its own thread
     static std::size_t device_memory_in_use() {
@@ -148,6 +156,33 @@ TEST_CASE("a last sample is taken when a sampler stops") {
     sampler.stop();
     CHECK(sampler.samples() == 2);
     CHECK(sampler.peak() == before + 100);
+}
+
+TEST_CASE("a sampler is asked while it samples, and as its backend fails") {
+    MemorySampler<Slow> sampler(1us);
+    Timeline known("work");
+    known.set_clock_zero(0);
+    known.add({.row = known.add_row("encode"), .begin = 0, .end = 1e12});
+    for (int i = 0; i < 200; ++i) {
+        Timeline timeline("work"), again = known;
+        (void)sampler.add_to(timeline, MemorySampler<Slow>::Clock::now());
+        (void)sampler.add_to(again);
+        std::this_thread::sleep_for(10us);
+    }
+    for (int i = 0; i < 50; ++i) {
+        Failing::may_be_asked = true;
+        const MemorySampler<Failing> failing(1us);
+        CHECK(comes_true([&] {
+            Timeline timeline("work");
+            try {
+                (void)failing.add_to(timeline, MemorySampler<Failing>::Clock::now());
+                return false;
+            } catch (const Error&) {
+                return true;
+            }
+        }));
+    }
+    Failing::may_be_asked = false;
 }
 
 TEST_CASE("wrong intervals are refused, and a backend's error is told") {

@@ -35,8 +35,8 @@ public:
         batch_ = batch;
         known_.store(true, std::memory_order_release);
     }
+    /// No thread is at work.
     void clear() noexcept {
-        const std::lock_guard lock(mutex_);
         thrown_ = nullptr;
         known_.store(false, std::memory_order_release);
     }

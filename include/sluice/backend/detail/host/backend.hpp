@@ -287,13 +287,18 @@ private:
         return memory;
     }
     static void* allocate_for_graph(std::size_t bytes, Capture& capture) {
-        (void)capture.graph(); // throws if the capture is of no use any longer
         void* const memory = allocate(bytes, "device", counts().device_allocations);
         MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::graph);
-        capture.keep(std::shared_ptr<void>(memory, [](void* kept) {
+        std::shared_ptr<void> owner(memory, [](void* kept) {
             MemoryMap::instance().remove(kept);
             ::operator delete(kept, alignment);
-        }));
+        });
+        try {
+            capture.keep(std::move(owner));
+        } catch (...) { // The capture is of no use any longer.
+            counts().device_allocations.remove();
+            throw;
+        }
         return memory;
     }
     static void free_now(void* memory) noexcept {

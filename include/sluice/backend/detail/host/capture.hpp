@@ -88,9 +88,10 @@ public:
     /// The same, also when the capture is invalid or over; gone by then if it was the capture's own.
     Graph* target() const noexcept { return graph_; }
 
-    /// Memory that the graph shall keep. The caller has just asked for the graph.
+    /// Memory that the graph shall keep. Throws `Error`.
     void keep(std::shared_ptr<void> memory) {
         const std::lock_guard lock(mutex_);
+        check();
         graph_->keep(std::move(memory));
     }
 
@@ -183,9 +184,9 @@ auto BasicCapture<Lazy>::end(Queue& queue) -> std::unique_ptr<Graph> {
         refuse("end_capture: the thread that began the capture must end it");
     const auto self = this->shared_from_this(); // the queues hold it no longer
     close();
-    std::unique_ptr<Graph> graph; // goes with whatever is thrown, even where events still hold the capture
-    const std::lock_guard lock(mutex_);
-    graph = std::move(own_);
+    // Nobody else changes a capture that is over. The graph goes with whatever is thrown, even where events still hold the
+    // capture.
+    std::unique_ptr<Graph> graph = std::move(own_);
     if (!invalid_.empty())
         throw Error("the capture is invalid: " + invalid_);
     for (const Branch& branch : branches_) {
@@ -225,9 +226,7 @@ void BasicCapture<Lazy>::leave(Queue& queue) noexcept {
     if (&queue == origin_) {
         const auto self = this->shared_from_this();
         close();
-        std::unique_ptr<Graph> graph;
-        const std::lock_guard lock(mutex_);
-        graph = std::move(own_);
+        own_.reset();
         return;
     }
     const std::lock_guard lock(mutex_);

@@ -103,7 +103,7 @@ public:
     /// once, and the queue goes after its last task.
     static void destroy(BasicQueue* queue) noexcept {
         if (Running::of(*queue)) {
-            const std::lock_guard lock(queue->mutex_);
+            // Only the thread that runs its tasks, this one, looks at these two.
             queue->stopping_ = true;
             queue->deletes_itself_ = true;
             if (queue->worker_.joinable())
