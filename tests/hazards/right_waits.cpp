@@ -1,11 +1,13 @@
 // Right programs, each of which needs one of the waits within sluice: without it the checker finds something.
 #include <atomic>
+#include <chrono>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "support/hooked_backend.hpp" // before `count` below has its name
+
 #include "hazards/pipelines.hpp"
-#include "support/hooked_backend.hpp"
 
 namespace sluice::test::hazards_right_waits {
 
@@ -212,7 +214,7 @@ TEST_CASE("Right: batches change after a CPU stage has failed") {
             threads.throws_at = 1;
             auto pipeline = threads.pipeline({.schedule = schedule});
             bool failed = false;
-            for (int turn = 0; turn < 1000 && !failed; ++turn) {
+            for (std::size_t turn = 0; turn < 1000 && !failed; ++turn) {
                 try {
                     (void)pipeline.submit(std::as_const(threads.batches[turn % 8]));
                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
