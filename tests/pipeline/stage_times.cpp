@@ -189,7 +189,8 @@ TEST_CASE("stage times: of fast batches, those that were noted by all") {
         }
         CHECK(stages[0].batch >= 100); // Not of the first lots, which are always noted.
         REQUIRE_FALSE(submits.empty());
-        CHECK(submits.front().batch <= stages[0].batch);
+        // Of the same lot; where a busy machine had two lots noted in a row, of some batches later.
+        CHECK(submits.front().batch <= stages[count - 1].batch);
         CHECK(submits.back().batch >= stages[count - 1].batch);
     }
 }
