@@ -14,6 +14,7 @@
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
+#include "support/no_records.hpp"
 #include "support/waits.hpp"
 
 namespace graph_waits {
@@ -23,25 +24,8 @@ using namespace sluice::test;
 
 namespace {
 
-// Records fail as long as they are to.
-struct NoRecords {
-    static inline std::atomic<bool> fail{false};
-
-    template <class>
-    static void before(const char*) {}
-    template <class, class Native>
-    static void before(const char* function, Native) {
-        if (fail && std::string_view(function) == "record")
-            throw Error("no record today");
-    }
-};
 using B = Hooked<TestBackend, NoRecords>;
 using Ref = BasicStreamRef<B>;
-
-struct RecordsFail {
-    RecordsFail() { NoRecords::fail = true; }
-    ~RecordsFail() { NoRecords::fail = false; }
-};
 
 } // namespace
 

@@ -1,11 +1,10 @@
 // Right programs, each of which needs one of the waits within sluice: without it the checker finds something.
 #include <atomic>
 #include <chrono>
-#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "support/hooked_backend.hpp" // before `count` below has its name
+#include "support/no_records.hpp" // before `count` below has its name
 
 #include "hazards/pipelines.hpp"
 
@@ -26,29 +25,16 @@ struct Beside : UncheckedHost {
 };
 using A = Checked<Beside>;
 
-// Records fail as long as they are to.
-struct NoRecords {
-    static inline std::atomic<bool> fail{false};
-
-    template <class>
-    static void before(const char*) {}
-    template <class, class Native>
-    static void before(const char* function, Native) {
-        if (fail && std::string_view(function) == "record")
-            throw Error("no record today");
-    }
-};
 using F = Checked<Hooked<UncheckedHost, NoRecords>>;
 
 template <class Call>
 void without_records(Call&& call) {
-    NoRecords::fail = true;
+    const RecordsFail fail;
     try {
         call();
     } catch (const Error&) {
         // That is what is looked for.
     }
-    NoRecords::fail = false;
 }
 
 constexpr RaggedCapacity room{.rows = 4, .values = 16};

@@ -60,7 +60,12 @@ public:
     bool in_use() const { return in_use_ && !read_.is_done(); }
 
     /// Returns when the memory may change. Throws `Error` for a fault of the work that reads it, once.
-    void wait() { await(); }
+    void wait() {
+        if (!in_use_) [[likely]]
+            return;
+        in_use_ = false;
+        read_.sync();
+    }
     /// The host changes the memory now.
     void changes() {
         if constexpr (IsChecked<B>::value) {
@@ -70,15 +75,9 @@ public:
     }
 
 private:
-    void await() {
-        if (!in_use_) [[likely]]
-            return;
-        in_use_ = false;
-        read_.sync();
-    }
     void wait_quietly() noexcept {
         try {
-            await();
+            wait();
         } catch (...) {
             // The stream has failed, and whoever waits for it is told so.
         }
