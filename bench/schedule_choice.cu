@@ -297,7 +297,7 @@ Verdict judge(const std::vector<Made>& all) {
     std::vector<double> ratios;
     for (const Made& made : all) {
         double ratio = 0, beside_serial = 0;
-        verdict.within += is_slower(made, best_way, 1.03, ratio) ? 0 : 1;
+        verdict.within += is_slower(made, best_way, 1.03, ratio) ? 0U : 1U;
         verdict.slower_than_serial |= is_slower(made, 0, 1.10, beside_serial);
         ratios.push_back(ratio);
     }
@@ -360,11 +360,11 @@ void run_case(const Case& one, Totals& totals) {
         all.push_back(make(one.costs, making));
     const Verdict verdict = judge(all);
     ++totals.cases;
-    totals.within += 2 * verdict.within > makings ? 1 : 0;
+    totals.within += 2 * verdict.within > makings ? 1U : 0U;
     totals.choices_within += verdict.within;
-    totals.slower += verdict.slower_than_serial ? 1 : 0;
+    totals.slower += verdict.slower_than_serial ? 1U : 0U;
     const Named named = name_bound(one.costs);
-    totals.right += named.right() ? 1 : 0;
+    totals.right += named.right() ? 1U : 0U;
     const sluice::ScheduleChoice& choice = all.back().choice;
     std::printf(
         "%-24s %8.1f %8.1f %8.1f %8.1f %9.1f %6.3f %zu of %zu  %-10s%s %5zu  %-7s %zu %5.2f %5.2f %s\n",

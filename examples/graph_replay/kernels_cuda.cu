@@ -17,15 +17,9 @@ __global__ void __launch_bounds__(System::rows)
     const unsigned row = threadIdx.x;
     const unsigned iterations = *system.iterations;
     const float residual = detail::residual(system, row);
-    __shared__ int any_off;
-    if (row == 0)
-        any_off = 0;
-    __syncthreads();
-    if (detail::is_off(system, residual))
-        atomicOr(&any_off, 1);
     // Also the barrier between the last read of x, of the count and of the condition, and the writes of them.
-    __syncthreads();
-    const bool more = active && any_off != 0 && iterations < system.most;
+    const bool any_off = __syncthreads_or(detail::is_off(system, residual)) != 0;
+    const bool more = active && any_off && iterations < system.most;
     if (more)
         detail::move(system, row, residual);
     if (row == 0 && active) {

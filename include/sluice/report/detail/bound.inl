@@ -69,7 +69,7 @@ inline std::string rate_text(double period) {
         std::to_chars(text, text + sizeof text, rate, std::chars_format::fixed, rate < 99.5 ? 1 : 0).ptr);
     const std::size_t point = digits.find('.') == std::string::npos ? digits.size() : digits.find('.');
     for (std::size_t at = point; at > 3; at -= 3)
-        digits.insert(at - 3, ",");
+        digits.insert(at - 3, 1, ',');
     return digits + " batches/s";
 }
 

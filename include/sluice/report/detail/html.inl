@@ -53,8 +53,11 @@ inline void add_counter_json(std::string& out, const Timeline& timeline, std::si
            ",\"unit\":" + json_string(timeline.counters()[counter].unit) +
            ",\"end\":" + number(!timeline.spans().empty() && timeline.end() > last ? timeline.end() : last) +
            ",\"steps\":[";
-    for (std::size_t i = 0; i < steps.size(); ++i)
-        out += (i > 0 ? "," : "") + fixed(steps[i].time, 3) + ',' + number(steps[i].value);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (i > 0)
+            out += ',';
+        out += fixed(steps[i].time, 3) + ',' + number(steps[i].value);
+    }
     out += "]}";
 }
 
