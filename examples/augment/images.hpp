@@ -63,6 +63,8 @@ private:
     int count_;
     ImageShape shape_;
     Layout layout_;
+    // In place of padding, which captures would take for changes of a kernel's arguments.
+    [[maybe_unused]] std::int32_t unused_ = 0;
 };
 
 namespace detail {
@@ -73,6 +75,7 @@ struct Strides {
     int channel;
     int row;
     int column;
+    int unused = 0; ///< As above.
 };
 
 SLUICE_HOST_DEVICE constexpr Strides strides(ImageShape shape, Layout layout);

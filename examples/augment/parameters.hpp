@@ -111,8 +111,9 @@ private:
     const void* data_ = nullptr; ///< SampleParameters, or SampleId where they are drawn
     std::uint64_t seed_ = 0;
     std::uint32_t size_ = 0;
-    bool drawn_ = false;
     ParameterRanges ranges_{};
+    bool drawn_ = false;
+    [[maybe_unused]] bool unused_[7] = {}; // in place of padding, which captures would take for changes
 };
 
 /// Writes the parameters of each image of a batch of `table.size()`. Compiled into the library examples_augment.
@@ -245,8 +246,8 @@ ParameterSource<B>::ParameterSource(sluice::DeviceSpan<const SampleParameters, B
 template <sluice::Backend B>
 ParameterSource<B>::ParameterSource(const ParameterRanges& ranges, std::uint64_t seed,
                                     sluice::DeviceSpan<const SampleId, B> ids)
-    : data_(ids.data()), seed_(seed), size_(detail::parameter_count(ids.size())), drawn_(true),
-      ranges_(ranges) {
+    : data_(ids.data()), seed_(seed), size_(detail::parameter_count(ids.size())), ranges_(ranges),
+      drawn_(true) {
     require_valid(ranges);
 }
 

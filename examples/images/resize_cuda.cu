@@ -14,6 +14,7 @@ detail::AxisView view_of(const AxisWeights& axis, const std::int32_t* words) {
     return {axis.in,
             axis.out,
             axis.taps,
+            0,
             first,
             first + axis.out,
             first + 2 * axis.out,

@@ -9,6 +9,7 @@
 
 #include <common/safetensors.hpp>
 
+#include "automatic.hpp"
 #include "program.hpp"
 #include "resumed.hpp"
 
@@ -313,6 +314,13 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --only half", "--only: expected encoder or decoder");
     program.check_refused(" --image 2048 --depth 1 --batch 65536 --steps 1",
                           "--batch: expected a batch that fits into memory, not 65536 images");
+}
+
+TEST_CASE("frozen_encoder can be graphed by Schedule::automatic" * doctest::skip(on_host())) {
+    for (const char* const batch : {" --batch 8", " --batch 32"}) {
+        sluice_test::check_automatic_uses_graphs(program, digits + batch + " --encoder-steps 10 --steps 300");
+        sluice_test::check_automatic_uses_graphs(program, std::string(batch) + " --steps 300");
+    }
 }
 
 } // namespace examples_frozen_encoder

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "automatic.hpp"
 #include "program.hpp"
 
 namespace examples_gpu_augment {
@@ -209,6 +210,10 @@ TEST_CASE("gpu_augment says in one line what is wrong") {
     refuses("P6\n4 4\n65535\n", 96, "greatest value is 65,535");
     refuses("P6\n3 4\n255\n", 36, "cannot be augmented");
     CHECK(scratch.files() == 1); // no sheet
+}
+
+TEST_CASE("gpu_augment can be graphed by Schedule::automatic" * doctest::skip(sluice_test::on_host())) {
+    sluice_test::check_automatic_uses_graphs(program, " --augment device --batch 8 --steps 300");
 }
 
 } // namespace examples_gpu_augment

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "automatic.hpp"
 #include "program.hpp"
 
 namespace examples_masked_giou {
@@ -226,6 +227,11 @@ TEST_CASE("masked_giou says in one line what is wrong") {
     program.check_refused(" --picture " + (scratch.path() / "boxes.png").string(), "--data DIR");
     program.check_refused(" --schedule overlapped", "serial, graphed or all");
     program.check_refused(" --data " + scratch.path().string(), "train-images");
+}
+
+TEST_CASE("masked_giou's training can be graphed by Schedule::automatic" *
+          doctest::skip(sluice_test::on_host())) {
+    sluice_test::check_automatic_uses_graphs(program, digits + " --part train --batch 8 --steps 300");
 }
 
 } // namespace examples_masked_giou

@@ -383,7 +383,7 @@ TEST_CASE_FIXTURE(Fixture, "guard: with checking on, another argument under the 
     for (int run = 0; run < 3; ++run)
         graphs.run(stream, work);
     amount = 2;
-    CHECK(contains(text_of([&] { graphs.run(stream, work); }), "arguments of an operation"));
+    CHECK(contains(text_of([&] { graphs.run(stream, work); }), "in argument 1 of kernel "));
     CHECK(value() == 3);
 }
 

@@ -95,8 +95,10 @@ TEST_CASE(
     REQUIRE(pipeline.choice().decided);
     CHECK(pipeline.choice().schedule != Schedule::graphed);
     CHECK(calls == pipeline.submitted());
-    for (const ScheduleTrial& trial : pipeline.choice().trials)
+    for (const ScheduleTrial& trial : pipeline.choice().trials) {
         CHECK(trial.refused == (trial.schedule == Schedule::graphed));
+        CHECK(trial.reason.empty() == !trial.refused);
+    }
 }
 
 TEST_CASE(

@@ -26,6 +26,7 @@ struct Clock {
     double rest = 300;
     double now = 0;
     GraphCounters graphs{};
+    std::string refusal{};
     /// Called with the way, and how many batches it has had since it was switched to: more microseconds of this batch.
     std::function<double(std::size_t, std::size_t)> extra = [](std::size_t, std::size_t) { return 0.0; };
 
@@ -46,7 +47,7 @@ struct Clock {
             ++count;
             if (tuner.count(begun)) {
                 now += rest;
-                tuner.at_rest(static_cast<std::int64_t>(now * 1000), graphs);
+                tuner.at_rest(static_cast<std::int64_t>(now * 1000), graphs, refusal);
             } else if (finish_every != 0 && count % finish_every == 0) {
                 now += 50'000;
                 tuner.interrupted();
@@ -93,6 +94,7 @@ TEST_CASE("schedule tuner: ways that cannot be captured, or do not stay the same
         detail::ScheduleTuner tuner(all_ways());
         Clock clock{{100, 10, 10, 150}};
         (change ? clock.graphs.changes : clock.graphs.refusals) = 1;
+        clock.refusal = "it is captured elsewhere";
         // Counted from the start, overlapped's trial included, which has no graphs.
         detail::ScheduleTuner eager({{.schedule = Schedule::overlapped}});
         CHECK(eager.choice().decided);
@@ -100,6 +102,8 @@ TEST_CASE("schedule tuner: ways that cannot be captured, or do not stay the same
         REQUIRE(tuner.choice().decided);
         CHECK(tuner.choice().trials[1].refused);
         CHECK(tuner.choice().trials[2].refused);
+        CHECK(tuner.choice().trials[2].reason == clock.refusal);
+        CHECK(tuner.choice().trials[0].reason.empty());
     }
 }
 

@@ -110,11 +110,11 @@ TEST_CASE("advice: what Schedule::automatic has found, in a sentence") {
               .batches = 321,
               .trials = {{.schedule = Schedule::overlapped, .microseconds = 396},
                          {.schedule = Schedule::graphed, .graph_each_stage = true, .microseconds = 384},
-                         {.schedule = Schedule::graphed, .refused = true},
+                         {.schedule = Schedule::graphed, .refused = true, .reason = "a batch holds a lock"},
                          {.schedule = Schedule::serial}}};
     CHECK(to_sentence(choice) == "graphed, a graph a stage was chosen after 321 batches: overlapped 396 us; "
                                  "graphed, a graph a stage 384 us; "
-                                 "graphed cannot be used; serial was not tried.");
+                                 "graphed cannot be used, since a batch holds a lock; serial was not tried.");
 }
 
 } // namespace report_advice

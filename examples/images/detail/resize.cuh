@@ -14,6 +14,7 @@ struct AxisView {
     int in;
     int out;
     int taps;
+    int unused; ///< in place of padding, which captures would take for changes
     const std::int32_t* first;
     const std::int32_t* count;
     const std::int32_t* weight;

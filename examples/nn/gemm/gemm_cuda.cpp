@@ -32,17 +32,17 @@ Tf32Gemm tf32_gemm_of(const Matrix<const float, Cuda>& a, const Matrix<const flo
             .k = length(epilogue.transpose_a ? a.rows() : a.columns()),
             .a = a.data(),
             .b = b.data(),
-            .prefetch_b = epilogue.prefetch_b,
             .out = out.data(),
             .bias = epilogue.bias.data(),
-            .relu = epilogue.relu,
             .relu_output = epilogue.relu_output.data(),
             .alpha = epilogue.alpha,
             .beta = epilogue.beta,
             .device_factors = epilogue.device_factors.data(),
             .step_bias = epilogue.bias_step.bias.data(),
             .step_size = length(epilogue.bias_step.bias.size()),
-            .step_outputs = length(epilogue.bias_step.outputs)};
+            .step_outputs = length(epilogue.bias_step.outputs),
+            .prefetch_b = epilogue.prefetch_b,
+            .relu = epilogue.relu};
 }
 
 } // namespace

@@ -15,6 +15,7 @@ struct ForwardWeights {
     const float* weights[3];
     const float* bias[3];
     float scale;
+    float unused; // in place of padding, which captures would take for changes
 };
 
 using FirstWeights = PackedWeights<16, 32>;

@@ -209,6 +209,8 @@ public:
     }
     /// Why the key's last capture was refused; empty when it was not.
     const std::string& refusal(const Key& key) const noexcept;
+    /// Why a capture was refused first, of any key, or what a comparison has found to have changed; empty while all is well.
+    const std::string& first_refusal() const noexcept { return first_refusal_; }
 
     /// Forgets all keys and their executables. Waits for nothing; launches in flight complete.
     void clear() noexcept;
@@ -249,8 +251,8 @@ private:
     void check(Entry& entry, Ref stream, Work work);
     void compare(Entry& entry, Ref stream, Work work);
     bool is_new(const Entry& entry) const noexcept { return entry.compared < options_.comparisons; }
-    static bool same_work(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
-                          const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b);
+    static std::string change_of(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
+                                 const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b);
     void make_executable(Entry& entry, Ref stream, BasicGraph<B> graph, detail::ReplayHooks<B> hooks);
     void run_aside(Ref stream, Work work);
     Ref own_stream(Ref like);
@@ -260,6 +262,7 @@ private:
     GraphOptions options_;
     int device_;
     GraphCounters counters_;
+    std::string first_refusal_;
     std::vector<std::unique_ptr<Entry>> entries_;
     Entry* last_ = nullptr;
     std::uint64_t clock_ = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include <sluice/backend/config.hpp>
@@ -49,6 +50,7 @@ struct ScheduleTrial {
         0; ///< Of a batch, from end to end, the caller's own loop included; 0: not measured.
     bool refused =
         false; ///< Whether it cannot be used: the stages' work cannot be captured, or does not stay the same.
+    std::string reason = {}; ///< Why not; empty where it can be.
 };
 
 /// What `Schedule::automatic` has found so far.

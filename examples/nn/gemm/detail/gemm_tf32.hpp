@@ -19,7 +19,8 @@ enum class GemmForm {
 };
 
 /// `out = alpha * op(a) * op(b) + beta * out`, and what goes with it. See Epilogue for what each means; null
-/// pointers leave a part out.
+/// pointers leave a part out. Without padding, since it is part of kernels' arguments: bytes that nobody writes would
+/// make two captures of the same work look different.
 struct Tf32Gemm {
     GemmForm form = GemmForm::forward;
     unsigned m = 0;
@@ -27,10 +28,8 @@ struct Tf32Gemm {
     unsigned k = 0;
     const float* a = nullptr;
     const float* b = nullptr;
-    bool prefetch_b = false;
     float* out = nullptr;
     const float* bias = nullptr;
-    bool relu = false;
     const float* relu_output = nullptr;
     float alpha = 1.0f;
     float beta = 0.0f;
@@ -38,7 +37,11 @@ struct Tf32Gemm {
     float* step_bias = nullptr;
     unsigned step_size = 0;
     unsigned step_outputs = 0;
+    bool prefetch_b = false;
+    bool relu = false;
+    bool unused[6] = {};
 };
+static_assert(sizeof(Tf32Gemm) == 4 * 4 + 7 * sizeof(void*) + 4 * 4 + 8);
 
 /// How a product is divided among warps, blocks and clusters.
 struct Tf32Config {

@@ -18,6 +18,7 @@ struct Updates {
         unsigned splits;     ///< of k
         unsigned block_end;  ///< of the blocks that multiply, over all parts so far
         unsigned finish_end; ///< of those that finish
+        unsigned unused;     ///< see Tf32Gemm
         /// [splits, tiles, tile_fours] fours as `updates_kernel` has them; only for several splits.
         float* partial_sums;
         float* column_sums; ///< [splits, column_tiles * block_columns]

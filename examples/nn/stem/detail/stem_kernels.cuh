@@ -86,8 +86,9 @@ struct StemImages {
     const Pixel* pixels;
     const std::int32_t* raster_of_row;
     unsigned width;
-    unsigned size; // pixels of an image
-    bool aligned;  // whether four pixels of a line can be read at once
+    unsigned size;       // pixels of an image
+    bool aligned;        // whether four pixels of a line can be read at once
+    bool unused[7] = {}; // in place of padding, which captures would take for changes
 
     StemImages(const Pixel* pixels_, sluice::DeviceSpan<const std::int32_t, sluice::Cuda> raster_of_row_,
                std::size_t width_)

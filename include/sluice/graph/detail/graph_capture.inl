@@ -254,6 +254,8 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 void GraphCapture<Key, B>::tell(const char* reason) {
     ++counters_.refusals;
+    if (first_refusal_.empty())
+        first_refusal_ = reason;
     if (options_.on_refusal != nullptr)
         options_.on_refusal(reason);
 }

@@ -111,17 +111,26 @@ void GraphCapture<Key, B>::make_executable(Entry& entry, Ref stream, BasicGraph<
     entry.hooks = std::move(hooks);
 }
 
+// What has changed from one capture to the next; empty where nothing has.
 template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-bool GraphCapture<Key, B>::same_work(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
-                                     const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b) {
-    const auto signature = [](const BasicGraph<B>& graph, const detail::ReplayHooks<B>& hooks) {
+requires std::equality_comparable<Key> && GraphBackend<B> std::string
+GraphCapture<Key, B>::change_of(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
+                                const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b) {
+    if (a.nodes() != b.nodes())
+        return "from " + std::to_string(a.nodes()) + " operations to " + std::to_string(b.nodes());
+    const auto own_memory = [](const detail::ReplayHooks<B>& hooks) {
         std::vector<const void*> own;
         for (const auto& hook : hooks)
             hook->append_own_memory(own);
-        return B::signature(graph.get(), own);
+        return own;
     };
-    return a.nodes() == b.nodes() && signature(a, hooks_of_a) == signature(b, hooks_of_b);
+    const std::vector<const void*> own_of_a = own_memory(hooks_of_a), own_of_b = own_memory(hooks_of_b);
+    if (B::signature(a.get(), own_of_a) == B::signature(b.get(), own_of_b))
+        return {};
+    if constexpr (requires { B::difference(a.get(), own_of_a, b.get(), own_of_b); })
+        return "in " + B::difference(a.get(), own_of_a, b.get(), own_of_b);
+    else
+        return "in the shape or the arguments of an operation";
 }
 
 // The work is called once, as it would be in an eager run: what it has handed to the capture is what gets launched.
@@ -140,9 +149,12 @@ void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, Work work) {
         return;
     }
     ++counters_.comparisons;
-    if (same_work(*now, hooks, *entry.graph, entry.hooks))
+    const std::string change = change_of(*entry.graph, entry.hooks, *now, hooks);
+    if (change.empty())
         return;
     ++counters_.changes;
+    if (first_refusal_.empty())
+        first_refusal_ = "the work under a key has changed since it was captured, " + change;
     try {
         make_executable(entry, stream, std::move(*now), std::move(hooks));
     } catch (const Error& error) {
@@ -167,15 +179,10 @@ void GraphCapture<Key, B>::check(Entry& entry, Ref stream, Work work) {
         detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!now)
         throw Error("capture refused: " + refusal.reason);
-    if (now->nodes() != entry.graph->nodes()) {
-        throw Error("replay refused: the work under this key has changed since it was captured, from " +
-                    std::to_string(entry.graph->nodes()) + " operations to " + std::to_string(now->nodes()) +
+    const std::string change = change_of(*entry.graph, entry.hooks, *now, hooks);
+    if (!change.empty()) {
+        throw Error("replay refused: the work under this key has changed since it was captured, " + change +
                     "; give other work another key, or call recapture");
-    }
-    if (!same_work(*now, hooks, *entry.graph, entry.hooks)) {
-        throw Error(
-            "replay refused: the work under this key has changed since it was captured, in the shape or the "
-            "arguments of an operation; give other work another key, or call recapture");
     }
 }
 
@@ -188,6 +195,8 @@ void GraphCapture<Key, B>::refuse(Entry& entry, const std::string& reason, bool 
     entry.memory.clear();
     entry.hooks.clear();
     entry.reason = reason;
+    if (first_refusal_.empty())
+        first_refusal_ = reason;
     if (!quiet)
         tell(entry.reason.c_str());
 }

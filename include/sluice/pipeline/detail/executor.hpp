@@ -25,6 +25,8 @@ struct EagerExecutor {
     template <class Visit>
     static void for_each_capture_stream(Visit&&) noexcept {}
     static GraphCounters counters() noexcept { return {}; }
+    /// Why work was not captured first, or what has changed; empty while all is well.
+    static std::string first_refusal() { return {}; }
 };
 
 } // namespace sluice::detail

@@ -69,8 +69,14 @@ public:
             if (graphs)
                 sum += graphs->counters();
         }
-        sum.refusals += refusals_.count();
-        return sum;
+        return refusals_.added_to(sum);
+    }
+    std::string first_refusal() const {
+        for (const auto& graphs : graphs_) {
+            if (graphs && !graphs->first_refusal().empty())
+                return graphs->first_refusal();
+        }
+        return refusals_.first_after({});
     }
 
 private:

@@ -109,11 +109,8 @@ public:
         }
     }
 
-    GraphCounters counters() const noexcept {
-        GraphCounters counters = graphs_.counters();
-        counters.refusals += refusals_.count();
-        return counters;
-    }
+    GraphCounters counters() const noexcept { return refusals_.added_to(graphs_.counters()); }
+    std::string first_refusal() const { return refusals_.first_after(graphs_.first_refusal()); }
 
 private:
     static constexpr std::size_t automatic_steps = 16;

@@ -289,7 +289,8 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::finish() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
-    core_.cpu_stages.drain();
+    // Streams first: the driver looks for their end without a pause, where a thread that sleeps is woken late. What waits for a
+    // CPU stage in a stream comes through there.
     std::exception_ptr first; // Whole, with what is nested in it.
     core_.streams.for_each([&](BasicStreamRef<backend> stream) {
         try {
@@ -299,6 +300,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::sync() {
                 first = std::current_exception();
         }
     });
+    core_.cpu_stages.drain();
     if (first != nullptr)
         std::rethrow_exception(first);
 }

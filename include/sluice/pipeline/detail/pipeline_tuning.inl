@@ -55,7 +55,9 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::end_trial() {
         throw;
     }
     const ScheduleTrial before = tuner_->current();
-    tuner_->at_rest(detail::StageTimes<backend>::now(), graph_counters());
+    tuner_->at_rest(
+        detail::StageTimes<backend>::now(), graph_counters(),
+        with_executor(*this, [](const auto& executor) -> std::string { return executor.first_refusal(); }));
     tuning_ = !tuner_->choice().decided;
     const ScheduleTrial& now = tuner_->current();
     if (before.schedule != now.schedule || before.graph_each_stage != now.graph_each_stage)

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,16 +53,16 @@ public:
         if (choice_.batches > most_batches)
             decide();
     }
-    /// It has come to rest as it was told. `graphs` counts what the current way has done.
-    void at_rest(std::int64_t now, const GraphCounters& graphs) {
+    /// It has come to rest as it was told. `graphs` counts what the current way has done, and `refusal` says why not, if it has
+    /// not replayed its work, or not the right one.
+    void at_rest(std::int64_t now, const GraphCounters& graphs, std::string refusal = {}) {
         const double taken = static_cast<double>(now - begun_) / 1000;
         const std::size_t batches = std::exchange(counted_, 0);
         const GraphCounters before = std::exchange(seen_, graphs);
         const bool graphed = trial().schedule == Schedule::graphed;
         if (graphed && (graphs.changes > 0 || graphs.refusals > 0)) {
-            trial().refused = true;
             trial().microseconds = 0;
-            next();
+            refuse(std::move(refusal));
             return;
         }
         const bool steady =
@@ -99,12 +100,16 @@ private:
         seen_ = {};
     }
 
+    void refuse(std::string reason) {
+        trial().refused = true;
+        trial().reason = std::move(reason);
+        next();
+    }
     void warmed(double taken, std::size_t batches, bool settled) {
         if (!settled && ++warm_ < most_warm)
             return;
-        trial().refused = trial().schedule == Schedule::graphed && seen_.replays == 0;
-        if (trial().refused) {
-            next();
+        if (trial().schedule == Schedule::graphed && seen_.replays == 0) {
+            refuse("no batch's work came again");
             return;
         }
         step_ = taken / static_cast<double>(batches);

@@ -109,6 +109,7 @@ public:
     }
 
     const GraphCounters& counters() const noexcept { return graphs_.counters(); }
+    const std::string& first_refusal() const noexcept { return graphs_.first_refusal(); }
     std::optional<Ref> capture_stream() const noexcept { return graphs_.capture_stream(); }
     void clear_failure() noexcept { graphs_.clear_failure(); }
 
@@ -163,13 +164,22 @@ public:
     explicit Refusals(RefusalHandler handler) noexcept : handler_(handler) {}
     void untold_batches() {
         if (count_++ == 0 && handler_ != nullptr)
-            handler_(
-                "capture refused: batches are told apart by what their members hold on the host, and this "
-                "type does not show its members; write a graph_key(const Batch&) for it");
+            handler_(untold);
     }
-    std::uint64_t count() const noexcept { return count_; }
+    GraphCounters added_to(GraphCounters counters) const noexcept {
+        counters.refusals += count_;
+        return counters;
+    }
+    /// `earlier`, or where that is empty what was told; empty while that was nothing.
+    std::string first_after(const std::string& earlier) const {
+        return earlier.empty() && count_ > 0 ? untold : earlier;
+    }
 
 private:
+    static constexpr const char* untold =
+        "capture refused: batches are told apart by what their members hold on the host, and this "
+        "type does not show its members; write a graph_key(const Batch&) for it";
+
     RefusalHandler handler_;
     std::uint64_t count_ = 0;
 };

@@ -4,25 +4,12 @@
 #include <sluice/report/detail/cupti_recorder.hpp>
 
 #if SLUICE_HAS_CUPTI
-#if __has_include(<cxxabi.h>)
-#include <cxxabi.h>
-#endif
+
+#include <sluice/backend/detail/demangled.hpp>
 
 namespace sluice {
 
 namespace detail::cupti {
-
-inline std::string demangled(const std::string& name) {
-#if __has_include(<cxxabi.h>)
-    int status = 0;
-    if (char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status)) {
-        std::string result = text;
-        std::free(text);
-        return result;
-    }
-#endif
-    return name;
-}
 
 /// Calls of a nanosecond or so, of which there are many, and which would only be slowed down.
 inline void leave_out_short_calls() {

@@ -13,6 +13,7 @@ struct ComputedValue {
     const Box<P>* predictions;
     const Box<U>* targets;
     unsigned work;
+    unsigned unused = 0; // in place of padding, which captures would take for changes
     SLUICE_HOST_DEVICE double operator()(std::int64_t i) const {
         return worked_value<Formula>(predictions[i], targets[i], work);
     }

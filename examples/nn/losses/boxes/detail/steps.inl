@@ -76,6 +76,7 @@ struct Slopes {
     const std::uint8_t* mask;
     const double* count;
     float scale;
+    float unused = 0; // in place of padding, which captures would take for changes
     SLUICE_HOST_DEVICE void operator()(std::size_t i) const {
         float by_intersection = all.intersection[i];
         float by_united = all.united[i];

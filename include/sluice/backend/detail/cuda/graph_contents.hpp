@@ -3,12 +3,15 @@
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>
+#include <sluice/backend/detail/demangled.hpp>
 
 #if SLUICE_HAS_CUDA
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice {
@@ -32,6 +35,9 @@ struct CudaGraphContents {
     static std::uint64_t signature(cudaGraph_t graph, const std::vector<const void*>& own = {});
     /// The signature covers kernels' arguments, by which a change of captured work shows.
     static constexpr bool compares_captures = true;
+    /// Where two graphs of other signatures differ first, such as "argument 0 of kernel scale(float*, int), bytes 4 to 7 of 8".
+    static std::string difference(cudaGraph_t a, const std::vector<const void*>& own_of_a, cudaGraph_t b,
+                                  const std::vector<const void*>& own_of_b);
     /// The device memory that nodes name, kernels' arguments included.
     static std::vector<const void*> device_pointers(cudaGraph_t graph);
     static bool is_device_memory(const void* pointer) {
@@ -47,6 +53,13 @@ private:
     static cudaGraphNodeType type_of(cudaGraphNode_t node);
     template <class Visit>
     static void visit_words(cudaGraph_t graph, Visit&& visit);
+    // What a graph's signature is made of, one by one.
+    struct Word {
+        std::string bytes;
+        const void* kernel = nullptr; // whose argument it is
+        std::size_t argument = 0;
+    };
+    static std::vector<Word> words_of(cudaGraph_t graph, const std::vector<const void*>& own);
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -85,13 +98,14 @@ inline std::size_t CudaGraphContents::node_count(cudaGraph_t graph) {
     return count;
 }
 
-// Calls `visit(const void* memory, std::size_t bytes, bool is_argument)` for all that describes the graph's nodes.
+// Calls `visit(const void* memory, std::size_t bytes, bool is_argument, const void* kernel)` for all that describes the graph's
+// nodes; `kernel` is null for what is no argument of one.
 template <class Visit>
 void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
     const cudaError_t before = cudaPeekAtLastError();
     for (const cudaGraphNode_t node : nodes_of(graph)) {
         const cudaGraphNodeType type = type_of(node);
-        visit(&type, sizeof(type), false);
+        visit(&type, sizeof(type), false, nullptr);
         if (type == cudaGraphNodeTypeKernel) {
             cudaKernelNodeParams kernel{};
             const cudaError_t error = cudaGraphKernelNodeGetParams(node, &kernel);
@@ -105,8 +119,8 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
             const unsigned shape[] = {kernel.gridDim.x,     kernel.gridDim.y,  kernel.gridDim.z,
                                       kernel.blockDim.x,    kernel.blockDim.y, kernel.blockDim.z,
                                       kernel.sharedMemBytes};
-            visit(&kernel.func, sizeof(kernel.func), false);
-            visit(shape, sizeof(shape), false);
+            visit(&kernel.func, sizeof(kernel.func), false, nullptr);
+            visit(shape, sizeof(shape), false, nullptr);
 #if CUDART_VERSION >= 12040
             std::size_t offset = 0;
             std::size_t bytes = 0;
@@ -116,7 +130,7 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
                     detail::forget_cuda_error(found, before);
                     break;
                 }
-                visit(kernel.kernelParams[index], bytes, true);
+                visit(kernel.kernelParams[index], bytes, true, kernel.func);
             }
 #endif
         } else if (type == cudaGraphNodeTypeMemcpy) {
@@ -124,19 +138,19 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
             // Not to be had for copies of one dimension between some kinds of memory.
             const cudaError_t found = cudaGraphMemcpyNodeGetParams(node, &copy);
             if (found == cudaSuccess) {
-                visit(&copy.srcPtr.ptr, sizeof(void*), true);
-                visit(&copy.dstPtr.ptr, sizeof(void*), true);
-                visit(&copy.extent, sizeof(copy.extent), false);
+                visit(&copy.srcPtr.ptr, sizeof(void*), true, nullptr);
+                visit(&copy.dstPtr.ptr, sizeof(void*), true, nullptr);
+                visit(&copy.extent, sizeof(copy.extent), false, nullptr);
             }
             detail::forget_cuda_error(found, before);
         } else if (type == cudaGraphNodeTypeMemset) {
             cudaMemsetParams fill{};
             SLUICE_CUDA_CHECK(cudaGraphMemsetNodeGetParams(node, &fill));
-            visit(&fill.dst, sizeof(fill.dst), true);
-            visit(&fill.value, sizeof(fill.value), false);
-            visit(&fill.elementSize, sizeof(fill.elementSize), false);
-            visit(&fill.width, sizeof(fill.width), false);
-            visit(&fill.height, sizeof(fill.height), false);
+            visit(&fill.dst, sizeof(fill.dst), true, nullptr);
+            visit(&fill.value, sizeof(fill.value), false, nullptr);
+            visit(&fill.elementSize, sizeof(fill.elementSize), false, nullptr);
+            visit(&fill.width, sizeof(fill.width), false, nullptr);
+            visit(&fill.height, sizeof(fill.height), false, nullptr);
         } else if (type == cudaGraphNodeTypeGraph) {
             cudaGraph_t child = nullptr;
             SLUICE_CUDA_CHECK(cudaGraphChildGraphNodeGetGraph(node, &child));
@@ -147,26 +161,64 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
 
 inline std::uint64_t CudaGraphContents::signature(cudaGraph_t graph, const std::vector<const void*>& own) {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
-    visit_words(graph, [&](const void* memory, std::size_t bytes, bool) {
-        if (bytes == sizeof(void*)) {
-            const void* word = nullptr;
-            std::memcpy(&word, memory, sizeof(word));
-            for (std::size_t place = 0; place < own.size(); ++place) {
-                if (own[place] == word && word != nullptr) {
-                    hash = (hash ^ place) * 0x100000001b3U;
-                    return;
-                }
+    for (const Word& word : words_of(graph, own)) {
+        for (const char byte : word.bytes)
+            hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+    }
+    return hash;
+}
+
+inline std::vector<CudaGraphContents::Word> CudaGraphContents::words_of(cudaGraph_t graph,
+                                                                        const std::vector<const void*>& own) {
+    std::vector<Word> words;
+    visit_words(graph, [&](const void* memory, std::size_t bytes, bool, const void* kernel) {
+        Word word{std::string(static_cast<const char*>(memory), bytes), kernel, 0};
+        if (kernel != nullptr && !words.empty() && words.back().kernel == kernel)
+            word.argument = words.back().argument + 1;
+        const void* pointer = nullptr;
+        if (bytes == sizeof(pointer))
+            std::memcpy(&pointer, memory, sizeof(pointer));
+        for (std::size_t place = 0; pointer != nullptr && place < own.size(); ++place) {
+            if (own[place] == pointer) {
+                word.bytes.assign(1, static_cast<char>(place));
+                break;
             }
         }
-        for (std::size_t index = 0; index < bytes; ++index)
-            hash = (hash ^ static_cast<const unsigned char*>(memory)[index]) * 0x100000001b3U;
+        words.push_back(std::move(word));
     });
-    return hash;
+    return words;
+}
+
+inline std::string CudaGraphContents::difference(cudaGraph_t a, const std::vector<const void*>& own_of_a,
+                                                 cudaGraph_t b, const std::vector<const void*>& own_of_b) {
+    const std::vector<Word> words = words_of(a, own_of_a), others = words_of(b, own_of_b);
+    for (std::size_t i = 0; i < words.size() && i < others.size(); ++i) {
+        const Word &one = words[i], &other = others[i];
+        if (one.bytes == other.bytes)
+            continue;
+        if (one.kernel == nullptr || one.kernel != other.kernel || one.bytes.size() != other.bytes.size())
+            break;
+        std::size_t first = 0, last = one.bytes.size() - 1;
+        while (one.bytes[first] == other.bytes[first])
+            ++first;
+        while (one.bytes[last] == other.bytes[last])
+            --last;
+        const char* name = nullptr;
+#if CUDART_VERSION >= 12030
+        const cudaError_t before = cudaPeekAtLastError();
+        detail::forget_cuda_error(cudaFuncGetName(&name, one.kernel), before);
+#endif
+        return "argument " + std::to_string(one.argument) + " of kernel " +
+               (name != nullptr ? detail::demangled(name) : std::string("without a name")) + ", bytes " +
+               std::to_string(first) + " to " + std::to_string(last) + " of " +
+               std::to_string(one.bytes.size());
+    }
+    return "the kind, the order or the shape of an operation";
 }
 
 inline std::vector<const void*> CudaGraphContents::device_pointers(cudaGraph_t graph) {
     std::vector<const void*> pointers;
-    visit_words(graph, [&](const void* memory, std::size_t bytes, bool is_argument) {
+    visit_words(graph, [&](const void* memory, std::size_t bytes, bool is_argument, const void*) {
         // An argument may be a structure with pointers among other things: try each word of it.
         for (std::size_t offset = 0; is_argument && offset + sizeof(void*) <= bytes;
              offset += sizeof(void*)) {
