@@ -120,7 +120,7 @@ struct Way {
 class Live {
 public:
     /// Captures what comes again, and has `automatic` decide. `timed`: for how many batches notes are taken.
-    Live(const Costs& costs, Way way, int timed = 0) : brief_(costs.fill > 1 ? 2 * source_slots : 16) {
+    Live(const Costs& costs, Way way, int timed = 0) : brief_(costs.fill > 1 ? 5 * source_slots : 16) {
         const long long first = bench::cycles_in(costs.first / costs.kernels);
         const long long second = bench::cycles_in(costs.second / costs.kernels);
         const unsigned threads = costs.blocks > 1 ? 1024 : 1;
@@ -202,7 +202,9 @@ private:
     std::function<Clock::time_point()> finish_;
     std::function<sluice::Bound()> bound_;
     sluice::ScheduleChoice choice_;
-    std::size_t brief_; // longer than what the source has in store, where that matters
+    // Longer than what the source has in store lasts, where that matters: stages that are a little faster than the source take
+    // several times the store before it is empty.
+    std::size_t brief_;
     double step_ = 1;
 };
 
@@ -367,12 +369,12 @@ void run_case(const Case& one, Totals& totals) {
     totals.right += named.right() ? 1U : 0U;
     const sluice::ScheduleChoice& choice = all.back().choice;
     std::printf(
-        "%-24s %8.1f %8.1f %8.1f %8.1f %9.1f %6.3f %zu of %zu  %-10s%s %5zu  %-7s %zu %5.2f %5.2f %s\n",
+        "%-24s %8.1f %8.1f %8.1f %8.1f %9.1f %6.3f %zu of %zu  %-10s%s %5zu  %-7s %zu %5.2f %5.2f %s%s\n",
         one.name, verdict.time[0], verdict.time[1], verdict.time[2], verdict.time[3],
         verdict.time[automatic_way], verdict.ratio, verdict.within, makings,
         sluice::to_string(choice.schedule), choice.graph_each_stage ? "*" : " ", choice.batches,
         to_string(named.bound.part), named.bound.stage, named.own, named.most,
-        named.right() ? "right" : "WRONG");
+        named.right() ? "right" : "WRONG", verdict.slower_than_serial ? ", SLOWER than serial" : "");
     std::fflush(stdout);
 }
 

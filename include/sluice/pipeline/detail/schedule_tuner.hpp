@@ -62,7 +62,7 @@ public:
         const bool graphed = trial().schedule == Schedule::graphed;
         if (graphed && (graphs.changes > 0 || graphs.refusals > 0)) {
             trial().microseconds = 0;
-            refuse(std::move(refusal));
+            rule_out(std::move(refusal));
             return;
         }
         const bool steady =
@@ -100,7 +100,7 @@ private:
         seen_ = {};
     }
 
-    void refuse(std::string reason) {
+    void rule_out(std::string reason) {
         trial().refused = true;
         trial().reason = std::move(reason);
         next();
@@ -109,7 +109,7 @@ private:
         if (!settled && ++warm_ < most_warm)
             return;
         if (trial().schedule == Schedule::graphed && seen_.replays == 0) {
-            refuse("no batch's work came again");
+            rule_out("no batch's work came again");
             return;
         }
         step_ = taken / static_cast<double>(batches);
