@@ -33,7 +33,7 @@ mapfile -d '' -t tests < <(ctest --test-dir "$build" -L '^gpu$' --show-only=json
 # Replays that follow each other without a wait, of a graph with a conditional node, break memcheck and synccheck: they
 # report addresses inside an allocation as outside of it, or lose the device. Seen with versions 2025.3.1 and 2026.4.0;
 # with 2025.3.1 also in forty lines of plain CUDA with one `while` node, which run rightly without the tool. With each
-# launch waited for, that goes away.
+# launch waited for, and no other program on the device, that goes away.
 export wait_for_launches='^(graph\..*|examples\.graph_replay)\.gpu$'
 
 # racecheck looks at every access to shared memory, which takes minutes where kernels sort there. Of such programs each test
@@ -51,22 +51,33 @@ check() {
     # In a filter a comma ends a name, and a question mark is any letter.
     compute-sanitizer --tool "$tool" --report-api-errors no "${options[@]}" "$program" ${filter:+"$filter"} \
         ${case:+"-tc=${case//,/?}"} >"$log" 2>&1 || note=" (tests failed: $log)"
-    if grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$log" && grep -q 'test cases: *[1-9]' "$log"; then
+    if grep -q 'cudaErrorIllegalAddress\|cudaErrorLaunchFailure' "$log"; then
+        verdict='LOST   ' # the device, so that the count is of what came before
+    elif grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$log" && grep -q 'test cases: *[1-9]' "$log"; then
         verdict='clean  '
     fi
     echo "$verdict $tool $name${case:+: $case}$note"
 }
 export -f check
 
-for tool in "${tools[@]}"; do
-    for ((i = 0; i < ${#tests[@]}; i += 3)); do
-        cases=('')
-        if [[ $tool == racecheck && ${tests[i]} =~ $case_by_case ]]; then
-            mapfile -t cases < <("${tests[i + 1]}" --list-test-cases --no-intro | grep -v '^\[doctest\]\|^===')
-        fi
-        for case in "${cases[@]}"; do
-            printf '%s\0' "$logs" "$tool" "${tests[i]}" "${tests[i + 1]}" "${tests[i + 2]}" "$case"
+# The runs of the tests whose names match, or with `-v` do not, each as the arguments of `check`, all ended by zeros.
+runs() {
+    local tool case cases i
+    for tool in "${tools[@]}"; do
+        for ((i = 0; i < ${#tests[@]}; i += 3)); do
+            grep -qE "$@" <<<"${tests[i]}" || continue
+            cases=('')
+            if [[ $tool == racecheck && ${tests[i]} =~ $case_by_case ]]; then
+                mapfile -t cases < <("${tests[i + 1]}" --list-test-cases --no-intro | grep -v '^\[doctest\]\|^===')
+            fi
+            for case in "${cases[@]}"; do
+                printf '%s\0' "$logs" "$tool" "${tests[i]}" "${tests[i + 1]}" "${tests[i + 2]}" "$case"
+            done
         done
     done
-done | xargs -0 -n 6 -P "${JOBS:-8}" bash -c 'check "$@"' check | tee "$logs/summary"
-! grep -q '^UNCLEAN' "$logs/summary"
+}
+
+: >"$logs/summary"
+runs "$wait_for_launches" | xargs -0 -r -n 6 bash -c 'check "$@"' check | tee -a "$logs/summary"
+runs -v "$wait_for_launches" | xargs -0 -r -n 6 -P "${JOBS:-8}" bash -c 'check "$@"' check | tee -a "$logs/summary"
+! grep -q '^UNCLEAN\|^LOST' "$logs/summary"
