@@ -1,5 +1,5 @@
 /// \file
-/// The Host backend: streams, events and memory on the processor, with neither GPU nor toolkit.
+/// The Host backend: streams, events and memory on the CPU, with neither GPU nor toolkit.
 #pragma once
 
 #include <sluice/backend/config.hpp>

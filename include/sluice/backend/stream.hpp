@@ -76,7 +76,7 @@ public:
     ///
     /// What it throws fails the stream: `sync`, `is_done` and the backend's `throw_if_failed` report it, and
     /// callables that come later are skipped, until the backend's `clear_failure`. On a device, kernels and copies are
-    /// not skipped, and a callable that was captured fails the stream that it was captured on; nobody is told where that
+    /// not skipped, and a callable that was captured fails the stream that it was captured on; nothing reports it where that
     /// one has gone.
     ///
     /// On a device the callable must not call CUDA, and callables of several streams may run one after another, so one

@@ -29,7 +29,7 @@ struct CommunicatorOptions {
 /// `mpi_communicator` of collective/mpi.hpp). `all_reduce` and the other functions of collective/collectives.hpp take it.
 ///
 /// On CUDA a communicator is one of NCCL's, and the program is compiled with `SLUICE_HAS_NCCL=1` (CMake: link
-/// `sluice::nccl`). On the Host backend ranks are the processor's devices (`SLUICE_HOST_DEVICES`), or processes under MPI.
+/// `sluice::nccl`). On the Host backend ranks are the CPU's devices (`SLUICE_HOST_DEVICES`), or processes under MPI.
 ///
 /// **One communicator, one order.** All ranks make the same calls in the same order, and each rank's run one after
 /// another: on one stream, or ordered by events. Two stages that may run at the same time need a communicator each; the

@@ -89,7 +89,7 @@ struct PipelineOptions {
     int timed_batches = 0;
     /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
     /// program compiled with `-DSLUICE_CHECKED=1`. True: it must be, or the constructor throws. False: what this pipeline's
-    /// stages read and write is not told; its waits are, so that other pipelines' work is judged rightly.
+    /// stages read and write is not looked at; its waits are, so that other pipelines' work is judged rightly.
     std::optional<bool> checked = std::nullopt;
 };
 
@@ -111,7 +111,7 @@ struct PipelineOptions {
 /// nothing is held back. There is a graph for each kind of batch: batches are told apart by what their members hold on the host,
 /// numbers by value, buffers and spans by address and size, or by what a function `graph_key(const Batch&)` of the
 /// batch's own gives. The bytes of the slots count as well. A kind runs eagerly the first time, and is captured the
-/// second; what cannot be told apart or captured runs eagerly, and `on_refusal` is told why.
+/// second; what cannot be told apart or captured runs eagerly, and `on_refusal` gets the reason.
 ///
 /// A stage that throws leaves the pipeline drained and failed: the batch in hand is lost (and under `Schedule::graphed`
 /// those before it that later stages have not had yet), every later call throws, and `reset` makes it usable again.

@@ -1,5 +1,5 @@
 /// \file
-/// Results on their way back to the host, without a wait in the loop.
+/// Results for the host, without a wait in the loop.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,5 @@
 /// \file
-/// Sums over ranks on the processor, in the order of the ranks.
+/// Sums over ranks on the CPU, in the order of the ranks.
 #pragma once
 
 #include <cstddef>

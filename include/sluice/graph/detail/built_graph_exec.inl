@@ -27,7 +27,7 @@ struct BasicBuiltGraphExec<B>::Tasks {
         try {
             launched.sync();
         } catch (...) {
-            // The stream has failed, and whoever waits for it is told so.
+            // The stream has failed, and whoever waits for it gets the error.
         }
     }
 

@@ -96,7 +96,7 @@ class PerThreadWatch<B> : public B::PerThreadStreamWatch {};
 /// Why work was not captured.
 struct Refusal {
     std::string reason;
-    bool quiet = false; // Known before: nobody is told.
+    bool quiet = false; // Known before, and not reported.
 };
 
 /// Whether the error is the driver's way to forbid a call during a capture.

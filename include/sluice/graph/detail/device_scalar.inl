@@ -23,7 +23,7 @@ struct DeviceScalar<T, B>::Slot {
         try {
             sent.sync();
         } catch (...) {
-            // The stream has failed, and whoever waits for it is told so.
+            // The stream has failed, and whoever waits for it gets the error.
         }
     }
 

@@ -9,7 +9,7 @@
 namespace sluice::detail {
 
 /// Thrown by work while it is being captured, and not thrown when it runs eagerly: a `GraphCapture` then runs the key
-/// eagerly for good, and `capture` refuses. `reason` is one sentence. Of a `quiet` one nobody is told, and it does not
+/// eagerly for good, and `capture` refuses. `reason` is one sentence. A `quiet` one is not reported, and it does not
 /// count as a refusal: for work of which it was known that it runs eagerly.
 class NotCapturable : public Error {
 public:

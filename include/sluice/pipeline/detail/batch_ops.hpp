@@ -28,18 +28,6 @@ struct GivenBatch {
     }
 };
 
-/// A batch whose type is known, so that the compiler sees through to the stage: between two calls of the driver little of a
-/// step's code stays in the nearest cache, and each line of it that has to come anew is felt.
-template <class Batch>
-struct TypedBatch {
-    const Batch& value;
-
-    template <std::size_t Index, class Core>
-    void run(Core& core, typename Core::Ref stream, std::size_t number) const {
-        core.template run<Index>(stream, number, value);
-    }
-};
-
 /// What the executors do with a batch of whatever type.
 template <class Core>
 struct BatchOps {

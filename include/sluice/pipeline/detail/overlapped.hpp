@@ -58,23 +58,27 @@ void call_in_order(Core& core, std::size_t number, Call&& call) {
                          Shape::needs_event(Index), signals);
     }
 }
-/// The same with a call of the stage; `batch` is a GivenBatch or a TypedBatch.
-template <std::size_t Index, class Core, class Given>
-void run_in_order(Core& core, std::size_t number, const Given& batch) {
+/// The same with a call of the stage, for a batch of whatever type.
+template <std::size_t Index, class Core>
+void run_in_order(Core& core, std::size_t number, const GivenBatch<Core>& batch) {
     call_in_order<Index>(core, number,
                          [&](typename Core::Ref stream) { batch.template run<Index>(core, stream, number); });
 }
 
+/// The type of a batch is known, so that the compiler sees through to the stage: between two calls of the driver little of a
+/// step's code stays in the nearest cache, and each line of it that has to come anew is felt.
 template <class Core>
 class OverlappedExecutor : public EagerExecutor {
 public:
     static constexpr bool takes_types = true;
 
     template <class Batch>
-    static void submit(Core& core, std::size_t number, const TypedBatch<Batch>& batch,
+    static void submit(Core& core, std::size_t number, const Batch& batch,
                        const SourceHold<typename Core::backend>& hold) {
         for_each_stage_to_enqueue<Core>([&](auto stage) {
-            run_in_order<stage>(core, number, batch);
+            call_in_order<stage>(core, number, [&](typename Core::Ref stream) {
+                core.template run<stage>(stream, number, batch);
+            });
             core.template release_batch<stage>(number, hold);
         });
     }

@@ -178,7 +178,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
         with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
             if constexpr (requires { executor.takes_types; })
-                executor.submit(core_, submitted_, detail::TypedBatch<Batch>{batch}, hold);
+                executor.submit(core_, submitted_, batch, hold);
             else
                 executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()},
                                 hold);

@@ -1,4 +1,4 @@
-// Bodies of pipeline.hpp: how a pipeline fails, and how that is told.
+// Bodies of pipeline.hpp: how a pipeline fails, and what it says then.
 #pragma once
 
 namespace sluice {

@@ -76,7 +76,7 @@ struct ReplayedResults {
             if (!reached)
                 arrived.sync();
         } catch (...) {
-            // The copies will not come; whoever waits for their stream is told so.
+            // The copies will not come; whoever waits for their stream gets the error.
         }
         for (const Result& result : results)
             pool->give_back(result.place);

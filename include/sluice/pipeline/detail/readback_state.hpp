@@ -321,7 +321,7 @@ void ReadbackState<T, B>::reset() noexcept {
         try {
             await(entry);
         } catch (...) {
-            // The copy will not come; whoever waits for its stream is told so.
+            // The copy will not come; whoever waits for its stream gets the error.
         }
         release(entry);
     }

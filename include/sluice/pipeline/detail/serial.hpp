@@ -34,7 +34,7 @@ public:
     }
 
     template <class Batch>
-    void submit(Core& core, std::size_t number, const TypedBatch<Batch>& batch,
+    void submit(Core& core, std::size_t number, const Batch& batch,
                 const SourceHold<typename Core::backend>& hold) {
         Core::for_each_stage([&](auto stage) {
             const auto stream = core.streams.of(stage, number);
@@ -47,7 +47,7 @@ public:
                     core.order->wait(stream, former, of_batch);
             }
             core.follows = stage > 0 && !waits_[stage];
-            batch.template run<stage>(core, stream, number);
+            core.template run<stage>(stream, number, batch);
             if constexpr (!Shape::aside[stage])
                 core.order->mark(stream, stream, stage, number, records_[stage], signals_[stage]);
             core.template release_batch<stage>(number, hold);

@@ -30,7 +30,7 @@ struct Binding {
 template <std::size_t Count>
 using StageRelation = std::array<std::array<bool, Count>, Count>;
 
-/// What can be wrong with a list of stages and slot makers. Of several, the first one is told.
+/// What can be wrong with a list of stages and slot makers. Of several, the first one is reported.
 enum class PlanFault {
     none,
     makes_nothing,

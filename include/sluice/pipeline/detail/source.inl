@@ -94,7 +94,7 @@ Source<Batch, State, Fill, B>::~Source() {
             if (!ledger_->is_out(*slot))
                 slot->await_reads();
         } catch (...) {
-            // The device is lost, and whoever waits for its streams is told so.
+            // The device is lost, and whoever waits for its streams gets the error.
         }
     }
 }

@@ -23,7 +23,7 @@ namespace sluice::detail {
 template <Backend B>
 bool has_been_reached(const BasicEvent<B>& event) noexcept {
     try {
-        // The Host backend's own `done` throws the fault of the work before the record, which is over then.
+        // The Host backend's own `is_done` throws the fault of the work before the record, which is over then.
         if constexpr (std::same_as<typename B::NativeEvent, host::Event*>) {
             return event.get()->is_done();
         } else {
@@ -268,7 +268,7 @@ protected:
             try {
                 slot->await_reads();
             } catch (...) {
-                // The device is lost, and whoever waits for its streams is told so.
+                // The device is lost, and whoever waits for its streams gets the error.
             }
         }
     }

@@ -22,7 +22,6 @@
 #include <sluice/pipeline/detail/range.hpp>
 #include <sluice/pipeline/detail/shape.hpp>
 #include <sluice/pipeline/detail/slots_number.hpp>
-#include <sluice/pipeline/detail/slots_of.hpp>
 #include <sluice/pipeline/detail/stage_checks.hpp>
 #include <sluice/pipeline/detail/stage_order.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
@@ -254,7 +253,7 @@ public:
             try {
                 spare_->sync();
             } catch (...) {
-                // What failed before is told by the streams of the stages.
+                // The streams of the stages report what failed before.
             }
         }
     }

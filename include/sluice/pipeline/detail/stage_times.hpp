@@ -26,9 +26,9 @@ namespace sluice::detail {
 enum class TimedWork : std::uint8_t { not_at_all, by_itself, in_a_graph };
 
 /// A ring of notes for each stage, one for graphs of whole steps, and one for calls of `submit`, each of two windows of
-/// batches. All events are made beforehand. What streams do is told by events, relative to one that is recorded, while the clock is read, when somebody
-/// asks: milliseconds between events are floats, which tell times of the last seconds well and those of an hour ago badly.
-/// What threads do is told by the clock.
+/// batches. All events are made beforehand. Events say when streams work, relative to one that is recorded, while the
+/// clock is read, when somebody asks: milliseconds between events are floats, which tell times of the last seconds well
+/// and those of an hour ago badly. The clock says when threads work.
 template <Backend B>
 class StageTimes {
     using Ref = BasicStreamRef<B>;

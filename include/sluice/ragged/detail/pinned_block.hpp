@@ -79,7 +79,7 @@ private:
         try {
             wait();
         } catch (...) {
-            // The stream has failed, and whoever waits for it is told so.
+            // The stream has failed, and whoever waits for it gets the error.
         }
     }
 

@@ -148,7 +148,7 @@ inline DeviceActivities taken(Recorder& from, const Moment& end) {
     return std::move(from.data);
 }
 
-/// Waits for the devices that were at work. What has failed there is told to who launched it, not here.
+/// Waits for the devices that were at work. An error of what ran there goes to whoever launched it.
 inline void sync_devices(Recorder& of) {
     (void)cudaDeviceSynchronize();
     (void)library().activity_flush_all(0);

@@ -84,7 +84,7 @@ inline std::size_t width_of(std::string_view text) {
     return width;
 }
 
-/// `text` with U+FFFD for controls and for what is no UTF-8.
+/// `text` with U+FFFD for controls and for bytes that are not UTF-8.
 inline std::string printable(std::string_view text) {
     std::string result;
     for (std::size_t at = 0; at < text.size();) {

@@ -190,7 +190,7 @@ inline std::uint64_t& graph_batch_of_thread() noexcept {
     return batch;
 }
 
-/// Changes with all that the checker is told.
+/// Changes with each operation that the checker sees.
 inline std::atomic<std::uint64_t>& generation() noexcept {
     static std::atomic<std::uint64_t> number{1};
     return number;

@@ -99,7 +99,7 @@ inline std::size_t CudaGraphContents::node_count(cudaGraph_t graph) {
 }
 
 // Calls `visit(const void* memory, std::size_t bytes, bool is_argument, const void* kernel)` for all that describes the graph's
-// nodes; `kernel` is null for what is no argument of one.
+// nodes; `kernel` is null unless it is a kernel's argument.
 template <class Visit>
 void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
     const cudaError_t before = cudaPeekAtLastError();

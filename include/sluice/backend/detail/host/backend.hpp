@@ -87,12 +87,12 @@ struct BasicBackend : BasicGraphs<void> {
         counts().streams.remove();
     }
     static void synchronize_stream(NativeStream stream) {
-        refuse_in_capture(stream, "synchronize");
+        refuse_in_capture(stream, "sync");
         stream->drain();
         throw_if_failed(stream);
     }
     static bool stream_done(NativeStream stream) {
-        refuse_in_capture(stream, "stream_done");
+        refuse_in_capture(stream, "is_done");
         // In this order: work that fails in between is either not done yet or reported.
         const bool done = stream->idle();
         throw_if_failed(stream);

@@ -63,7 +63,7 @@ public:
                    Queue::Policy::run_always);
     }
 
-    /// Waits on the calling thread for the latest record made so far. Throws `Error`, as `done` does, if that
+    /// Waits on the calling thread for the latest record made so far. Throws `Error`, as `is_done` does, if that
     /// was captured; also in a task that the record comes after.
     void wait() const {
         require_not_captured("waiting for an event");
@@ -164,9 +164,8 @@ private:
             if (has_reached(number))
                 return;
             if (Running::of(*recorder_)) {
-                throw Error(
-                    "synchronize: a task cannot wait for an event that is recorded behind it on the stream "
-                    "that runs it");
+                throw Error("sync: a task cannot wait for an event that is recorded behind it on the stream "
+                            "that runs it");
             }
             changed_.wait(lock, [this, number] { return has_reached(number); });
         }

@@ -131,9 +131,8 @@ public:
     /// Waits until everything enqueued so far has run or been skipped. Throws `Error` in a task of this queue.
     void drain() {
         if (Running::of(*this)) {
-            throw Error(
-                "synchronize: a task cannot wait for the stream that runs it; wait on another thread, or "
-                "enqueue what comes next");
+            throw Error("sync: a task cannot wait for the stream that runs it; wait on another thread, or "
+                        "enqueue what comes next");
         }
         std::unique_lock lock(mutex_);
         const std::size_t goal = enqueued_;
