@@ -202,8 +202,7 @@ private:
     std::function<Clock::time_point()> finish_;
     std::function<sluice::Bound()> bound_;
     sluice::ScheduleChoice choice_;
-    // Longer than what the source has in store lasts, where that matters: stages that are a little faster than the source take
-    // several times the store before it is empty.
+    // Longer than the source's store lasts: stages a little faster than it take several times the store to empty it.
     std::size_t brief_;
     double step_ = 1;
 };

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -52,7 +53,28 @@ TEST_CASE("GraphCapture: work that waits runs eagerly, and the reason is told on
     CHECK(told_times == 1);
     CHECK(contains(told, "capture refused"));
     CHECK(graphs.refusal({}) == told);
+    CHECK(graphs.first_refusal() == told);
     CHECK(graphs.graph({}) == nullptr);
+}
+
+TEST_CASE("GraphCapture: a comparison that finds a change says so, and what has changed is what runs") {
+    BasicStream<B> stream;
+    DeviceBuffer<unsigned char, B> buffer(16);
+    GraphCapture<NoKey, B> graphs{{.comparisons = 2}};
+    unsigned char value = 1;
+    for (int run = 0; run < 3; ++run) {
+        graphs.run(stream, [&](Ref to) { fill_bytes(to, buffer, value); });
+        CHECK(graphs.first_refusal().empty());
+    }
+    value = 2;
+    graphs.run(stream, [&](Ref to) { fill_bytes(to, buffer, value); });
+    CHECK(graphs.counters().changes == 1);
+    CHECK(graphs.counters().refusals == 0);
+    CHECK(
+        contains(graphs.first_refusal(), "the work under a key has changed since it was captured, in the "));
+    std::vector<unsigned char> bytes(buffer.size());
+    copy_and_wait(stream, bytes, buffer);
+    CHECK(bytes == std::vector<unsigned char>(16, 2));
 }
 
 TEST_CASE("GraphCapture: work that allocates without a stream runs eagerly") {

@@ -114,7 +114,7 @@ TEST_CASE("advice: what Schedule::automatic has found, in a sentence") {
                          {.schedule = Schedule::serial}}};
     CHECK(to_sentence(choice) == "graphed, a graph a stage was chosen after 321 batches: overlapped 396 us; "
                                  "graphed, a graph a stage 384 us; "
-                                 "graphed cannot be used, since a batch holds a lock; serial was not tried.");
+                                 "graphed cannot be used (a batch holds a lock); serial was not tried.");
 }
 
 } // namespace report_advice

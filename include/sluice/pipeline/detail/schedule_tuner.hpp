@@ -68,7 +68,8 @@ public:
         const bool steady =
             !graphed || (graphs.captures == before.captures && graphs.comparisons == before.comparisons);
         if (phase_ == Phase::warming)
-            warmed(taken, batches, steady && (!graphed || graphs.replays > before.replays));
+            warmed(taken, batches, steady && (!graphed || graphs.replays > before.replays),
+                   std::move(refusal));
         else if (steady || unsteady_ == most_unsteady)
             ran(taken);
         else
@@ -105,11 +106,11 @@ private:
         trial().reason = std::move(reason);
         next();
     }
-    void warmed(double taken, std::size_t batches, bool settled) {
+    void warmed(double taken, std::size_t batches, bool settled, std::string refusal) {
         if (!settled && ++warm_ < most_warm)
             return;
         if (trial().schedule == Schedule::graphed && seen_.replays == 0) {
-            rule_out("no batch's work came again");
+            rule_out(refusal.empty() ? "no batch's work came again" : std::move(refusal));
             return;
         }
         step_ = taken / static_cast<double>(batches);

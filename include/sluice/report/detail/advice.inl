@@ -200,7 +200,7 @@ inline std::string to_sentence(const ScheduleChoice& choice) {
     const char* before = ": ";
     for (const ScheduleTrial& trial : choice.trials) {
         text += before + parts::name_of(trial.schedule, trial.graph_each_stage) + ' ' +
-                (trial.refused ? "cannot be used" + (trial.reason.empty() ? "" : ", since " + trial.reason)
+                (trial.refused ? "cannot be used" + (trial.reason.empty() ? "" : " (" + trial.reason + ')')
                  : trial.microseconds > 0 ? detail::bound::time_text(trial.microseconds)
                                           : std::string("was not tried"));
         before = "; ";

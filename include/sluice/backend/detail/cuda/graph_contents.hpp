@@ -35,7 +35,7 @@ struct CudaGraphContents {
     static std::uint64_t signature(cudaGraph_t graph, const std::vector<const void*>& own = {});
     /// The signature covers kernels' arguments, by which a change of captured work shows.
     static constexpr bool compares_captures = true;
-    /// Where two graphs of other signatures differ first, such as "argument 0 of kernel scale(float*, int), bytes 4 to 7 of 8".
+    /// Where two graphs of different signatures differ first, such as "argument 0 of kernel scale(float*, int), bytes 4 to 7 of 8".
     static std::string difference(cudaGraph_t a, const std::vector<const void*>& own_of_a, cudaGraph_t b,
                                   const std::vector<const void*>& own_of_b);
     /// The device memory that nodes name, kernels' arguments included.
