@@ -1,5 +1,5 @@
 /// \file
-/// collectives: what a collective takes, until the device is done, between GPUs (NCCL) or the processor's devices.
+/// collectives: what a collective takes, until the device is done, between GPUs (NCCL) or the Host backend's devices.
 ///
 ///     collectives [--gpus N] [--host]     N ranks of this process, 2 unless told otherwise
 ///

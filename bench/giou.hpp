@@ -7,7 +7,7 @@
 ///   with torchvision's formula too. Beside each: the ragged kernel for the same PART, launched by hand as a graph of one
 ///   node. The ratio says how many times as long as that a variant takes.
 /// - `cuda/work:N/VARIANT`: the mean, with a formula N times as heavy, as a graph; the same baseline.
-/// - `host/…`: the same on the processor, without a baseline.
+/// - `host/…`: the same on the CPU, without a baseline.
 #pragma once
 
 #include <array>

@@ -10,7 +10,7 @@
 # without such a file, sluice.hpp is compared with an empty file. The target bench_include_cost runs this with
 # the compilers that CMake found.
 #
-# Printed: median seconds, with the smallest and the largest, by the clock and by the processor. The latter
+# Printed: median seconds, with the smallest and the largest, by the clock and by the CPU. The latter
 # holds on a machine with other work to do. Aim: at most 1.0 s more than cuda_runtime.h.
 set -euo pipefail
 export LC_ALL=C
@@ -77,7 +77,7 @@ compare() {
     local base="${kinds[-2]}"
     awk -v base="$base" -v a="${clock_median[sluice]%% *}" -v b="${clock_median[$base]%% *}" \
         -v c="${processor_median[sluice]%% *}" -v d="${processor_median[$base]%% *}" 'BEGIN {
-            printf "    sluice - %s: %.2f s by the clock, %.2f s by the processor\n", base, a - b, c - d
+            printf "    sluice - %s: %.2f s by the clock, %.2f s of the CPU\n", base, a - b, c - d
         }'
 }
 

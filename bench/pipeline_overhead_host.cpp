@@ -1,6 +1,6 @@
 /// \file
 /// Host time of one step of a pipeline on the Host backend, with one empty task a stage. It has no baseline: its
-/// streams and events are sluice's own. The stages' threads run on the processor that is measured, so the
+/// streams and events are sluice's own. The stages' threads run on the CPU that is measured, so the
 /// figures show an order of magnitude; the counts are exact. See support/main.cpp for how to run
 /// it.
 #include "pipeline_overhead.hpp"

@@ -14,7 +14,7 @@ from charts import plt
 
 # Colours that most colour-blind readers can tell apart, and markers besides: PyTorch's are hollow.
 OURS = {
-    ("cpu", "overlapped"): ("on the processor, in the loader's workers", "#cc6677", "o"),
+    ("cpu", "overlapped"): ("on the CPU, in the loader's workers", "#cc6677", "o"),
     ("device", "serial"): ("on the GPU, in the training's stream", "#dd8833", "s"),
     ("device", "overlapped"): ("on the GPU, in a stream of its own", "#332288", "^"),
     ("device", "graphed"): ("the same, a graph a step", "#44aa99", "D"),

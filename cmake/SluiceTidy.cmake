@@ -1,5 +1,5 @@
 # The target `tidy`: clang-tidy, with the checks of .clang-tidy, on a unit that includes every public header and on one
-# that includes the tests' support. For the Host backend, so that it needs no CUDA toolkit. Takes 15 s of processor time.
+# that includes the tests' support. For the Host backend, so that it needs no CUDA toolkit. Takes 15 s of CPU time.
 
 find_program(SLUICE_CLANG_TIDY NAMES clang-tidy-14 clang-tidy) # later versions have more checks, which may find more
 mark_as_advanced(SLUICE_CLANG_TIDY)

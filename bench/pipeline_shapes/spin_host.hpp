@@ -1,5 +1,5 @@
 /// \file
-/// Work of the processor's that takes a given time.
+/// CPU work that takes a given time.
 #pragma once
 
 #include <chrono>

@@ -3,8 +3,8 @@
 Steps per second, the median of several runs, and the last loss.
 
 - `frozen_encoder`: the encoder beside the decoder's training, by batch size, as in frozen_encoder.py. By hand: `serial`,
-  `streams`, both also channels-last, and `graph`, the whole step as one. By sluice: all four schedules, and these
-  channels-last. Losses of all of sluice's schedules must be equal, bit for bit.
+  `streams`, both also channels-last, and the whole step as one graph, plain and forked, channels-last. By sluice: all four
+  schedules, and these channels-last. Weights that sluice's schedules end with are compared bit for bit.
 - `augment`: a classifier that trains on augmented images, as in augment.py. By hand: training alone, the published chain
   `serial` and on `two-streams`. By sluice: its operator as a stage of its own, and in the same stage.
 - `prefetch`: batches of 3 × 256 × 256 bytes for a step that takes about as long as their copy: a plain loop, a prefetcher by
@@ -120,33 +120,46 @@ class FrozenEncoder:
         return itertools.islice(itertools.cycle(self.batches), steps)
 
 
+def same_results(lines: Lines, arguments: argparse.Namespace, batch: int, last: bool) -> None:
+    """Twelve steps of each schedule from the same weights, with cuDNN's algorithms fixed and deterministic: the weights that
+    they end with, bit for bit. PyTorch adds up the loss of an image in no fixed order, so losses may differ by rounding."""
+    measuring = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = False, True
+    weights, losses = [], []
+    for schedule in SCHEDULES[:3]:
+        experiment = FrozenEncoder(arguments.device, batch, last, arguments.small)
+        pipe = sluice.pipeline(experiment.encode, experiment.train, schedule=schedule, device=arguments.device)
+        losses.append(torch.stack(list(pipe(experiment.loader(12)))).double())
+        synchronize()
+        weights.append([parameter.detach() for parameter in experiment.decoder.parameters()])
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = measuring, False
+    same = all(torch.equal(a, b) for other in weights[1:] for a, b in zip(weights[0], other))
+    apart = max(((other - losses[0]) / losses[0]).abs().max().item() for other in losses[1:])
+    lines.runs.append({"part": "frozen_encoder", "name": "the same results", "channels_last": last, "batch": batch,
+                       "weights_same": same, "losses_apart": apart})
+    print(f"frozen_encoder  batch {batch:4}{', channels-last' if last else ''}: weights after 12 steps of each schedule have the "
+          f"same bits: {same}; losses at most {apart:.1e} apart", flush=True)
+
+
 def run_frozen_encoder(lines: Lines, arguments: argparse.Namespace) -> None:
     for batch in arguments.batch:
         if arguments.device == "cuda":
-            for name in ("serial", "streams", "serial-last", "streams-last", "graph"):
+            for name in ("serial", "streams", "serial-last", "streams-last", "graph", "forked-graph"):
                 measured = frozen_encoder.measure({"arrangement": name, "batch": batch, "warmup": 10, "steps": arguments.steps,
                                                    "repeats": lines.repeats})
                 lines.add("frozen_encoder", f"by hand, {name}", batch, measured["steps_per_second"])
         for last in (False, True):
-            losses: dict[str, list[float]] = {}
+            suffix = ", channels-last" if last else ""
             for schedule in SCHEDULES:
                 if arguments.only and schedule not in arguments.only:
                     continue
                 experiment = FrozenEncoder(arguments.device, batch, last, arguments.small)
                 pipe = sluice.pipeline(experiment.encode, experiment.train, schedule=schedule, device=arguments.device)
-                kept: list[torch.Tensor] = []
-
-                def run(steps: int) -> None:
-                    kept.extend(pipe(experiment.loader(steps)))
-
-                suffix = ", channels-last" if last else ""
-                lines.timed("frozen_encoder", f"sluice, {schedule}{suffix}", batch, arguments.steps, run)
-                losses[schedule] = torch.stack(kept).tolist() if kept else []
-                lines.runs[-1]["last_loss"] = losses[schedule][-1] if kept else None
-                print(pipe.report(), flush=True)
-            same = len({tuple(each) for each in losses.values()}) == 1
-            print(f"frozen_encoder  batch {batch:4} losses of all schedules{suffix} have the same bits: {same}", flush=True)
-            lines.runs.append({"part": "frozen_encoder", "name": f"same bits{suffix}", "batch": batch, "same": same})
+                lines.timed("frozen_encoder", f"sluice, {schedule}{suffix}", batch, arguments.steps,
+                            lambda steps: list(pipe(experiment.loader(steps))))
+                if schedule == "automatic":
+                    print(pipe.report(), flush=True)
+            same_results(lines, arguments, batch, last)
 
 
 def run_augment(lines: Lines, arguments: argparse.Namespace) -> None:

@@ -44,7 +44,7 @@ inline Processes prepare_for_ranks(int gpus) {
                        std::to_string(gpus));
     }
     if (gpus > 1 || processes.ranks > 1) {
-        // The processor has as many devices as are asked for.
+        // The CPU has as many devices as are asked for.
         (void)setenv("SLUICE_HOST_DEVICES", std::to_string(gpus).c_str(), 0);
         // A kernel that is loaded when it is first launched may wait for a device whose collective waits for this launch.
         (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -53,7 +53,7 @@ inline Processes prepare_for_ranks(int gpus) {
 }
 
 /// This process's rank of all, on the device of its number on this host, which becomes the calling thread's current one; on the
-/// processor on device 0. Initialises MPI for the rest of the program. Throws BadInput where there are fewer devices, or the
+/// CPU on device 0. Initialises MPI for the rest of the program. Throws BadInput where there are fewer devices, or the
 /// program was built without MPI.
 template <sluice::Backend B>
 sluice::Communicator<B> make_process_rank() {

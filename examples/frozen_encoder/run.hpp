@@ -59,7 +59,7 @@ nn::Decoder<B> make_decoder(const Plan& plan, const Options& options,
                           communicator);
 }
 
-/// The processor knows no TF32: what is asked for in it is computed in float32.
+/// The CPU knows no TF32: what is asked for in it is computed in float32.
 template <sluice::Backend B>
 std::string precision_name(nn::Precision precision) {
     const bool on_processor = std::is_same_v<B, sluice::Host>;

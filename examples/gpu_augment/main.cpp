@@ -1,5 +1,5 @@
 /// \file
-/// Experiment: augmentation on the processor, on the device, and in a stream of its own.
+/// Experiment: augmentation on the CPU, on the device, and in a stream of its own.
 
 #include <ostream>
 

@@ -32,17 +32,17 @@ void check_together(const Options& options) {
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::CommandLine app{
-        "Trains a classifier on images that are augmented, each in its own way: on the processor by "
+        "Trains a classifier on images that are augmented, each in its own way: on the CPU by "
         "the loader's workers, on the GPU in the training's stream (serial), in a stream of its own "
         "(overlapped), and as graphs. Tells what each costs, beside training and augmentation alone. "
         "With --data DIR it learns to name handwritten digits, with and without augmentation, overlapped "
         "unless --schedule says otherwise."};
     examples::add_common_options(app, options,
-                                 {.batch = "32; 64 on digits; 4 on the processor",
-                                  .steps = "300; on digits 6,000; on random images on the processor 5",
+                                 {.batch = "32; 64 on digits; 4 on the CPU",
+                                  .steps = "300; on digits 6,000; on random images on the CPU 5",
                                   .warmup =
                                       "enough for each slot to have been captured; on random images on the "
-                                      "processor 2"});
+                                      "CPU 2"});
     examples::add_option(
         app, "--augment", "none|cpu|device|all",
         "where images are augmented; none is training alone (default: all; on digits none and device)",
@@ -61,7 +61,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_number(
         app, "--workers", options.workers, 0, 256,
         "threads that fill batches; 0: the main thread does (default: by the machine, 1 to 8 to "
-        "augment on the processor, 1 to 4 otherwise)");
+        "augment on the CPU, 1 to 4 otherwise)");
     app.add_flag(
         "--sweep", options.sweep,
         "run batches of 8, 16, 32 … up to --batch, one size after another (default of --batch: 256); what "

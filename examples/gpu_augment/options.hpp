@@ -19,7 +19,7 @@ inline constexpr int smallest_of_sweep = 8;
 /// Where images are augmented.
 enum class Placement : std::uint8_t {
     none,   ///< nowhere: training alone
-    cpu,    ///< on the processor, in the source's workers
+    cpu,    ///< on the CPU, in the source's workers
     device, ///< on the device: in the training's stream, or in one of its own
 };
 

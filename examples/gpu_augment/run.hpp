@@ -42,7 +42,7 @@ Amount amount_for(const Options& options, int batch) {
     for (const Placement placement : options.placements)
         warmup = std::max(warmup, steps_until_captured(workers_for<B>(options, placement)));
     if (on_host && options.synthetic())
-        warmup = 2; // the processor is as slow in a graph as it is without
+        warmup = 2; // the CPU is as slow in a graph as it is without
     return {.batch = static_cast<std::size_t>(batch),
             .steps = static_cast<std::size_t>(options.steps.value_or(steps)),
             .warmup = static_cast<std::size_t>(options.warmup.value_or(warmup))};
@@ -173,8 +173,7 @@ private:
     std::string headline(Placement placement, int workers) const {
         switch (placement) {
         case Placement::cpu:
-            return "augmented on the processor, by " +
-                   examples::counted(static_cast<unsigned>(workers), "worker");
+            return "augmented on the CPU, by " + examples::counted(static_cast<unsigned>(workers), "worker");
         case Placement::device:
             return "augmented on the device";
         case Placement::none:

@@ -43,7 +43,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_common_options(
         app, options,
         {.batch = "1,024 for losses; other parts: what the backend does in a moment, or 32 on digits",
-         .steps = "20 to 100 on a GPU, fewer on the processor; on digits 20,000, or 1,000",
+         .steps = "20 to 100 on a GPU, fewer on the CPU; on digits 20,000, or 1,000",
          .warmup = "10, or fewer"});
 
     examples::add_option(
@@ -83,16 +83,14 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                          });
     examples::add_number(
         app, "--boxes", options.boxes, 1, 256,
-        "boxes predicted for an image, at most 256 (default: 256; fewer for work on the processor)");
-    examples::add_number(
-        app, "--side", options.side, 1, 4096,
-        "pixels of an image's side in the forward pass (default: 256, or 64 on the processor)");
+        "boxes predicted for an image, at most 256 (default: 256; fewer for work on the CPU)");
+    examples::add_number(app, "--side", options.side, 1, 4096,
+                         "pixels of an image's side in the forward pass (default: 256, or 64 on the CPU)");
     examples::add_number(
         app, "--hidden", options.hidden, 1, 1 << 20,
         "features between the detector's linear layers (default: 16,384 in the forward pass, or 256)");
-    examples::add_number(
-        app, "--most-work", options.most_work, 1, 1 << 20,
-        "repetitions of the formula a box, at most (default: 4,096, or 64 on the processor)");
+    examples::add_number(app, "--most-work", options.most_work, 1, 1 << 20,
+                         "repetitions of the formula a box, at most (default: 4,096, or 64 on the CPU)");
     examples::add_number(
         app, "--workers", options.workers, 0, 256,
         "threads that compose and pack batches; 0: the main thread does (default: by the machine, 1 to 8)");

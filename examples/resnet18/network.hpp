@@ -68,7 +68,7 @@ Precision precision_of(const Options& options, Precision usual) {
     if (!is_host<B>)
         return options.precision.value_or(usual);
     if (options.precision == Precision::float16)
-        throw examples::BadInput("--precision: expected --backend cuda for float16, since the processor "
+        throw examples::BadInput("--precision: expected --backend cuda for float16, since the CPU "
                                  "computes in float32");
     return Precision::float32;
 }

@@ -36,14 +36,14 @@ void add_network_options(examples::CommandLine& app, Options& options) {
     examples::add_option(
         app, "--network", "full|narrow",
         "torchvision's network on images of 224x224, or one with an eighth of the channels on "
-        "images of 40x40 (default: full; on the processor narrow)",
+        "images of 40x40 (default: full; on the CPU narrow)",
         [&options](const std::string& text) {
             options.size =
                 examples::named<Size>("--network", text, {{"full", Size::full}, {"narrow", Size::narrow}});
         });
     examples::add_option(app, "--precision", "tf32|float16",
                          "what a GPU computes in (default: tf32 on rungs 0 to 5 and for inference, float16 "
-                         "above); the processor computes in float32",
+                         "above); the CPU computes in float32",
                          [&options](const std::string& text) {
                              options.precision = examples::named<Precision>(
                                  "--precision", text,
@@ -52,7 +52,7 @@ void add_network_options(examples::CommandLine& app, Options& options) {
     examples::add_number(
         app, "--stored-channels", options.stored_channels, 3, 8,
         "channels that a pixel takes in the network's input, of which 3 are used (default: 4; "
-        "of the narrow network 8; on the processor 3)");
+        "of the narrow network 8; on the CPU 3)");
     examples::add_option(
         app, "--algorithms", "heuristic|autotune",
         "whether cuDNN's algorithms are its first choice, or the fastest in a trial when the "
@@ -120,8 +120,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         {.batch = "by the rung: 32, 512 or 1024; of the narrow network 16 or 32; of "
                   "inference 1 and 16",
          .steps = "2 epochs, above 64 images a batch 6; of inference 1,000; on the "
-                  "processor 4 epochs of one rung, or 1 of each, or 5 inferences",
-         .warmup = "enough for each slot to have been captured; 2 on the processor",
+                  "CPU 4 epochs of one rung, or 1 of each, or 5 inferences",
+         .warmup = "enough for each slot to have been captured; 2 on the CPU",
          .schedule = "the rung's own: serial on 0 and 1, graphed on 7 and 8, otherwise overlapped",
          .data = {
              {"random", "synthetic"}, {"digits", digits_folder()}, {"tiles", data_folder("photographs")}}});
@@ -140,7 +140,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                          });
     examples::add_number(app, "--workers", options.workers, 0, 256,
                          "threads that load from rung 1 on; 0: the training thread does (default: 8; on the "
-                         "processor by the machine)");
+                         "CPU by the machine)");
     add_network_options(app, options);
     app.add_flag("--alone", options.alone,
                  "also time each rung's training on one batch that is on the device already");

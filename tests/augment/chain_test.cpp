@@ -191,7 +191,7 @@ TEST_CASE("chain: a sample has the same bits in any batch, at any place") {
     }
 }
 
-TEST_CASE("chain: the published one gives on this backend what the processor gives") {
+TEST_CASE("chain: the published one gives on this backend what the CPU gives") {
     NN_TEST_RANDOM(random);
     struct Sizes {
         int crop;

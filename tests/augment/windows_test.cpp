@@ -132,7 +132,7 @@ TEST_CASE("windows: crops made smaller, wherever they begin") {
 }
 
 // Where a size is halved, many a number is half-way between two bytes.
-TEST_CASE("windows: halved bytes are the same as the processor's, ties too") {
+TEST_CASE("windows: halved bytes are the same as the CPU's, ties too") {
     NN_TEST_RANDOM(random);
     const ImageShape shape{3, 96, 104};
     const ResizeChain chain{Resize{48, 52}};

@@ -230,7 +230,7 @@ TEST_CASE("a failed stream runs nothing of a launch that waits for another one")
     Host::launch(executable, stream.get());
     stream.sync();
     CHECK(ran == 1);
-    Host::destroy_executable(executable);
+    Host::destroy_graph_exec(executable);
     Host::destroy_graph(graph);
 }
 

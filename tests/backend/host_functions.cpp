@@ -42,7 +42,7 @@ public:
     Recorded& operator=(const Recorded&) = delete;
     ~Recorded() {
         drop_graph();
-        B::destroy_executable(executable_);
+        B::destroy_graph_exec(executable_);
     }
     void drop_graph() {
         if (graph_)

@@ -12,7 +12,7 @@ struct DestroyGraph {
     void operator()(host::Graph* graph) const noexcept { Host::destroy_graph(graph); }
 };
 struct DestroyExecutable {
-    void operator()(host::GraphExec* executable) const noexcept { Host::destroy_executable(executable); }
+    void operator()(host::GraphExec* executable) const noexcept { Host::destroy_graph_exec(executable); }
 };
 using OwnedGraph = std::unique_ptr<host::Graph, DestroyGraph>;
 using OwnedExecutable = std::unique_ptr<host::GraphExec, DestroyExecutable>;

@@ -301,7 +301,7 @@ TEST_CASE("threads ask for an event that replays record") {
     stream.sync();
     other.sync();
     CHECK(event.is_done());
-    Host::destroy_executable(executable);
+    Host::destroy_graph_exec(executable);
     Host::destroy_graph(graph);
 }
 
@@ -323,7 +323,7 @@ TEST_CASE("threads launch and change one executable at the same time") {
         stream.sync();
         other.sync();
         CHECK(calls == 120);
-        Host::destroy_executable(executable);
+        Host::destroy_graph_exec(executable);
         Host::destroy_graph(graph);
     }
     CHECK(alive_now<Host>() == before);

@@ -28,7 +28,7 @@ std::vector<std::string> member_names(const Json& object) {
 }
 
 Report example_report() {
-    Report report{"frozen_encoder", "host", "processor, 2 threads", "synthetic", 8, 100, {}, {}, {}, {}, {}};
+    Report report{"frozen_encoder", "host", "CPU, 2 threads", "synthetic", 8, 100, {}, {}, {}, {}, {}};
     report.runs.push_back({"serial", 100.0, 10000.0, 2.5, 1.25, true, {}, {}});
     report.runs.push_back({"overlapped", 150.0, 6666.5, 2.5, 1.25, true, {}, {}});
     return report;

@@ -6,7 +6,7 @@ namespace sluice::test {
 
 namespace {
 
-bool is_at(const checked::Place& place, const Side& side, bool with_batch) {
+bool is_at(const checked::Access& place, const Side& side, bool with_batch) {
     if (side.who == nullptr)
         return true;
     const std::string& who = place.stage.empty() ? place.operation : place.stage;
@@ -80,7 +80,7 @@ void check_sentence(const checked::Finding& finding) {
     if (finding.mistake == Mistake::race || finding.mistake == Mistake::host_race) {
         CHECK_FALSE(finding.missing_edge.empty());
         CHECK(finding.bytes > 0);
-        for (const checked::Place* place : {&finding.first, &finding.second})
+        for (const checked::Access* place : {&finding.first, &finding.second})
             CHECK(finding.message.find(place->stage) != std::string::npos);
     }
 }

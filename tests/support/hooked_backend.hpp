@@ -207,7 +207,7 @@ struct Hooked {
         before("instantiate");
         return B::instantiate(graph);
     }
-    static void destroy_executable(NativeGraphExec executable) noexcept { B::destroy_executable(executable); }
+    static void destroy_graph_exec(NativeGraphExec executable) noexcept { B::destroy_graph_exec(executable); }
     static bool update(NativeGraphExec executable, NativeGraph graph) {
         before("update");
         return B::update(executable, graph);

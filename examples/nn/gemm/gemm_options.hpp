@@ -39,7 +39,7 @@ inline void add_gemm_options(examples::CommandLine& app, GemmSettings& settings,
                              Rounding rounding = Rounding::none) {
     if (rounding == Rounding::of_frozen_weights) {
         examples::add_option(app, "--precision", "tf32|float32|bfloat16",
-                             "how a GPU multiplies (default: tf32); bfloat16, on the processor too: a frozen "
+                             "how a GPU multiplies (default: tf32); bfloat16, on the CPU too: a frozen "
                              "network's weights and maps are stored in it, all else is tf32",
                              [&settings](const std::string& text) {
                                  settings.precision =

@@ -23,7 +23,7 @@ enum class Mistake {
 };
 
 /// One of two accesses, or of two ends of a wait.
-struct Place {
+struct Access {
     std::string stage;                         ///< Empty: no stage's.
     std::optional<std::size_t> batch;          ///< That the stage worked on.
     std::string operation;                     ///< Such as "copy", "fill", "its slot", "declared".
@@ -36,8 +36,8 @@ struct Place {
 struct Finding {
     Mistake mistake = Mistake::race; ///< What kind.
     std::string message{};           ///< All of it, in words.
-    Place first{};                   ///< The access that was known earlier.
-    Place second{};                  ///< The one that met it.
+    Access first{};                  ///< The access that was known earlier.
+    Access second{};                 ///< The one that met it.
     std::string buffer{};          ///< By its name, or as "8192 bytes at 0x…", with the slot it belongs to.
     const void* address = nullptr; ///< Where the bytes begin that both touch,
     std::size_t bytes = 0;         ///< and how many they are.

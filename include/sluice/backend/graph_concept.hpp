@@ -16,7 +16,7 @@ namespace sluice {
 /// | --- | --- |
 /// | `begin_capture`, `end_capture`, `is_capturing`, `is_default_stream` | record what a stream is handed instead of running it; ending throws why the recording is of no use, and it is over either way |
 /// | `create_graph`, `destroy_graph`, `node_count`, `edge_count`, `write_dot`, `signature` | a graph, and what is in it; counted are the nodes of child graphs too |
-/// | `instantiate`, `destroy_executable`, `update`, `upload`, `launch` | what runs; launches of one executable never overlap, destroying waits for nothing, and `update` says false, and changes nothing, where the graphs differ too much |
+/// | `instantiate`, `destroy_graph_exec`, `update`, `upload`, `launch` | what runs; launches of one executable never overlap, destroying waits for nothing, and `update` says false, and changes nothing, where the graphs differ too much |
 /// | `add_empty`, `add_copy`, `add_fill`, `add_host`, `add_child`, `add_condition` and `set_…` | nodes by hand, after the given ones |
 /// | `add_dependency` | puts a node behind one that was added earlier |
 /// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`, `require_conditions` | conditional nodes in the midst of a capture |
@@ -39,7 +39,7 @@ concept GraphBackend = Backend<B> && requires(typename B::NativeStream stream, t
     { B::edge_count(graph) } -> std::same_as<std::size_t>;
     {B::write_dot(graph, path)};
     { B::instantiate(graph) } -> std::same_as<typename B::NativeGraphExec>;
-    { B::destroy_executable(executable) }
+    { B::destroy_graph_exec(executable) }
     noexcept;
     { B::update(executable, graph) } -> std::same_as<bool>;
     {B::upload(executable, stream)};

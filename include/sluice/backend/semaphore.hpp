@@ -37,7 +37,7 @@ concept SemaphoreBackend = Backend<B> &&
 
 namespace detail {
 
-/// Tells the processor that the thread only looks at a value again and again.
+/// Tells the CPU that the thread only looks at a value again and again.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

@@ -118,7 +118,7 @@ public:
 private:
     void destroy() noexcept {
         if (native_ != Native{})
-            B::destroy_executable(native_);
+            B::destroy_graph_exec(native_);
     }
 
     Native native_;

@@ -1,6 +1,6 @@
 /// \file
 /// All operations that make ragged batches out of others: convert.hpp (padded and back, row ids, lengths), select.hpp
-/// (slice, prefix, gather, mask, remove empty rows, repeat), join.hpp (concatenate, stack) and order.hpp (by length).
+/// (slice, prefix, gather, mask, remove empty rows, repeat), concatenate.hpp (concatenate, stack) and order.hpp (by length).
 /// What holds for all of them:
 ///
 /// - They are enqueued on `stream`, wait for nothing and allocate nothing. The host reads no counts, so that
@@ -20,7 +20,7 @@
 /// For Host streams; CUDA streams need <sluice/ragged/reshape.cuh>.
 #pragma once
 
+#include <sluice/ragged/concatenate.hpp>
 #include <sluice/ragged/convert.hpp>
-#include <sluice/ragged/join.hpp>
 #include <sluice/ragged/order.hpp>
 #include <sluice/ragged/select.hpp>

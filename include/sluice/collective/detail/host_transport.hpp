@@ -1,5 +1,5 @@
 /// \file
-/// How ranks on processors meet.
+/// How ranks on CPUs meet.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 /// \file
-/// Ranks on processors of several processes. Included where MPI is there.
+/// Ranks on CPUs of several processes. Included where MPI is there.
 #pragma once
 
 #if defined(SLUICE_HAS_MPI) && SLUICE_HAS_MPI

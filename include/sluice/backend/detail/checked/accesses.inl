@@ -92,7 +92,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::enqueuing(Key key) {
         const StageScope* const stage = StageScope::current();
         if (stage != nullptr && stage->on != key) {
             const Record record{0, 0, false, doer_of(Op::declared, "work"), on.stamp()};
-            note({.mistake = sluice::checked::Mistake::default_stream, .second = place_of(record)}, true);
+            note({.mistake = sluice::checked::Mistake::default_stream, .second = access_of(record)}, true);
         }
     }
     if (doer_known())
@@ -252,8 +252,8 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                     if (!block.alive) {
                         Record gone{block.begin, block.end, true, block.freed, Stamp{}};
                         sluice::checked::Finding finding{.mistake = Mistake::use_after_free,
-                                                         .first = place_of(gone),
-                                                         .second = place_of(record)};
+                                                         .first = access_of(gone),
+                                                         .second = access_of(record)};
                         finding.buffer = buffer_name(block);
                         finding.address = reinterpret_cast<const void*>(record.begin);
                         finding.bytes = record.end - record.begin;
@@ -267,7 +267,7 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                     if (!record.writes && doer.op != Op::rows && block.owned && block.opaque == opaque &&
                         block.is_undefined(record.begin, record.end, reads_all)) {
                         sluice::checked::Finding finding{.mistake = Mistake::uninitialized_read,
-                                                         .second = place_of(record)};
+                                                         .second = access_of(record)};
                         finding.buffer = buffer_name(block);
                         finding.address = reinterpret_cast<const void*>(record.begin);
                         finding.bytes = record.end - record.begin;
@@ -308,7 +308,7 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const NodeAccess* accesses, std::si
                 gone.end = gone.begin + range.bytes;
                 const Record record{gone.begin, gone.end, range.writes, doer, stamp};
                 sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::use_after_free,
-                                                 .second = place_of(record)};
+                                                 .second = access_of(record)};
                 finding.buffer = buffer_name(gone);
                 finding.address = range.begin;
                 finding.bytes = range.bytes;

@@ -55,15 +55,15 @@ inline const char* name_of(sluice::checked::Mistake mistake) noexcept {
     return "";
 }
 
-inline std::string words_of(const sluice::checked::Place& place) {
+inline std::string words_of(const sluice::checked::Access& access) {
     std::string words;
-    if (!place.stage.empty()) {
-        words = "stage '" + place.stage + "'";
-        if (place.batch)
-            words += ", batch " + std::to_string(*place.batch);
+    if (!access.stage.empty()) {
+        words = "stage '" + access.stage + "'";
+        if (access.batch)
+            words += ", batch " + std::to_string(*access.batch);
     }
-    if (!place.operation.empty() || words.empty()) {
-        const std::string on = (place.operation.empty() ? "" : place.operation + ", ") + place.stream;
+    if (!access.operation.empty() || words.empty()) {
+        const std::string on = (access.operation.empty() ? "" : access.operation + ", ") + access.stream;
         words += words.empty() ? on : " (" + on + ")";
     }
     return words;
@@ -76,16 +76,16 @@ SLUICE_CHECKED_FUNCTION std::string Checker::stream_name(ActorId id) {
     return of.default_stream ? "the default stream" : "stream " + std::to_string(of.number);
 }
 
-SLUICE_CHECKED_FUNCTION sluice::checked::Place Checker::place_of(const Record& record) {
-    sluice::checked::Place place;
-    place.writes = record.writes;
-    place.operation = record.doer.what != nullptr ? record.doer.what : name_of(record.doer.op);
-    place.stream = stream_name(record.stamp.actor);
+SLUICE_CHECKED_FUNCTION sluice::checked::Access Checker::access_of(const Record& record) {
+    sluice::checked::Access access;
+    access.writes = record.writes;
+    access.operation = record.doer.what != nullptr ? record.doer.what : name_of(record.doer.op);
+    access.stream = stream_name(record.stamp.actor);
     if (record.doer.stage != 0) {
-        place.stage = labels[record.doer.stage];
-        place.batch = static_cast<std::size_t>(record.doer.batch);
+        access.stage = labels[record.doer.stage];
+        access.batch = static_cast<std::size_t>(record.doer.batch);
     }
-    return place;
+    return access;
 }
 
 SLUICE_CHECKED_FUNCTION std::string Checker::buffer_name(const Block& block) const {
@@ -101,8 +101,8 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
                                            bool may_throw) {
     using sluice::checked::Mistake;
     sluice::checked::Finding finding;
-    finding.first = place_of(first);
-    finding.second = place_of(second);
+    finding.first = access_of(first);
+    finding.second = access_of(second);
     finding.buffer = buffer_name(block);
     const std::uintptr_t begin = first.begin < second.begin ? second.begin : first.begin;
     const std::uintptr_t end = first.end < second.end ? first.end : second.end;
@@ -174,7 +174,9 @@ SLUICE_CHECKED_FUNCTION void print_unthrown() {
 SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, bool may_throw) {
     using sluice::checked::Mistake;
     std::string& text = finding.message;
-    const auto verb = [](const sluice::checked::Place& place) { return place.writes ? " writes" : " reads"; };
+    const auto verb = [](const sluice::checked::Access& access) {
+        return access.writes ? " writes" : " reads";
+    };
     switch (finding.mistake) {
     case Mistake::race:
     case Mistake::host_race:

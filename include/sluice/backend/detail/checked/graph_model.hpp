@@ -148,7 +148,7 @@ private:
 };
 
 /// An executable.
-struct Executable {
+struct GraphExecModel {
     std::shared_ptr<GraphModel> model;
     Program program;
     Stamp last; ///< The end of its last launch.

@@ -63,9 +63,9 @@ struct CheckedGraphs : B {
         checked::instantiated(key(executable), key(graph));
         return executable;
     }
-    static void destroy_executable(NativeGraphExec executable) noexcept {
+    static void destroy_graph_exec(NativeGraphExec executable) noexcept {
         checked::executable_destroyed(key(executable));
-        B::destroy_executable(executable);
+        B::destroy_graph_exec(executable);
     }
     static bool update(NativeGraphExec executable, NativeGraph graph) {
         const bool updated = B::update(executable, graph);

@@ -128,7 +128,7 @@ SLUICE_CHECKED_FUNCTION void bodies_captured(Key on, KeyList bodies) {
 
 SLUICE_CHECKED_FUNCTION void instantiated(Key key, Key graph) {
     Locked checker;
-    Executable& executable = checker->executables[key];
+    GraphExecModel& executable = checker->executables[key];
     const auto found = checker->graphs.find(graph);
     executable.model = found == checker->graphs.end() || found->second == nullptr
                            ? std::make_shared<GraphModel>()
@@ -143,7 +143,7 @@ SLUICE_CHECKED_FUNCTION void executable_destroyed(Key key) noexcept {
 
 SLUICE_CHECKED_FUNCTION void node_changed(Key key, Key node, const Range* ranges, std::size_t count) {
     Locked checker;
-    Executable& executable = checker->executables[key];
+    GraphExecModel& executable = checker->executables[key];
     if (executable.model == nullptr)
         return;
     const std::size_t index = executable.model->find(node);
@@ -160,7 +160,7 @@ SLUICE_CHECKED_FUNCTION void node_changed(Key key, Key node, const Range* ranges
 
 SLUICE_CHECKED_FUNCTION void child_changed(Key key, Key node, Key child) {
     Locked checker;
-    Executable& executable = checker->executables[key];
+    GraphExecModel& executable = checker->executables[key];
     const std::shared_ptr<GraphModel> model = checker->graphs[child];
     if (executable.model == nullptr || model == nullptr)
         return;
@@ -171,7 +171,7 @@ SLUICE_CHECKED_FUNCTION void child_changed(Key key, Key node, Key child) {
     executable.program = ProgramMaker::make(*executable.model);
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::launch(Executable& executable, Actor& stream) {
+SLUICE_CHECKED_FUNCTION void Checker::launch(GraphExecModel& executable, Actor& stream) {
     const Program& program = executable.program;
     if (program.opaque)
         note_opaque(stream);
@@ -194,7 +194,7 @@ SLUICE_CHECKED_FUNCTION void Checker::launch(Executable& executable, Actor& stre
     stream.changed();
     // Also where a mistake is thrown: what is known of the launch so far is known to end.
     struct End {
-        Executable& executable;
+        GraphExecModel& executable;
         Actor& stream;
         const std::vector<Time>& begins;
         ~End() {

@@ -129,7 +129,7 @@ public:
     // Findings
     void note(sluice::checked::Finding finding, bool may_throw);
     void race(const Block& block, const Record& first, const Record& second, bool may_throw);
-    sluice::checked::Place place_of(const Record& record);
+    sluice::checked::Access access_of(const Record& record);
     std::string stream_name(ActorId id);
     std::string buffer_name(const Block& block) const;
     void count_wait(const Stamp& from, Actor& to, std::size_t again, bool useful);
@@ -139,7 +139,7 @@ public:
     void append(Actor& stream, NodeModel node);
     NodeModel& add_node(Key graph, Key node, KeyList after);
     void name_blocks(NodeModel& node);
-    void launch(Executable& executable, Actor& stream);
+    void launch(GraphExecModel& executable, Actor& stream);
 
     // Pipelines
     std::uint32_t label_of(const std::string& name);
@@ -149,7 +149,7 @@ public:
     std::unordered_map<Key, EventState> events;
     std::unordered_map<Key, SemaphoreState> semaphores;
     std::unordered_map<Key, std::shared_ptr<GraphModel>> graphs;
-    std::unordered_map<Key, Executable> executables;
+    std::unordered_map<Key, GraphExecModel> executables;
     std::unordered_map<Key, std::unique_ptr<Capturing>> captures; // By the stream that each began on.
     std::unordered_map<const void*, ObjectState> objects;
     std::unordered_map<Key, Clock> handovers;

@@ -79,7 +79,7 @@ struct CudaGraphs : CudaGraphContents, CudaConditions, CudaKernelNodes {
         counts().executables.add();
         return executable;
     }
-    static void destroy_executable(cudaGraphExec_t executable) noexcept {
+    static void destroy_graph_exec(cudaGraphExec_t executable) noexcept {
         (void)cudaGraphExecDestroy(executable);
         counts().executables.remove();
     }

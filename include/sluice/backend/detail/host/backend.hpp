@@ -62,7 +62,7 @@ struct BasicBackend : BasicGraphs<void> {
         device_of_thread() = device;
     }
     static std::string device_name(int) {
-        return "processor (" + std::to_string(std::thread::hardware_concurrency()) + " hardware threads)";
+        return "CPU (" + std::to_string(std::thread::hardware_concurrency()) + " hardware threads)";
     }
     static PriorityRange priorities() noexcept { return {}; }
 

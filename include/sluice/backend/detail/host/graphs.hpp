@@ -107,7 +107,7 @@ struct BasicGraphs {
         counts().executables.add();
         return executable;
     }
-    static void destroy_executable(NativeGraphExec executable) noexcept {
+    static void destroy_graph_exec(NativeGraphExec executable) noexcept {
         delete executable;
         counts().executables.remove();
     }

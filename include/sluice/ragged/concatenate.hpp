@@ -59,4 +59,4 @@ void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
 
 } // namespace sluice::ragged
 
-#include <sluice/ragged/detail/join.inl>
+#include <sluice/ragged/detail/concatenate.inl>

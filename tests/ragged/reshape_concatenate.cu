@@ -1,2 +1,2 @@
 // The same on CUDA devices, whose kernels need nvcc.
-#include "ragged/reshape_join.cpp"
+#include "ragged/reshape_concatenate.cpp"

@@ -3,7 +3,7 @@
 
 #include "ragged/reshape_case.hpp"
 
-namespace ragged_reshape_join {
+namespace ragged_reshape_concatenate {
 
 using namespace sluice;
 using namespace sluice::test;
@@ -252,4 +252,4 @@ TEST_CASE("reshape: orders refuse a workspace with too little room") {
     stream.sync();
 }
 
-} // namespace ragged_reshape_join
+} // namespace ragged_reshape_concatenate

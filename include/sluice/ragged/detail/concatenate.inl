@@ -1,4 +1,4 @@
-// Bodies of join.hpp.
+// Bodies of concatenate.hpp.
 #pragma once
 
 #include <string>
@@ -106,8 +106,8 @@ struct RowsInterleaved : Parts<T> {
 };
 
 template <class Plan, class T, Backend B>
-void join(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
-          std::span<const RaggedView<const T>> parts, RaggedWorkspace<B>& workspace) {
+void concatenate(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
+                 std::span<const RaggedView<const T>> parts, RaggedWorkspace<B>& workspace) {
     if (parts.empty() || parts.size() > most_parts) {
         throw Error("ragged::" + std::string(what) + ": " + std::to_string(parts.size()) +
                     " batches were given, expected 1 to " + std::to_string(most_parts));
@@ -131,19 +131,21 @@ template <AnyStream S, class T>
 void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::join<detail::RowsInTurn<T>>(detail::ref_of(stream), "concatenate_rows", out, parts, workspace);
+    detail::concatenate<detail::RowsInTurn<T>>(detail::ref_of(stream), "concatenate_rows", out, parts,
+                                               workspace);
 }
 template <AnyStream S, class T>
 void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                         RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::join<detail::RowsJoined<T>>(detail::ref_of(stream), "concatenate_within", out, parts, workspace);
+    detail::concatenate<detail::RowsJoined<T>>(detail::ref_of(stream), "concatenate_within", out, parts,
+                                               workspace);
 }
 template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::join<detail::RowsInterleaved<T>>(detail::ref_of(stream), "stack", out, parts, workspace);
+    detail::concatenate<detail::RowsInterleaved<T>>(detail::ref_of(stream), "stack", out, parts, workspace);
 }
 
 template <AnyStream S, class T>
