@@ -213,7 +213,7 @@ TEST_CASE("gpu_augment says in one line what is wrong") {
 }
 
 TEST_CASE("gpu_augment can be graphed by Schedule::automatic" * doctest::skip(sluice_test::on_host())) {
-    sluice_test::check_automatic_uses_graphs(program, " --augment device --batch 8 --steps 300");
+    sluice_test::check_automatic_uses_graphs(program, " --augment device --batch 8 --steps 5000");
 }
 
 } // namespace examples_gpu_augment

@@ -231,7 +231,7 @@ TEST_CASE("masked_giou says in one line what is wrong") {
 
 TEST_CASE("masked_giou's training can be graphed by Schedule::automatic" *
           doctest::skip(sluice_test::on_host())) {
-    sluice_test::check_automatic_uses_graphs(program, digits + " --part train --batch 8 --steps 300");
+    sluice_test::check_automatic_uses_graphs(program, digits + " --part train --batch 8 --steps 5000");
 }
 
 } // namespace examples_masked_giou
