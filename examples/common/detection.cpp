@@ -45,14 +45,15 @@ void require_consistent(const IdxSplit& split, const DetectionSpec& spec) {
 PixelBox draw(const IdxSplit& split, std::size_t index, const Square& square, std::uint32_t gain,
               std::span<std::uint8_t> image, std::size_t width) {
     const IdxImages& images = split.images;
-    const std::span<const std::uint8_t> digit = images.image(index);
+    ScaledDigit digit(images.image(index), images.rows, images.columns, square.side);
     std::size_t top = square.side;
     std::size_t left = square.side;
     std::size_t bottom = 0;
     std::size_t right = 0;
     for (std::size_t y = 0; y < square.side; ++y) {
+        const std::span<const std::uint8_t> greys = digit.row(y);
         for (std::size_t x = 0; x < square.side; ++x) {
-            const std::uint8_t grey = scaled_grey(digit, images.rows, images.columns, square.side, y, x);
+            const std::uint8_t grey = greys[x];
             std::uint8_t& pixel = image[(square.top + y) * width + square.left + x];
             pixel = static_cast<std::uint8_t>(std::min<std::uint32_t>(255u, pixel + ((grey * gain) >> 8)));
             if (grey < ink_threshold)

@@ -34,12 +34,11 @@ void require_usable(const IdxSplit& split, std::size_t height, std::size_t width
 }
 
 void draw_noise(sluice::CountedRandom random, std::span<std::uint8_t> image) {
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < image.size(); ++i) {
-        if (i % 4 == 0)
-            bits = random.next_u32();
-        image[i] = static_cast<std::uint8_t>(((bits & 0xFFu) * background_noise) >> 8);
-        bits >>= 8;
+    for (std::size_t begin = 0; begin < image.size(); begin += 4) {
+        const std::uint32_t bits = random.next_u32();
+        const std::size_t end = std::min(begin + 4, image.size());
+        for (std::size_t i = begin; i < end; ++i)
+            image[i] = static_cast<std::uint8_t>(((bits >> 8 * (i - begin) & 0xFFu) * background_noise) >> 8);
     }
 }
 
@@ -61,34 +60,6 @@ using namespace canvas;
 using sluice::CountedRandom;
 using sluice::RandomKey;
 
-/// One axis of the triangle filter. Distances are in units of 1/(2·side) of a source pixel, which makes them
-/// whole.
-class Axis {
-public:
-    Axis(std::size_t source, std::size_t side, std::size_t place)
-        : unit_{2 * static_cast<std::int64_t>(side)}, centre_{(2 * static_cast<std::int64_t>(place) + 1) *
-                                                                  static_cast<std::int64_t>(source) -
-                                                              static_cast<std::int64_t>(side)},
-          support_{2 * static_cast<std::int64_t>(std::max(source, side))} {
-        const std::int64_t last_source = static_cast<std::int64_t>(source) - 1;
-        first = std::max<std::int64_t>(0, (centre_ - support_) / unit_);
-        last = std::min(last_source, (centre_ + support_) / unit_);
-    }
-
-    [[nodiscard]] std::int64_t weight(std::int64_t source) const {
-        const std::int64_t offset = unit_ * source - centre_;
-        return std::max<std::int64_t>(0, support_ - (offset < 0 ? -offset : offset));
-    }
-
-    std::int64_t first; ///< the first and the last source pixel that may have a weight
-    std::int64_t last;
-
-private:
-    std::int64_t unit_;
-    std::int64_t centre_;
-    std::int64_t support_;
-};
-
 struct Canvas {
     const CanvasSpec& spec;
     std::span<std::uint8_t> image;
@@ -108,43 +79,27 @@ void draw_digit(const Canvas& canvas, const IdxSplit& split, std::size_t index, 
         channel = gain * (128 + random.below(129));
 
     const IdxImages& images = split.images;
-    const std::span<const std::uint8_t> digit = images.image(index);
+    ScaledDigit digit(images.image(index), images.rows, images.columns, side);
     const std::size_t plane = canvas.spec.height * canvas.spec.width;
     for (std::size_t y = 0; y < side; ++y) {
-        for (std::size_t x = 0; x < side; ++x) {
-            const std::uint8_t grey = scaled_grey(digit, images.rows, images.columns, side, y, x);
-            const std::size_t place = (top + y) * canvas.spec.width + left + x;
-            for (std::size_t channel = 0; channel < 3; ++channel) {
-                std::uint8_t& pixel = canvas.image[channel * plane + place];
-                pixel = static_cast<std::uint8_t>(
-                    std::min<std::uint32_t>(255u, pixel + ((grey * strength[channel]) >> 16)));
+        const std::span<const std::uint8_t> greys = digit.row(y);
+        const std::size_t begin = (top + y) * canvas.spec.width + left;
+        for (std::size_t channel = 0; channel < 3; ++channel) {
+            std::uint8_t* const pixels = canvas.image.data() + channel * plane + begin;
+            const std::uint32_t factor = strength[channel];
+            for (std::size_t x = 0; x < side; ++x) {
+                pixels[x] = static_cast<std::uint8_t>(
+                    std::min<std::uint32_t>(255u, pixels[x] + ((greys[x] * factor) >> 16)));
             }
-            if (!canvas.labels.empty() && grey >= ink_threshold)
-                canvas.labels[place] = split.labels.values[index];
+        }
+        for (std::size_t x = 0; x < side && !canvas.labels.empty(); ++x) {
+            if (greys[x] >= ink_threshold)
+                canvas.labels[begin + x] = split.labels.values[index];
         }
     }
 }
 
 } // namespace
-
-std::uint8_t scaled_grey(std::span<const std::uint8_t> digit, std::size_t rows, std::size_t columns,
-                         std::size_t side, std::size_t y, std::size_t x) {
-    const Axis down{rows, side, y};
-    const Axis across{columns, side, x};
-    std::int64_t sum = 0;
-    std::int64_t weights = 0;
-    for (std::int64_t row = down.first; row <= down.last; ++row) {
-        const std::int64_t row_weight = down.weight(row);
-        for (std::int64_t column = across.first; column <= across.last; ++column) {
-            const std::int64_t weight = row_weight * across.weight(column);
-            const std::size_t place =
-                static_cast<std::size_t>(row) * columns + static_cast<std::size_t>(column);
-            sum += weight * digit[place];
-            weights += weight;
-        }
-    }
-    return static_cast<std::uint8_t>((sum + weights / 2) / weights);
-}
 
 void compose_segmentation(const IdxSplit& split, const CanvasSpec& spec, std::uint64_t seed,
                           std::uint32_t epoch, std::uint64_t sample, std::span<std::uint8_t> image,

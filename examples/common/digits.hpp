@@ -10,6 +10,7 @@
 #include <string>
 
 #include <common/idx.hpp>
+#include <common/scaled_digit.hpp>
 #include <sluice/random/philox.hpp>
 
 namespace examples {
@@ -27,9 +28,6 @@ inline constexpr std::uint8_t ink_threshold = 96;
 /// Background is noise, uniform in 0 … background_noise-1 for each pixel and channel.
 inline constexpr std::uint8_t background_noise = 24;
 
-/// The longest side of a canvas; the noise of a larger one would use up a sample's random numbers.
-inline constexpr std::size_t largest_canvas_side = 512;
-
 /// How digits are laid out on a canvas.
 struct CanvasSpec {
     std::size_t height = 64; ///< pixels, a multiple of `cell` for segmentation
@@ -45,11 +43,6 @@ constexpr std::size_t image_bytes(const CanvasSpec& spec) { return 3 * spec.heig
 
 /// Bytes of its map of labels.
 constexpr std::size_t label_bytes(const CanvasSpec& spec) { return spec.height * spec.width; }
-
-/// The grey at one pixel of a digit scaled from rows × columns to side × side: bilinear, half-pixel centres,
-/// and a wider triangle (antialiasing) along an axis that shrinks; rounded to the nearest.
-std::uint8_t scaled_grey(std::span<const std::uint8_t> digit, std::size_t rows, std::size_t columns,
-                         std::size_t side, std::size_t y, std::size_t x);
 
 /// Composes sample `sample` of (seed, epoch) for segmentation: each cell holds, with the probability
 /// `spec.presence`, a random digit of `split`, at a random place within the cell; one random cell holds one

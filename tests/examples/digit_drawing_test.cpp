@@ -17,6 +17,11 @@ namespace examples_digit_drawing {
 using namespace examples;
 using namespace sluice_test::digits_case;
 
+std::uint8_t scaled_grey(const Bytes& digit, std::size_t rows, std::size_t columns, std::size_t side,
+                         std::size_t y, std::size_t x) {
+    return ScaledDigit(digit, rows, columns, side).row(y)[x];
+}
+
 TEST_CASE("a digit is enlarged bilinearly, and shrunk with antialiasing") {
     const Bytes ramp{0, 100, 200, 255};
     // Two pixels to four, half-pixel centres: 0, ¼, ¾, 1 of the way, edges held.
