@@ -79,6 +79,16 @@ def giou_lines(table: Table) -> None:
     for name, leaf, loss in losses:
         table.line(f"giou: {name}: forward", without_gradient(loss))
         table.line(f"giou: {name}: both", lambda loss=loss, leaf=leaf: both(loss, leaf))
+    at_once = torch.compile(lambda p, t, o: sluice.giou_loss_and_gradient(p, t, o), fullgraph=True)
+    for name, boxes, work in [
+            ("sluice, offsets", whole, lambda: sluice.giou_loss_and_gradient(whole, targets, offsets)),
+            ("sluice, offsets, bfloat16", half, lambda: sluice.giou_loss_and_gradient(half, targets, offsets)),
+            ("sluice, ragged predictions", packed, lambda: sluice.giou_loss_and_gradient(packed, targets, offsets)),
+            ("sluice, mask", whole, lambda: sluice.giou_loss_and_gradient(whole, batch.padded, mask=batch.mask)),
+            ("sluice, compiled", whole, lambda: at_once(whole, targets, offsets))]:
+        if boxes is not half:
+            close(f"giou's gradient at once, {name}", work()[1], gradient[batch.mask] if boxes is packed else gradient, 1e-4)
+        table.line(f"giou: {name}: both at once", lambda work=work: work)
 
 
 def sorted_by_keys(values: torch.Tensor, row_of: torch.Tensor) -> torch.Tensor:

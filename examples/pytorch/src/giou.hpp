@@ -175,6 +175,44 @@ SLUICE_HOST_DEVICE inline void write_row(const GiouBackward& all, std::int64_t r
     }
 }
 
+/// The loss over all boxes of ragged targets, and its gradient in one go: the count that it is divided by is known before.
+struct GiouBoth {
+    GiouForward forward; ///< whose own gradient is not wanted; a mean or sum over all boxes
+    BoxWriter gradient;  ///< as large as the predictions
+    double scale = 1.0;
+};
+
+/// What the gradient is multiplied by.
+SLUICE_HOST_DEVICE inline double factor_of(const GiouBoth& all) {
+    return all.scale * share_of(all.forward.reduction, ragged_count(all.forward.boxes));
+}
+
+/// Predictions that there are.
+SLUICE_HOST_DEVICE constexpr std::int64_t predictions_of(const BoxRows& boxes) {
+    return boxes.width > 0 ? boxes.rows * boxes.width : boxes.values;
+}
+
+/// The gradient of prediction `i` of all.
+template <class Formula>
+SLUICE_HOST_DEVICE void write_prediction(const GiouBoth& all, std::int64_t i, double factor) {
+    const BoxRows& boxes = all.forward.boxes;
+    std::int64_t at = i;
+    bool real = i < ragged_count(boxes);
+    if (boxes.width > 0) {
+        const std::int64_t row = i / boxes.width;
+        const RowRange range = range_of(boxes, row);
+        const std::int64_t place = i - row * boxes.width;
+        at = range.begin + place;
+        real = place < range.length;
+    }
+    nn::Box<double> box{0.0, 0.0, 0.0, 0.0};
+    if (real) {
+        Formula{}(all.forward.predictions[i], all.forward.targets[at], box);
+        box = {box.x1 * factor, box.y1 * factor, box.x2 * factor, box.y2 * factor};
+    }
+    all.gradient.put(i, box);
+}
+
 /// Calls `work(Formula{})`.
 template <class Work>
 void with_formula(bool torchvision, const Work& work) {

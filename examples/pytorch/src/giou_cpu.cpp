@@ -5,6 +5,7 @@ namespace sluice_torch {
 namespace {
 
 constexpr std::int64_t rows_a_thread = 64;
+constexpr std::int64_t boxes_a_thread = 1024;
 
 struct Cpu {
     static constexpr bool on_cpu = true;
@@ -26,6 +27,18 @@ struct Cpu {
         if (!all.boxes.masked)
             total.count = ragged_count(all.boxes);
         keep_total(all, total);
+    }
+
+    static void both(const Tensor& like, bool torchvision, const GiouBoth& all) {
+        forward(like, torchvision, all.forward);
+        const double factor = factor_of(all);
+        with_formula(torchvision, [&]<class Formula>(Formula) {
+            const auto some = [&](std::int64_t begin, std::int64_t end) {
+                for (std::int64_t i = begin; i < end; ++i)
+                    write_prediction<Formula>(all, i, factor);
+            };
+            torch::stable::parallel_for(0, predictions_of(all.forward.boxes), boxes_a_thread, some);
+        });
     }
 
     static void backward(const Tensor&, const GiouBackward& all) {

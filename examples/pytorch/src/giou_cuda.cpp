@@ -13,6 +13,10 @@ struct Gpu {
         const OnDeviceOf device(like);
         launch_giou(device.stream(), torchvision, all);
     }
+    static void both(const Tensor& like, bool torchvision, const GiouBoth& all) {
+        const OnDeviceOf device(like);
+        launch_giou_both(device.stream(), torchvision, all);
+    }
     static void backward(const Tensor& like, const GiouBackward& all) {
         const OnDeviceOf device(like);
         launch_giou_backward(device.stream(), all);

@@ -1,8 +1,10 @@
 // The GIoU loss on a GPU: a few lanes take a row; a second kernel, of one block, adds the rows up. Few rows are added up by
-// one kernel, a cluster of blocks, where the device has such. Sums have a fixed order, so the same rows give the same bits
-// in every run. Nothing is kept between calls: two streams may run it at once.
+// one kernel, a cluster of blocks, where the device has such; with the gradient, other blocks of the same grid write that.
+// Sums have a fixed order, so the same rows give the same bits in every run. Nothing is kept between calls: two streams may
+// run it at once.
 #include <cooperative_groups.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -78,9 +80,9 @@ __global__ void __launch_bounds__(adding_threads) total_kernel(const GiouForward
     }
 }
 
-/// All of a mean or sum over few short ragged rows, in a cluster that is the whole grid.
+/// All of a mean or sum over few short ragged rows, by the first cluster of the grid.
 template <class Formula>
-__global__ void __launch_bounds__(adding_threads) cluster_kernel(const GiouForward all) {
+__device__ void cluster_sum(const GiouForward& all) {
 #if __CUDA_ARCH__ >= 900
     constexpr int lanes = 8;
     constexpr int rows_a_block = adding_threads / lanes;
@@ -89,12 +91,15 @@ __global__ void __launch_bounds__(adding_threads) cluster_kernel(const GiouForwa
     const std::int64_t count = ragged_count(all.boxes); // on its way while the rows are read
     const int lane = static_cast<int>(threadIdx.x) % lanes;
     BoxSum total;
-    // The row after the last has the values that are in none.
-    for (std::int64_t first = blockIdx.x * rows_a_block; first <= all.boxes.rows;
+    for (std::int64_t first = blockIdx.x * rows_a_block; first < all.boxes.rows;
          first += cluster_blocks * rows_a_block) {
         const std::int64_t row = first + threadIdx.x / lanes;
-        if (row <= all.boxes.rows)
+        if (row < all.boxes.rows)
             total.sum += sum_of_row<Formula>(all, row, lane, lanes).sum;
+    }
+    if (count < all.boxes.values) { // what no row holds: nearly always nothing, so not worth a lap of its own
+        sum_of_row<Formula>(all, all.boxes.rows, static_cast<int>(blockIdx.x * adding_threads + threadIdx.x),
+                            cluster_blocks * adding_threads);
     }
     total = sum_of_block(total);
     if (threadIdx.x == 0)
@@ -112,10 +117,40 @@ __global__ void __launch_bounds__(adding_threads) cluster_kernel(const GiouForwa
 #endif
 }
 
-/// Compiled for the same devices as `cluster_kernel`.
+template <class Formula>
+__global__ void __launch_bounds__(adding_threads) cluster_kernel(const GiouForward all) {
+    cluster_sum<Formula>(all);
+}
+
+/// The loss by the first cluster, the gradient by the others: they need nothing of each other.
+template <class Formula>
+__global__ void __launch_bounds__(adding_threads) both_kernel(const GiouBoth all) {
+    if (blockIdx.x < cluster_blocks) {
+        cluster_sum<Formula>(all.forward);
+        return;
+    }
+    const double factor = factor_of(all);
+    const std::int64_t boxes = predictions_of(all.forward.boxes);
+    const std::int64_t threads_in_all = std::int64_t{gridDim.x - cluster_blocks} * adding_threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x - cluster_blocks} * adding_threads + threadIdx.x; i < boxes;
+         i += threads_in_all)
+        write_prediction<Formula>(all, i, factor);
+}
+
+/// The gradient alone.
+template <class Formula>
+__global__ void __launch_bounds__(threads) gradient_kernel(const GiouBoth all) {
+    const double factor = factor_of(all);
+    const std::int64_t boxes = predictions_of(all.forward.boxes);
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < boxes;
+         i += std::int64_t{gridDim.x} * threads)
+        write_prediction<Formula>(all, i, factor);
+}
+
+/// Compiled for the same devices as `cluster_sum`.
 __global__ void cluster_probe() {}
 
-/// Whether `cluster_kernel` does its work on the current device. Asked of the code, once for each device: that of an older
+/// Whether `cluster_sum` does its work on the current device. Asked of the code, once for each device: that of an older
 /// architecture runs on a newer one, and does nothing.
 bool has_cluster_kernel() {
     enum class Answer : unsigned char { unknown, yes, no };
@@ -150,28 +185,43 @@ unsigned blocks_for(std::int64_t rows, int lanes) {
     return static_cast<unsigned>(blocks);
 }
 
+/// Blocks of clusters of eight.
+template <class Kernel, class Arguments>
+void launch_clusters(sluice::CudaStreamRef stream, unsigned clusters, const Kernel& kernel,
+                     const Arguments& all) {
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = cluster_blocks;
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t grid{};
+    grid.gridDim = dim3(clusters * cluster_blocks);
+    grid.blockDim = dim3(adding_threads);
+    grid.stream = stream.get();
+    grid.attrs = &cluster;
+    grid.numAttrs = 1;
+    SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&grid, kernel, all));
+}
+
+bool has_short_rows(const BoxRows& boxes) { return !boxes.masked && boxes.values < short_row * boxes.rows; }
+
+/// Whether one cluster adds up the loss.
+bool is_for_cluster(const GiouForward& all) {
+    return has_short_rows(all.boxes) && !is_by_row(all.reduction) && all.boxes.rows <= most_cluster_rows &&
+           has_cluster_kernel();
+}
+
 } // namespace
 
 void launch_giou(sluice::CudaStreamRef stream, bool torchvision, const GiouForward& all) {
     const BoxRows& boxes = all.boxes;
-    const bool few = !boxes.masked && boxes.values < short_row * boxes.rows;
-    if (few && !is_by_row(all.reduction) && boxes.rows <= most_cluster_rows && has_cluster_kernel()) {
+    if (is_for_cluster(all)) {
         with_formula(torchvision, [&]<class Formula>(Formula) {
-            cudaLaunchAttribute cluster{};
-            cluster.id = cudaLaunchAttributeClusterDimension;
-            cluster.val.clusterDim.x = cluster_blocks;
-            cluster.val.clusterDim.y = 1;
-            cluster.val.clusterDim.z = 1;
-            cudaLaunchConfig_t grid{};
-            grid.gridDim = dim3(cluster_blocks);
-            grid.blockDim = dim3(adding_threads);
-            grid.stream = stream.get();
-            grid.attrs = &cluster;
-            grid.numAttrs = 1;
-            SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&grid, cluster_kernel<Formula>, all));
+            launch_clusters(stream, 1, &cluster_kernel<Formula>, all);
         });
         return;
     }
+    const bool few = has_short_rows(boxes);
     with_formula(torchvision, [&]<class Formula>(Formula) {
         if (few) {
             rows_kernel<Formula, 8><<<blocks_for(boxes.rows, 8), threads, 0, stream.get()>>>(all);
@@ -186,8 +236,29 @@ void launch_giou(sluice::CudaStreamRef stream, bool torchvision, const GiouForwa
     SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
+void launch_giou_both(sluice::CudaStreamRef stream, bool torchvision, const GiouBoth& all) {
+    constexpr std::int64_t most = 128;
+    const std::int64_t boxes = predictions_of(all.forward.boxes);
+    if (is_for_cluster(all.forward)) {
+        constexpr std::int64_t a_cluster = std::int64_t{cluster_blocks} * adding_threads;
+        const auto clusters = static_cast<unsigned>(std::min(most, (boxes + a_cluster - 1) / a_cluster));
+        with_formula(torchvision, [&]<class Formula>(Formula) {
+            launch_clusters(stream, 1 + clusters, &both_kernel<Formula>, all);
+        });
+        return;
+    }
+    launch_giou(stream, torchvision, all.forward);
+    if (boxes == 0)
+        return;
+    const auto blocks = static_cast<unsigned>(std::min(32 * most, (boxes + threads - 1) / threads));
+    with_formula(torchvision, [&]<class Formula>(Formula) {
+        gradient_kernel<Formula><<<blocks, threads, 0, stream.get()>>>(all);
+    });
+    SLUICE_CUDA_CHECK(cudaGetLastError());
+}
+
 void launch_giou_backward(sluice::CudaStreamRef stream, const GiouBackward& all) {
-    if (!all.boxes.masked && all.boxes.width == 0 && all.boxes.values < short_row * all.boxes.rows) {
+    if (all.boxes.width == 0 && has_short_rows(all.boxes)) {
         backward_kernel<8><<<blocks_for(all.boxes.rows, 8), threads, 0, stream.get()>>>(all);
     } else {
         backward_kernel<32><<<blocks_for(all.boxes.rows, 32), threads, 0, stream.get()>>>(all);

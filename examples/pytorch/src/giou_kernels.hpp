@@ -10,6 +10,7 @@ namespace sluice_torch {
 
 /// Throws `sluice::Error` for a launch that fails.
 void launch_giou(sluice::CudaStreamRef stream, bool torchvision, const GiouForward& all);
+void launch_giou_both(sluice::CudaStreamRef stream, bool torchvision, const GiouBoth& all);
 void launch_giou_backward(sluice::CudaStreamRef stream, const GiouBackward& all);
 
 } // namespace sluice_torch

@@ -1,8 +1,8 @@
 /// \file
 /// The operators `sluice::giou_loss…`, for whatever device `Run` computes on: from tensors to giou.hpp, and back.
 ///
-/// `Run::forward(like, torchvision, arguments)` and `Run::backward(like, arguments)` enqueue the work on the device of
-/// `like`; `Run::on_cpu` says that offsets can be read at once.
+/// `Run::forward(like, torchvision, arguments)`, `Run::backward(like, arguments)` and `Run::both(like, torchvision, arguments)`
+/// enqueue the work on the device of `like`; `Run::on_cpu` says that offsets can be read at once.
 #pragma once
 
 #include <string>
@@ -55,11 +55,11 @@ inline ScalarType real_type(const Tensor& predictions) {
     return predictions.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
 }
 
-/// What both forms of the loss allocate and run.
+/// What all forms of the loss allocate; `run(torchvision)` enqueues it.
 template <class Run>
 std::tuple<Tensor, Tensor> run_forward(GiouForward& all, const char* op, const Tensor& predictions,
                                        const Tensor& targets, const std::string& formula,
-                                       const std::string& reduction, bool with_gradient) {
+                                       const std::string& reduction, bool with_gradient, const Run& run) {
     const bool torchvision = is_torchvision(op, formula);
     const Number type = prediction_type(op, predictions);
     const Number of_targets = target_type(op, targets, predictions);
@@ -82,16 +82,14 @@ std::tuple<Tensor, Tensor> run_forward(GiouForward& all, const char* op, const T
     all.loss = {loss.mutable_data_ptr(), real == ScalarType::Double};
     Tensor sums = empty_on(predictions, {is_by_row(all.reduction) ? 0 : all.boxes.rows}, ScalarType::Double);
     all.sums = static_cast<double*>(sums.mutable_data_ptr());
-    Run::forward(predictions, torchvision, all);
+    run(torchvision);
     return {loss, gradient};
 }
 
+/// The rows of ragged targets, `offsets` of which are without gaps, and of their predictions.
 template <class Run>
-std::tuple<Tensor, Tensor> giou_loss(Tensor predictions, Tensor targets, Tensor offsets, std::string formula,
-                                     std::string reduction, bool with_gradient) {
-    constexpr const char* op = "giou_loss";
-    const Tensor held = offsets_of(op, offsets, "predictions", predictions);
-    const std::int64_t rows = held.numel() - 1;
+BoxRows ragged_rows(const char* op, const Tensor& predictions, const Tensor& targets, const Tensor& offsets) {
+    const std::int64_t rows = offsets.numel() - 1;
     if (targets.dim() != 2 || targets.size(1) != 4)
         refuse(op, "targets has shape " + text_of_shape(targets) + ", expected [boxes, 4]");
     const bool padded = predictions.dim() == 3;
@@ -107,14 +105,45 @@ std::tuple<Tensor, Tensor> giou_loss(Tensor predictions, Tensor targets, Tensor 
     if (padded && predictions.size(1) == 0 && targets.size(0) > 0)
         refuse(op,
                "predictions has shape " + text_of_shape(predictions) + ", expected a width of at least 1");
-    GiouForward all;
-    all.boxes.rows = rows;
-    all.boxes.width = padded ? predictions.size(1) : 0;
-    all.boxes.values = targets.size(0);
-    all.boxes.offsets = static_cast<const std::int64_t*>(held.const_data_ptr());
+    BoxRows boxes;
+    boxes.rows = rows;
+    boxes.width = padded ? predictions.size(1) : 0;
+    boxes.values = targets.size(0);
+    boxes.offsets = static_cast<const std::int64_t*>(offsets.const_data_ptr());
     if (Run::on_cpu)
-        require_offsets(op, all.boxes.offsets, rows, all.boxes.values, all.boxes.width);
-    return run_forward<Run>(all, op, predictions, targets, formula, reduction, with_gradient);
+        require_offsets(op, boxes.offsets, rows, boxes.values, boxes.width);
+    return boxes;
+}
+
+template <class Run>
+std::tuple<Tensor, Tensor> giou_loss(Tensor predictions, Tensor targets, Tensor offsets, std::string formula,
+                                     std::string reduction, bool with_gradient) {
+    constexpr const char* op = "giou_loss";
+    const Tensor held = offsets_of(op, offsets, "predictions", predictions);
+    GiouForward all;
+    all.boxes = ragged_rows<Run>(op, predictions, targets, held);
+    return run_forward(all, op, predictions, targets, formula, reduction, with_gradient,
+                       [&](bool torchvision) { Run::forward(predictions, torchvision, all); });
+}
+
+/// Both as one kernel, for a loss that nothing follows.
+template <class Run>
+std::tuple<Tensor, Tensor> giou_loss_and_gradient(Tensor predictions, Tensor targets, Tensor offsets,
+                                                  std::string formula, std::string reduction, double scale) {
+    constexpr const char* op = "giou_loss_and_gradient";
+    if (reduction != "mean" && reduction != "sum")
+        refuse(op, "reduction is '" + reduction + "', expected 'mean' or 'sum'");
+    const Tensor held = offsets_of(op, offsets, "predictions", predictions);
+    GiouBoth all;
+    all.forward.boxes = ragged_rows<Run>(op, predictions, targets, held);
+    all.scale = scale;
+    Tensor gradient = empty_on(predictions, {predictions.sizes().begin(), predictions.sizes().end()},
+                               predictions.scalar_type());
+    all.gradient = {gradient.mutable_data_ptr(), prediction_type(op, predictions)};
+    const auto [loss, none] =
+        run_forward(all.forward, op, predictions, targets, formula, reduction, false,
+                    [&](bool torchvision) { Run::both(predictions, torchvision, all); });
+    return {loss, gradient};
 }
 
 template <class Run>
@@ -144,7 +173,8 @@ std::tuple<Tensor, Tensor, Tensor> giou_loss_masked(Tensor predictions, Tensor t
     Tensor counts = empty_on(predictions, {all.boxes.rows + 1}, ScalarType::Long);
     all.counts = static_cast<std::int64_t*>(counts.mutable_data_ptr());
     const auto [loss, gradient] =
-        run_forward<Run>(all, op, predictions, targets, formula, reduction, with_gradient);
+        run_forward(all, op, predictions, targets, formula, reduction, with_gradient,
+                    [&](bool torchvision) { Run::forward(predictions, torchvision, all); });
     return {loss, gradient, counts};
 }
 
@@ -237,6 +267,7 @@ template <class Run>
 void register_giou(torch::stable::detail::StableLibrary& library) {
     library.impl("giou_loss", TORCH_BOX(&giou_loss<Run>));
     library.impl("giou_loss_masked", TORCH_BOX(&giou_loss_masked<Run>));
+    library.impl("giou_loss_and_gradient", TORCH_BOX(&giou_loss_and_gradient<Run>));
     library.impl("giou_loss_backward", TORCH_BOX(&giou_loss_backward<Run>));
     library.impl("giou_loss_masked_backward", TORCH_BOX(&giou_loss_masked_backward<Run>));
 }

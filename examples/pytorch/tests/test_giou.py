@@ -106,6 +106,50 @@ def test_gradcheck(device, formula, reduction):
     torch.autograd.gradcheck(lambda p: sluice.giou_loss(p, sample.padded, mask=sample.mask, **options), leaf)
 
 
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("form", ["offsets", "mask", "ragged"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_loss_and_gradient_at_once(device, formula, reduction, form, dtype):
+    sample = Sample(device)
+    leaf = sample.predictions.to(dtype)
+    boxes = leaf[sample.mask].contiguous() if form == "ragged" else leaf
+    given = (boxes, sample.padded) if form == "mask" else (boxes, sample.targets, sample.offsets)
+    options = {"formula": formula, "reduction": reduction, "mask": sample.mask if form == "mask" else None}
+    loss, gradient = sluice.giou_loss_and_gradient(*given, scale=3.0, **options)
+    wanting = boxes.requires_grad_()
+    expected = sluice.giou_loss(wanting, *given[1:], **options)
+    (wanted,) = torch.autograd.grad(3.0 * expected.sum(), wanting)
+    assert gradient.dtype == dtype and not gradient.requires_grad
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(gradient, wanted)
+
+
+def test_loss_and_gradient_of_what_no_row_holds(device):
+    sample = Sample(device)
+    more = torch.cat([sample.targets, sample.targets[:4]])
+    boxes = torch.cat([sample.predictions[sample.mask], sample.predictions[2, :4]])
+    loss, gradient = sluice.giou_loss_and_gradient(boxes, more, sample.offsets)
+    torch.testing.assert_close(loss, article(boxes[:-4], sample.targets.double()).mean())
+    assert (gradient[-4:] == 0).all() and (gradient[:-4] != 0).any()
+    for rows in (0, 4):
+        none = torch.zeros(0, 4, device=device), torch.zeros(rows + 1, dtype=torch.int64, device=device)
+        loss, gradient = sluice.giou_loss_and_gradient(torch.rand(rows, 3, 4, device=device), *none)
+        assert loss.item() == 0 and gradient.shape == (rows, 3, 4) and (gradient == 0).all()
+
+
+@pytest.mark.parametrize("rows", [300, 5000])
+def test_loss_and_gradient_of_many_rows(device, rows):
+    lengths = torch.randint(0, 9, (rows,)).tolist()
+    sample = Sample(device, lengths, 9)
+    leaf = sample.predictions.requires_grad_()
+    loss, gradient = sluice.giou_loss_and_gradient(leaf, sample.targets, sample.offsets)
+    expected = article(leaf[sample.mask], sample.targets.double()).mean()
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(gradient, torch.autograd.grad(expected, leaf)[0])
+    torch.testing.assert_close(sluice.giou_loss(leaf, sample.targets, sample.offsets), expected)
+
+
 @pytest.mark.parametrize("reduction", ["mean", "row_sum"])
 def test_opcheck(device, reduction):
     sample = Sample(device, (2, 0, 3), 3)
@@ -116,6 +160,8 @@ def test_opcheck(device, reduction):
         torch.library.opcheck(ops.giou_loss.default, (predictions, sample.targets, sample.offsets, "article", reduction, True))
     torch.library.opcheck(ops.giou_loss.default, (padded.detach(), sample.targets, sample.offsets, "article", reduction, False))
     torch.library.opcheck(ops.giou_loss_masked.default, (padded, sample.padded, sample.mask, "torchvision", reduction, True))
+    torch.library.opcheck(ops.giou_loss_and_gradient.default,
+                          (ragged.detach(), sample.targets, sample.offsets, "torchvision", "sum", 2.0))
     loss, gradient = ops.giou_loss(padded.detach(), sample.targets, sample.offsets, reduction=reduction)
     torch.library.opcheck(ops.giou_loss_backward.default, (loss, gradient, sample.offsets, reduction, 3, torch.bfloat16))
     torch.library.opcheck(ops.giou_loss_backward.default, (loss, gradient, sample.offsets, reduction, 0, torch.float32))
@@ -131,6 +177,11 @@ def test_compiled_without_a_graph_break(device):
         return sluice.giou_loss(p * 2, sample.targets, sample.offsets) + sluice.giou_loss(p, sample.padded, mask=sample.mask)
 
     leaf = sample.predictions.float().requires_grad_()
+    def both_of(p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return sluice.giou_loss_and_gradient(p, sample.targets, sample.offsets, scale=2.0)
+
+    at_once = torch.compile(both_of, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(at_once(sample.predictions), both_of(sample.predictions))
     compiled = torch.compile(loss_of, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(leaf), loss_of(leaf))
     torch.testing.assert_close(torch.autograd.grad(compiled(leaf), leaf), torch.autograd.grad(loss_of(leaf), leaf))
@@ -198,6 +249,9 @@ def wrong_arguments():
         "offsets is of float32, expected int64": lambda: loss(p, t, o.float()),
         "offsets has shape [6, 1], expected [rows + 1]": lambda: loss(p, t, o[:, None]),
         "offsets begins with 1, expected 0": lambda: loss(p, t, o + 1),
+        "expected its values, and the targets' offsets": lambda: sluice.giou_loss_and_gradient(
+            torch.nested.nested_tensor_from_jagged(p[m], o), t, o),
+        "giou_loss_and_gradient: a mask was given": lambda: sluice.giou_loss_and_gradient(p, t, o, mask=m),
         "offsets decreases from 3 to 2 at row 1": lambda: loss(p[:2], t, torch.tensor([0, 3, 2])),
         "offsets ends at 17, expected at most 16": lambda: loss(p, t[:16], o),
         "row 2 has 8 targets, expected at most 4": lambda: loss(p[:, :4], t, o),

@@ -1,7 +1,7 @@
 """sluice for PyTorch: pipelines of stages that overlap without races, and operators on ragged rows and images.
 
     prefetch, pipeline, stage, verify_schedules    pipelines: see sluice/pipelines
-    giou_loss                                      the masked GIoU loss of rows of boxes
+    giou_loss, giou_loss_and_gradient              the masked GIoU loss of rows of boxes
     row_sum, row_max, row_softmax, row_sort        operations by row, of values and offsets or nested tensors
     augment, augment_parameters                    crop, resize, rotation, blur and normalisation as one kernel
 
@@ -13,7 +13,7 @@ from sluice import _library
 _library.load()
 
 from sluice import _registration as _registration  # noqa: E402  (the operators must be there)
-from sluice.boxes import giou_loss  # noqa: E402
+from sluice.boxes import giou_loss, giou_loss_and_gradient  # noqa: E402
 from sluice.images import augment, augment_parameters, sample_ids  # noqa: E402
 from sluice.pipelines import (  # noqa: E402
     Pipeline, Prefetch, Report, Stage, StageError, VerifyError, pipeline, prefetch, stage, verify_schedules)
@@ -22,6 +22,6 @@ from sluice.rows import row_expand, row_max, row_softmax, row_sort, row_sum  # n
 __version__ = "0.1.0"
 __all__ = [
     "Pipeline", "Prefetch", "Report", "Stage", "StageError", "VerifyError", "augment", "augment_parameters", "giou_loss",
-    "pipeline", "prefetch", "row_expand", "row_max", "row_softmax", "row_sort", "row_sum", "sample_ids", "stage",
+    "giou_loss_and_gradient", "pipeline", "prefetch", "row_expand", "row_max", "row_softmax", "row_sort", "row_sum", "sample_ids", "stage",
     "verify_schedules",
 ]

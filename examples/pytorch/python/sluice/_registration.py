@@ -30,6 +30,11 @@ def _(predictions, targets, offsets, formula="article", reduction="mean", with_g
             predictions.new_empty(targets.shape if with_gradient else [0, 4], dtype=real))
 
 
+@register_fake("sluice::giou_loss_and_gradient")
+def _(predictions, targets, offsets, formula="article", reduction="mean", scale=1.0):
+    return predictions.new_empty([], dtype=real_type(predictions)), predictions.new_empty(predictions.shape)
+
+
 @register_fake("sluice::giou_loss_masked")
 def _(predictions, targets, mask, formula="article", reduction="mean", with_gradient=True):
     real = real_type(predictions)

@@ -74,3 +74,31 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
                                f"{offsets.shape[0] - 1}, as targets has")
     ragged = Loss.apply if eagerly else torch.ops.sluice.giou_loss
     return ragged(predictions, targets, offsets, formula, reduction, wanted)[0]
+
+
+def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[torch.Tensor] = None, *,
+                           mask: Optional[torch.Tensor] = None, formula: str = "article", reduction: str = "mean",
+                           scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss, and its gradient by `predictions` times `scale`, at once: for a loss that nothing follows.
+
+    A backward pass begins with a kernel that writes a 1 and one that multiplies with it; this spares both. For a mean or sum
+    of few short ragged rows it is one kernel. Arguments are those of `giou_loss`, without nested predictions. Neither result
+    knows of autograd: a network goes on from the gradient, by `predictions.backward(gradient)`. `scale` is what a loss
+    would be multiplied with, such as a gradient scaler's factor.
+    """
+    predictions = predictions.detach()
+    if predictions.is_nested:
+        raise RuntimeError("sluice.giou_loss_and_gradient: predictions is nested; expected its values, and the targets' offsets")
+    if mask is None:
+        targets, offsets = parts_of("giou_loss_and_gradient", targets, offsets)
+        if not reduction.startswith("row"):
+            return torch.ops.sluice.giou_loss_and_gradient(predictions, targets, offsets, formula, reduction, scale)
+        loss, own = torch.ops.sluice.giou_loss(predictions, targets, offsets, formula, reduction, True)
+        width = predictions.shape[1] if predictions.dim() == 3 else 0
+        return loss, torch.ops.sluice.giou_loss_backward(torch.full_like(loss, scale), own, offsets, reduction, width,
+                                                         predictions.dtype)
+    if offsets is not None or targets.is_nested:
+        raise RuntimeError("sluice.giou_loss_and_gradient: a mask was given for ragged boxes; expected either a mask or offsets")
+    loss, own, counts = torch.ops.sluice.giou_loss_masked(predictions, targets, mask, formula, reduction, True)
+    return loss, torch.ops.sluice.giou_loss_masked_backward(torch.full_like(loss, scale), own, mask, counts, reduction,
+                                                            predictions.dtype)
