@@ -187,30 +187,40 @@ SLUICE_HOST_DEVICE inline double factor_of(const GiouBoth& all) {
     return all.scale * share_of(all.forward.reduction, ragged_count(all.forward.boxes));
 }
 
-/// Predictions that there are.
-SLUICE_HOST_DEVICE constexpr std::int64_t predictions_of(const BoxRows& boxes) {
-    return boxes.width > 0 ? boxes.rows * boxes.width : boxes.values;
+/// The gradient of prediction `i` of all, which belongs to target `at`.
+template <class Formula>
+SLUICE_HOST_DEVICE void write_prediction(const GiouBoth& all, std::int64_t i, std::int64_t at,
+                                         double factor) {
+    nn::Box<double> box;
+    Formula{}(all.forward.predictions[i], all.forward.targets[at], box);
+    all.gradient.put(i, {box.x1 * factor, box.y1 * factor, box.x2 * factor, box.y2 * factor});
 }
 
-/// The gradient of prediction `i` of all.
+/// The gradient of the predictions `lane`, `lane + lanes`, … of a padded row. Zeros wait for no box, so they go first.
 template <class Formula>
-SLUICE_HOST_DEVICE void write_prediction(const GiouBoth& all, std::int64_t i, double factor) {
-    const BoxRows& boxes = all.forward.boxes;
-    std::int64_t at = i;
-    bool real = i < ragged_count(boxes);
-    if (boxes.width > 0) {
-        const std::int64_t row = i / boxes.width;
-        const RowRange range = range_of(boxes, row);
-        const std::int64_t place = i - row * boxes.width;
-        at = range.begin + place;
-        real = place < range.length;
+SLUICE_HOST_DEVICE void write_row(const GiouBoth& all, std::int64_t row, int lane, int lanes, double factor) {
+    const std::int64_t width = all.forward.boxes.width;
+    const RowRange range = range_of(all.forward.boxes, row);
+    for (std::int64_t j = lane; j < width; j += lanes) {
+        if (j >= range.length)
+            all.gradient.put(row * width + j, nn::Box<double>{0.0, 0.0, 0.0, 0.0});
     }
-    nn::Box<double> box{0.0, 0.0, 0.0, 0.0};
-    if (real) {
-        Formula{}(all.forward.predictions[i], all.forward.targets[at], box);
-        box = {box.x1 * factor, box.y1 * factor, box.x2 * factor, box.y2 * factor};
+    for (std::int64_t j = lane; j < range.length; j += lanes)
+        write_prediction<Formula>(all, row * width + j, range.begin + j, factor);
+}
+
+/// Part `part` of `parts` of the gradient of ragged predictions.
+template <class Formula>
+SLUICE_HOST_DEVICE void write_ragged(const GiouBoth& all, std::int64_t part, std::int64_t parts,
+                                     double factor) {
+    const std::int64_t count = ragged_count(all.forward.boxes);
+    for (std::int64_t i = part; i < all.forward.boxes.values; i += parts) {
+        if (i < count) {
+            write_prediction<Formula>(all, i, i, factor);
+        } else {
+            all.gradient.put(i, nn::Box<double>{0.0, 0.0, 0.0, 0.0});
+        }
     }
-    all.gradient.put(i, box);
 }
 
 /// Calls `work(Formula{})`.

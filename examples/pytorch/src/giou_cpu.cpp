@@ -5,7 +5,6 @@ namespace sluice_torch {
 namespace {
 
 constexpr std::int64_t rows_a_thread = 64;
-constexpr std::int64_t boxes_a_thread = 1024;
 
 struct Cpu {
     static constexpr bool on_cpu = true;
@@ -34,10 +33,14 @@ struct Cpu {
         const double factor = factor_of(all);
         with_formula(torchvision, [&]<class Formula>(Formula) {
             const auto some = [&](std::int64_t begin, std::int64_t end) {
-                for (std::int64_t i = begin; i < end; ++i)
-                    write_prediction<Formula>(all, i, factor);
+                for (std::int64_t row = begin; row < end; ++row)
+                    write_row<Formula>(all, row, 0, 1, factor);
             };
-            torch::stable::parallel_for(0, predictions_of(all.forward.boxes), boxes_a_thread, some);
+            if (all.forward.boxes.width > 0) {
+                torch::stable::parallel_for(0, all.forward.boxes.rows, rows_a_thread, some);
+            } else {
+                write_ragged<Formula>(all, 0, 1, factor);
+            }
         });
     }
 

@@ -122,6 +122,16 @@ __global__ void __launch_bounds__(adding_threads) cluster_kernel(const GiouForwa
     cluster_sum<Formula>(all);
 }
 
+/// The share of thread `thread` of `count` in the gradient: a warp takes a padded row, a thread a ragged box.
+template <class Formula>
+__device__ void write_gradient(const GiouBoth& all, std::int64_t thread, std::int64_t count) {
+    const double factor = factor_of(all);
+    if (all.forward.boxes.width == 0)
+        return write_ragged<Formula>(all, thread, count, factor);
+    for (std::int64_t row = thread / 32; row < all.forward.boxes.rows; row += count / 32)
+        write_row<Formula>(all, row, static_cast<int>(thread % 32), 32, factor);
+}
+
 /// The loss by the first cluster, the gradient by the others: they need nothing of each other.
 template <class Formula>
 __global__ void __launch_bounds__(adding_threads) both_kernel(const GiouBoth all) {
@@ -129,22 +139,15 @@ __global__ void __launch_bounds__(adding_threads) both_kernel(const GiouBoth all
         cluster_sum<Formula>(all.forward);
         return;
     }
-    const double factor = factor_of(all);
-    const std::int64_t boxes = predictions_of(all.forward.boxes);
-    const std::int64_t threads_in_all = std::int64_t{gridDim.x - cluster_blocks} * adding_threads;
-    for (std::int64_t i = std::int64_t{blockIdx.x - cluster_blocks} * adding_threads + threadIdx.x; i < boxes;
-         i += threads_in_all)
-        write_prediction<Formula>(all, i, factor);
+    write_gradient<Formula>(all, std::int64_t{blockIdx.x - cluster_blocks} * adding_threads + threadIdx.x,
+                            std::int64_t{gridDim.x - cluster_blocks} * adding_threads);
 }
 
 /// The gradient alone.
 template <class Formula>
 __global__ void __launch_bounds__(threads) gradient_kernel(const GiouBoth all) {
-    const double factor = factor_of(all);
-    const std::int64_t boxes = predictions_of(all.forward.boxes);
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < boxes;
-         i += std::int64_t{gridDim.x} * threads)
-        write_prediction<Formula>(all, i, factor);
+    write_gradient<Formula>(all, std::int64_t{blockIdx.x} * threads + threadIdx.x,
+                            std::int64_t{gridDim.x} * threads);
 }
 
 /// Compiled for the same devices as `cluster_sum`.
@@ -237,20 +240,24 @@ void launch_giou(sluice::CudaStreamRef stream, bool torchvision, const GiouForwa
 }
 
 void launch_giou_both(sluice::CudaStreamRef stream, bool torchvision, const GiouBoth& all) {
-    constexpr std::int64_t most = 128;
-    const std::int64_t boxes = predictions_of(all.forward.boxes);
+    const BoxRows& boxes = all.forward.boxes;
+    const std::int64_t wanted = boxes.width > 0 ? 32 * boxes.rows : boxes.values; // threads
     if (is_for_cluster(all.forward)) {
+        // At most as many blocks as fit onto a large GPU at once: of so many threads, one a multiprocessor.
+        constexpr std::int64_t most_clusters = 15;
         constexpr std::int64_t a_cluster = std::int64_t{cluster_blocks} * adding_threads;
-        const auto clusters = static_cast<unsigned>(std::min(most, (boxes + a_cluster - 1) / a_cluster));
+        const auto clusters =
+            static_cast<unsigned>(std::min(most_clusters, (wanted + a_cluster - 1) / a_cluster));
         with_formula(torchvision, [&]<class Formula>(Formula) {
             launch_clusters(stream, 1 + clusters, &both_kernel<Formula>, all);
         });
         return;
     }
     launch_giou(stream, torchvision, all.forward);
-    if (boxes == 0)
+    if (wanted == 0)
         return;
-    const auto blocks = static_cast<unsigned>(std::min(32 * most, (boxes + threads - 1) / threads));
+    constexpr std::int64_t most_blocks = 4096;
+    const auto blocks = static_cast<unsigned>(std::min(most_blocks, (wanted + threads - 1) / threads));
     with_formula(torchvision, [&]<class Formula>(Formula) {
         gradient_kernel<Formula><<<blocks, threads, 0, stream.get()>>>(all);
     });

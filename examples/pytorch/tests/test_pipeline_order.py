@@ -57,3 +57,23 @@ def test_a_missing_wait_is_seen():
     all_waits.races(6)
     seen = sum(bool(Watched(3, 2, "overlapped", skip).races(6)) for skip in range(all_waits.device.waits))
     assert seen > all_waits.device.waits / 3
+
+
+@pytest.mark.parametrize("schedule", ["overlapped", "graphed"])
+def test_each_stage_of_the_first_batch_runs_alone(schedule):
+    device, log = WatchedDevice(), []
+    synchronize = device.synchronize
+    device.synchronize = lambda: (log.append("synchronize"), synchronize())[1]
+
+    def stage(name: str):
+        def function(index: torch.Tensor) -> torch.Tensor:
+            log.append(f"{name} {index.item()}")
+            return index + 0
+
+        return function
+
+    pipe = sluice.pipeline(stage("a"), stage("b"), schedule=schedule, device=device)
+    for _ in range(2):
+        list(pipe([torch.tensor(i) for i in range(3)]))
+    assert log[:4] == ["a 0", "synchronize", "b 0", "synchronize"]
+    assert log.count("synchronize") == 2

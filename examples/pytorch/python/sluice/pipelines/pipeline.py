@@ -42,7 +42,8 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
     Batches are copied into `slots` fixed sets of tensors (one more than there are stages, unless given), on a stream of their
     own. A batch and all that is made of it live for as many batches; before anything is freed or overwritten, its
     stream waits for all who read it, the consumer of the results too. So results come `slots - 1` batches late, and reading
-    one waits for a batch that is nearly done. The consumer may keep results.
+    one waits for a batch that is nearly done. The consumer may keep results. Of the first batch each stage runs alone, since
+    algorithms that are chosen by measuring, as by cuDNN's benchmark, are chosen then.
 
     `reuse=True` is for loaders that refill their own memory. `verify=True` first runs some batches serially, puts back what
     `state` names (modules, optimizers: all with `state_dict`, and PyTorch's random numbers by themselves), runs them as the
@@ -132,6 +133,7 @@ class Pipeline:
         graphed = schedule == "graphed" and device.has_graphs
         own = device.current_stream() if serial else self.stream
         timed = self.times.begin(schedule)
+        alone = self.batches == 0 and not serial
         if index >= self.slots:
             device.wait(own, self.over[slot])
         data = self.intake.place(own, index, batch)
@@ -147,6 +149,8 @@ class Pipeline:
             if timed:
                 self.times.mark(place, stream)
             ready = running.done[slot]
+            if alone:  # what measures on its first call, as cuDNN's benchmark does, chooses wrongly beside other work
+                device.synchronize()
         results = tensors_of(data)
         for running in self.stages[:-1]:  # what passes through to the consumer is the consumer's to keep
             running.forget(slot, results)
