@@ -11,7 +11,7 @@ from sluice.rows import parts_of
 
 
 class Loss(torch.autograd.Function):
-    """The operator with its gradient, for eager calls: what `register_autograd` makes of it takes half as long again."""
+    """The operator with its gradient, for eager calls: what `register_autograd` makes of it takes the host longer."""
 
     @staticmethod
     def forward(ctx, *inputs):
