@@ -251,6 +251,7 @@ def wrong_arguments():
         "offsets begins with 1, expected 0": lambda: loss(p, t, o + 1),
         "expected its values, and the targets' offsets": lambda: sluice.giou_loss_and_gradient(
             torch.nested.nested_tensor_from_jagged(p[m], o), t, o),
+        "giou_loss_and_gradient: targets requires": lambda: sluice.giou_loss_and_gradient(p, t.float().requires_grad_(), o),
         "giou_loss_and_gradient: a mask was given": lambda: sluice.giou_loss_and_gradient(p, t, o, mask=m),
         "offsets decreases from 3 to 2 at row 1": lambda: loss(p[:2], t, torch.tensor([0, 3, 2])),
         "offsets ends at 17, expected at most 16": lambda: loss(p, t[:16], o),

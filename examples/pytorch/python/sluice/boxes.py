@@ -34,6 +34,11 @@ class MaskedLoss(torch.autograd.Function):
     backward = staticmethod(giou_masked_backward)
 
 
+def require_no_gradient(op: str, targets: torch.Tensor) -> None:
+    if targets.requires_grad:
+        raise RuntimeError(f"sluice.{op}: targets requires a gradient; expected a tensor that does not, such as targets.detach()")
+
+
 def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[torch.Tensor] = None, *,
               mask: Optional[torch.Tensor] = None, formula: str = "article", reduction: str = "mean") -> torch.Tensor:
     """GIoU of predicted boxes and their targets, boxes being (x1, y1, x2, y2): one operator, forward and backward.
@@ -58,9 +63,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     """
     wanted = predictions.requires_grad and torch.is_grad_enabled()
     eagerly = wanted and not torch.compiler.is_compiling()
-    if targets.requires_grad:
-        raise RuntimeError("sluice.giou_loss: targets requires a gradient; expected a tensor that does not, such as "
-                           "targets.detach()")
+    require_no_gradient("giou_loss", targets)
     if mask is not None:
         if offsets is not None or targets.is_nested or predictions.is_nested:
             raise RuntimeError("sluice.giou_loss: a mask was given for ragged boxes; expected either a mask or offsets")
@@ -86,12 +89,13 @@ def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, off
     knows of autograd: a network goes on from the gradient, by `predictions.backward(gradient)`. `scale` is what a loss
     would be multiplied with, such as a gradient scaler's factor.
     """
+    require_no_gradient("giou_loss_and_gradient", targets)
     predictions = predictions.detach()
     if predictions.is_nested:
         raise RuntimeError("sluice.giou_loss_and_gradient: predictions is nested; expected its values, and the targets' offsets")
     if mask is None:
         targets, offsets = parts_of("giou_loss_and_gradient", targets, offsets)
-        if not reduction.startswith("row"):
+        if reduction in ("mean", "sum"):
             return torch.ops.sluice.giou_loss_and_gradient(predictions, targets, offsets, formula, reduction, scale)
         loss, own = torch.ops.sluice.giou_loss(predictions, targets, offsets, formula, reduction, True)
         width = predictions.shape[1] if predictions.dim() == 3 else 0
