@@ -1,6 +1,6 @@
 """sluice's pipelines for PyTorch beside loops with streams and graphs written by hand, in the same process, on one GPU.
 
-Steps per second, the median of several runs, and the last loss.
+Steps per second, the median of several runs.
 
 - `frozen_encoder`: the encoder beside the decoder's training, by batch size, as in frozen_encoder.py. By hand: `serial`,
   `streams`, both also channels-last, and the whole step as one graph, plain and forked, channels-last. By sluice: all four

@@ -28,6 +28,10 @@ inline constexpr std::uint8_t ink_threshold = 96;
 /// Background is noise, uniform in 0 … background_noise-1 for each pixel and channel.
 inline constexpr std::uint8_t background_noise = 24;
 
+/// The longest side of a canvas; the noise of a larger one would use up a sample's random numbers.
+inline constexpr std::size_t largest_canvas_side = 512;
+static_assert(largest_canvas_side <= largest_digit_side); // a digit may fill it
+
 /// How digits are laid out on a canvas.
 struct CanvasSpec {
     std::size_t height = 64; ///< pixels, a multiple of `cell` for segmentation

@@ -44,7 +44,7 @@ inline Processes prepare_for_ranks(int gpus) {
                        std::to_string(gpus));
     }
     if (gpus > 1 || processes.ranks > 1) {
-        // The CPU has as many devices as are asked for.
+        // The Host backend has as many devices as are asked for.
         (void)setenv("SLUICE_HOST_DEVICES", std::to_string(gpus).c_str(), 0);
         // A kernel that is loaded when it is first launched may wait for a device whose collective waits for this launch.
         (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);

@@ -9,14 +9,14 @@
 
 namespace examples {
 
-/// The longest side of a canvas; the noise of a larger one would use up a sample's random numbers.
-inline constexpr std::size_t largest_canvas_side = 512;
+/// The longest side that a digit is scaled to.
+inline constexpr std::size_t largest_digit_side = 512;
 
 /// A digit scaled from rows × columns to side × side: bilinear, half-pixel centres, and a wider triangle (antialiasing) along an
 /// axis that shrinks; rounded to the nearest. On whole numbers, so that it is the same with every compiler. Allocates nothing.
 class ScaledDigit {
 public:
-    /// Of `digit`, rows × columns pixels that outlive the object, for a side of 1 to `largest_canvas_side`. Images are of
+    /// Of `digit`, rows × columns pixels that outlive the object, for a side of 1 to `largest_digit_side`. Images are of
     /// `largest_image_side` columns at most, as read.
     ScaledDigit(std::span<const std::uint8_t> digit, std::size_t rows, std::size_t columns, std::size_t side);
 
@@ -41,8 +41,8 @@ private:
     std::size_t side_;
     std::int64_t support_down_; ///< how far a source pixel's weight reaches
     std::int64_t support_across_;
-    std::array<Place, largest_canvas_side> across_;
-    std::array<std::uint8_t, largest_canvas_side> row_;
+    std::array<Place, largest_digit_side> across_;
+    std::array<std::uint8_t, largest_digit_side> row_;
 };
 
 } // namespace examples

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -45,6 +46,36 @@ TEST_CASE("a digit is enlarged bilinearly, and shrunk with antialiasing") {
     for (const std::size_t side : {1u, 5u, 12u, 28u, 64u}) {
         CHECK(scaled_grey(Bytes(64, 255), 8, 8, side, side / 2, side - 1) == 255);
         CHECK(scaled_grey(Bytes(784, 255), 28, 28, side, 0, side / 3) == 255);
+    }
+}
+
+// How much of a source pixel's grey place `place` of `side` has, by the triangle filter as it is defined.
+double triangle(std::size_t length, std::size_t side, std::size_t place, std::size_t source) {
+    const double step = static_cast<double>(length) / static_cast<double>(side);
+    const double distance = static_cast<double>(source) + 0.5 - (static_cast<double>(place) + 0.5) * step;
+    return std::max(0.0, 1 - std::abs(distance) / std::max(1.0, step));
+}
+
+TEST_CASE("a scaled digit is within half a grey of the filter by its definition") {
+    const std::size_t rows = 8;
+    const std::size_t columns = 11;
+    Bytes digit(rows * columns);
+    sluice::CountedRandom random{sluice::RandomKey{7, 0, 0, 0}};
+    for (std::uint8_t& grey : digit)
+        grey = static_cast<std::uint8_t>(random.below(256));
+    for (const std::size_t side : {1u, 3u, 8u, 9u, 14u, 40u}) {
+        for (std::size_t i = 0; i < side * side; ++i) {
+            double sum = 0;
+            double weights = 0;
+            for (std::size_t source = 0; source < digit.size(); ++source) {
+                const double weight = triangle(rows, side, i / side, source / columns) *
+                                      triangle(columns, side, i % side, source % columns);
+                sum += weight * digit[source];
+                weights += weight;
+            }
+            const double apart = scaled_grey(digit, rows, columns, side, i / side, i % side) - sum / weights;
+            CHECK(std::abs(apart) <= 0.5 + 1e-9);
+        }
     }
 }
 

@@ -318,7 +318,8 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
 
 TEST_CASE("frozen_encoder can be graphed by Schedule::automatic" * doctest::skip(on_host())) {
     for (const char* const batch : {" --batch 8", " --batch 32"}) {
-        sluice_test::check_automatic_uses_graphs(program, digits + batch + " --encoder-steps 10 --steps 5000");
+        sluice_test::check_automatic_uses_graphs(program,
+                                                 digits + batch + " --encoder-steps 10 --steps 5000");
         sluice_test::check_automatic_uses_graphs(program, std::string(batch) + " --steps 5000");
     }
 }

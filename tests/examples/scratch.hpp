@@ -21,7 +21,9 @@ using Bytes = std::vector<std::uint8_t>;
 class ScratchFolder {
 public:
     ScratchFolder() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "sluice-XXXXXX").string();
+        // mkdtemp puts letters of its own in place of six X.
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "sluice-").string() + std::string(6, 'X');
         if (::mkdtemp(pattern.data()) == nullptr)
             throw std::runtime_error("no folder for the test's files");
         path_ = pattern;

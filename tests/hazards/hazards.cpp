@@ -6,13 +6,13 @@ namespace sluice::test {
 
 namespace {
 
-bool is_at(const checked::Access& place, const Side& side, bool with_batch) {
+bool is_at(const checked::Access& access, const Side& side, bool with_batch) {
     if (side.who == nullptr)
         return true;
-    const std::string& who = place.stage.empty() ? place.operation : place.stage;
+    const std::string& who = access.stage.empty() ? access.operation : access.stage;
     if (who.find(side.who) == std::string::npos)
         return false;
-    return !with_batch || !side.batch || place.batch == side.batch;
+    return !with_batch || !side.batch || access.batch == side.batch;
 }
 
 bool matches(const checked::Finding& finding, const Hazard& hazard, bool with_batches) {
@@ -80,8 +80,8 @@ void check_sentence(const checked::Finding& finding) {
     if (finding.mistake == Mistake::race || finding.mistake == Mistake::host_race) {
         CHECK_FALSE(finding.missing_edge.empty());
         CHECK(finding.bytes > 0);
-        for (const checked::Access* place : {&finding.first, &finding.second})
-            CHECK(finding.message.find(place->stage) != std::string::npos);
+        for (const checked::Access* access : {&finding.first, &finding.second})
+            CHECK(finding.message.find(access->stage) != std::string::npos);
     }
 }
 

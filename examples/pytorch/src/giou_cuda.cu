@@ -5,9 +5,8 @@
 #include <cooperative_groups.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 
+#include <nn/core/clusters.cuh>
 #include <sluice/backend/cuda.hpp>
 
 #include "giou_kernels.hpp"
@@ -150,27 +149,6 @@ __global__ void __launch_bounds__(threads) gradient_kernel(const GiouBoth all) {
                             std::int64_t{gridDim.x} * threads);
 }
 
-/// Compiled for the same devices as `cluster_sum`.
-__global__ void cluster_probe() {}
-
-/// Whether `cluster_sum` does its work on the current device. Asked of the code, once for each device: that of an older
-/// architecture runs on a newer one, and does nothing.
-bool has_cluster_kernel() {
-    enum class Answer : unsigned char { unknown, yes, no };
-    static std::array<std::atomic<Answer>, 64> answers{};
-    const auto device = static_cast<std::size_t>(sluice::Cuda::current_device());
-    if (device >= answers.size())
-        return false;
-    Answer answer = answers[device].load(std::memory_order_relaxed);
-    if (answer == Answer::unknown) {
-        cudaFuncAttributes attributes{};
-        SLUICE_CUDA_CHECK(cudaFuncGetAttributes(&attributes, cluster_probe));
-        answer = attributes.ptxVersion >= 90 ? Answer::yes : Answer::no;
-        answers[device].store(answer, std::memory_order_relaxed);
-    }
-    return answer == Answer::yes;
-}
-
 template <int Lanes>
 __global__ void __launch_bounds__(threads) backward_kernel(const GiouBackward all) {
     const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
@@ -188,30 +166,12 @@ unsigned blocks_for(std::int64_t rows, int lanes) {
     return static_cast<unsigned>(blocks);
 }
 
-/// Blocks of clusters of eight.
-template <class Kernel, class Arguments>
-void launch_clusters(sluice::CudaStreamRef stream, unsigned clusters, const Kernel& kernel,
-                     const Arguments& all) {
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = cluster_blocks;
-    cluster.val.clusterDim.y = 1;
-    cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t grid{};
-    grid.gridDim = dim3(clusters * cluster_blocks);
-    grid.blockDim = dim3(adding_threads);
-    grid.stream = stream.get();
-    grid.attrs = &cluster;
-    grid.numAttrs = 1;
-    SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&grid, kernel, all));
-}
-
 bool has_short_rows(const BoxRows& boxes) { return !boxes.masked && boxes.values < short_row * boxes.rows; }
 
 /// Whether one cluster adds up the loss.
 bool is_for_cluster(const GiouForward& all) {
     return has_short_rows(all.boxes) && !is_by_row(all.reduction) && all.boxes.rows <= most_cluster_rows &&
-           has_cluster_kernel();
+           nn::has_clusters();
 }
 
 } // namespace
@@ -220,7 +180,7 @@ void launch_giou(sluice::CudaStreamRef stream, bool torchvision, const GiouForwa
     const BoxRows& boxes = all.boxes;
     if (is_for_cluster(all)) {
         with_formula(torchvision, [&]<class Formula>(Formula) {
-            launch_clusters(stream, 1, &cluster_kernel<Formula>, all);
+            nn::launch_clusters(stream, 1, cluster_blocks, adding_threads, &cluster_kernel<Formula>, all);
         });
         return;
     }
@@ -249,7 +209,8 @@ void launch_giou_both(sluice::CudaStreamRef stream, bool torchvision, const Giou
         const auto clusters =
             static_cast<unsigned>(std::min(most_clusters, (wanted + a_cluster - 1) / a_cluster));
         with_formula(torchvision, [&]<class Formula>(Formula) {
-            launch_clusters(stream, 1 + clusters, &both_kernel<Formula>, all);
+            nn::launch_clusters(stream, 1 + clusters, cluster_blocks, adding_threads, &both_kernel<Formula>,
+                                all);
         });
         return;
     }

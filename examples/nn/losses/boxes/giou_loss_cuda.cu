@@ -30,7 +30,7 @@ void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arg
     const std::int64_t room = arguments.targets.row_capacity();
     const bool few =
         room <= few_rows_at_most && arguments.targets.value_capacity() <= few_values_a_row * room;
-    if (few && arguments.gradient == nullptr && arguments.work == 1 && has_few_boxes_kernel())
+    if (few && arguments.gradient == nullptr && arguments.work == 1 && has_clusters())
         return launch_few_boxes<Formula>(stream, arguments);
     const unsigned tiles = tiles_for(arguments.rows, arguments.rows_per_tile);
     const auto kernel = arguments.gradient != nullptr ? &rows_kernel<Formula, true, P, U, G>

@@ -22,6 +22,6 @@ from sluice.rows import row_expand, row_max, row_softmax, row_sort, row_sum  # n
 __version__ = "0.1.0"
 __all__ = [
     "Pipeline", "Prefetch", "Report", "Stage", "StageError", "VerifyError", "augment", "augment_parameters", "giou_loss",
-    "giou_loss_and_gradient", "pipeline", "prefetch", "row_expand", "row_max", "row_softmax", "row_sort", "row_sum", "sample_ids", "stage",
-    "verify_schedules",
+    "giou_loss_and_gradient", "pipeline", "prefetch", "row_expand", "row_max", "row_softmax", "row_sort", "row_sum", "sample_ids",
+    "stage", "verify_schedules",
 ]

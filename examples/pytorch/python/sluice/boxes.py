@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Callable, Optional
 
 import torch
 
@@ -10,28 +10,24 @@ from sluice._registration import giou_backward, giou_masked_backward, save_giou,
 from sluice.rows import parts_of
 
 
-class Loss(torch.autograd.Function):
-    """The operator with its gradient, for eager calls: what `register_autograd` makes of it takes the host longer."""
+def eager_function(op: str, save: Callable, backward: Callable) -> Callable:
+    """An operator with its gradient, for eager calls: what `register_autograd` makes of it takes the host longer."""
 
-    @staticmethod
-    def forward(ctx, *inputs):
-        output = torch.ops.sluice.giou_loss(*inputs)
-        save_giou(ctx, inputs, output)
-        return output
+    class Eager(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            output = run(*inputs)
+            save(ctx, inputs, output)
+            return output
 
-    backward = staticmethod(giou_backward)
+    run = getattr(torch.ops.sluice, op)
+    Eager.__name__ = op
+    Eager.backward = staticmethod(backward)
+    return Eager.apply
 
 
-class MaskedLoss(torch.autograd.Function):
-    """The same of `giou_loss_masked`."""
-
-    @staticmethod
-    def forward(ctx, *inputs):
-        output = torch.ops.sluice.giou_loss_masked(*inputs)
-        save_giou_masked(ctx, inputs, output)
-        return output
-
-    backward = staticmethod(giou_masked_backward)
+eager_loss = eager_function("giou_loss", save_giou, giou_backward)
+eager_loss_masked = eager_function("giou_loss_masked", save_giou_masked, giou_masked_backward)
 
 
 def require_no_gradient(op: str, targets: torch.Tensor) -> None:
@@ -67,7 +63,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     if mask is not None:
         if offsets is not None or targets.is_nested or predictions.is_nested:
             raise RuntimeError("sluice.giou_loss: a mask was given for ragged boxes; expected either a mask or offsets")
-        masked = MaskedLoss.apply if eagerly else torch.ops.sluice.giou_loss_masked
+        masked = eager_loss_masked if eagerly else torch.ops.sluice.giou_loss_masked
         return masked(predictions, targets, mask, formula, reduction, wanted)[0]
     targets, offsets = parts_of("giou_loss", targets, offsets)
     if predictions.is_nested:
@@ -75,7 +71,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
         if own.shape != offsets.shape:
             raise RuntimeError(f"sluice.giou_loss: predictions has {own.shape[0] - 1} rows, expected "
                                f"{offsets.shape[0] - 1}, as targets has")
-    ragged = Loss.apply if eagerly else torch.ops.sluice.giou_loss
+    ragged = eager_loss if eagerly else torch.ops.sluice.giou_loss
     return ragged(predictions, targets, offsets, formula, reduction, wanted)[0]
 
 

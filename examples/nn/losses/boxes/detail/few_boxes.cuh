@@ -4,13 +4,10 @@
 /// global memory and a ticket, and more time. Needs compute capability 9.0.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 
+#include <nn/core/clusters.cuh>
 #include <nn/losses/boxes/detail/per_box.hpp>
-#include <sluice/backend/cuda.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace nn::detail {
@@ -130,43 +127,9 @@ __global__ void __launch_bounds__(few_threads) few_boxes_kernel(const RowArgumen
 #endif
 }
 
-/// Compiled for the same devices as `few_boxes_kernel`.
-template <int>
-__global__ void few_boxes_probe() {}
-
-/// Whether `few_boxes_kernel` is there for the current device. Asked of the code, once for each device: that of an older
-/// architecture runs on a newer one, and does nothing.
-inline bool has_few_boxes_kernel() {
-    enum class Answer : unsigned char { unknown, yes, no };
-    static std::array<std::atomic<Answer>, 64> answers{};
-    const auto device = static_cast<std::size_t>(sluice::Cuda::current_device());
-    Answer answer = Answer::unknown;
-    if (device < answers.size())
-        answer = answers[device].load(std::memory_order_relaxed);
-    if (answer == Answer::unknown) {
-        cudaFuncAttributes attributes{};
-        SLUICE_CUDA_CHECK(cudaFuncGetAttributes(&attributes, few_boxes_probe<0>));
-        answer = attributes.ptxVersion >= 90 ? Answer::yes : Answer::no;
-        if (device < answers.size())
-            answers[device].store(answer, std::memory_order_relaxed);
-    }
-    return answer == Answer::yes;
-}
-
 template <class Formula, class P, class U, class G>
 void launch_few_boxes(sluice::CudaStreamRef stream, const RowArguments<P, U, G>& arguments) {
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = few_blocks;
-    cluster.val.clusterDim.y = 1;
-    cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t grid{};
-    grid.gridDim = dim3(few_blocks);
-    grid.blockDim = dim3(few_threads);
-    grid.stream = stream.get();
-    grid.attrs = &cluster;
-    grid.numAttrs = 1;
-    SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&grid, few_boxes_kernel<Formula, P, U, G>, arguments));
+    launch_clusters(stream, 1, few_blocks, few_threads, &few_boxes_kernel<Formula, P, U, G>, arguments);
 }
 
 } // namespace nn::detail
