@@ -1,6 +1,6 @@
 """sluice's pipelines for PyTorch beside loops with streams and graphs written by hand, in the same process, on one GPU.
 
-Steps per second, the median of several runs.
+Steps per second, the median of several runs; sluice's schedules take turns.
 
 - `frozen_encoder`: the encoder beside the decoder's training, by batch size, as in frozen_encoder.py. By hand: `serial`,
   `streams`, both also channels-last, and the whole step as one graph, plain and forked, channels-last. By sluice: all four
@@ -56,22 +56,37 @@ class Lines:
         print(f"{part:15} batch {batch:4} {name:34} {statistics.median(rates):9.1f} steps/s  ({min(rates):.1f} to "
               f"{max(rates):.1f}){notes}", flush=True)
 
-    def timed(self, part: str, name: str, batch: int, steps: int, run: Callable[[int], object], **more: object) -> None:
-        """`run(steps)` enqueues steps. A failure is a line, too."""
-        try:
-            run(steps)
-            rates = []
-            for _ in range(self.repeats):
-                synchronize()
-                began = time.perf_counter()
-                run(steps)
-                synchronize()
-                rates.append(steps / (time.perf_counter() - began))
-            self.add(part, name, batch, rates, **more)
-        except Exception as error:  # the others go on
-            sentence = " ".join(str(error).split())[:150]
-            self.runs.append({"part": part, "name": name, "batch": batch, "failed": sentence})
-            print(f"{part:15} batch {batch:4} {name:34} failed: {sentence}", flush=True)
+    def timed(self, part: str, name: str, batch: int, steps: int, run: Callable[[int], object]) -> None:
+        self.in_turns(part, batch, steps, {name: run})
+
+    def in_turns(self, part: str, batch: int, steps: int, ways: dict[str, Callable[[int], object]]) -> None:
+        """Each of `ways(steps)` enqueues steps. They take turns, since a machine's host is not as fast at all times; what a
+        line compares with the first way is the median of the rounds' ratios. A failure is a line, too."""
+        rates: dict[str, list[float]] = {name: [] for name in ways}
+        failures: dict[str, str] = {}
+        for turn in range(self.repeats + 1):  # the first is not counted
+            for name, run in ways.items():
+                if name in failures:
+                    continue
+                try:
+                    synchronize()
+                    began = time.perf_counter()
+                    run(steps)
+                    synchronize()
+                    if turn > 0:
+                        rates[name].append(steps / (time.perf_counter() - began))
+                except Exception as error:  # the others go on
+                    failures[name] = " ".join(str(error).split())[:150]
+        first = next(iter(ways))
+        for name in ways:
+            if name in failures:
+                self.runs.append({"part": part, "name": name, "batch": batch, "failed": failures[name]})
+                print(f"{part:15} batch {batch:4} {name:34} failed: {failures[name]}", flush=True)
+            elif name == first or first in failures:
+                self.add(part, name, batch, rates[name])
+            else:
+                ratio = statistics.median(mine / other for mine, other in zip(rates[name], rates[first]))
+                self.add(part, name, batch, rates[name], ratio=round(ratio, 3))
 
 
 def synchronize() -> None:
@@ -150,15 +165,16 @@ def run_frozen_encoder(lines: Lines, arguments: argparse.Namespace) -> None:
                 lines.add("frozen_encoder", f"by hand, {name}", batch, measured["steps_per_second"])
         for last in (False, True):
             suffix = ", channels-last" if last else ""
-            for schedule in SCHEDULES:
-                if arguments.only and schedule not in arguments.only:
-                    continue
+            pipes = {}
+            for schedule in arguments.only or SCHEDULES:
                 experiment = FrozenEncoder(arguments.device, batch, last, arguments.small)
-                pipe = sluice.pipeline(experiment.encode, experiment.train, schedule=schedule, device=arguments.device)
-                lines.timed("frozen_encoder", f"sluice, {schedule}{suffix}", batch, arguments.steps,
-                            lambda steps: list(pipe(experiment.loader(steps))))
-                if schedule == "automatic":
-                    print(pipe.report(), flush=True)
+                pipes[schedule] = sluice.pipeline(experiment.encode, experiment.train, schedule=schedule, device=arguments.device)
+            lines.in_turns("frozen_encoder", batch, arguments.steps, {
+                f"sluice, {schedule}{suffix}": lambda steps, pipe=pipe: list(pipe(experiment.loader(steps)))
+                for schedule, pipe in pipes.items()})
+            if "automatic" in pipes:
+                print(pipes["automatic"].report(), flush=True)
+            del pipes, experiment
             same_results(lines, arguments, batch, last)
 
 

@@ -1,5 +1,7 @@
 """Pipelines: results, ends, errors. What only a GPU shows is at the end."""
 
+import time
+
 import pytest
 import torch
 
@@ -204,6 +206,14 @@ def test_report(device):
     assert (report.slots, report.slot_bytes) == (3, 3 * (5 * 6 + 5 * 4))
     assert str(report).startswith(f"overlapped on {run.device.device}: 40 batches")
     assert "train: " in str(report)
+
+
+def test_report_leaves_out_what_is_between_two_iterations(device):
+    run = Training(device).pipeline(device, "overlapped")
+    list(run(batches(20)))
+    time.sleep(1)
+    list(run(batches(20)))
+    assert run.report().batch_milliseconds < 25  # 1,000 ms in 31 gaps are 32 ms each
 
 
 def test_wrong_arguments():

@@ -47,11 +47,10 @@ class Times:
         return found
 
     def batch_milliseconds(self) -> Optional[float]:
-        """From the end of one batch to the end of the next."""
-        batches = self.whole()
-        if len(batches) < 2:
-            return None
-        return self.device.milliseconds(batches[0][-1][1], batches[-1][-1][1]) / (len(batches) - 1)
+        """From the end of one batch to the end of the next, the median: between two iterations nothing may be under way."""
+        ends = [batch[-1][1] for batch in self.whole()]
+        values = sorted(self.device.milliseconds(begin, end) for begin, end in zip(ends, ends[1:]))
+        return values[len(values) // 2] if values else None
 
 
 class Report:
