@@ -121,6 +121,19 @@ TEST_CASE("if, else runs one of two") {
     });
 }
 
+TEST_CASE("a setter of CUDA's says that the host cannot decide, and the Host backend's decides") {
+    TestCondition condition;
+    const BasicStream<B> stream;
+    const ConditionSetter setter = condition.setter(stream);
+    if constexpr (KernelGraphBackend<B>) {
+        CHECK(contains(text_of([&] { setter.set(1); }), "was used on the host"));
+        CHECK(contains(text_of([&] { (void)setter.get(); }), "pass it to a kernel"));
+    } else {
+        setter.set(5);
+        CHECK(setter.get() == 5);
+    }
+}
+
 TEST_CASE("while looks first when a setter was given out before") {
     TestCondition condition;
     check_both({{0}, {7}, {99}, {100}, {1000}}, {{102}, {100}, {102}, {100}, {1000}}, [&](Ref s, Numbers& x) {

@@ -190,7 +190,7 @@ TEST_CASE("Hazard: the body of a branch and a node beside it") {
         BasicCondition<B> condition;
         Builder builder;
         auto setter = builder.setter(condition);
-        auto decide = builder.host([setter] { setter.set(true); });
+        auto decide = builder.host(decides(setter));
         builder.copy(w.result, w.features, {decide});
         builder.if_nonzero(condition, [&w](Builder& body) { body.fill(w.features, 0); }, {decide});
         auto all = builder.instantiate();

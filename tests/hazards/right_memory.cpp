@@ -167,7 +167,7 @@ TEST_CASE("Right: a child graph, a branch, and edges made afterwards") {
         Builder builder;
         auto setter = builder.setter(condition);
         auto child = builder.child(inner.graph());
-        auto decide = builder.host([setter] { setter.set(true); });
+        auto decide = builder.host(decides(setter));
         auto branch = builder.if_nonzero(
             condition, [&w](Builder& body) { body.copy(w.features, w.workspace); }, {child, decide});
         auto fetch = builder.copy(w.result, w.features);

@@ -1,5 +1,7 @@
 """Pipelines: which stages become graphs, and when. Real graphs are in test_pipeline.py."""
 
+import time
+
 import pytest
 import torch
 from graphing_device import GraphingDevice
@@ -70,6 +72,21 @@ class TestGraphs:
         run = sluice.pipeline(self.chain, self.end, schedule="automatic", device=GraphingDevice())
         self.check(run, 200)
         assert "a batch: serial" in str(run.report()) and "graphed" in str(run.report())
+        assert run.choice.chosen
+
+    def test_automatic_leaves_out_what_is_between_two_iterations(self):
+        run = sluice.pipeline(self.chain, self.end, schedule="automatic", device=GraphingDevice())
+        for count in (20, 30, 40, 50):  # ends while each schedule is being timed
+            self.check(run, count)
+            time.sleep(0.5)
+        assert run.choice.chosen and max(run.choice.milliseconds.values()) < 10  # 500 ms in 24 batches are 21 ms each
+
+    def test_automatic_begins_again_after_an_error(self):
+        run = sluice.pipeline(self.chain, self.end, schedule="automatic", device=GraphingDevice())
+        for _ in run(self.data(30)):
+            break
+        assert run.choice.tried == 0 and not run.choice.chosen
+        self.check(run, 200)
         assert run.choice.chosen
 
     def test_a_number_that_changes_is_not_captured(self):

@@ -165,7 +165,7 @@ struct ControlFlow {
     }
     static ConditionSetter new_setter(Condition& condition, const GraphScope& place) {
         condition.scope_ = place;
-        ConditionSetter setter{condition.word_.data(), 0};
+        ConditionSetter setter{condition.word_.data(), 0, KernelGraphBackend<B>};
         if (condition.scope_.captured) {
             require_conditions(ConditionKind::if_nonzero, 1);
             setter.handle = B::create_condition(condition.scope_.graph, setter.word);

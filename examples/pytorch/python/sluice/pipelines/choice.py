@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
-from sluice.pipelines.devices import Device
+from sluice.pipelines.devices import Device, seconds_of
 
 SETTLING, TIMED = 12, 24  # batches of each schedule: until graphs are captured, and for its time
 
@@ -21,18 +19,33 @@ class AutomaticChoice:
         self.chosen = len(self.candidates) == 1
         self.tried = 0  # batches of the present candidate
         self.started = 0.0
+        self.seconds = 0.0  # of timed batches in iterations before
 
-    def before(self, index: int) -> bool:
+    def is_timing(self) -> bool:
+        return not self.chosen and self.tried > SETTLING
+
+    def enter(self) -> None:
+        """An iteration begins: what was between it and the one before is no schedule's time."""
+        if self.is_timing():
+            self.started = seconds_of(self.device)
+
+    def leave(self, clean: bool) -> None:
+        """An iteration has ended; after an error its time tells nothing."""
+        if not clean:
+            self.tried = 0
+        elif self.is_timing():
+            self.seconds += seconds_of(self.device) - self.started
+
+    def before(self) -> bool:
         """Is called before each batch; whether the schedule changes with it."""
         if self.chosen:
             return False
         changed = False
         if self.tried == SETTLING:
-            self.device.synchronize()
-            self.started = time.perf_counter()
+            self.started, self.seconds = seconds_of(self.device), 0.0
         elif self.tried == SETTLING + TIMED:
-            self.device.synchronize()
-            self.milliseconds[self.schedule] = 1e3 * (time.perf_counter() - self.started) / TIMED
+            self.seconds += seconds_of(self.device) - self.started
+            self.milliseconds[self.schedule] = 1e3 * self.seconds / TIMED
             self.tried = 0
             changed = True
             following = self.candidates.index(self.schedule) + 1

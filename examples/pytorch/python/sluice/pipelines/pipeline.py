@@ -97,6 +97,8 @@ class Pipeline:
         clean = False
         try:
             self.enter()
+            if self.choice is not None:
+                self.choice.enter()
             source = iter(batches)
             if self.verification is not None:
                 source = self.verification.serially(self, source)
@@ -105,7 +107,7 @@ class Pipeline:
             for index, batch in enumerate(source):
                 if handed > 0:  # the consumer's variables hold the result that comes after the one looked for
                     self.intake.refuse_kept(index - 1)
-                if self.choice is not None and self.choice.before(index):
+                if self.choice is not None and self.choice.before():
                     self.settle()  # between two schedules
                 waiting.append(self.submit(index, batch))
                 del batch
@@ -120,6 +122,8 @@ class Pipeline:
                 self.verification.require_all(handed)
             clean = True
         finally:
+            if self.choice is not None:
+                self.choice.leave(clean)
             self.leave(clean)
             self.seconds += time.perf_counter() - started
 

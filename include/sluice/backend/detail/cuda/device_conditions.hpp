@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/error.hpp>
 
 #if SLUICE_HAS_CUDA
 #include <cuda_runtime_api.h>
@@ -16,6 +17,15 @@ SLUICE_HOST_DEVICE inline void set_condition([[maybe_unused]] unsigned long long
 #if defined(__CUDA_ARCH__) && CUDART_VERSION >= 12040
     if (handle != 0)
         cudaGraphSetConditional(handle, value);
+#endif
+}
+
+/// Throws `Error` on the host if a condition is one that kernels alone may decide: its number is in device memory.
+SLUICE_HOST_DEVICE inline void require_place([[maybe_unused]] bool of_kernels) {
+#if !defined(__CUDA_ARCH__)
+    if (of_kernels)
+        throw Error("a ConditionSetter of CUDA's was used on the host, where its number cannot be reached; "
+                    "pass it to a kernel");
 #endif
 }
 
