@@ -51,6 +51,7 @@ private:
               bool waits_in_destructor) noexcept
         : waiter_(waiter), run_(run), number_(number), waits_(waits_in_destructor) {}
     void wait_quietly() noexcept;
+    void wait_by(const detail::BatchWaiter& waiter) const;
 
     detail::BatchWaiterRef waiter_;
     std::size_t run_ = 0;

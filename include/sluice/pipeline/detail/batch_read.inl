@@ -16,19 +16,25 @@ inline BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
 
 inline void BatchRead::wait() {
     const detail::BatchWaiterRef waiter = std::move(waiter_);
-    if (waiter && waiter->pipeline != nullptr)
-        waiter->wait(waiter->pipeline, run_, number_);
+    if (waiter)
+        wait_by(*waiter);
 }
 
+// One reference alone: of several, GCC 12 takes one to be the last, and warns of the others in users' programs.
 inline void BatchRead::wait_quietly() noexcept {
     if (!waiter_ || !waits_)
         return;
-    const detail::BatchWaiterRef waiter = waiter_;
+    const detail::BatchWaiterRef waiter = std::move(waiter_);
     try {
-        wait();
+        wait_by(*waiter);
     } catch (...) {
         waiter->unreported = std::current_exception();
     }
+}
+
+inline void BatchRead::wait_by(const detail::BatchWaiter& waiter) const {
+    if (waiter.pipeline != nullptr)
+        waiter.wait(waiter.pipeline, run_, number_);
 }
 
 } // namespace sluice

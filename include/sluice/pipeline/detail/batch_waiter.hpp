@@ -39,6 +39,7 @@ public:
             delete waiter_;
     }
     BatchWaiter* operator->() const noexcept { return waiter_; }
+    BatchWaiter& operator*() const noexcept { return *waiter_; }
     explicit operator bool() const noexcept { return waiter_ != nullptr; }
 
 private:

@@ -85,8 +85,8 @@ struct Checked : detail::CheckedGraphs<B> {
 
     /// Does what the concept `Backend` says of events.
     static void destroy_event(NativeEvent event) noexcept {
+        detail::checked::event_destroyed(key(event)); // before another event can have its place
         B::destroy_event(event);
-        detail::checked::event_destroyed(key(event));
     }
     static void record(NativeEvent event, NativeStream stream) {
         know(stream);
@@ -125,8 +125,8 @@ struct Checked : detail::CheckedGraphs<B> {
     /// Does what the concept `SemaphoreBackend` says.
     template <class Semaphore>
     static void destroy_semaphore(Semaphore semaphore) noexcept {
-        B::destroy_semaphore(semaphore);
         detail::checked::semaphore_destroyed(key(semaphore));
+        B::destroy_semaphore(semaphore);
     }
     template <class Semaphore>
     static void signal_semaphore(NativeStream stream, Semaphore semaphore, std::uint32_t value) {
