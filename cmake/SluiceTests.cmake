@@ -22,7 +22,7 @@ include(SluiceCheckOnly)
 include(SluiceJoinKernels)
 
 set(SLUICE_SKIP_CODE 77)
-set(SLUICE_TEST_FILES_AT_ONCE 8 CACHE STRING "How many files of a test program are compiled as one")
+set(SLUICE_TEST_FILES_AT_ONCE 24 CACHE STRING "How many files of a test program are compiled as one")
 mark_as_advanced(SLUICE_TEST_FILES_AT_ONCE)
 
 function(sluice_add_test name)
