@@ -85,11 +85,15 @@ TEST_CASE("Contract 5: a fault of captured work is told with its stage, and forg
             submit(12);
             pipeline.finish();
             CHECK(work.done == 24);
+            const auto wait = [&] {
+                for (std::size_t stage = 0; stage < 2; ++stage)
+                    pipeline.stream(stage).sync();
+            };
             submit(8);
+            wait(); // so that the fault is not an earlier batch's, told by the next `submit`
             work.fails = bad;
             submit(1);
-            for (std::size_t stage = 0; stage < 2; ++stage)
-                pipeline.stream(stage).sync();
+            wait();
             REQUIRE(work.fails == -1);
             const Caught error([&] { pipeline.submit(7); });
             REQUIRE(error);
