@@ -57,6 +57,7 @@ class Lines:
               f"{max(rates):.1f}){notes}", flush=True)
 
     def timed(self, part: str, name: str, batch: int, steps: int, run: Callable[[int], object]) -> None:
+        """One way by itself; see `in_turns`."""
         self.in_turns(part, batch, steps, {name: run})
 
     def in_turns(self, part: str, batch: int, steps: int, ways: dict[str, Callable[[int], object]]) -> None:

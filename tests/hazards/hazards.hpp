@@ -97,7 +97,7 @@ inline void order(Ref earlier, Ref later, Event& event) {
 /// What a host node decides for true with. On CUDA kernels alone decide, and what nobody decides is true.
 inline auto decides(ConditionSetter setter) {
     return [setter] {
-        if (!setter.of_kernels)
+        if (!setter.kernels_only)
             setter.set(true);
     };
 }

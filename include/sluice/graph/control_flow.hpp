@@ -22,19 +22,19 @@ struct ControlFlow;
 struct ConditionSetter {
     unsigned* word = nullptr;      ///< The number, in device memory.
     unsigned long long handle = 0; ///< Of the conditional node that it decides; 0 outside of a graph.
-    bool of_kernels = false;       ///< Whether kernels alone may use it, as on CUDA.
+    bool kernels_only = false;     ///< Whether the host may not use it, as on CUDA.
 
     /// Decides for `value`. Only one thread of a kernel may call it: concurrent calls are undefined. On the host, of a
     /// condition of CUDA's, throws `Error`; `get` does, too.
     SLUICE_HOST_DEVICE void set(unsigned value) const {
-        detail::require_place(of_kernels);
+        detail::require_kernel(kernels_only);
         *word = value;
         detail::set_condition(handle, value);
     }
 
     /// What was decided last, by work earlier in the stream's order.
     SLUICE_HOST_DEVICE unsigned get() const {
-        detail::require_place(of_kernels);
+        detail::require_kernel(kernels_only);
         return *word;
     }
 };

@@ -97,8 +97,6 @@ class Pipeline:
         clean = False
         try:
             self.enter()
-            if self.choice is not None:
-                self.choice.enter()
             source = iter(batches)
             if self.verification is not None:
                 source = self.verification.serially(self, source)
@@ -122,8 +120,6 @@ class Pipeline:
                 self.verification.require_all(handed)
             clean = True
         finally:
-            if self.choice is not None:
-                self.choice.leave(clean)
             self.leave(clean)
             self.seconds += time.perf_counter() - started
 
@@ -176,6 +172,8 @@ class Pipeline:
         device.record(self.entered, device.current_stream())
         for stream in [self.stream, *(running.stream for running in self.stages)]:
             device.wait(stream, self.entered)
+        if self.choice is not None:
+            self.choice.enter()
 
     def leave(self, clean: bool) -> None:
         """Everything that the caller enqueues from now on comes after the batches. After an error nothing is under way."""
@@ -183,6 +181,8 @@ class Pipeline:
         try:
             if not clean:
                 device.synchronize()
+            if self.choice is not None:
+                self.choice.leave(clean)
             for slot in self.intake.slots:
                 if slot.in_use:
                     device.wait_on_host(slot.copied)

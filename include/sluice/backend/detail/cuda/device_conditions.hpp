@@ -21,9 +21,9 @@ SLUICE_HOST_DEVICE inline void set_condition([[maybe_unused]] unsigned long long
 }
 
 /// Throws `Error` on the host if a condition is one that kernels alone may decide: its number is in device memory.
-SLUICE_HOST_DEVICE inline void require_place([[maybe_unused]] bool of_kernels) {
+SLUICE_HOST_DEVICE inline void require_kernel([[maybe_unused]] bool kernels_only) {
 #if !defined(__CUDA_ARCH__)
-    if (of_kernels)
+    if (kernels_only)
         throw Error("a ConditionSetter of CUDA's was used on the host, where its number cannot be reached; "
                     "pass it to a kernel");
 #endif
