@@ -12,6 +12,7 @@
 #include <sluice/sluice.hpp>
 
 #include "support/apart_backend.hpp"
+#include "support/backend.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test::pipeline_long_stress {
@@ -228,15 +229,17 @@ void run() {
 
 TEST_CASE(
     "Contract 11: stress: many batches through a chain, a fork and CPU stages give the bits of serial") {
-    run<Host, Shape::chain>();
-    run<Host, Shape::sourced>();
-    run<Host, Shape::fork>();
-    run<Host, Shape::threads>();
+    run<TestBackend, Shape::chain>();
+    run<TestBackend, Shape::sourced>();
+    run<TestBackend, Shape::fork>();
+    run<TestBackend, Shape::threads>();
 }
 
+#if !defined(SLUICE_TEST_CUDA)
 TEST_CASE("Contract 11: stress: many batches through CPU stages beside streams that are none of the Host "
           "backend's") {
     run<Apart, Shape::threads>();
 }
+#endif
 
 } // namespace sluice::test::pipeline_long_stress
