@@ -13,8 +13,10 @@ from charts import plt
 
 CHANGES = ["one loading\nthread", "loading\nworkers", "pinned,\nown stream", "batches\nof 512", "copies\nof bytes",
            "gradients\nnot zeroed", "float16,\n1,024", "compiled;\na graph", "copies of\n32×32"]
-# The floor of a step by bytes, without overlap of memory and operations; docs/performance/resnet18.md says how it comes about.
+# The floor of a step in float16 by bytes, without overlap of memory and operations; docs/performance/resnet18.md says how it
+# comes about.
 FLOOR = 36_400
+FIRST_IN_FLOAT16 = 6
 
 
 def bars(axis, places, runs, label, colour, hatch):
@@ -37,7 +39,10 @@ def draw(rows, device, path):
     alone = [row["sluice"].get("samples_per_second_alone") for row in rows]
     axis.plot([place + 0.28 for place in places], [rate or float("nan") for rate in alone], "_", color="#44aa99",
               markersize=14, markeredgewidth=2, label="sluice, the step alone")
-    axis.axhline(FLOOR, color="#777777", linewidth=0.8, linestyle="--", label="floor of a step")
+    in_float16 = [place for place, row in zip(places, rows) if row["rung"] >= FIRST_IN_FLOAT16]
+    if in_float16:
+        axis.hlines(FLOOR, in_float16[0] - 0.5, in_float16[-1] + 0.5, color="#777777", linewidth=0.8, linestyle="--",
+                    label="floor of a step in float16")
     axis.set_yscale("log")
     axis.set_xticks(places, [f"{row['rung']}\n{CHANGES[row['rung']]}" for row in rows], fontsize=8)
     axis.set_ylabel("samples a second")

@@ -110,10 +110,12 @@ struct Operand {
     RaggedBatch<T, B> batch;
 };
 
-/// Memory to write to.
+/// Memory to write to, which holds poison until then: `read` copies all of it, and memory that nothing wrote is no result.
 template <class T>
 struct Result {
-    Result(Ref stream, std::int64_t count) : memory(static_cast<std::size_t>(count), stream) {}
+    Result(Ref stream, std::int64_t count) : memory(static_cast<std::size_t>(count), stream) {
+        poison(stream);
+    }
     void poison(Ref stream) { fill_bytes(stream, memory, 0xee); }
     std::vector<T> read(Ref stream) const {
         std::vector<T> values(memory.size());

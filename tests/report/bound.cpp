@@ -30,6 +30,8 @@ struct Costs {
     double second = 0;
     Schedule schedule = Schedule::overlapped;
     int slots = 2;
+    bool held =
+        false; ///< the first stage's call returns when its work has ended, as a copy from pageable memory does
 };
 
 /// Runs 60 batches of a pipeline with a source, and notes the last 40.
@@ -57,13 +59,15 @@ PipelineTimes model(const Costs& costs) {
         fill.begin = std::max(fill.claimed, before(first_end, source_slots));
         fill.end = worker = fill.begin + costs.fill;
         fill.given = std::max(fill.asked, fill.end);
-        const StageTime submit{2 + 1, batch, fill.given, fill.given + costs.submit, 0};
-        // The device gets half of a stage's work by the time that the caller is half through the launches.
-        const double half = submit.begin + costs.submit / 2;
+        StageTime submit{2 + 1, batch, fill.given, fill.given + costs.submit, 0};
         const double free = costs.schedule == Schedule::serial
                                 ? before(second_end, 1)
                                 : std::max(before(first_end, 1), before(second_end, slots));
         StageTime first{0, batch, std::max(submit.begin, free), 0, 0};
+        if (costs.held)
+            submit.end = first.begin + costs.first + costs.submit;
+        // The device gets half of a stage's work by the time that the caller is half through the launches.
+        const double half = submit.end - costs.submit / 2;
         first.end = std::max(first.begin + costs.first, half);
         StageTime second{1, batch, std::max({half, first.end, before(second_end, 1)}), 0, 0};
         second.end = std::max(second.begin + costs.second, submit.end);
@@ -189,6 +193,26 @@ TEST_CASE("bound: what submit waits for results is no launching") {
     const Bound bound = bound_of(times);
     CHECK(bound.submit == doctest::Approx(5));
     CHECK(bound.part != BoundPart::submit);
+}
+
+TEST_CASE("bound: a submission that is held up by a copy is no launching") {
+    const Costs costs{
+        .fill = 5, .submit = 1800, .first = 2400, .second = 4100, .schedule = Schedule::serial, .held = true};
+    const Bound bound = bound_of(model(costs));
+    CAPTURE(bound.sentence);
+    CHECK(bound.part == BoundPart::waiting);
+    CHECK(bound.submit > 0.9 * bound.period);
+    CHECK(bound.expected == doctest::Approx(4100));
+    CHECK(contains(bound.sentence, "what a stage calls holds submit up"));
+    CHECK(gain_without(costs, bound.part, bound.stage) > 1.3);
+
+    // Tiny stages end long after their submission, in periods, though launches are all that there is.
+    PipelineTimes tiny = model({.fill = 5, .submit = 80, .first = 20, .second = 20});
+    for (StageTime& time : tiny.stages) {
+        time.begin += 30;
+        time.end += 30;
+    }
+    CHECK(bound_of(tiny).part == BoundPart::submit);
 }
 
 TEST_CASE("bound: graphs of whole steps, whose stages are known or not") {

@@ -59,13 +59,14 @@ struct Bound {
 };
 
 /// Works out what bounds a pipeline, from its last batches. The rules, in this order; the stages are *behind* where the
-/// first one begins half a period or more after its batch was submitted, or graphs of whole steps fill 85 % of the time:
+/// first one begins half a period or more after its batch was submitted, or graphs of whole steps fill 85 % of the time; they
+/// *trail* where they are serial, and the last one ends a quarter of a period and 50 us or more after its submission:
 ///
 /// | part | when |
 /// | --- | --- |
 /// | source | its workers fill 85 % of the time, no stage is busier, and the caller waits for it a tenth of the period or more, or half of it where the stages are behind |
 /// | loop | the caller is outside of `submit` and of the source for 60 % of the period, no stage is at work 90 % of the time, and the stages are not behind |
-/// | submit | the caller is in `submit` for 60 % of the period, and the stages are not behind |
+/// | submit | the caller is in `submit` for 60 % of the period, and the stages are not behind and do not trail |
 /// | stage | one stage is at work 80 % of the time or more, or graphs of whole steps are, and nothing is known of the stages within |
 /// | barrier | graphs of whole steps are at work 80 % of the time or more, and no stage within |
 /// | waiting | otherwise |

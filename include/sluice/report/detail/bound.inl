@@ -78,7 +78,9 @@ struct Means {
     std::vector<StageWork> stages; ///< The last one is of graphs of whole steps.
     Bound bound;
     bool behind = false; ///< Whether the stages have not kept up with the submission.
-    double filling = 0;  ///< Share of the time in which the workers fill.
+    bool trails =
+        false; ///< Whether serial stages go on long after their submission: launches do not delay them.
+    double filling = 0; ///< Share of the time in which the workers fill.
     std::size_t slowest = 0;
 };
 
@@ -104,6 +106,22 @@ inline double median_delay(const PipelineTimes& times) {
         return 0;
     const auto middle = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() / 2);
     std::nth_element(delays.begin(), middle, delays.end());
+    return *middle;
+}
+
+/// How long the last stage of a batch ends after its submission: the middle one.
+inline double median_trail(const PipelineTimes& times) {
+    std::vector<double> trails;
+    for (const StageTime& submit : times.submits) {
+        double last = submit.end;
+        for (const StageTime& time : times.stages)
+            last = time.batch == submit.batch && time.end > last ? time.end : last;
+        trails.push_back(last - submit.end);
+    }
+    if (trails.empty())
+        return 0;
+    const auto middle = trails.begin() + static_cast<std::ptrdiff_t>(trails.size() / 2);
+    std::nth_element(trails.begin(), middle, trails.end());
     return *middle;
 }
 
@@ -143,6 +161,9 @@ inline Means means_of(const PipelineTimes& times) {
     // A graph of several steps begins when the last of them has been submitted: it says so by being always at work.
     const StageWork& graphs = means.stages.back();
     means.behind = graphs.count > 0 ? graphs.share >= 0.85 : median_delay(times) > 0.5 * bound.period;
+    // Work that was launched at once still takes tens of microseconds to end.
+    constexpr double launch = 50;
+    means.trails = times.schedule == Schedule::serial && median_trail(times) > 0.25 * bound.period + launch;
     return means;
 }
 
@@ -231,8 +252,15 @@ inline void say_waiting(const PipelineTimes& times, const Means& means, Bound& b
                      timeline_text::shortened(times.stage_names[means.slowest], 24) + " alone " +
                      time_text(bound.longest) + ", and a batch comes every " + time_text(bound.period);
     if (times.schedule == Schedule::serial) {
-        bound.expected = bound.longest > bound.submit ? bound.longest : bound.submit;
-        bound.sentence += "; overlapped, expect up to " + rate_text(bound.expected);
+        // The caller is in submit though the stages have what they need: something there waits for them.
+        const bool held = means.trails && bound.submit >= 0.6 * bound.period;
+        bound.expected = held || bound.longest > bound.submit ? bound.longest : bound.submit;
+        if (held)
+            bound.sentence += "; what a stage calls holds submit up for " + time_text(bound.submit) +
+                              ", as copies from memory that is not pinned do; without that, and";
+        else
+            bound.sentence += ';';
+        bound.sentence += " overlapped, expect up to " + rate_text(bound.expected);
     }
     bound.sentence += '.';
 }
@@ -267,7 +295,7 @@ inline Bound bound_of(const PipelineTimes& times) {
         bound.part = BoundPart::loop;
         bound.sentence = "the loop that submits bounds this: it spends " + parts::time_text(outside) +
                          " of " + parts::time_text(bound.period) + " a batch outside of submit.";
-    } else if (bound.submit >= 0.6 * bound.period && !behind &&
+    } else if (bound.submit >= 0.6 * bound.period && !behind && !means.trails &&
                bound.submit >= means.stages[busiest].share * bound.period) {
         bound.part = BoundPart::submit;
         parts::say_submit(times, bound);
