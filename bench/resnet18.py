@@ -139,7 +139,7 @@ def compared(run: dict, theirs: list[float], again: list[float], seconds: list[f
     verdict = "held" if is_held else "NOT HELD, but no further than PyTorch is from itself" if is_near else "NOT HELD"
     print(f"rung {run['rung']}, {run['precision']}, {run['batch']} images a batch, {len(ours)} steps: losses from "
           f"{ours[0]:.4f} to {ours[-1]:.4f}, PyTorch's from {theirs[0]:.4f} to {theirs[-1]:.4f}; expected at most "
-          f"{100 * allowed:g} % apart: {verdict} ({', '.join(f'{each:.0f}' for each in seconds)} s)")
+          f"{100 * allowed:g} % apart: {verdict} ({seconds[0]:.0f} s, PyTorch {seconds[1]:.0f} and {seconds[2]:.0f} s)")
     for name, how in of.items():
         print(f"  {name}: at most {100 * how['most']:.3f} % apart, in step {how['step']}, {100 * how['first_ten']:.3f} % in "
               f"the first ten steps, {100 * how['windows']:.3f} % as means of ten steps", flush=True)
@@ -201,6 +201,10 @@ def main() -> None:
     texts = arguments.rungs.split(",")
     if not all(text.isdecimal() and int(text) <= 8 for text in texts):
         parser.error(f"argument --rungs: {arguments.rungs} was given, expected numbers from 0 to 8, with commas between")
+    rungs = [int(text) for text in texts]
+    with_losses = [rung for rung in (5, 6) if rung in rungs]
+    if arguments.only_losses and not with_losses:
+        parser.error(f"argument --only-losses: expected 5 or 6 among --rungs, not {arguments.rungs}")
     if not os.access(arguments.program, os.X_OK):
         parser.error(f"argument program: {arguments.program} cannot be run")
 
@@ -217,7 +221,7 @@ def main() -> None:
     print(f"{report['device']}, {report['framework']}; samples per second\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         comparison = Comparison(arguments, pytorch, arguments.plans or os.path.join(folder, "plans"))
-        for number in [] if arguments.only_losses else [int(text) for text in texts]:
+        for number in [] if arguments.only_losses else rungs:
             report["rows"].append(comparison.rung(number))
             save()
             print(table(report["rows"][-1:]).splitlines()[2], flush=True)
@@ -228,7 +232,7 @@ def main() -> None:
             save()
             print(inference_table(report["inference"]) + "\n", flush=True)
         if arguments.losses > 0 and pytorch:
-            report["losses"] = [comparison.losses(rung, arguments.losses) for rung in (5, 6) if str(rung) in texts]
+            report["losses"] = [comparison.losses(rung, arguments.losses) for rung in with_losses]
     if pytorch:
         pytorch.close()
     save()

@@ -223,13 +223,14 @@ TEST_CASE_FIXTURE(Fixture, "Memory in the order of a stream") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "Device memory that nothing has written") {
-    const Device<float> empty(16);
-    // On a GPU a kernel may have written it unseen. Said alone there: compute-sanitizer would rightly report the copy.
-    if constexpr (KernelGraphBackend<B>)
-        CHECK(is_right([&] { reads(a, empty); }));
-    else
-        CHECK(mistake_of([&] { copy(a, pinned.span().first(16), empty); }).mistake ==
-              Mistake::uninitialized_read);
+    Device<float> empty(16);
+    const auto read = [&] { copy(a, pinned.span().first(16), empty); };
+    if constexpr (KernelGraphBackend<B>) {
+        TestBackend::fill_bytes(empty.data(), 0, empty.bytes(), a.get()); // unseen, as a kernel would
+        CHECK(is_right(read));
+    } else {
+        CHECK(mistake_of(read).mistake == Mistake::uninitialized_read);
+    }
 }
 
 TEST_CASE_FIXTURE(Fixture,

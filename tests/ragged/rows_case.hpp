@@ -110,7 +110,7 @@ struct Operand {
     RaggedBatch<T, B> batch;
 };
 
-/// Memory to write to, which holds poison until then: `read` copies all of it, and memory that nothing wrote is no result.
+/// Memory to write to. It begins as poison: `read` copies all of it, and initcheck reports copies of what nothing wrote.
 template <class T>
 struct Result {
     Result(Ref stream, std::int64_t count) : memory(static_cast<std::size_t>(count), stream) {

@@ -30,8 +30,7 @@ struct Costs {
     double second = 0;
     Schedule schedule = Schedule::overlapped;
     int slots = 2;
-    bool held =
-        false; ///< the first stage's call returns when its work has ended, as a copy from pageable memory does
+    bool held = false; ///< the first stage's call waits for its work, as a pageable copy does
 };
 
 /// Runs 60 batches of a pipeline with a source, and notes the last 40.
@@ -207,7 +206,8 @@ TEST_CASE("bound: a submission that is held up by a copy is no launching") {
     CHECK(gain_without(costs, bound.part, bound.stage) > 1.3);
 
     // Tiny stages end long after their submission, in periods, though launches are all that there is.
-    PipelineTimes tiny = model({.fill = 5, .submit = 80, .first = 20, .second = 20});
+    PipelineTimes tiny =
+        model({.fill = 5, .submit = 80, .first = 20, .second = 20, .schedule = Schedule::serial});
     for (StageTime& time : tiny.stages) {
         time.begin += 30;
         time.end += 30;

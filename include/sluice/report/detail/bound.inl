@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include <sluice/report/detail/timeline_text.hpp>
 
@@ -78,9 +79,8 @@ struct Means {
     std::vector<StageWork> stages; ///< The last one is of graphs of whole steps.
     Bound bound;
     bool behind = false; ///< Whether the stages have not kept up with the submission.
-    bool trails =
-        false; ///< Whether serial stages go on long after their submission: launches do not delay them.
-    double filling = 0; ///< Share of the time in which the workers fill.
+    bool trails = false; ///< Whether serial stages end long after their submission.
+    double filling = 0;  ///< Share of the time in which the workers fill.
     std::size_t slowest = 0;
 };
 
@@ -89,6 +89,15 @@ inline double mean_length(const std::vector<StageTime>& times) {
     for (const StageTime& time : times)
         sum += time.end - time.begin;
     return times.empty() ? 0 : sum / static_cast<double>(times.size());
+}
+
+/// The value in the middle, or the later one of two; 0 of none.
+inline double median_of(std::vector<double> values) {
+    if (values.empty())
+        return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
 }
 
 /// How long the first stage comes after the submission of its batch: the middle one.
@@ -102,11 +111,7 @@ inline double median_delay(const PipelineTimes& times) {
             break;
         }
     }
-    if (delays.empty())
-        return 0;
-    const auto middle = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() / 2);
-    std::nth_element(delays.begin(), middle, delays.end());
-    return *middle;
+    return median_of(std::move(delays));
 }
 
 /// How long the last stage of a batch ends after its submission: the middle one.
@@ -118,11 +123,7 @@ inline double median_trail(const PipelineTimes& times) {
             last = time.batch == submit.batch && time.end > last ? time.end : last;
         trails.push_back(last - submit.end);
     }
-    if (trails.empty())
-        return 0;
-    const auto middle = trails.begin() + static_cast<std::ptrdiff_t>(trails.size() / 2);
-    std::nth_element(trails.begin(), middle, trails.end());
-    return *middle;
+    return median_of(std::move(trails));
 }
 
 inline Means means_of(const PipelineTimes& times) {
@@ -161,7 +162,7 @@ inline Means means_of(const PipelineTimes& times) {
     // A graph of several steps begins when the last of them has been submitted: it says so by being always at work.
     const StageWork& graphs = means.stages.back();
     means.behind = graphs.count > 0 ? graphs.share >= 0.85 : median_delay(times) > 0.5 * bound.period;
-    // Work that was launched at once still takes tens of microseconds to end.
+    // The last launch itself takes the device tens of microseconds.
     constexpr double launch = 50;
     means.trails = times.schedule == Schedule::serial && median_trail(times) > 0.25 * bound.period + launch;
     return means;

@@ -1,0 +1,31 @@
+# sluice_join_programs(FILE END PROGRAM.cu...)
+#
+# Writes FILE: the programs one after another, each in a namespace of its own, named after it, behind the includes of all, and
+# then the text END. A compiler reads the headers once for all of them, and makes the pipelines that they share once. Where
+# FILE is no .cu file, headers of the toolkit are left out, which the programs guard.
+
+function(sluice_join_programs file end)
+    set(headers "#include <[^>]+>")
+    if(NOT file MATCHES "\\.cu$")
+        set(headers "#include <([a-z_]+|sluice/[a-z_/]+[.]hpp)>")
+    endif()
+    set(includes "")
+    set(beside "")
+    set(bodies "")
+    foreach(source IN LISTS ARGN)
+        cmake_path(ABSOLUTE_PATH source)
+        cmake_path(GET source STEM name)
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+        file(STRINGS "${source}" lines REGEX "^${headers}")
+        list(APPEND includes ${lines})
+        cmake_path(GET source PARENT_PATH folder)
+        file(STRINGS "${source}" lines REGEX "^#include \"")
+        string(REPLACE "#include \"" "#include \"${folder}/" lines "${lines}")
+        list(APPEND beside ${lines})
+        string(APPEND bodies "namespace ${name} {\n#include \"${source}\"\n}\n")
+    endforeach()
+    list(APPEND includes ${beside})
+    list(REMOVE_DUPLICATES includes)
+    list(JOIN includes "\n" includes)
+    file(CONFIGURE OUTPUT "${file}" CONTENT "// Written by cmake/SluiceJoinPrograms.cmake.\n@includes@\n@bodies@@end@" @ONLY)
+endfunction()
