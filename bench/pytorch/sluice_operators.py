@@ -79,6 +79,10 @@ def giou_lines(table: Table) -> None:
     for name, leaf, loss in losses:
         table.line(f"giou: {name}: forward", without_gradient(loss))
         table.line(f"giou: {name}: both", lambda loss=loss, leaf=leaf: both(loss, leaf))
+    # Once for a program: the backward pass then runs on the calling thread, in place of one of its own for each device.
+    with torch.autograd.set_multithreading_enabled(False):
+        for name, leaf, loss in losses:
+            table.line(f"giou: {name}: both, on one thread", lambda loss=loss, leaf=leaf: both(loss, leaf), graph=False)
     at_once = torch.compile(lambda p, t, o: sluice.giou_loss_and_gradient(p, t, o), fullgraph=True)
     for name, boxes, work in [
             ("sluice, offsets", whole, lambda: sluice.giou_loss_and_gradient(whole, targets, offsets)),

@@ -120,7 +120,9 @@ private:
     Input<B> make_input(const images::ImageSet& set, const Rung& rung, std::size_t steps, bool shuffles,
                         int rank = 0, int ranks = 1) const {
         const std::size_t images = set.size() / static_cast<std::size_t>(ranks);
-        const std::size_t batch = std::min(batch_of(rung), images);
+        // Held-out images also fit the network, which is made for batches of what is trained on.
+        const std::size_t trained = data_.set->size() / static_cast<std::size_t>(options_.ranks());
+        const std::size_t batch = std::min({batch_of(rung), images, trained});
         const std::size_t epoch = (images + batch - 1) / batch;
         return Input<B>(set, rung.pixels,
                         {.batch = batch,
@@ -148,6 +150,10 @@ private:
         const examples::Checkpoints checkpoints = make_checkpoints(rung, wanted, input, train);
         Network& network = networks_.template get<Network>(wanted);
         require_classes(network);
+        out_ << "\nrung " << rung.number << ": " << rung.change << "; " << examples::counted(batch, "image")
+             << " a batch in " << to_string(precision_of<B>(options_, rung.precision)) << ", "
+             << examples::counted(train.steps, "step") << " after " << train.warmup << ", "
+             << workers_text(train.workers) << std::endl;
         make_plans<B>(network, batch);
         if (const std::size_t last = input.batch_size(input.batches_per_epoch() - 1); last < batch)
             make_plans<B>(network, last);
@@ -158,10 +164,6 @@ private:
         if (!options_.save_start.empty())
             write_start(networks_.first_weights(), *data_.set, order_of(input, train), options_.save_start);
 
-        out_ << "\nrung " << rung.number << ": " << rung.change << "; " << examples::counted(batch, "image")
-             << " a batch in " << to_string(precision_of<B>(options_, rung.precision)) << ", "
-             << examples::counted(train.steps, "step") << " after " << train.warmup << ", "
-             << workers_text(train.workers) << std::endl;
         const std::vector<sluice::Schedule> own{rung.schedule};
         examples::TrainingRuns runs;
         for (const sluice::Schedule schedule : options_.has_schedules ? options_.schedules : own) {
@@ -217,7 +219,7 @@ private:
             examples::add_costs(run, trained.costs);
             if (data_.held_out) {
                 const Input<B> held_out = make_input(*data_.held_out, rung, 1, false);
-                summary.held_out_accuracy = held_out_accuracy(held_out, networks.first());
+                summary.held_out_accuracy = held_out_accuracy(held_out, networks.first(), batch);
             }
             if (options_.losses)
                 run.extra.emplace_back("losses", std::vector<double>(trained.training.losses.begin(),
@@ -253,7 +255,7 @@ private:
         examples::RunResult& run = runs.add(train.schedule, training, trained.named<nn::NamedTensor>(""));
         if (data_.held_out) {
             const Input<B> held_out = make_input(*data_.held_out, rung, 1, false);
-            summary.held_out_accuracy = held_out_accuracy(held_out, network);
+            summary.held_out_accuracy = held_out_accuracy(held_out, network, input.batch());
         }
         if (options_.losses)
             run.extra.emplace_back("losses",

@@ -97,11 +97,13 @@ inline float some_float(CountedRandom& random) {
     return random.below(8) == 0 ? static_cast<float>(random.below(5)) - 2.0f : 8.0f * random.uniform() - 4.0f;
 }
 
-/// A batch to read from.
+/// A batch to read from. It begins as poison, NaN in floating point: kernels that read 16 bytes at a time also read, and must not
+/// use, what is beside a row.
 template <class T>
 struct Operand {
-    explicit Operand(Ref stream, RaggedCapacity capacity = room)
-        : packer(capacity), batch(capacity, stream) {}
+    explicit Operand(Ref stream, RaggedCapacity capacity = room) : packer(capacity), batch(capacity, stream) {
+        fill_bytes(stream, batch.values(), 0xff);
+    }
     void load(Ref stream, const Lists<T>& rows) {
         packer.pack(rows);
         packer.copy_to(stream, batch);
