@@ -79,8 +79,11 @@ def giou_lines(table: Table) -> None:
     for name, leaf, loss in losses:
         table.line(f"giou: {name}: forward", without_gradient(loss))
         table.line(f"giou: {name}: both", lambda loss=loss, leaf=leaf: both(loss, leaf))
-    # Once for a program: the backward pass then runs on the calling thread, in place of one of its own for each device.
+    few = torch.randn(8, device="cuda", requires_grad=True)
+    table.line("autograd: the sum of 8 numbers: both", lambda: both(few.sum, few), graph=False)
+    # The backward pass then runs on the calling thread, in place of one of its own for each device.
     with torch.autograd.set_multithreading_enabled(False):
+        table.line("autograd: the sum of 8 numbers: both, on one thread", lambda: both(few.sum, few), graph=False)
         for name, leaf, loss in losses:
             table.line(f"giou: {name}: both, on one thread", lambda loss=loss, leaf=leaf: both(loss, leaf), graph=False)
     at_once = torch.compile(lambda p, t, o: sluice.giou_loss_and_gradient(p, t, o), fullgraph=True)

@@ -33,9 +33,12 @@ TEST_CASE("giou loss: without boxes the mean and the gradient are 0") {
         CHECK(mean == 0.0f);
         CHECK(gradient == std::vector<double>(gradient.size(), 0.0));
     });
-    // No rows at all, which is also what a refused result leaves.
+    // No rows at all, which is also what a refused result leaves, in memory that held others.
     const Stream stream;
-    const Targets<float> none(sluice::RaggedCapacity{19, 19 * 7});
+    const sluice::RaggedCapacity room{19, 19 * 7};
+    Targets<float> none = random_case<float, float>(random, 19, 7).ragged(stream, room);
+    sluice::RaggedPacker<nn::Box<float>, B> packer(room);
+    packer.copy_to(stream, none);
     nn::GiouScratch<B> scratch(19);
     const Found found = found_by<float>(stream, boxes, 1.0f, [&](auto predictions, auto result) {
         nn::giou_mean_ragged(stream.ref(), article, predictions, none.view(), result, scratch);
