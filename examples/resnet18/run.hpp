@@ -89,10 +89,16 @@ public:
     }
 
 private:
+    /// Images that each rank trains on in an epoch.
+    std::size_t images_of_rank() const {
+        return data_.set->size() / static_cast<std::size_t>(options_.ranks());
+    }
+
+    /// Images of a batch that is trained on: what the rung says, or all that there are.
     std::size_t batch_of(const Rung& rung) const {
         const bool is_narrow = size_of<B>(options_) == Size::narrow;
-        const std::size_t batch = is_narrow ? rung.narrow_batch : rung.batch;
-        return options_.batch ? static_cast<std::size_t>(*options_.batch) : batch;
+        const std::size_t usual = is_narrow ? rung.narrow_batch : rung.batch;
+        return std::min(options_.batch ? static_cast<std::size_t>(*options_.batch) : usual, images_of_rank());
     }
 
     int workers_of(const Rung& rung) const {
@@ -104,8 +110,7 @@ private:
 
     /// Timed steps and those before them.
     void set_amount(TrainOptions& train, std::size_t batch) const {
-        const std::size_t images = data_.set->size() / static_cast<std::size_t>(options_.ranks());
-        const std::size_t epoch = (images + batch - 1) / batch;
+        const std::size_t epoch = (images_of_rank() + batch - 1) / batch;
         const std::size_t epochs = is_host<B> ? (options_.rungs.size() > 1 ? 1 : 4) : batch <= 64 ? 2 : 6;
         train.steps = options_.epochs  ? epoch * static_cast<std::size_t>(*options_.epochs)
                       : options_.steps ? static_cast<std::size_t>(*options_.steps)
@@ -120,9 +125,7 @@ private:
     Input<B> make_input(const images::ImageSet& set, const Rung& rung, std::size_t steps, bool shuffles,
                         int rank = 0, int ranks = 1) const {
         const std::size_t images = set.size() / static_cast<std::size_t>(ranks);
-        // Held-out images also fit the network, which is made for batches of what is trained on.
-        const std::size_t trained = data_.set->size() / static_cast<std::size_t>(options_.ranks());
-        const std::size_t batch = std::min({batch_of(rung), images, trained});
+        const std::size_t batch = std::min(batch_of(rung), images);
         const std::size_t epoch = (images + batch - 1) / batch;
         return Input<B>(set, rung.pixels,
                         {.batch = batch,
@@ -142,7 +145,7 @@ private:
         TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
                            .workers = workers_of(rung),
                            .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
-        const std::size_t batch = std::min(batch_of(rung), data_.set->size());
+        const std::size_t batch = batch_of(rung);
         set_amount(train, batch);
         const Input<B> input = make_input(*data_.set, rung, train.warmup + train.steps, true);
         const nn::ResNet18Options wanted =
@@ -180,8 +183,7 @@ private:
         TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
                            .workers = workers_of(rung),
                            .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
-        const std::size_t images = data_.set->size() / static_cast<std::size_t>(options_.ranks());
-        const std::size_t batch = std::min(batch_of(rung), images);
+        const std::size_t batch = batch_of(rung);
         set_amount(train, batch);
         const auto make_share = [&](int rank, int ranks) {
             return make_input(*data_.set, rung, train.warmup + train.steps, true, rank, ranks);
@@ -192,16 +194,16 @@ private:
             make_checkpoints(rung, wanted, make_share(ranks_[0].rank(), options_.ranks()), train);
         RankNetworks<B, Network> networks(ranks_, wanted);
         require_classes(networks.first());
+        out_ << "\nrung " << rung.number << ": " << rung.change << "; " << options_.ranks() << " ranks, "
+             << examples::counted(batch, "image") << " a batch each in "
+             << to_string(precision_of<B>(options_, rung.precision)) << ", "
+             << examples::counted(train.steps, "step") << " after " << train.warmup << std::endl;
         networks.prepare(batch);
         for (const sluice::Communicator<B>& rank : ranks_) {
             const Input<B> share = make_share(rank.rank(), rank.ranks());
             if (const std::size_t last = share.batch_size(share.batches_per_epoch() - 1); last < batch)
                 networks.prepare(last);
         }
-        out_ << "\nrung " << rung.number << ": " << rung.change << "; " << options_.ranks() << " ranks, "
-             << examples::counted(batch, "image") << " a batch each in "
-             << to_string(precision_of<B>(options_, rung.precision)) << ", "
-             << examples::counted(train.steps, "step") << " after " << train.warmup << std::endl;
         const std::vector<sluice::Schedule> own{rung.schedule};
         examples::TrainingRuns runs;
         for (const sluice::Schedule schedule : options_.has_schedules ? options_.schedules : own) {

@@ -154,6 +154,28 @@ TEST_CASE("resnet18 learns digits") {
     CHECK(runs[0].at("held_out_accuracy") > 0.5);
 }
 
+TEST_CASE("resnet18 names more held-out digits than it trains on") {
+    if (!can_train())
+        return;
+    const ScratchFolder folder;
+    for (const std::string name : {"test-images-idx3-ubyte", "test-labels-idx1-ubyte"})
+        (void)folder.file(name, sluice_test::contents(std::string(SLUICE_DIGITS_DIR "/") + name));
+    // The first ten: behind the magic number is how many there are.
+    const auto few = [&](const std::string& name, std::size_t bytes) {
+        sluice_test::Bytes set = sluice_test::contents(std::string(SLUICE_DIGITS_DIR "/") + name);
+        set.resize(bytes);
+        set[6] = 0;
+        set[7] = 10;
+        (void)folder.file(name, set);
+    };
+    few("train-images-idx3-ubyte", 16 + 10 * 64);
+    few("train-labels-idx1-ubyte", 8 + 10);
+    const auto runs = runs_of(" --rung 8 --batch 16 --steps 2 --warmup 1 --data " + folder.path().string());
+    REQUIRE(runs.size() == 1);
+    CHECK(runs[0].at("batch") == 10);
+    CHECK(runs[0].at("held_out_accuracy") <= 1);
+}
+
 TEST_CASE("resnet18 infers the same with its batch normalisations folded, and as a graph") {
     if (!can_train())
         return;
