@@ -66,13 +66,20 @@ TEST_CASE("Contract 5: a fault that is found late is not blamed on work that cam
 
 TEST_CASE("Contract 5: a fault is told with its batch while another stage is still at work on that batch") {
     const Inputs<B> inputs(1, words);
+    std::atomic<bool> told{false};
     std::atomic<bool> open{false};
+    // The event of the broken stage comes a while after its fault: its stream waits for this one first.
+    const BasicStream<B> other;
+    BasicEvent<B> gate;
+    other.ref().enqueue([&] { told.wait(false); });
+    gate.record(other.ref());
     const BasicStream<B> mine;
     const auto slow = [&](HostStreamRef stream, PinnedSpan<const Word, B>) {
         stream.enqueue([&] { open.wait(false); });
     };
-    const auto broken = [](HostStreamRef stream, PinnedSpan<const Word, B>) {
+    const auto broken = [&](HostStreamRef stream, PinnedSpan<const Word, B>) {
         stream.enqueue([] { throw std::range_error("bad pixel"); });
+        stream.wait(gate);
     };
     Pipeline pipeline{
         Stages{Stage{"slow", slow}, Stage{"broken", broken, StageOptions<B>{.stream = mine.ref()}}},
@@ -90,6 +97,9 @@ TEST_CASE("Contract 5: a fault is told with its batch while another stage is sti
         std::this_thread::yield();
     // A pipeline waits for all its work when it fails.
     std::thread opens([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        told = true;
+        told.notify_all();
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         open = true;
         open.notify_all();

@@ -86,45 +86,51 @@ struct FaultPlace {
     bool or_earlier = false;
 };
 
-/// The work that failed first, of the batches before `submitted`, where their events tell; otherwise the stage of
-/// `stream`, on which the fault is known. Events tell of the last batch in each slot: where the oldest one has failed, it
-/// may be for an earlier one.
+/// What the events of the batches before `submitted` tell.
+struct EventFaults {
+    std::optional<FaultPlace> first; ///< by batch, then by stage
+    bool all_done = true;
+};
+
+/// Events tell of the last batch in each slot: where the oldest one has failed, it may be for an earlier one.
 template <class Core>
-FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename Core::backend> stream) {
+EventFaults faults_of_events(Core& core, std::size_t submitted) {
     const std::size_t slots = core.order->slots();
     const std::size_t oldest = submitted > slots ? submitted - slots : 0;
+    EventFaults faults;
     for (std::size_t batch = oldest; batch < submitted; ++batch) {
         for (std::size_t stage = 0; stage < Core::stages; ++stage) {
             if (!Core::Shape::needs_event(stage))
                 continue;
             try {
-                (void)core.order->event(stage, batch).is_done();
+                faults.all_done = core.order->event(stage, batch).is_done() && faults.all_done;
             } catch (...) {
-                return {static_cast<int>(stage), batch, batch == oldest && oldest > 0};
+                faults.first = FaultPlace{static_cast<int>(stage), batch, batch == oldest && oldest > 0};
+                return faults;
             }
         }
     }
+    return faults;
+}
+
+/// The work that failed first, of the batches before `submitted`, where their events tell; otherwise the stage of
+/// `stream`, on which the fault is known.
+template <class Core>
+FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename Core::backend> stream) {
     const auto known = core.streams.stage_of(stream);
-    if (!known)
-        return {};
-    // A stream is known to have failed a moment before its next event is. It may have the fault from another stage's.
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-    for (std::size_t batch = oldest; batch < submitted; ++batch) {
-        for (std::size_t stage = 0; stage < Core::stages; ++stage) {
-            if (!Core::Shape::needs_event(stage))
-                continue;
-            try {
-                while (!core.order->event(stage, batch).is_done()) {
-                    if (std::chrono::steady_clock::now() > limit)
-                        return {static_cast<int>(*known), std::nullopt, false};
-                    std::this_thread::yield();
-                }
-            } catch (...) {
-                return {static_cast<int>(stage), batch, batch == oldest && oldest > 0};
-            }
-        }
+    // A stream is known to have failed a moment before its next event is; other stages may be at work for long.
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    for (;;) {
+        const EventFaults faults = faults_of_events(core, submitted);
+        // What passed its fault on has failed before, and may have been asked a moment too early.
+        if (faults.first)
+            return faults_of_events(core, submitted).first.value_or(*faults.first);
+        if (!known)
+            return {};
+        if (faults.all_done || std::chrono::steady_clock::now() > limit)
+            return {static_cast<int>(*known), std::nullopt, false};
+        std::this_thread::yield();
     }
-    return {static_cast<int>(*known), std::nullopt, false};
 }
 
 } // namespace sluice::detail
