@@ -7,7 +7,7 @@
 function(sluice_join_programs file end)
     set(headers "#include <[^>]+>")
     if(NOT file MATCHES "\\.cu$")
-        set(headers "#include <([a-z_]+|sluice/[a-z_/]+[.]hpp)>")
+        set(headers "#include <([a-z_]+|(sluice|augment)/[a-z_/]+[.]hpp)>")
     endif()
     set(includes "")
     set(beside "")

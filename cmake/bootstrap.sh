@@ -76,4 +76,6 @@ if [[ $(printf '3.25\n%s\n' "$version" | sort -V | head -n 1) != 3.25 ]]; then
     fail "$(command -v cmake) is version $version, but sluice needs CMake 3.25 or newer (https://cmake.org/download)"
 fi
 
+# As many compilers as there are cores: Ninja starts two more, which take a tenth more time, and 3 GB each at worst.
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 exec cmake --workflow --preset "$preset"

@@ -10,6 +10,7 @@
 #include "support/alive.hpp"
 #include "support/delayed_backend.hpp"
 #include "support/faulty_backend.hpp"
+#include "support/sanitized.hpp"
 
 namespace pipeline_faults {
 
@@ -21,6 +22,7 @@ namespace {
 using B = Faulty<Delayed<TestBackend>>;
 constexpr std::size_t words = 24;
 constexpr std::size_t batches = 5;
+constexpr long step = sanitized ? 3 : 1; // from call to call
 
 // Under Schedule::graphed the last stage, which counts its batches on the host, is not captured.
 PipelineOptions options_for(Schedule schedule) {
@@ -101,10 +103,10 @@ template <class Attempt>
 void fail_each_call_of(Attempt&& attempt, std::uint32_t one_delay_in = 8) {
     const Alive before = alive_now<B>();
     bool reached = true;
-    long call = 0;
+    long call = 1 - step;
     int failed = 0;
     while (reached && call < 5000) {
-        ++call;
+        call += step;
         CAPTURE(call);
         Delay::set({.seed = static_cast<std::uint64_t>(call), .one_in = one_delay_in, .microseconds = 200});
         Fault::arm(call);
@@ -120,7 +122,7 @@ void fail_each_call_of(Attempt&& attempt, std::uint32_t one_delay_in = 8) {
     }
     CHECK_FALSE(reached);
     CHECK(call > 50);
-    CHECK(failed > 10);
+    CHECK(failed > 10 / step);
 }
 
 template <int S>
@@ -185,7 +187,7 @@ TEST_CASE("Contract 5: all stages captured, any one call fails: an Error or an e
                 CHECK(values == expected_memories(2, words, repeating(steps, distinct)));
             },
             2); // late side streams
-        CHECK(refused > 5);
+        CHECK(refused > 5 / step);
     }
 }
 
