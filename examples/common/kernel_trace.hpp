@@ -21,7 +21,7 @@ class KernelTraces {
 public:
     explicit KernelTraces(const TimelineOptions& options) : options_(options) {}
 
-    /// \throws BadInput where kernels are asked for, and cannot be recorded on B on this machine
+    /// Call it before the program's first kernel. \throws BadInput where kernels are asked for, and cannot be recorded on B on this machine
     template <sluice::Backend B>
     void require() const {
         if (!options_.kernels)
@@ -30,6 +30,7 @@ public:
             throw BadInput("--kernels: expected --backend cuda, since CUPTI records what CUDA devices do");
         if (!sluice::KernelTrace::available())
             throw BadInput("--kernels: " + sluice::KernelTrace::why_unavailable());
+        sluice::KernelTrace::note_tensor_cores(); // before any kernel is loaded
     }
 
     /// Where kernels are asked for, has `train(timelines)` run once more while they are recorded. It gives the seconds that

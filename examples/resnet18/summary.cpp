@@ -37,6 +37,16 @@ std::vector<std::pair<const char*, double>> causes_of(const Summary& summary) {
     return {{"loading", waiting}, {"enqueuing", submitting}, {"other", 1 - waiting - submitting}};
 }
 
+/// How busy the device was, and how much of its kernels' time went to those that use Tensor Cores.
+std::string device_of(const sluice::ActivityReport& kernels) {
+    std::string text = "device busy " + percent(kernels.busy_share) + " of the time, ";
+    if (kernels.tensor_core_unknown < 1)
+        text += "Tensor Core kernels " + percent(kernels.tensor_core_share) + " of the kernels' time, ";
+    if (kernels.tensor_core_unknown > 0 && kernels.tensor_core_unknown < 1)
+        text += "of " + percent(kernels.tensor_core_unknown) + " it is not known, ";
+    return text;
+}
+
 } // namespace
 
 void print(const Summary& summary, std::ostream& out) {
@@ -44,8 +54,8 @@ void print(const Summary& summary, std::ostream& out) {
     out << "  " << summary.schedule << ": "
         << examples::with_commas(static_cast<std::uint64_t>(summary.samples_per_second + 0.5))
         << " samples/s, " << formatted(step < 10 ? "%.3f" : "%.1f", step) << " ms a step, "
-        << (summary.kernels ? "device busy " + percent(summary.kernels->busy_share) + " of the time, " : "")
-        << "stages at work " << percent(summary.at_work_share) << ", peak device memory "
+        << (summary.kernels ? device_of(*summary.kernels) : "") << "stages at work "
+        << percent(summary.at_work_share) << ", peak device memory "
         << formatted("%.0f", static_cast<double>(summary.peak_bytes) / 1e6) << " MB\n    time by cause"
         << (summary.kernels ? "" : " of the training's thread") << ':';
     const char* separator = " ";
@@ -82,8 +92,11 @@ void add_to(examples::RunResult& run, const Summary& summary) {
     run.extra.emplace_back("device_bytes", whole(summary.peak_bytes));
     for (const auto& [cause, share] : causes_of(summary))
         run.extra.emplace_back(std::string("share of ") + cause, share);
-    if (summary.kernels)
+    if (summary.kernels) {
         run.extra.emplace_back("busy_share", summary.kernels->busy_share);
+        run.extra.emplace_back("tensor_core_share", summary.kernels->tensor_core_share);
+        run.extra.emplace_back("tensor_core_unknown", summary.kernels->tensor_core_unknown);
+    }
     if (summary.alone)
         run.extra.emplace_back("samples_per_second_alone", *summary.alone);
     if (summary.held_out_accuracy)

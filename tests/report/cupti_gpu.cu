@@ -7,6 +7,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cuda_fp16.h>
+#include <mma.h>
+
 #include <sluice/graph.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/report/cupti.hpp>
@@ -41,6 +44,19 @@ __global__ void use_kernel(const unsigned* in, unsigned* sum, unsigned microseco
 __global__ void count_down_kernel(ConditionSetter setter, unsigned* left) {
     *left -= 1;
     setter.set(*left);
+}
+
+/// A product of 16 x 16 matrices of ones, by one warp.
+__global__ void tensor_core_kernel(float* out) {
+    namespace wmma = nvcuda::wmma;
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> b;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> product;
+    wmma::fill_fragment(a, __float2half(1));
+    wmma::fill_fragment(b, __float2half(1));
+    wmma::fill_fragment(product, 0);
+    wmma::mma_sync(product, a, b, product);
+    wmma::store_matrix_sync(out, product, 16, wmma::mem_row_major);
 }
 
 using Cells = DeviceBuffer<unsigned, Cuda>;
@@ -147,6 +163,44 @@ void check_shares(const Recorded& recorded) {
 }
 
 } // namespace
+
+// First, since what is asked for are kernels that nobody has loaded yet.
+TEST_CASE("kernels with instructions of Tensor Cores are told from others, eagerly and in graphs") {
+    if (!KernelTrace::available())
+        return;
+    KernelTrace::note_tensor_cores();
+    KernelTrace::note_tensor_cores(); // once is enough
+    CudaStream stream;
+    DeviceBuffer<float, Cuda> product(256);
+    Cells cells(1);
+    tensor_core_kernel<<<1, 32, 0, stream.get()>>>(product.data()); // loads both before the trace begins
+    std::vector<float> seen(256);
+    copy_and_wait(stream, seen, product);
+    CHECK(seen == std::vector<float>(256, 16));
+    for (const bool as_graph : {false, true}) {
+        CAPTURE(as_graph);
+        KernelTrace trace;
+        const auto work = [&](CudaStreamRef on) {
+            tensor_core_kernel<<<1, 32, 0, on.get()>>>(product.data());
+            make_kernel<<<1, 1, 0, on.get()>>>(cells.data(), 100);
+        };
+        std::optional<GraphExec> exec;
+        if (as_graph) {
+            exec.emplace(capture(stream, work));
+            exec->launch(stream);
+        } else {
+            work(stream);
+        }
+        const ActivityReport report = report_of(trace.stop());
+        REQUIRE(report.kernels.size() == 2);
+        for (const KernelTotal& kernel : report.kernels)
+            CHECK(kernel.tensor_cores ==
+                  (contains(kernel.name, "tensor_core_kernel") ? TensorCores::present : TensorCores::absent));
+        CHECK(report.tensor_core_unknown == 0);
+        CHECK(report.tensor_core_share > 0);
+        CHECK(report.tensor_core_share < 0.5);
+    }
+}
 
 TEST_CASE("kernels, copies and fills are found under the stages that enqueued them, and when these ran") {
     if (!KernelTrace::available()) {

@@ -138,6 +138,41 @@ TEST_CASE("kernels are summed by stage and name, the longest first") {
     CHECK(report.kernels[3].bytes == 4096);
 }
 
+TEST_CASE("the share of Tensor Cores is of all kernels' time, and says of how much it is not known") {
+    DeviceActivities activities;
+    activities.names = {"gemm", "relu", "compiled", "copy, host to device", "all-reduce"};
+    activities.tensor_cores = {TensorCores::present, TensorCores::absent};
+    activities.activities = {
+        made(ActivityKind::kernel, 0, 50, 7, 0), made(ActivityKind::kernel, 50, 80, 7, 1),
+        made(ActivityKind::kernel, 60, 70, 8, 0), made(ActivityKind::copy, 0, 500, 9, 3)};
+    ActivityReport report = report_of(activities);
+    CHECK(report.tensor_core_share == doctest::Approx(60.0 / 90)); // what overlaps counts each time
+    CHECK(report.tensor_core_unknown == 0);
+    CHECK(contains(to_table(report), "took 66.7 % of all kernels' time.\n"));
+    CHECK(contains(to_table(report), "gemm                             yes"));
+    CHECK(widest_line(to_table(report)) <= 80);
+    CHECK(contains(to_json(report), "\"bytes\":0,\"tensor_cores\":true}"));
+    CHECK(contains(to_json(report), "\"bytes\":0,\"tensor_cores\":false}"));
+    CHECK(contains(to_json(report), "\"tensor_cores\":null}")); // the copy
+
+    // A kernel whose code was not seen, and one of NCCL's.
+    activities.activities.push_back(made(ActivityKind::kernel, 80, 100, 7, 2));
+    activities.activities.push_back(made(ActivityKind::communication, 100, 110, 7, 4));
+    report = report_of(activities);
+    CHECK(report.tensor_core_share == doctest::Approx(0.5));
+    CHECK(report.tensor_core_unknown == doctest::Approx(0.25));
+    CHECK(contains(to_table(report), "of 25.0 %"));
+    CHECK(widest_line(to_table(report)) <= 80);
+
+    // Nothing is said where nothing is known.
+    activities.tensor_cores.clear();
+    report = report_of(activities);
+    CHECK(report.tensor_core_unknown == 1);
+    CHECK(!contains(to_table(report), "Tensor"));
+    CHECK(!contains(to_table(report), "TC"));
+    CHECK(report_of(DeviceActivities{}).tensor_core_unknown == 1);
+}
+
 TEST_CASE("activities find their batch, and those without a stage the one they can be of") {
     const Timeline timeline = two_stages();
     DeviceActivities activities;

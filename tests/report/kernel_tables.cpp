@@ -19,7 +19,7 @@ TEST_CASE("a page has what the time went into, and all kernels") {
     report.wall = 4000;
     report.causes.kernel = 3000;
     report.causes.runtime = 1000;
-    report.kernels = {{"gemm", "train", ActivityKind::kernel, 20, 2500, 125, 0.625, 0},
+    report.kernels = {{"gemm", "train", ActivityKind::kernel, 20, 2500, 125, 0.625, 0, TensorCores::present},
                       {"copy to the device", "", ActivityKind::copy, 4, 500, 125, 0.125, 4096}};
     const std::vector<HtmlTable> tables = tables_of(report);
     REQUIRE(tables.size() == 2);
@@ -30,9 +30,11 @@ TEST_CASE("a page has what the time went into, and all kernels") {
     CHECK(tables[0].rows[4] == std::vector<std::string>{"runtime", "1", "25.0"});
     CHECK(tables[1].title == "graphed: kernels");
     REQUIRE(tables[1].rows.size() == 2);
-    CHECK(tables[1].rows[0] == std::vector<std::string>{"gemm", "train", "20", "2.5", "125", "62.5", "-"});
+    CHECK(tables[1].rows[0] ==
+          std::vector<std::string>{"gemm", "train", "20", "2.5", "125", "62.5", "-", "yes"});
     CHECK(tables[1].rows[1][1] == "-");
     CHECK(tables[1].rows[1][6] == "4096");
+    CHECK(tables[1].rows[1][7] == "-");
     for (const HtmlTable& table : tables) {
         for (const std::vector<std::string>& row : table.rows)
             CHECK(row.size() == table.heads.size());

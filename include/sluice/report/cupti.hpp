@@ -61,6 +61,12 @@ public:
     /// once the work is over, as after `Pipeline::finish`. \throws Error where it has stopped before.
     DeviceActivities stop();
 
+    /// Notes of each kernel that is loaded from now on whether it has instructions of Tensor Cores, until the program ends. A
+    /// trace does so by itself while it records, but kernels are loaded before they first run: call this before the program's
+    /// first kernel, so that `DeviceActivities::tensor_cores` knows all. Costs nothing later, and keeps other profilers
+    /// that use CUPTI out of this process. \throws Error as the constructor does.
+    static void note_tensor_cores();
+
     /// Whether CUPTI is there. A driver that refuses it shows only once a trace is made.
     static bool available() { return why_unavailable().empty(); }
     /// One sentence that says what is missing; empty if nothing is.

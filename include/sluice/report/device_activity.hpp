@@ -23,6 +23,13 @@ enum class ActivityKind : std::uint8_t {
     graph,         ///< a launch of a whole graph, where its nodes were not recorded; counts as kernels do
 };
 
+/// Whether a kernel's code has instructions of Tensor Cores.
+enum class TensorCores : std::uint8_t {
+    unknown, ///< its code was not seen, or it is no kernel
+    absent,  ///< it has none
+    present, ///< it has some; whether they ran is not looked at, and what functions that it calls have does not count
+};
+
 /// One thing that a device did.
 struct DeviceActivity {
     /// Stands for a stage or a batch that is not known.
@@ -55,6 +62,7 @@ struct DeviceActivities {
     std::vector<DeviceActivity> activities; ///< What was recorded.
     std::vector<HostCall> calls;            ///< Calls of CUDA, where they were recorded.
     std::vector<std::string> names;         ///< Names of kernels, copies and functions.
+    std::vector<TensorCores> tensor_cores;  ///< Of each of `names`; those that are missing are unknown.
     std::vector<std::string> stages;        ///< Names of stages.
 
     std::size_t dropped = 0; ///< Records that were lost, because there was no room for them.
@@ -98,6 +106,7 @@ struct KernelTotal {
     double mean = 0;                          ///< `total / count`.
     double share = 0;                         ///< `total` as a share of the wall time; may exceed 1.
     std::uint64_t bytes = 0;                  ///< Of copies and fills, all together.
+    TensorCores tensor_cores = TensorCores::unknown; ///< Whether it has instructions of Tensor Cores.
 };
 
 /// The activities of a stage. Times are in microseconds and of unions of intervals, shares are parts of the wall time.
@@ -134,6 +143,9 @@ struct ActivityReport {
     std::vector<StageActivity> stages;
     /// By stage, those of no known stage last, and of each with the longest total first.
     std::vector<KernelTotal> kernels;
+    /// Of the kernels' durations, all together, the share of those that have instructions of Tensor Cores.
+    double tensor_core_share = 0;
+    double tensor_core_unknown = 0; ///< The share of those of which that is not known; 1 where there are no kernels.
     std::size_t dropped = 0;       ///< As in `DeviceActivities`.
     std::size_t silent_graphs = 0; ///< As in `DeviceActivities`.
 };

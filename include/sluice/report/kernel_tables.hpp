@@ -13,7 +13,8 @@
 namespace sluice {
 
 /// Two tables for `HtmlOptions::tables`: what the wall time went into, and all kernels, copies and fills with their stage,
-/// number, time, share and bytes. Titles begin with the report's. Of a name, what a compiler puts round it is left out.
+/// number, time, share, bytes, and whether they have instructions of Tensor Cores ("-": not known). Titles begin with the
+/// report's. Of a name, what a compiler puts round it is left out.
 inline std::vector<HtmlTable> tables_of(const ActivityReport& report) {
     const auto number = [](double value) { return detail::counters::number_text(value); };
     const auto percent = [](double share) { return detail::timeline_table::fixed(100 * share, 1); };
@@ -29,14 +30,16 @@ inline std::vector<HtmlTable> tables_of(const ActivityReport& report) {
     for (const auto& [name, part] : parts)
         causes.rows.push_back({name, number(part / 1e3), percent(report.wall > 0 ? part / report.wall : 0)});
 
-    HtmlTable kernels{before + "kernels",
-                      {"kernel", "stage", "count", "total ms", "mean us", "% of the time", "bytes"},
-                      {}};
+    HtmlTable kernels{
+        before + "kernels",
+        {"kernel", "stage", "count", "total ms", "mean us", "% of the time", "bytes", "Tensor Cores"},
+        {}};
     for (const KernelTotal& kernel : report.kernels) {
         kernels.rows.push_back({detail::device_activity_text::short_name(kernel.name),
                                 kernel.stage.empty() ? "-" : kernel.stage, std::to_string(kernel.count),
                                 number(kernel.total / 1e3), number(kernel.mean), percent(kernel.share),
-                                kernel.bytes > 0 ? std::to_string(kernel.bytes) : "-"});
+                                kernel.bytes > 0 ? std::to_string(kernel.bytes) : "-",
+                                detail::device_activity_text::text_of(kernel.tensor_cores)});
     }
     return {std::move(causes), std::move(kernels)};
 }

@@ -37,6 +37,36 @@ inline void enable(Recorder& to, CUpti_ActivityKind kind, const char* name) {
     to.kinds.push_back(kind);
 }
 
+inline void call_back(const Recorder& to, CUpti_CallbackId id, bool enable) {
+    check(library().enable_callback(enable ? 1 : 0, to.subscriber, CUPTI_CB_DOMAIN_RESOURCE, id),
+          "cuptiEnableCallback");
+}
+
+/// Takes CUPTI for this process, and has it say which modules are loaded. `to.control` is held.
+inline void subscribe(Recorder& to) {
+    if (to.subscriber != nullptr)
+        return;
+    int devices = 0;
+    if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
+        (void)cudaGetLastError();
+        throw Error(std::string("KernelTrace: there is no CUDA device to record") +
+                    (error != cudaSuccess ? std::string(" (") + cudaGetErrorString(error) + ")" : ""));
+    }
+    check(library().subscribe(&to.subscriber, reinterpret_cast<CUpti_CallbackFunc>(&resource_changed),
+                              nullptr),
+          "cuptiSubscribe");
+    call_back(to, CUPTI_CBID_RESOURCE_MODULE_LOADED, true);
+}
+
+inline void unsubscribe(Recorder& to) {
+    if (to.subscriber != nullptr)
+        (void)library().unsubscribe(to.subscriber);
+    to.subscriber = nullptr;
+}
+
+inline constexpr CUpti_CallbackId graph_callbacks[] = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                                       CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+
 /// Lets go of CUPTI; what has been recorded stays. `to.control` is held.
 inline void disable(Recorder& to) {
     const RangeListener* ours = &range_listener_of_trace;
@@ -47,9 +77,10 @@ inline void disable(Recorder& to) {
             take_in_driver_launches(false);
     }
     to.kinds.clear();
-    if (to.subscriber != nullptr)
-        (void)library().unsubscribe(to.subscriber);
-    to.subscriber = nullptr;
+    if (!to.stays_subscribed)
+        return unsubscribe(to);
+    for (const CUpti_CallbackId id : graph_callbacks)
+        (void)library().enable_callback(0, to.subscriber, CUPTI_CB_DOMAIN_RESOURCE, id);
 }
 
 inline void forget(Recorder& to) {
@@ -69,18 +100,9 @@ inline void forget(Recorder& to) {
 }
 
 inline void start(Recorder& to, const KernelTraceOptions& options) {
-    int devices = 0;
-    if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
-        (void)cudaGetLastError();
-        throw Error(std::string("KernelTrace: there is no CUDA device to record") +
-                    (error != cudaSuccess ? std::string(" (") + cudaGetErrorString(error) + ")" : ""));
-    }
-    check(library().subscribe(&to.subscriber, reinterpret_cast<CUpti_CallbackFunc>(&graph_changed), nullptr),
-          "cuptiSubscribe");
-    for (const CUpti_CallbackId id :
-         {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED})
-        check(library().enable_callback(1, to.subscriber, CUPTI_CB_DOMAIN_RESOURCE, id),
-              "cuptiEnableCallback");
+    subscribe(to);
+    for (const CUpti_CallbackId id : graph_callbacks)
+        call_back(to, id, true);
     check(library().activity_register_callbacks(&buffer_requested, &buffer_completed),
           "cuptiActivityRegisterCallbacks");
     if (options.whole_graphs)
@@ -118,8 +140,14 @@ inline std::size_t silent_graphs(const Recorder& from) {
 /// What was recorded, with times on the steady clock. Both locks are held.
 inline DeviceActivities taken(Recorder& from, const Moment& end) {
     from.data.silent_graphs = silent_graphs(from);
-    for (std::string& name : from.data.names)
+    from.data.tensor_cores.reserve(from.data.names.size());
+    for (std::string& name : from.data.names) {
+        const auto code = from.has_tensor_cores.find(name);
+        from.data.tensor_cores.push_back(code == from.has_tensor_cores.end() ? TensorCores::unknown
+                                         : code->second                      ? TensorCores::present
+                                                                             : TensorCores::absent);
         name = demangled(name);
+    }
     from.data.stages = from.stages;
     // Both clocks count nanoseconds; one that was set meanwhile is spread over the time.
     const double begun = static_cast<double>(from.begin.steady) / 1000;
@@ -201,6 +229,21 @@ inline KernelTrace::KernelTrace(KernelTraceOptions options) {
     recording_ = true;
 }
 
+inline void KernelTrace::note_tensor_cores() {
+    namespace parts = detail::cupti;
+    if (!available())
+        throw Error("KernelTrace: " + why_unavailable());
+    parts::Recorder& recorder = parts::recorder();
+    const std::lock_guard control(recorder.control);
+    try {
+        parts::subscribe(recorder);
+    } catch (...) {
+        parts::unsubscribe(recorder);
+        throw;
+    }
+    recorder.stays_subscribed = true;
+}
+
 inline DeviceActivities KernelTrace::stop() {
     namespace parts = detail::cupti;
     if (!recording_)
@@ -254,6 +297,7 @@ inline KernelTrace::KernelTrace(KernelTraceOptions /*options*/) {
     throw Error("KernelTrace: " + why_unavailable());
 }
 inline KernelTrace::~KernelTrace() { recording_ = false; }
+inline void KernelTrace::note_tensor_cores() { throw Error("KernelTrace: " + why_unavailable()); }
 inline DeviceActivities KernelTrace::stop() {
     throw Error("KernelTrace::stop: the trace has stopped already");
 }

@@ -14,6 +14,7 @@
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/pipeline/detail/range.hpp>
+#include <sluice/report/detail/kernel_code.hpp>
 #include <sluice/report/device_activity.hpp>
 
 namespace sluice::detail::cupti {
@@ -50,6 +51,7 @@ struct Recorder {
     // Of whoever makes and stops traces.
     std::mutex control;
     CUpti_SubscriberHandle subscriber = nullptr;
+    bool stays_subscribed = false; // for what modules have, between traces too
     std::vector<CUpti_ActivityKind> kinds;
     std::size_t sessions = 0;
 
@@ -66,6 +68,7 @@ struct Recorder {
     std::vector<std::string> stages;
     std::unordered_map<std::string, std::uint32_t> stage_numbers;
     std::unordered_map<std::uint64_t, std::uint32_t> stage_of_node;
+    std::unordered_map<std::string, bool> has_tensor_cores; // by a kernel's name for the linker; kept between traces
 
     std::atomic<const RangeListener*> other_listener{nullptr};
 
@@ -271,15 +274,21 @@ inline constexpr RangeListener range_listener_of_trace{
     },
 };
 
+/// Of kernels that have one name, as in two modules, one with Tensor Cores counts for all.
+inline void module_loaded(const CUpti_ModuleResourceData& module) {
+    if (module.pCubin == nullptr)
+        return;
+    std::vector<kernel_code::Code> functions = kernel_code::functions_of(module.pCubin, module.cubinSize);
+    Recorder& to = recorder();
+    const std::lock_guard lock(to.noting);
+    for (kernel_code::Code& function : functions)
+        to.has_tensor_cores[std::move(function.name)] |= function.has_tensor_core_instructions;
+}
+
 /// A node that is captured in a stage is the stage's, and so are the copies of it that CUDA makes when it instantiates. Nodes
 /// of other types, such as conditional ones, do no work of their own and are not asked about.
-inline void CUPTIAPI graph_changed(void* /*user*/, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                                   const void* data) {
-    if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr)
-        return;
-    const auto* const graph =
-        static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
-    if (graph == nullptr || graph->node == nullptr ||
+inline void graph_changed(CUpti_CallbackId id, const CUpti_GraphData* graph) {
+    if (graph->node == nullptr ||
         (graph->nodeType != CU_GRAPH_NODE_TYPE_KERNEL && graph->nodeType != CU_GRAPH_NODE_TYPE_MEMCPY &&
          graph->nodeType != CU_GRAPH_NODE_TYPE_MEMSET))
         return;
@@ -301,6 +310,19 @@ inline void CUPTIAPI graph_changed(void* /*user*/, CUpti_CallbackDomain domain, 
         if (const auto found = to.stage_of_node.find(original); found != to.stage_of_node.end())
             to.stage_of_node[node] = found->second;
     }
+}
+
+inline void CUPTIAPI resource_changed(void* /*user*/, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                      const void* data) {
+    if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr)
+        return;
+    const void* const resource = static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor;
+    if (resource == nullptr)
+        return;
+    if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED)
+        module_loaded(*static_cast<const CUpti_ModuleResourceData*>(resource));
+    else
+        graph_changed(id, static_cast<const CUpti_GraphData*>(resource));
 }
 
 } // namespace sluice::detail::cupti

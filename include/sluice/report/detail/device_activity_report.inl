@@ -216,6 +216,21 @@ inline void look_at_events(const Timeline& timeline, ActivityReport& report) {
     }
 }
 
+inline void look_at_tensor_cores(ActivityReport& report) {
+    double all = 0;
+    double present = 0;
+    double unknown = 0;
+    for (const KernelTotal& kernel : report.kernels) {
+        if (kernel.kind == ActivityKind::copy || kernel.kind == ActivityKind::set)
+            continue;
+        all += kernel.total;
+        present += kernel.tensor_cores == TensorCores::present ? kernel.total : 0;
+        unknown += kernel.tensor_cores == TensorCores::unknown ? kernel.total : 0;
+    }
+    report.tensor_core_share = all > 0 ? present / all : 0;
+    report.tensor_core_unknown = all > 0 ? unknown / all : 1;
+}
+
 inline void look_at_kernels(const DeviceActivities& activities, const Window& window,
                             ActivityReport& report) {
     using Key = std::tuple<std::uint32_t, ActivityKind, std::uint32_t>;
@@ -237,6 +252,8 @@ inline void look_at_kernels(const DeviceActivities& activities, const Window& wi
         total.stage = stage < activities.stages.size() ? activities.stages[stage] : std::string();
         total.mean = total.total / static_cast<double>(total.count);
         total.share = report.wall > 0 ? total.total / report.wall : 0;
+        if (name < activities.tensor_cores.size())
+            total.tensor_cores = activities.tensor_cores[name];
         sorted.emplace_back(stage, std::move(total));
     }
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
@@ -244,6 +261,7 @@ inline void look_at_kernels(const DeviceActivities& activities, const Window& wi
     });
     for (auto& [stage, total] : sorted)
         report.kernels.push_back(std::move(total));
+    look_at_tensor_cores(report);
 }
 
 } // namespace detail::device_activity

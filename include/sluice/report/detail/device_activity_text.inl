@@ -57,6 +57,11 @@ inline std::string short_name(std::string_view name) {
 
 inline std::string percent(double share) { return timeline_table::fixed(100 * share, 1); }
 
+/// A cell of a table of kernels.
+inline const char* text_of(TensorCores code) {
+    return code == TensorCores::present ? "yes" : code == TensorCores::absent ? "no" : "-";
+}
+
 inline void add_right(std::string& line, const std::string& cell, std::size_t width) {
     line.append(cell.size() < width ? width - cell.size() : 1, ' ');
     line += cell;
@@ -73,6 +78,15 @@ inline std::string head_of(const ActivityReport& report) {
     head += "device: " + percent(report.device.compute_only) + " % compute only, " +
             percent(report.device.copy_only) + " % copy only, " + percent(report.device.both) + " % both, " +
             percent(report.device.neither) + " % neither\n";
+    if (report.tensor_core_unknown < 1) {
+        const std::string unknown = report.tensor_core_unknown > 0
+                                        ? "; of " + percent(report.tensor_core_unknown) + " % it is not known"
+                                        : "";
+        head +=
+            table::wrapped("Tensor Cores: kernels that use them took " + percent(report.tensor_core_share) +
+                           " % of all kernels' time" + unknown + '.') +
+            '\n';
+    }
     if (report.slowdown > 0) {
         head +=
             table::wrapped("A step took " + table::fixed(report.slowdown, 3) +
@@ -157,22 +171,26 @@ inline std::string kernels_of(const ActivityReport& report, std::size_t most) {
     for (const KernelTotal& kernel : report.kernels)
         longest = (std::max)(longest, kernel.total);
     const table::TimeUnit unit = table::unit_for(longest);
-    constexpr std::size_t name_columns = 36;
     constexpr std::size_t stage_columns = 8;
+    const bool with_code = report.tensor_core_unknown < 1;
+    const std::size_t name_columns = with_code ? 31 : 36;
     std::string text;
-    const auto add = [&](const std::string& stage, const std::string& name, const std::string& count,
-                         const std::string& total, const std::string& mean, const std::string& share) {
+    const auto add = [&](const std::string& stage, const std::string& name, const std::string& code,
+                         const std::string& count, const std::string& total, const std::string& mean,
+                         const std::string& share) {
         std::string line;
         table::add_left(line, stage, stage_columns);
         line += ' ';
         table::add_left(line, name, name_columns);
+        if (with_code)
+            add_right(line, code, 5);
         add_right(line, count, 8);
         add_right(line, total, 9);
         add_right(line, mean, 10);
         add_right(line, share, 7);
         text += line + '\n';
     };
-    add("stage", "kernel", "count", std::string("total ") + unit.name, "mean us", "%");
+    add("stage", "kernel", "TC", "count", std::string("total ") + unit.name, "mean us", "%");
     std::size_t of_stage = 0;
     std::size_t left_out = 0;
     for (std::size_t i = 0; i < report.kernels.size(); ++i) {
@@ -185,12 +203,14 @@ inline std::string kernels_of(const ActivityReport& report, std::size_t most) {
         add(of_stage > 0           ? ""
             : kernel.stage.empty() ? "-"
                                    : kernel.stage,
-            short_name(kernel.name), table::count(kernel.count),
+            short_name(kernel.name), text_of(kernel.tensor_cores), table::count(kernel.count),
             table::four_digits(kernel.total / unit.microseconds), table::four_digits(kernel.mean),
             percent(kernel.share));
     }
     if (left_out > 0)
         text += "and " + table::count(left_out) + " more names\n";
+    if (with_code)
+        text += "TC: has instructions of Tensor Cores\n";
     return text;
 }
 
@@ -258,9 +278,14 @@ inline std::string to_json(const ActivityReport& report) {
         json.member("mean_us", kernel.mean);
         json.member("share", kernel.share);
         json.member("bytes", static_cast<std::size_t>(kernel.bytes));
+        json.word("tensor_cores", kernel.tensor_cores == TensorCores::present  ? "true"
+                                  : kernel.tensor_cores == TensorCores::absent ? "false"
+                                                                               : "null");
         json.close('}');
     }
     json.close(']');
+    json.member("tensor_core_share", report.tensor_core_share);
+    json.member("tensor_core_unknown", report.tensor_core_unknown);
     json.member("dropped", report.dropped);
     json.member("silent_graphs", report.silent_graphs);
     json.close('}');

@@ -35,12 +35,16 @@ public:
         name(key);
         string(value);
     }
+    /// A value that is no number and no string: `true`, `false` or `null`.
+    void word(const char* key, std::string_view value) {
+        name(key);
+        text_ += value;
+    }
     /// A row's number, or null.
     void row(const char* key, std::size_t value) {
         if (value != TimelineReport::no_row)
             return member(key, value);
-        name(key);
-        text_ += "null";
+        word(key, "null");
     }
 
     std::string text() && { return std::move(text_); }
