@@ -9,7 +9,9 @@ runs, with the least and the most in the JSON. Rungs 7 and 8 stand beside `best`
 step alone, on a batch that is on the device already, beside that of either. Then inference of batches of 1 and 16. Losses of
 100 steps are compared from the same first weights on the same tiles of photographs, at the published batches and learning
 rate: rung 5, in TF32, and rung 6, in float16, where `--rungs` has them, beside how far PyTorch is from itself with channels
-last: other algorithms, the same precision. By themselves, in about four minutes and with cuDNN's first choice of algorithms:
+last: other algorithms, the same precision. Then both again, while PyTorch takes the program's weights, running statistics and
+velocities every `--every` steps, so that a difference is of the steps since, and not of what training made of it. By themselves,
+in about five minutes and with cuDNN's first choice of algorithms:
 
     python3 bench/resnet18.py build/release/examples/resnet18/resnet18 --only-losses --json losses.json
 
@@ -103,19 +105,23 @@ class Comparison:
         algorithms = ["--algorithms", "heuristic"] if self.arguments.only_losses else []
         with tempfile.TemporaryDirectory() as folder:
             start = os.path.join(folder, "start.safetensors")
+            checkpoints, every = os.path.join(folder, "after-{step}.safetensors"), self.arguments.every
             report = self.program("--data", "tiles", "--rung", str(rung), "--steps", str(steps), "--warmup", "0",
-                                  "--rate", self.arguments.rate, "--schedule", "serial", "--losses", "--save-start", start, *algorithms,
+                                  "--rate", self.arguments.rate, "--schedule", "serial", "--losses", "--save-start", start,
+                                  "--checkpoint", checkpoints, "--checkpoint-every", str(every), *algorithms,
                                   *(["--workers", str(self.arguments.workers)] if self.arguments.backend == "cuda" else []))
             run = report["runs"][0]
             times.append(time.monotonic())
             on_cpu = {"device": "cpu", "side": 40} if self.arguments.backend == "host" else {}
-            theirs = []
-            for last in (False, True):
-                answer = self.pytorch.measure(rung=str(rung), batch=run["batch"], steps=steps, warmup=0, start=start, losses=True,
-                                              workers=self.arguments.workers, channels_last=last, **on_cpu)
-                theirs.append(answer["losses"])
-                times.append(time.monotonic())
-        return compared(run, *theirs, [end - begin for begin, end in zip(times, times[1:])])
+            theirs = {}
+            for taking in ({}, {"checkpoints": checkpoints, "every": every}):
+                for last in (False, True):
+                    answer = self.pytorch.measure(rung=str(rung), batch=run["batch"], steps=steps, warmup=0, start=start,
+                                                  losses=True, workers=self.arguments.workers, channels_last=last, **taking,
+                                                  **on_cpu)
+                    theirs[bool(taking), last] = answer["losses"]
+                    times.append(time.monotonic())
+        return compared(run, theirs, every, [end - begin for begin, end in zip(times, times[1:])])
 
 
 def apart(a: list[float], b: list[float]) -> dict:
@@ -126,25 +132,33 @@ def apart(a: list[float], b: list[float]) -> dict:
     return {"most": steps[worst], "step": worst, "first_ten": max(steps[:10]), "windows": max(windows)}
 
 
-def compared(run: dict, theirs: list[float], again: list[float], seconds: list[float]) -> dict:
-    """How far a run's losses are from PyTorch's, and those from PyTorch's own with channels last; prints it."""
+def compared(run: dict, theirs: dict[tuple[bool, bool], list[float]], every: int, seconds: list[float]) -> dict:
+    """How far a run's losses are from PyTorch's, and those from PyTorch's own with channels last; prints it. The keys of
+    `theirs`: whether PyTorch took the run's weights every so many steps, and whether its channels were last."""
     ours = run["losses"]
-    if len({len(ours), len(theirs), len(again)}) > 1 or not all(map(math.isfinite, ours + theirs + again)):
-        sys.exit(f"rung {run['rung']}: {len(ours)}, {len(theirs)} and {len(again)} losses, expected as many, all finite")
-    of = {"sluice": apart(ours, theirs), "PyTorch with channels last": apart(again, theirs)}
+    if {len(losses) for losses in theirs.values()} != {len(ours)} or not all(map(math.isfinite, sum(theirs.values(), ours))):
+        sys.exit(f"rung {run['rung']}: {[len(ours), *map(len, theirs.values())]} losses, expected as many, all finite")
     allowed = ALLOWED[run["precision"]]
-    ours_apart, own = of["sluice"], of["PyTorch with channels last"]
-    is_held = ours_apart["most"] <= allowed
-    is_near = all(ours_apart[how] <= max(allowed, own[how]) for how in ("most", "windows"))
-    verdict = "held" if is_held else "NOT HELD, but no further than PyTorch is from itself" if is_near else "NOT HELD"
     print(f"rung {run['rung']}, {run['precision']}, {run['batch']} images a batch, {len(ours)} steps: losses from "
-          f"{ours[0]:.4f} to {ours[-1]:.4f}, PyTorch's from {theirs[0]:.4f} to {theirs[-1]:.4f}; expected at most "
-          f"{100 * allowed:g} % apart: {verdict} ({seconds[0]:.0f} s, PyTorch {seconds[1]:.0f} and {seconds[2]:.0f} s)")
-    for name, how in of.items():
-        print(f"  {name}: at most {100 * how['most']:.3f} % apart, in step {how['step']}, {100 * how['first_ten']:.3f} % in "
-              f"the first ten steps, {100 * how['windows']:.3f} % as means of ten steps", flush=True)
-    return {"rung": run["rung"], "batch": run["batch"], "steps": len(ours), "precision": run["precision"], "apart": of,
-            "is_held": is_held, "is_near": is_near, "sluice": ours, "pytorch": theirs, "pytorch_channels_last": again}
+          f"{ours[0]:.4f} to {ours[-1]:.4f}, PyTorch's to {theirs[False, False][-1]:.4f}; expected at most {100 * allowed:g} % "
+          f"apart ({', '.join(f'{second:.0f}' for second in seconds)} s)")
+    result = {"rung": run["rung"], "batch": run["batch"], "steps": len(ours), "precision": run["precision"], "every": every,
+              "sluice": ours}
+    for taking, name in ((False, "from the first weights on"), (True, f"from the same weights every {every} steps")):
+        of = {"sluice": apart(ours, theirs[taking, False]),
+              "PyTorch with channels last": apart(theirs[taking, True], theirs[taking, False])}
+        mine, own = of.values()
+        is_held = mine["most"] <= allowed
+        is_near = all(mine[how] <= max(allowed, own[how]) for how in ("most", "windows"))
+        verdict = "held" if is_held else "NOT HELD, but no further than PyTorch is from itself" if is_near else "NOT HELD"
+        print(f"  {name}: {verdict}")
+        for who, how in of.items():
+            print(f"    {who}: at most {100 * how['most']:.3f} % apart, in step {how['step']}, {100 * how['first_ten']:.3f} % in "
+                  f"the first ten steps, {100 * how['windows']:.3f} % as means of ten steps", flush=True)
+        result[name] = {"apart": of, "is_held": is_held, "is_near": is_near, "pytorch": theirs[taking, False],
+                        "pytorch_channels_last": theirs[taking, True]}
+    result["is_held"] = result["from the first weights on"]["is_held"]
+    return result
 
 
 def table(rows: list[dict]) -> str:
@@ -188,14 +202,16 @@ def main() -> None:
     parser.add_argument("--no-inference", action="store_true", help="do not measure inference")
     parser.add_argument("--losses", type=int, default=100, metavar="STEPS", help="0: do not compare losses")
     parser.add_argument("--rate", default="published", choices=["published", "falling"], help="with which losses are compared")
+    parser.add_argument("--every", type=int, default=10, metavar="STEPS",
+                        help="how often PyTorch takes the program's weights where losses are compared again")
     parser.add_argument("--only-losses", action="store_true", help="compare losses, and end: 1 where they are too far apart")
     parser.add_argument("--plans", help="where cuDNN's plans are kept (default: a file for this run)")
     parser.add_argument("--program-only", action="store_true", help="leave PyTorch out")
     parser.add_argument("--backend", choices=["cuda", "host"], default="cuda")
     parser.add_argument("--json")
     arguments = parser.parse_args()
-    if arguments.rounds < 1:
-        parser.error("argument --rounds: expected at least 1")
+    if arguments.rounds < 1 or arguments.every < 1:
+        parser.error(f"argument --{'rounds' if arguments.rounds < 1 else 'every'}: expected at least 1")
     if arguments.only_losses and (arguments.program_only or arguments.losses < 1):
         parser.error("argument --only-losses: expected no --program-only, and at least 1 for --losses")
     texts = arguments.rungs.split(",")

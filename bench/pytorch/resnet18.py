@@ -130,6 +130,8 @@ class Ladder:
         self.graphs: dict[int, tuple] = {}
         self.losses: list = []
         self.keep_losses = options.get("losses", False)
+        self.checkpoints = options.get("checkpoints")  # of the program: whose, and every how many steps they are taken
+        self.every = options.get("every", 0)
         self.step = 0
         pixels = "floats" if self.rung < 4 else "bytes" if self.rung < 8 else "small bytes"
         workers = 0 if self.rung == 0 else options.get("workers", 8)
@@ -180,12 +182,21 @@ class Ladder:
             entry["momentum_buffer"].copy_(value)
         return replay, held, losses[0]
 
+    def take(self, path: str) -> None:
+        """Goes on from a checkpoint of the program's: weights, running statistics and velocities."""
+        held = read_safetensors(path)
+        self.model.load_state_dict({key: held.get(f"model.{key}", value) for key, value in self.model.state_dict().items()})
+        for key, parameter in self.model.named_parameters():
+            self.optimizer.state[parameter]["momentum_buffer"].copy_(held[f"momentum.{key}"])
+
     def run(self, steps: int) -> int:
         """Returns the number of images that were trained on."""
         samples = 0
         for _ in range(steps):
             images, labels = next(self.batches)
             samples += len(images)
+            if self.checkpoints and self.step > 0 and self.step % self.every == 0:
+                self.take(self.checkpoints.replace("{step}", str(self.step)))
             if self.rates:
                 self.optimizer.param_groups[0]["lr"] = self.rates[self.step]
             images = images.to(self.device, non_blocking=self.is_pinned)
