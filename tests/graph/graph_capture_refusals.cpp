@@ -317,6 +317,7 @@ TEST_CASE("GraphCapture: other threads' calls do not disturb a capture") {
         });
     stop = true;
     other.join();
+    CAPTURE(told);
     CHECK(trouble.empty());
     CHECK(told.empty());
     CHECK(graphs.counters().captures == 10);

@@ -22,7 +22,7 @@ namespace sluice {
 /// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`, `require_conditions` | conditional nodes in the midst of a capture |
 /// | `capture_number` | tells two captures into graphs at the same address apart; only where that can happen |
 /// | `device_pointers`, `is_device_memory` | the memory that a graph's nodes name, as far as it can be seen |
-/// | `DefaultStreamWatch` | tells whether the default stream was used between its making and `used()` |
+/// | `DefaultStreamWatch(attempts)` | tells whether the default stream was used between its making and `used()`; `attempts` were made before |
 ///
 /// All but the destroying functions throw `Error`.
 template <class B>

@@ -17,7 +17,7 @@ struct CaptureOptions {
     CaptureMode mode = CaptureMode::this_thread;
     /// Checks whether the work uses the legacy default stream, of which a capture sees nothing. Work of any thread on that
     /// stream is held back during the capture, for at most 10 ms. If another thread keeps using it, the capture is tried up
-    /// to three times.
+    /// to six times, in the end with 40 ms.
     bool watch_default_stream = true;
     /// Checks whether the work uses the per-thread default stream (`cudaStreamPerThread`), of which a capture sees nothing
     /// either. During the capture the driver refuses the legacy default stream to every thread, so that a plain
@@ -43,7 +43,7 @@ struct CaptureOptions {
 ///
 /// Throws what the work throws for another reason than that it was captured. Throws `Error` for an error that an earlier
 /// call left behind, without calling the work, and clears that error. After an exception nothing is being recorded any
-/// longer. The work may have been called up to three times.
+/// longer. The work may have been called up to six times.
 template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
                                                const CaptureOptions& options = {});

@@ -206,11 +206,11 @@ std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> wo
                                          Refusal& refusal) {
     // Within another capture on this thread, the watch would break that one, which has a watch of its own.
     const bool watches = options.watch_default_stream && !capturing();
-    const int attempts = watches ? 3 : 1;
+    const int attempts = watches ? 6 : 1;
     for (int attempt = 0; attempt < attempts; ++attempt) {
         std::optional<typename B::DefaultStreamWatch> watch;
         if (watches)
-            watch.emplace();
+            watch.emplace(attempt);
         std::optional<BasicGraph<B>> graph = capture_once(stream, work, options, hooks, refusal);
         if (!graph || !watch || !watch->used())
             return graph;

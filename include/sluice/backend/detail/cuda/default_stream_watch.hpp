@@ -12,8 +12,9 @@
 
 namespace sluice::detail {
 
-/// From its making until `used()`, work that anybody puts on the legacy default stream is held back, for at most
-/// `patience`; what is held back then shows.
+/// From its making until `used()`, work that anybody puts on the legacy default stream is held back, for at most 10 ms;
+/// what is held back then shows. Where the machine is busy, or another thread frees memory, that takes longer now and then
+/// than it should: so each second of several attempts waits twice as long.
 ///
 /// The default stream waits for every blocking stream and every blocking stream waits for it, but blocking streams do
 /// not wait for each other. So one blocking stream is held by a host function, and an event on a second one comes
@@ -21,10 +22,8 @@ namespace sluice::detail {
 /// well, but makes other threads' correct use of the default stream fail.)
 class DefaultStreamWatch {
 public:
-    static constexpr std::chrono::milliseconds patience{10};
-
-    /// Waits for what is on the default stream already.
-    DefaultStreamWatch() {
+    /// Waits for what is on the default stream already. `attempts` have been made before.
+    explicit DefaultStreamWatch(int attempts) : patience_((1 << attempts / 2) * std::chrono::milliseconds(10)) {
         watching_ = succeeded(cudaStreamSynchronize(cudaStreamLegacy)) &&
                     succeeded(cudaStreamCreate(&holding_)) && succeeded(cudaStreamCreate(&asking_)) &&
                     succeeded(cudaEventCreateWithFlags(&passed_, cudaEventDisableTiming)) &&
@@ -53,7 +52,7 @@ public:
         // A call that waited for the default stream came back only because the stream was let go.
         bool found = expired_;
         if (!found && succeeded(cudaEventRecord(passed_, asking_)) && !expired_) {
-            const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+            const auto limit = std::chrono::steady_clock::now() + patience_ / 5;
             cudaError_t state = cudaEventQuery(passed_);
             while (state == cudaErrorNotReady && std::chrono::steady_clock::now() < limit)
                 state = cudaEventQuery(passed_);
@@ -73,7 +72,7 @@ private:
     void release() noexcept { open_ = true; }
     static void hold(void* self) {
         auto& watch = *static_cast<DefaultStreamWatch*>(self);
-        const auto limit = std::chrono::steady_clock::now() + patience;
+        const auto limit = std::chrono::steady_clock::now() + watch.patience_;
         while (!watch.open_) {
             if (std::chrono::steady_clock::now() > limit) {
                 watch.expired_ = true;
@@ -84,6 +83,7 @@ private:
     }
 
     cudaError_t before_ = cudaPeekAtLastError();
+    std::chrono::milliseconds patience_;
     cudaStream_t holding_ = nullptr;
     cudaStream_t asking_ = nullptr;
     cudaEvent_t passed_ = nullptr;

@@ -44,7 +44,7 @@ struct BasicGraphs {
 
     /// There is no default stream.
     struct DefaultStreamWatch {
-        DefaultStreamWatch() noexcept {}
+        explicit DefaultStreamWatch(int /*attempts*/) noexcept {}
         bool used() const noexcept { return false; }
     };
 
