@@ -255,6 +255,18 @@ TEST_CASE("Right: semaphores between streams, from the host and to it") {
     });
 }
 
+TEST_CASE("Right: the host asks a semaphore for a value that only a later signal reaches") {
+    pass([](World& w) {
+        BasicSemaphore<B> semaphore;
+        semaphore.signal(w.main, 1);
+        writes(w.main, w.features, "forward");
+        semaphore.signal(w.main, 3);
+        CHECK(semaphore.wait_for(2, std::chrono::seconds(10)));
+        host_reads(w.features, "print");
+        w.main.sync();
+    });
+}
+
 TEST_CASE("Right: the default stream orders blocking streams") {
     const auto legacy = legacy_default_stream();
     if (!legacy)

@@ -198,6 +198,18 @@ TEST_CASE("Hazard: a semaphore is signalled before the work that it stands for")
     });
 }
 
+TEST_CASE("Hazard: the host asks for a semaphore's value too early, and the counter happens to be further on") {
+    find(host_race("features", {"forward"}, {"print"}), [](World& w) {
+        BasicSemaphore<B> semaphore;
+        semaphore.signal(w.main, 1);
+        writes(w.main, w.features, "forward");
+        semaphore.signal(w.main, 2);
+        settle(w.main);
+        CHECK(semaphore.wait_for(1, std::chrono::seconds(10)));
+        host_reads(w.features, "print");
+    });
+}
+
 TEST_CASE("Hazard: the host signals a semaphore for work that it has not waited for") {
     find(race("features", {"forward"}, {"loss"}), [](World& w) {
         BasicSemaphore<B> semaphore;

@@ -155,6 +155,13 @@ struct Checked : detail::CheckedGraphs<B> {
         return value;
     }
     template <class Semaphore>
+    static bool semaphore_reached(Semaphore semaphore, std::uint32_t value) {
+        if (static_cast<std::int32_t>(B::semaphore_value(semaphore) - value) < 0)
+            return false;
+        detail::checked::semaphore_reached(key(semaphore), value);
+        return true;
+    }
+    template <class Semaphore>
     static void reset_semaphore(Semaphore semaphore) {
         B::reset_semaphore(semaphore);
         detail::checked::semaphore_reset(key(semaphore));

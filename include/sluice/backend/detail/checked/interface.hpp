@@ -147,7 +147,8 @@ void semaphore_destroyed(Key key) noexcept;
 void semaphore_signalled(Key key, std::uint32_t value, Key on);
 void semaphore_signalled_by_host(Key key, std::uint32_t value);
 void semaphore_waited(Key key, std::uint32_t value, Key on);
-void semaphore_seen(Key key, std::uint32_t value);
+void semaphore_seen(Key key, std::uint32_t value);    // at that value
+void semaphore_reached(Key key, std::uint32_t value); // at that value or above
 void semaphore_reset(Key key);
 
 /// Copies within which the host's side is nobody else's: they are waited for.

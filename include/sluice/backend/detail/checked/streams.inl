@@ -216,16 +216,30 @@ SLUICE_CHECKED_FUNCTION void semaphore_waited(Key key, std::uint32_t value, Key 
     stream.changed();
 }
 
+/// What the calling thread learns of a semaphore's signals by a look at it: null where it learns nothing. A CPU stage's waits were
+/// told before: what more it sees is luck.
+SLUICE_CHECKED_FUNCTION const SemaphoreState* seen_semaphore(Checker& checker, Key key) {
+    const auto found = checker.semaphores.find(key);
+    const bool is_stage = TokenScope::current() != 0 && InternalScope::depth() > 0;
+    return found == checker.semaphores.end() || !checker.doer_known() || is_stage ? nullptr : &found->second;
+}
+
 SLUICE_CHECKED_FUNCTION void semaphore_seen(Key key, std::uint32_t value) {
     Locked checker;
-    const auto found = checker->semaphores.find(key);
-    // A CPU stage's waits were told before: what more it sees is luck.
-    const bool is_stage = TokenScope::current() != 0 && InternalScope::depth() > 0;
-    if (found == checker->semaphores.end() || !checker->doer_known() || is_stage)
-        return;
-    const SemaphoreState& semaphore = found->second;
-    for (std::size_t i = 0; i < semaphore.count && semaphore.signals[i].value <= value; ++i)
-        checker->doer_learns(semaphore.signals[i].clock);
+    const SemaphoreState* const semaphore = seen_semaphore(*checker, key);
+    for (std::size_t i = 0;
+         semaphore != nullptr && i < semaphore->count && semaphore->signals[i].value <= value; ++i)
+        checker->doer_learns(semaphore->signals[i].clock);
+}
+
+SLUICE_CHECKED_FUNCTION void semaphore_reached(Key key, std::uint32_t value) {
+    Locked checker;
+    const SemaphoreState* const semaphore = seen_semaphore(*checker, key);
+    for (std::size_t i = 0; semaphore != nullptr && i < semaphore->count; ++i) {
+        checker->doer_learns(semaphore->signals[i].clock);
+        if (semaphore->signals[i].value >= value)
+            return;
+    }
 }
 
 SLUICE_CHECKED_FUNCTION void semaphore_reset(Key key) {

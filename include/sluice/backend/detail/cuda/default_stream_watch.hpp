@@ -23,7 +23,8 @@ namespace sluice::detail {
 class DefaultStreamWatch {
 public:
     /// Waits for what is on the default stream already. `attempts` have been made before.
-    explicit DefaultStreamWatch(int attempts) : patience_((1 << attempts / 2) * std::chrono::milliseconds(10)) {
+    explicit DefaultStreamWatch(int attempts)
+        : patience_((1 << attempts / 2) * std::chrono::milliseconds(10)) {
         watching_ = succeeded(cudaStreamSynchronize(cudaStreamLegacy)) &&
                     succeeded(cudaStreamCreate(&holding_)) && succeeded(cudaStreamCreate(&asking_)) &&
                     succeeded(cudaEventCreateWithFlags(&passed_, cudaEventDisableTiming)) &&
