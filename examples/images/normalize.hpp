@@ -37,8 +37,9 @@ private:
 };
 
 /// Enqueues `out[i] = normalize(in[i])`. `Out` is float or `nn::Half`. The layouts are the same, or interleaved becomes
-/// planar. Allocates nothing and does not wait, so it can be captured. Throws `sluice::Error` for other layouts, and where
-/// counts or shapes differ. `out` may not overlap `in`.
+/// planar. Interleaved images may become ones of more channels, which convolutions on Tensor Cores read faster: those behind are
+/// 0. Allocates nothing and does not wait, so it can be captured. Throws `sluice::Error` for other layouts, and where counts or
+/// sides differ. `out` may not overlap `in`.
 template <sluice::Backend B, class Out>
 void normalize(sluice::BasicStreamRef<B> stream, const Normalize& normalize,
                std::type_identity_t<Images<const std::uint8_t, B>> in, Images<Out, B> out);
@@ -66,7 +67,11 @@ template <class Out, sluice::Backend B>
 void detail::require_normalizable(const Images<const std::uint8_t, B>& in, const Images<Out, B>& out) {
     static_assert(std::is_same_v<Out, float> || std::is_same_v<Out, nn::Half>,
                   "images::normalize: the results are float or nn::Half");
-    if (!(in.shape() == out.shape()) || in.count() != out.count()) {
+    const bool is_padded = in.layout() == Layout::interleaved && out.layout() == Layout::interleaved &&
+                           in.shape().channels < out.shape().channels;
+    const ImageShape expected{is_padded ? out.shape().channels : in.shape().channels, in.shape().height,
+                              in.shape().width};
+    if (!(out.shape() == expected) || in.count() != out.count()) {
         throw sluice::Error("normalising " + std::to_string(in.count()) + " images of " +
                             augment::detail::text_of(in.shape()) + " gives as many of the same shape, not " +
                             std::to_string(out.count()) + " of " + augment::detail::text_of(out.shape()));

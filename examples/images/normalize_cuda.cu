@@ -53,6 +53,28 @@ void launch_deinterleave(sluice::CudaStreamRef stream, const Normalize& normaliz
             normalize);
 }
 
+template <class Out>
+void launch_pad(sluice::CudaStreamRef stream, const Normalize& normalize, const In& in,
+                const Images<Out, Cuda>& out, std::size_t pixels) {
+    const auto pad = [&]<unsigned stored>(std::integral_constant<unsigned, stored>) {
+        const std::size_t threads =
+            stored > 0 ? pixels : pixels * static_cast<std::size_t>(out.shape().channels);
+        const std::size_t blocks = nn::ceil_div(threads, detail::normalize_threads);
+        detail::pad_kernel<stored>
+            <<<detail::block_count(blocks), detail::normalize_threads, 0, stream.get()>>>(
+                in.data(), out.data(), threads, static_cast<unsigned>(in.shape().channels),
+                static_cast<unsigned>(out.shape().channels), normalize);
+    };
+    const bool is_aligned = detail::aligned(out.data(), 16);
+    if (is_aligned && out.shape().channels == 4) {
+        pad(std::integral_constant<unsigned, 4>{});
+    } else if (is_aligned && out.shape().channels == 8) {
+        pad(std::integral_constant<unsigned, 8>{});
+    } else {
+        pad(std::integral_constant<unsigned, 0>{});
+    }
+}
+
 } // namespace
 
 template <sluice::Backend B, class Out>
@@ -60,10 +82,12 @@ void normalize(sluice::BasicStreamRef<B> stream, const Normalize& normalize,
                std::type_identity_t<Images<const std::uint8_t, B>> in, Images<Out, B> out) {
     detail::require_normalizable(in, out);
     const ImageShape shape = in.shape();
-    const std::size_t numbers =
-        static_cast<std::size_t>(in.count()) * static_cast<std::size_t>(shape.channels) *
-        static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width);
-    if (in.layout() == out.layout()) {
+    const std::size_t pixels = static_cast<std::size_t>(in.count()) * static_cast<std::size_t>(shape.height) *
+                               static_cast<std::size_t>(shape.width);
+    const std::size_t numbers = pixels * static_cast<std::size_t>(shape.channels);
+    if (out.shape().channels > shape.channels) {
+        launch_pad(stream, normalize, in, out, pixels);
+    } else if (in.layout() == out.layout()) {
         launch_same_layout(stream, normalize, in, out, numbers);
     } else {
         launch_deinterleave(stream, normalize, in, out, numbers);

@@ -162,7 +162,7 @@ public:
     Preparation(const Input<B>& input, std::size_t stored_channels)
         : shape_{3, input.side(), input.side()}, stored_channels_(stored_channels),
           enlarge_(images::BilinearWeights(input.copied_shape(), input.side(), input.side())) {
-        if (stored_channels_ > 3 && input.pixels() != Pixels::floats)
+        if (stored_channels_ > 3 && input.pixels() == Pixels::small_bytes)
             narrow_ = sluice::DeviceBuffer<T, B>(input.batch() * 3 * pixels());
     }
 
@@ -191,14 +191,16 @@ private:
     }
     void run(Stream stream, const images::Images<const std::uint8_t, B>& in, sluice::DeviceSpan<T, B> out) {
         const std::size_t count = static_cast<std::size_t>(in.count()) * pixels();
+        if (in.shape() == shape_) {
+            const images::ImageShape stored{static_cast<int>(stored_channels_), shape_.height, shape_.width};
+            images::normalize(stream, images::Normalize{}, in,
+                              images::Images<T, B>(out, stored, images::Layout::interleaved));
+            return;
+        }
         const bool is_padded = stored_channels_ > 3;
         const sluice::DeviceSpan<T, B> numbers = is_padded ? narrow_.first(3 * count) : out;
-        const images::Images<T, B> normalized(numbers, shape_, images::Layout::interleaved);
-        if (in.shape() == shape_) {
-            images::normalize(stream, images::Normalize{}, in, normalized);
-        } else {
-            images::resize(stream, enlarge_, in, normalized);
-        }
+        images::resize(stream, enlarge_, in,
+                       images::Images<T, B>(numbers, shape_, images::Layout::interleaved));
         if (is_padded)
             nn::pad_channels<T, T>(stream, {numbers, count, 3}, {out, count, stored_channels_});
     }
@@ -206,7 +208,8 @@ private:
     images::ImageShape shape_; ///< of the network's images
     std::size_t stored_channels_;
     images::Resize<B> enlarge_;
-    sluice::DeviceBuffer<T, B> narrow_; ///< of three channels; empty where they are all
+    sluice::DeviceBuffer<T, B>
+        narrow_; ///< enlarged, of three channels; empty where that is not done, or they are all
 };
 
 } // namespace resnet18

@@ -56,6 +56,41 @@ TEST_CASE("normalize: every type and layout") {
     }
 }
 
+template <class Out>
+void check_padded(ImageShape shape, int stored, std::size_t offset) {
+    constexpr std::size_t count = 3;
+    const Normalize with(0.4f, 0.3f);
+    const auto bytes = sluice::test::random_values<std::uint8_t>(count * numbers_in(shape), 5);
+    const auto in = nn::to_device<B>(bytes);
+    const ImageShape padded{stored, shape.height, shape.width};
+    const auto found = written<Out>(count * numbers_in(padded), offset, [&](auto stream, auto out) {
+        normalize(stream, with, Images<const std::uint8_t, B>(in, shape, Layout::interleaved),
+                  Images<Out, B>(out, padded, Layout::interleaved));
+        stream.sync();
+    });
+    const std::vector<Out> narrow = converted<Out>(bytes, with);
+    std::vector<Out> expected(found.size(), Out(0.0f));
+    const auto channels = static_cast<std::size_t>(shape.channels);
+    for (std::size_t i = 0; i < narrow.size(); ++i)
+        expected[i / channels * static_cast<std::size_t>(stored) + i % channels] = narrow[i];
+    CAPTURE(shape.height);
+    CAPTURE(shape.channels);
+    CAPTURE(stored);
+    CAPTURE(offset);
+    CHECK(sluice::test::same_bytes(found, expected));
+}
+
+TEST_CASE("normalize: pixels of more channels end in zeros") {
+    for (const ImageShape shape : {ImageShape{3, 32, 32}, {3, 5, 7}, {1, 3, 3}}) {
+        for (const int stored : {4, 5, 8}) {
+            for (const std::size_t offset : {0u, 1u}) {
+                check_padded<float>(shape, stored, offset);
+                check_padded<nn::Half>(shape, stored, offset);
+            }
+        }
+    }
+}
+
 TEST_CASE("normalize: what does not fit is refused") {
     const Stream stream;
     sluice::DeviceBuffer<std::uint8_t, B> in(24);
@@ -67,6 +102,16 @@ TEST_CASE("normalize: what does not fit is refused") {
     CHECK(error_of([&] {
               normalize(stream.ref(), {}, {in, {3, 2, 2}, Layout::planar}, room);
           }) == "normalising planar images gives planar images, not interleaved ones");
+    // More channels only where both are interleaved, and never fewer.
+    for (const auto& [from, to] : {std::pair{3, 2}, {2, 3}}) {
+        const auto order = from == 3 ? Layout::interleaved : Layout::planar;
+        CHECK(error_of([&] {
+                  normalize(stream.ref(), {},
+                            {in.first(4u * static_cast<unsigned>(from)), {from, 2, 2}, order},
+                            Images<float, B>(out.first(4u * static_cast<unsigned>(to)), {to, 2, 2}, order));
+              }) == "normalising 1 images of " + std::to_string(from) +
+                        "x2x2 gives as many of the same shape, not 1 of " + std::to_string(to) + "x2x2");
+    }
     CHECK(error_of([] { Normalize(0.5f, 0.0f); }) ==
           "images are to be normalised with a deviation of 0.000000; it must be above 0");
     CHECK(error_of([] { Normalize(0.5f, NAN); }).starts_with("images are to be normalised with a deviation"));

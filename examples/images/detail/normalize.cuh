@@ -2,6 +2,7 @@
 #pragma once
 
 #include <images/detail/bytes.cuh>
+#include <nn/core/vectors.hpp>
 
 namespace images::detail {
 
@@ -84,6 +85,28 @@ __global__ void deinterleave_kernel(const std::uint8_t* in, Out* out, unsigned g
         for (int i = 0; i < size; ++i)
             plane[i] = value[(3 * i + c) / size][(3 * i + c) % size];
         store_group(plane, normalize, to + static_cast<std::size_t>(c) * groups_per_image * size);
+    }
+}
+
+// More channels. -------------------------------------------------------------------------------------------------
+
+/// A thread makes one pixel of `stored` channels, which it stores at once; where these are not known, one number.
+template <unsigned stored, class Out>
+__global__ void pad_kernel(const std::uint8_t* in, Out* out, std::size_t threads, unsigned channels,
+                           unsigned out_channels, Normalize normalize) {
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= threads)
+        return;
+    if constexpr (stored > 0) {
+        float value[stored];
+#pragma unroll
+        for (unsigned c = 0; c < stored; ++c)
+            value[c] = c < channels ? normalize(raise(__ldg(in + i * channels + c)) - raised) : 0.0f;
+        nn::detail::store(out + i * stored, value);
+    } else {
+        const std::size_t pixel = i / out_channels;
+        const auto c = static_cast<unsigned>(i - pixel * out_channels);
+        out[i] = c < channels ? converted<Out>(in[pixel * channels + c], normalize) : Out(0.0f);
     }
 }
 
