@@ -103,15 +103,17 @@ TEST_CASE("normalize: what does not fit is refused") {
               normalize(stream.ref(), {}, {in, {3, 2, 2}, Layout::planar}, room);
           }) == "normalising planar images gives planar images, not interleaved ones");
     // More channels only where both are interleaved, and never fewer.
-    for (const auto& [from, to] : {std::pair{3, 2}, {2, 3}}) {
-        const auto order = from == 3 ? Layout::interleaved : Layout::planar;
-        CHECK(error_of([&] {
-                  normalize(stream.ref(), {},
-                            {in.first(4u * static_cast<unsigned>(from)), {from, 2, 2}, order},
-                            Images<float, B>(out.first(4u * static_cast<unsigned>(to)), {to, 2, 2}, order));
-              }) == "normalising 1 images of " + std::to_string(from) +
-                        "x2x2 gives as many of the same shape, not 1 of " + std::to_string(to) + "x2x2");
-    }
+    const auto from_to = [&](int from, int to, Layout order) {
+        const auto numbers_of = [](int channels) { return static_cast<std::size_t>(4 * channels); };
+        return error_of([&] {
+            normalize(stream.ref(), {}, {in.first(numbers_of(from)), {from, 2, 2}, order},
+                      Images<float, B>(out.first(numbers_of(to)), {to, 2, 2}, order));
+        });
+    };
+    CHECK(from_to(3, 2, Layout::interleaved) ==
+          "normalising 1 images of 3x2x2 gives as many of the same shape, not 1 of 2x2x2");
+    CHECK(from_to(2, 3, Layout::planar) ==
+          "normalising 1 images of 2x2x2 gives as many of the same shape, not 1 of 3x2x2");
     CHECK(error_of([] { Normalize(0.5f, 0.0f); }) ==
           "images are to be normalised with a deviation of 0.000000; it must be above 0");
     CHECK(error_of([] { Normalize(0.5f, NAN); }).starts_with("images are to be normalised with a deviation"));
