@@ -28,12 +28,13 @@ struct MaxPoolRelu {
         const std::uint32_t left = pixel % out_width * 2 - 1;
         float best[Width];
         std::uint8_t tap[Width];
+        float scales[Width];
+        float biases[Width];
         for (std::size_t i = 0; i < Width; ++i) {
             best[i] = 0.0f;
             tap[i] = no_tap;
+            scales[i] = 1.0f;
         }
-        float scales[Width] = {};
-        float biases[Width];
         if (scale != nullptr)
             load(scale + column, scales);
         load(bias + column, biases);
@@ -62,16 +63,22 @@ private:
         if (!is_inside)
             return;
         for (std::size_t i = 0; i < Width; ++i) {
-            float value = static_cast<float>(loaded.values[i]);
-            if (scale != nullptr)
-                value *= scales[i];
-            value += biases[i];
-            // A NaN is taken once, since nothing is greater than it.
-            if (value > best[i] || (value != value && best[i] == best[i])) {
+            const float value = static_cast<float>(loaded.values[i]) * scales[i] + biases[i];
+            if (exceeds(value, best[i])) {
                 best[i] = value;
                 tap[i] = t;
             }
         }
+    }
+
+    /// Whether `value` takes the place of `best`, which is at least 0 or NaN: where it is greater, or the first NaN.
+    SLUICE_HOST_DEVICE static bool exceeds(float value, float best) {
+#if defined(__CUDA_ARCH__)
+        // A sum on a device is NaN in one way, which as an integer lies above infinity.
+        return __float_as_int(value) > __float_as_int(best);
+#else
+        return value > best || (value != value && best == best);
+#endif
     }
 
     SLUICE_HOST_DEVICE static Vector<std::uint8_t, Width> as_vector(const std::uint8_t (&values)[Width]) {
