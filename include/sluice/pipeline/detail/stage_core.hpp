@@ -291,10 +291,14 @@ private:
     struct Nothing {};
 
     void name_streams() {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            for (std::size_t lane = 0; !Shape::aside[stage] && lane < streams.lanes(stage); ++lane)
-                checked::name_stream(checked::key_of(streams.of(stage, lane).get()), name(stage).c_str());
-        }
+        for_each_stage([&](auto index) {
+            constexpr bool is_cpu = Shape::template is_cpu<index>;
+            const std::size_t lanes = Shape::aside[index] ? 0 : streams.lanes(index);
+            for (std::size_t lane = 0; lane < lanes; ++lane) {
+                checked::name_stream(checked::key_of(streams.of(index, lane).get()), name(index).c_str(),
+                                     lanes > 1 ? static_cast<int>(lane) : -1, is_cpu);
+            }
+        });
     }
 
     // Calls a stage on its device, and notes when.

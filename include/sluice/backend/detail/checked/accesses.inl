@@ -17,7 +17,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
         again.clock.raise(id, time + 1);
         again.changed();
         again.name.clear();
-        again.blocking = again.default_stream = again.runs_on_caller = false;
+        again.blocking = again.default_stream = again.runs_on_caller = again.lane = again.cpu_stage = false;
         again.capture = nullptr;
         again.last_opaque = again.last_call = 0;
         again.last.clear();

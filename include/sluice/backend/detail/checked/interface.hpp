@@ -127,7 +127,8 @@ void stream_made(Key key, bool blocking, bool runs_on_caller);
 void stream_found(Key key, bool blocking, bool default_stream);
 bool knows_stream(Key key);
 void stream_destroyed(Key key) noexcept;
-void name_stream(Key key, const char* stage);
+/// `lane` below 0: of a stage that has one; `thread`: of a CPU stage.
+void name_stream(Key key, const char* stage, int lane, bool thread);
 
 // Events. A wait for an event on the host first takes what it stands for: the record may change meanwhile.
 void event_destroyed(Key key) noexcept;

@@ -22,6 +22,9 @@
 
 namespace sluice::detail::checked {
 
+/// All threads of the program's own, in messages.
+inline constexpr const char* host_name = "the host";
+
 /// What a semaphore's signals stand for.
 struct SemaphoreState {
     struct Signal {
@@ -193,7 +196,7 @@ public:
 private:
     Checker() {
         Actor& threads = make_actor();
-        threads.name = "the host";
+        threads.name = host_name;
     }
     void look_at(Block& block, const Record& access, bool may_throw);
     static void insert(Block& block, const Record& access, const Checker& checker);
