@@ -193,8 +193,7 @@ struct BasicBackend : BasicGraphs<void> {
         return allocate_for_user(bytes);
     }
     static void free_device(void* memory) noexcept {
-        if (any_capture()) [[unlikely]]
-            (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
+        disturb_by_free();
         free_now(memory);
     }
     static void free_device(void* memory, NativeStream stream) noexcept {
@@ -243,8 +242,8 @@ struct BasicBackend : BasicGraphs<void> {
     static bool retire_device(void* memory, bool ordered) noexcept {
         if (MemoryMap::instance().graph_owns(memory))
             return false;
-        if (!ordered && any_capture()) [[unlikely]]
-            (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
+        if (!ordered)
+            disturb_by_free();
         MemoryMap::instance().remove(memory);
         counts().device_allocations.remove();
         return true;
@@ -319,6 +318,10 @@ private:
             throw;
         }
         return memory;
+    }
+    static void disturb_by_free() noexcept {
+        if (any_capture()) [[unlikely]]
+            (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
     }
     static void free_now(void* memory) noexcept {
         // A graph's memory goes with the graph.
