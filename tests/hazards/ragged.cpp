@@ -1,5 +1,6 @@
 // Operations on ragged rows. Reductions, scans and sorts on the CPU take streams of `Host` alone, which is checked in a program
 // that is compiled with SLUICE_CHECKED=1.
+#include <optional>
 #include <vector>
 
 #include <sluice/ragged/reshape.hpp>
@@ -95,6 +96,33 @@ TEST_CASE("Hazard: two streams use one workspace for rows") {
         settle(w.side);
         finish(w);
     });
+}
+
+// Thrown alone: what is not refused would use the memory in fact.
+TEST_CASE("Hazard: an operation on rows that have been freed is refused before it is enqueued") {
+    checked::forget();
+    {
+        World w;
+        Boxes rows(w);
+        std::optional<Rows> boxes(named_rows("boxes"));
+        const RaggedView<const float> view = std::as_const(*boxes).view();
+        boxes.reset();
+        CHECK_THROWS_AS(ragged::prefix(w.main, rows.out, view, 1, rows.workspace), Error);
+        CHECK_THROWS_AS(ragged::concatenate_rows(w.main, rows.out, {rows.other.view(), view}, rows.workspace),
+                        Error);
+        CHECK_THROWS_AS(ragged::gather(w.main, rows.out, view, rows.indices, rows.workspace), Error);
+#if SLUICE_CHECKED && !defined(SLUICE_TEST_CUDA)
+        CHECK_THROWS_AS(ragged::sum(w.main, rows.totals, view), Error);
+        CHECK_THROWS_AS(ragged::softmax(w.main, rows.other, view), Error);
+        CHECK_THROWS_AS(ragged::sort(w.main, rows.sorted, view, rows.workspace), Error);
+#endif
+        for (const checked::Finding& finding : checked::findings()) {
+            CHECK(finding.mistake == Mistake::use_after_free);
+            CHECK(finding.buffer == "'boxes'");
+        }
+        CHECK(checked::findings().size() >= 3);
+    }
+    checked::forget();
 }
 
 TEST_CASE("Right: operations on rows, one after the other and on two streams") {

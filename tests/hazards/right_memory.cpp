@@ -98,6 +98,131 @@ TEST_CASE("Right: a buffer that is written in parts and then read in full") {
     });
 }
 
+TEST_CASE("Right: pinned memory of one's own, in places that freed buffers may have had") {
+    pass([](World& w) {
+        for (int step = 0; step < 600; ++step) {
+            {
+                const Pinned batch = numbered("batch");
+                copy(w.main, w.images, batch);
+                w.main.sync();
+            }
+            std::vector<float> own(count);
+            copy_and_wait(w.main, own, w.images);
+#if !defined(SLUICE_TEST_CUDA)
+            copy(w.main, w.features, PinnedSpan<float, B>(own.data(), count));
+            w.main.sync();
+#endif
+        }
+    });
+}
+
+TEST_CASE("Right: large pinned buffers, one after another") {
+    pass([](World& w) {
+        constexpr std::size_t size = std::size_t{5} << 20;
+        for (int step = 0; step < 8; ++step) {
+            Pinned batch(size);
+            batch[0] = 1;
+            copy(w.main, w.images, batch.first(count));
+            w.main.sync();
+        }
+    });
+}
+
+// What the host gets at while it is read
+// -----------------------------------------------------------------------------------------------------
+
+TEST_CASE("Right: elements that are being copied are read, or set to what they are") {
+    pass([](World& w) {
+        copy(w.main, w.images, w.host_images);
+        copy(w.main, w.labels, w.host_labels);
+        float sum = 0;
+        for (float& value : w.host_images)
+            sum += value;
+        for (std::size_t i = 0; i < count; ++i) {
+            sum += w.host_labels[i];
+            w.host_images[i] = static_cast<float>(i);
+        }
+        CHECK(sum > 0);
+        reads(w.main, w.images, "loss");
+        w.main.sync();
+    });
+}
+
+TEST_CASE("Right: one half is filled again while the other one is being copied") {
+    pass([](World& w) {
+        copy(w.main, w.images.first(count / 2), w.host_images.first(count / 2));
+        float* const values = w.host_images.begin();
+        for (std::size_t i = count / 2; i < count; ++i)
+            values[i] = 1;
+        for (std::size_t i = count / 2; i < count; ++i)
+            w.host_images[i] += 1;
+        reads(w.main, w.images, "loss");
+        w.main.sync();
+    });
+}
+
+TEST_CASE("Right: what was copied comes back to where it was, and the host had a look meanwhile") {
+    pass([](World& w) {
+        copy(w.main, w.images, w.host_images);
+        const float& first = *w.host_images.begin();
+        float& last = w.host_images[count - 1];
+        copy(w.main, w.host_images, w.features); // zeros
+        settle(w.main);
+        reads(w.main, w.images, "loss");
+        w.main.sync();
+        CHECK(first + last == 0);
+        last = 1;
+    });
+}
+
+TEST_CASE("Right: a host function behind the copy changes what was copied, and the host has a reference") {
+    for (const bool held : {true, false}) {
+        pass([held](World& w) {
+            float* const place = w.host_images.data();
+            if (held)
+                w.hold(w.main);
+            copy(w.main, w.images, w.host_images);
+            w.main.enqueue([place] { place[1] = -1; });
+            float& second = w.host_images[1];
+            w.open();
+            settle(w.main);
+            reads(w.side, w.features, "loss");
+            w.main.sync();
+            CHECK(second == -1);
+            second = 1;
+        });
+    }
+}
+
+TEST_CASE("Right: a host function before the copy, which another one follows, fills what is copied") {
+    pass([](World& w) {
+        float* const place = w.host_images.data();
+        for (int step = 0; step < 20; ++step) {
+            w.main.enqueue([place, step] { place[step] = -1; });
+            copy(w.main, w.images, w.host_images);
+            w.main.enqueue([place, step] { place[step] = 2; });
+            const float* const seen = &w.host_images[static_cast<std::size_t>(step)];
+            reads(w.side, w.features, "loss");
+            if (step % 5 == 0)
+                w.main.sync();
+            CHECK(seen == place + step);
+        }
+        w.main.sync();
+    });
+}
+
+TEST_CASE("Right: the host sets parameters when an event behind their copy has been waited for") {
+    pass([](World& w) {
+        for (int step = 0; step < 3; ++step) {
+            copy(w.main, w.labels, w.host_labels);
+            w.event.record(w.main);
+            w.event.sync();
+            w.host_labels[0] = static_cast<float>(step);
+        }
+        w.main.sync();
+    });
+}
+
 // Graphs
 // -----------------------------------------------------------------------------------------------------
 

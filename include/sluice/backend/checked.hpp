@@ -19,7 +19,9 @@ namespace sluice {
 /// **What is known.** Copies and fills; operations on rows; what stages are handed (a stage reads the batch and its inputs
 /// and writes its own slot); what a `Source` fills and a `Readback` hands over; what `Stage::reads` and `Stage::writes`, or
 /// `reads(stream, buffer)` and `writes(stream, buffer)` (memory/accesses.hpp) say of kernels and libraries; what the host
-/// touches through `PinnedBuffer`; memory that is freed. What nobody says of a kernel's accesses is not known.
+/// reads through `PinnedBuffer`; memory that is freed. What nobody says of a kernel's accesses is not known. What the host
+/// changes through `PinnedBuffer` is known by the bytes, which are compared until the work that reads them is over; not
+/// where host functions in order with that work run meanwhile or, but for batches, kernels may.
 ///
 /// **What orders.** Streams; events, a wait standing for the latest record when it is made; semaphores; `sync`, and queries
 /// that returned true; host functions; the legacy default stream; graphs, each launch of which counts with all of its

@@ -222,7 +222,9 @@ private:
     void tell_begin(Core& core, BasicStreamRef<Host> thread, std::size_t number, const Batch& batch,
                     const Waits& waits, std::size_t count) {
         const checked::Key on = checked::key_of(thread.get());
-        checked::name_stream(on, core.name(Index).c_str());
+        const std::size_t lanes = threads_[Index].count();
+        checked::name_stream(on, core.name(Index).c_str(), lanes > 1 ? static_cast<int>(number % lanes) : -1,
+                             true);
         for (std::size_t i = 0; i < count; ++i)
             checked::semaphore_waited(checked::key_of(waits[i].semaphore->get()), waits[i].value, on);
         core.template tell<Index>(thread, number, batch);

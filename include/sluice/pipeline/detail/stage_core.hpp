@@ -151,7 +151,8 @@ public:
         (std::make_index_sequence<Shape::bindings.stages[Index].count>{});
         if constexpr (requires { std::get<Index>(stages_).declared().all(); })
             checks.add_declared(std::get<Index>(stages_).declared().all());
-        checked::stage_called(checked::key_of(stream.get()), checks.handed.data(), checks.handed.size());
+        checked::stage_called(checked::key_of(stream.get()), checks.handed.data(), checks.handed.size(),
+                              !backend::sees_writes);
     }
     /// Within it, work is that of stage `stage` on batch `number`.
     auto scope_of([[maybe_unused]] std::size_t stage, [[maybe_unused]] Ref stream,
@@ -290,10 +291,14 @@ private:
     struct Nothing {};
 
     void name_streams() {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            for (std::size_t lane = 0; !Shape::aside[stage] && lane < streams.lanes(stage); ++lane)
-                checked::name_stream(checked::key_of(streams.of(stage, lane).get()), name(stage).c_str());
-        }
+        for_each_stage([&](auto index) {
+            constexpr bool is_cpu = Shape::template is_cpu<index>;
+            const std::size_t lanes = Shape::aside[index] ? 0 : streams.lanes(index);
+            for (std::size_t lane = 0; lane < lanes; ++lane) {
+                checked::name_stream(checked::key_of(streams.of(index, lane).get()), name(index).c_str(),
+                                     lanes > 1 ? static_cast<int>(lane) : -1, is_cpu);
+            }
+        });
     }
 
     // Calls a stage on its device, and notes when.

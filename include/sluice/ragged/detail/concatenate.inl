@@ -119,10 +119,10 @@ void concatenate(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& 
         plan.part[plan.count++] = {part.values(), part.offsets(), part.counts_pointer()};
     }
     RaggedScratch<B> scratch = workspace.scratch();
-    Engine<B>::make(stream, target, plan, scratch);
     for (const RaggedView<const T>& part : parts)
         tell_rows(stream, what, part);
     tell_made(stream, what, target, workspace);
+    Engine<B>::make(stream, target, plan, scratch);
 }
 
 } // namespace detail

@@ -139,9 +139,9 @@ void row_ids(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, Back
     detail::require_elements("row_ids: the result", out.size(), in.value_capacity());
     if (in.value_capacity() == 0)
         return;
-    detail::Engine<B>::for_each_value(stream, detail::numbered(in), detail::StoreRow{out.data()});
     detail::tell_rows(detail::ref_of(stream), "row_ids", detail::as_const(in),
                       detail::touched(out.data(), in.value_capacity()));
+    detail::Engine<B>::for_each_value(stream, detail::numbered(in), detail::StoreRow{out.data()});
 }
 
 template <AnyStream S, class V>
@@ -149,10 +149,10 @@ void lengths(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, Back
              RaggedView<V> in) {
     using B = BackendOf<S>;
     detail::require_elements("lengths: the result", out.size(), in.row_capacity());
-    detail::Engine<B>::for_each(stream, in.row_capacity(),
-                                detail::StoreLength{out.data(), in.offsets(), in.counts_pointer()});
     detail::tell_rows(detail::ref_of(stream), "lengths", detail::as_const(in),
                       detail::touched(out.data(), in.row_capacity()));
+    detail::Engine<B>::for_each(stream, in.row_capacity(),
+                                detail::StoreLength{out.data(), in.offsets(), in.counts_pointer()});
 }
 
 template <AnyStream S, class V>
@@ -165,10 +165,10 @@ void to_padded(const S& stream, std::type_identity_t<DeviceSpan<std::remove_cons
     const auto size = static_cast<std::int64_t>(out.size());
     detail::require_same("to_padded: the place for what was refused", refused.size(), 1);
     // One call at least, for the sake of `refused`.
-    detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
-                                detail::Pad<V>{in, out.data(), size, width, fill, refused.data()});
     detail::tell_rows(detail::ref_of(stream), "to_padded", detail::as_const(in),
                       detail::touched(out.data(), size), detail::touched(refused.data(), 1));
+    detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
+                                detail::Pad<V>{in, out.data(), size, width, fill, refused.data()});
 }
 
 template <AnyStream S, class V>
@@ -180,10 +180,10 @@ void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, Back
     detail::require_table("to_mask: the result", out.size(), in.row_capacity(), width);
     const auto size = static_cast<std::int64_t>(out.size());
     detail::require_same("to_mask: the place for what was refused", refused.size(), 1);
-    detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
-                                detail::Mark<V>{in, out.data(), size, width, refused.data()});
     detail::tell_rows(detail::ref_of(stream), "to_mask", detail::as_const(in),
                       detail::touched(out.data(), size), detail::touched(refused.data(), 1));
+    detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
+                                detail::Mark<V>{in, out.data(), size, width, refused.data()});
 }
 
 template <AnyStream S, class T>
@@ -197,10 +197,10 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_table("from_padded: the padded rows", padded.size(), rows, width);
     detail::require_rows("from_padded", rows, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::Engine<B>::make(stream, out.target(),
-                            detail::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
     detail::tell_made(detail::ref_of(stream), "from_padded", out.target(), workspace,
                       detail::touched(padded.data(), rows * width), detail::touched(lengths.data(), rows));
+    detail::Engine<B>::make(stream, out.target(),
+                            detail::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
 }
 
 template <AnyStream S, class T>
@@ -218,10 +218,10 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_same("from_padded_mask: the mask", mask.size(), size);
     detail::require_rows("from_padded_mask", size / width, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::Engine<B>::compact(stream, out.target(), padded.data(), detail::FullRows{size / width, width},
-                               mask.data(), size, scratch);
     detail::tell_made(detail::ref_of(stream), "from_padded_mask", out.target(), workspace,
                       detail::touched(padded.data(), size), detail::touched(mask.data(), size));
+    detail::Engine<B>::compact(stream, out.target(), padded.data(), detail::FullRows{size / width, width},
+                               mask.data(), size, scratch);
 }
 
 } // namespace sluice::ragged

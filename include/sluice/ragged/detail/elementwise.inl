@@ -111,26 +111,26 @@ inline constexpr std::int64_t any_width = std::int64_t{1} << 62;
 template <class Stream, class F, class Out, class T>
 void apply_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
     auto* const results = values_of_result("apply", out, rows);
-    fill_values(stream, ApplyOne<F, T>{f, rows.values()}, results, rows);
     tell_rows(stream, "apply", rows, touched(results, rows.value_capacity()));
+    fill_values(stream, ApplyOne<F, T>{f, rows.values()}, results, rows);
 }
 template <class Stream, class F, class Out, class T, class Other>
 void apply_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Other& other) {
     const auto* others = paired_values("apply", other, rows);
     using U = std::remove_cv_t<std::remove_pointer_t<decltype(others)>>;
     auto* const results = values_of_result("apply", out, rows);
-    fill_values(stream, ApplyTwo<F, T, U>{f, rows.values(), others}, results, rows);
     tell_rows(stream, "apply", rows, touched(results, rows.value_capacity()),
               touched(others, rows.value_capacity()));
+    fill_values(stream, ApplyTwo<F, T, U>{f, rows.values(), others}, results, rows);
 }
 template <class Stream, class F, class Out, class T, class Dense>
 void apply_by_row_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Dense& dense) {
     const auto* elements = elements_for_rows("apply_by_row", "the dense operand", dense, rows);
     using U = std::remove_cv_t<std::remove_pointer_t<decltype(elements)>>;
     auto* const results = values_of_result("apply_by_row", out, rows);
-    fill_rows(stream, ApplyByRow<F, T, U>{f, rows.values(), elements}, results, rows, any_width, nullptr);
     tell_rows(stream, "apply_by_row", rows, touched(results, rows.value_capacity()),
               touched(elements, rows.row_capacity()));
+    fill_rows(stream, ApplyByRow<F, T, U>{f, rows.values(), elements}, results, rows, any_width, nullptr);
 }
 template <class Stream, class F, class Out, class T, class Padded, class B>
 void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Padded& padded,
@@ -145,17 +145,17 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
     }
     using U = std::remove_const_t<typename decltype(span)::element_type>;
     auto* const results = values_of_result("apply_padded", out, rows);
-    fill_rows(stream, ApplyPadded<F, T, U>{f, rows.values(), span.data(), width}, results, rows, width,
-              refused.empty() ? nullptr : refused.data());
     tell_rows(stream, "apply_padded", rows, touched(results, rows.value_capacity()),
               touched(static_cast<const U*>(span.data()), static_cast<std::int64_t>(span.size())),
               touched(refused.data(), refused.empty() ? 0 : 1));
+    fill_rows(stream, ApplyPadded<F, T, U>{f, rows.values(), span.data(), width}, results, rows, width,
+              refused.empty() ? nullptr : refused.data());
 }
 template <class Stream, class F, class Out, class T>
 void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
     auto* const results = values_of_result("generate", out, rows);
-    fill_rows(stream, Generate<F>{f}, results, rows, any_width, nullptr);
     tell_rows(stream, "generate", rows.over(results));
+    fill_rows(stream, Generate<F>{f}, results, rows, any_width, nullptr);
 }
 
 } // namespace detail

@@ -87,9 +87,9 @@ void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64
     RaggedScratch<B> scratch = workspace.scratch();
     const detail::LengthKeys keys{in.offsets(), in.counts_pointer(), in.value_capacity(),
                                   direction == LengthOrder::longest_first};
-    detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, nullptr, scratch);
     detail::tell_rows(detail::ref_of(stream), "order_by_length", detail::as_const(in),
                       detail::touched(order.data(), in.row_capacity()), detail::touched_workspace(workspace));
+    detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, nullptr, scratch);
 }
 
 template <AnyStream S, class V>
@@ -113,10 +113,10 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
         keys.bounds[b] = bounds[b];
     }
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, starts.data(), scratch);
     detail::tell_rows(detail::ref_of(stream), "bucket_by_length", detail::as_const(in),
                       detail::touched(order.data(), in.row_capacity()),
                       detail::touched(starts.data(), number + 2), detail::touched_workspace(workspace));
+    detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, starts.data(), scratch);
 }
 
 } // namespace sluice::ragged

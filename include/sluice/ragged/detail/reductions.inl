@@ -45,16 +45,16 @@ template <template <class, class> class Op, class Stream, class Out, class T, cl
 void reduce_into_sums(Stream stream, const char* name, Out& out, RaggedView<const T> rows,
                       Workspace* workspace) {
     auto* const results = elements_for_rows(name, "the result", out, rows);
-    reduce_rows(stream, Op<T, Element<Out>>{}, results, rows, workspace);
     tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
+    reduce_rows(stream, Op<T, Element<Out>>{}, results, rows, workspace);
 }
 template <class Op, class Stream, class Out, class T, class Workspace>
 void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     require_element<Out, typename Op::Result>();
     if constexpr (std::is_same_v<Element<Out>, typename Op::Result>) {
         auto* const results = elements_for_rows(name, "the result", out, rows);
-        reduce_rows(stream, Op{}, results, rows, workspace);
         tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
+        reduce_rows(stream, Op{}, results, rows, workspace);
     }
 }
 

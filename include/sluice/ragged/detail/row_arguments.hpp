@@ -66,7 +66,7 @@ template <Backend B>
 Touched<std::byte> touched_workspace(RaggedWorkspace<B>& workspace) {
     return touched_workspace(&workspace);
 }
-/// Tells a checked backend what an operation that has been enqueued reads and writes.
+/// Tells a checked backend what an operation reads and writes that is enqueued next. Throws `Error` for a mistake.
 template <Backend B, class... Ts>
 void tell_touched([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
                   [[maybe_unused]] Touched<Ts>... all) {
@@ -77,7 +77,7 @@ void tell_touched([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] co
                                           sizeof...(Ts), sluice::detail::checked::Op::rows, operation);
     }
 }
-/// The same of an operation on `rows`, which has been enqueued, as far as there is room.
+/// The same of an operation on `rows`, as far as there is room.
 template <Backend B, class T, class... Ts>
 void tell_rows([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
                [[maybe_unused]] RaggedView<T> rows, [[maybe_unused]] Touched<Ts>... others) {

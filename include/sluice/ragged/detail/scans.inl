@@ -72,16 +72,16 @@ void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out
 template <class Stream, class Out, class T, class Workspace>
 void softmax_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     T* const values = elements_for_values("softmax", "the result", out, rows);
-    transform_rows(stream, SoftmaxOf<T>{}, values, rows, workspace);
     tell_rows(stream, "softmax", rows, touched(values, rows.value_capacity()), touched_workspace(workspace));
+    transform_rows(stream, SoftmaxOf<T>{}, values, rows, workspace);
 }
 template <class Stream, class Out, class T, class Workspace>
 void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     auto* const values = elements_for_values("exclusive_sum", "the result", out, rows);
     using Sum = std::remove_pointer_t<std::remove_const_t<decltype(values)>>;
-    transform_rows(stream, ExclusiveSumOf<T, Sum>{}, values, rows, workspace);
     tell_rows(stream, "exclusive_sum", rows, touched(values, rows.value_capacity()),
               touched_workspace(workspace));
+    transform_rows(stream, ExclusiveSumOf<T, Sum>{}, values, rows, workspace);
 }
 
 } // namespace detail

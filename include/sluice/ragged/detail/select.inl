@@ -130,6 +130,8 @@ void repeat_by(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& ou
     const std::int64_t rows = in.row_capacity();
     auto* const starts = scratch.template take<std::int64_t>(rows + 1);
     auto* const indices = scratch.template take<std::int64_t>(target.row_capacity);
+    tell_rows(stream, what, in);
+    tell_made(stream, what, target, workspace);
     Engine<B>::sum_before(stream, starts, rows, times, scratch);
     if (target.row_capacity > 0) {
         const NumberedRows repeated{starts, &in.counts_pointer()->rows, target.row_capacity};
@@ -137,8 +139,6 @@ void repeat_by(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& ou
     }
     // Beyond the operand's rows nothing is added, so the last place holds the sum over all of them.
     Engine<B>::make(stream, target, IndexedRows<T>{{in}, indices, starts + rows, 0}, scratch);
-    tell_rows(stream, what, in);
-    tell_made(stream, what, target, workspace);
 }
 
 inline void require_range(const char* what, std::int64_t first, std::int64_t last) {
@@ -161,9 +161,9 @@ void make(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, co
     const RaggedTarget<T> target = out.target();
     require_apart(what, target, plan.in);
     RaggedScratch<B> scratch = workspace.scratch();
-    Engine<B>::make(stream, target, plan, scratch);
     tell_rows(stream, what, plan.in);
     tell_made(stream, what, target, workspace);
+    Engine<B>::make(stream, target, plan, scratch);
 }
 
 } // namespace detail
@@ -197,9 +197,9 @@ void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identi
             RaggedWorkspace<BackendOf<S>>& workspace) {
     const detail::IndexedRows<T> plan{
         {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
-    detail::make(detail::ref_of(stream), "gather", out, plan, workspace);
     detail::tell_touched(detail::ref_of(stream), "gather",
                          detail::touched(indices.data(), static_cast<std::int64_t>(indices.size())));
+    detail::make(detail::ref_of(stream), "gather", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
@@ -208,8 +208,8 @@ void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_ident
              RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_elements("reorder: the order", order.size(), in.row_capacity());
     const detail::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
-    detail::make(detail::ref_of(stream), "reorder", out, plan, workspace);
     detail::tell_touched(detail::ref_of(stream), "reorder", detail::touched(order.data(), in.row_capacity()));
+    detail::make(detail::ref_of(stream), "reorder", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
@@ -221,12 +221,12 @@ void mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity
     detail::require_apart("mask", target, in);
     detail::require_elements("mask: the values to keep", keep.size(), in.value_capacity());
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::Engine<B>::compact(stream, target, in.values(),
-                               detail::RowsOfView{in.offsets(), in.counts_pointer()}, keep.data(),
-                               in.value_capacity(), scratch);
     detail::tell_rows(detail::ref_of(stream), "mask", in);
     detail::tell_made(detail::ref_of(stream), "mask", target, workspace,
                       detail::touched(keep.data(), in.value_capacity()));
+    detail::Engine<B>::compact(stream, target, in.values(),
+                               detail::RowsOfView{in.offsets(), in.counts_pointer()}, keep.data(),
+                               in.value_capacity(), scratch);
 }
 
 template <AnyStream S, class T>
@@ -235,10 +235,10 @@ void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                std::type_identity_t<DeviceSpan<const std::uint8_t, BackendOf<S>>> keep,
                RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
-    detail::repeat_by(detail::ref_of(stream), "mask_rows", out, in,
-                      detail::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
     detail::tell_touched(detail::ref_of(stream), "mask_rows",
                          detail::touched(keep.data(), in.row_capacity()));
+    detail::repeat_by(detail::ref_of(stream), "mask_rows", out, in,
+                      detail::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
 }
 
 template <AnyStream S, class T>

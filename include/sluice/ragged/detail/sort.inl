@@ -121,10 +121,10 @@ void sort_into(Stream stream, Out& out, std::int64_t* positions, RaggedView<cons
     T* const values = elements_for_values("sort", "the result", out, rows);
     if (values == rows.values() && rows.value_capacity() > 0)
         throw Error("ragged::sort: the result is the memory of the rows themselves, expected other memory");
-    sort_rows(stream, SortArguments<T>{values, positions, rows, {order == Order::descending}}, workspace);
     tell_rows(stream, "sort", rows, touched(values, rows.value_capacity()),
               touched(positions, positions == nullptr ? 0 : rows.value_capacity()),
               touched_workspace(workspace));
+    sort_rows(stream, SortArguments<T>{values, positions, rows, {order == Order::descending}}, workspace);
 }
 template <class Positions, class T>
 std::int64_t* positions_for(Positions& positions, RaggedView<const T> rows) {

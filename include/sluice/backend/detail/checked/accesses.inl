@@ -17,8 +17,9 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
         again.clock.raise(id, time + 1);
         again.changed();
         again.name.clear();
-        again.blocking = again.default_stream = again.runs_on_caller = false;
+        again.blocking = again.default_stream = again.runs_on_caller = again.lane = again.cpu_stage = false;
         again.capture = nullptr;
+        again.last_opaque = again.last_call = 0;
         again.last.clear();
         again.branches.clear();
         again.forget_callables();
@@ -244,7 +245,7 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
             while (begin < end) {
                 // What is freed the host's own allocator may use again.
                 if (ranges[i].on_host)
-                    blocks.forget_grave(begin);
+                    blocks.forget_reused(begin);
                 Block& block = blocks.at(begin, end);
                 const Record record{begin, end < block.end ? end : block.end, ranges[i].writes, doer, stamp};
                 begin = record.end;
@@ -276,6 +277,8 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
                 } else if (block.alive) {
                     if (record.writes && doer.op != Op::allocation && !block.unwritten.empty())
                         block.write(record.begin, record.end);
+                    if (record.writes && !suspects.empty()) [[unlikely]]
+                        clear(record.begin, record.end);
                     insert(block, record, *this);
                     if (block.records.size() > 64) [[unlikely]]
                         forget_old(block);

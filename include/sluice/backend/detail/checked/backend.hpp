@@ -27,6 +27,8 @@ struct Checked : detail::CheckedGraphs<B> {
 
     /// For `is_checked`.
     static constexpr bool is_checked_backend = true;
+    /// Whether all work goes through the backend. Kernels are launched past it.
+    static constexpr bool sees_writes = !KernelGraphBackend<B>;
     /// As `checked::findings`, for who includes nothing of the checker.
     static std::vector<sluice::checked::Finding> findings() { return sluice::checked::findings(); }
 
@@ -184,11 +186,19 @@ struct Checked : detail::CheckedGraphs<B> {
         return memory;
     }
     static void free_device(void* memory) noexcept {
-        detail::checked::freed(memory, false, nullptr);
+        [[maybe_unused]] const bool in_use = detail::checked::freed(memory, false, nullptr);
+        if constexpr (keeps_memory) {
+            if (in_use && B::retire_device(memory, false))
+                return detail::checked::keep(memory, &B::delete_retired);
+        }
         B::free_device(memory);
     }
     static void free_device(void* memory, NativeStream stream) noexcept {
-        detail::checked::freed(memory, true, key(stream));
+        [[maybe_unused]] const bool in_use = detail::checked::freed(memory, true, key(stream));
+        if constexpr (keeps_memory) {
+            if (in_use && B::retire_device(memory, true))
+                return detail::checked::keep(memory, &B::delete_retired);
+        }
         B::free_device(memory, stream);
     }
     static void* allocate_pinned(std::size_t bytes) {
@@ -197,8 +207,13 @@ struct Checked : detail::CheckedGraphs<B> {
         return memory;
     }
     static void free_pinned(void* memory) noexcept {
-        detail::checked::freed(memory, false, nullptr);
-        B::free_pinned(memory);
+        (void)detail::checked::freed(memory, false, nullptr);
+        if constexpr (keeps_memory) {
+            B::retire_pinned(memory);
+            detail::checked::keep(memory, &B::delete_retired);
+        } else {
+            B::free_pinned(memory);
+        }
     }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
         using detail::checked::Range;
@@ -256,8 +271,9 @@ private:
     }
 
     // A host stream is waited for by whoever destroys it.
-    // Kernels are launched past the backend.
-    static constexpr bool sees_writes = !KernelGraphBackend<B>;
+    // What is freed while work uses it would be somebody else's before the mistake can be told. Pinned memory also since a place
+    // that a container has now is no mistake.
+    static constexpr bool keeps_memory = requires(void* memory) { B::delete_retired(memory); };
     static constexpr bool waits_in_destructor = requires { requires B::waits_for_destroyed_streams; };
 
     // What the calling thread knows after a call, also one that throws the fault of work that is over.

@@ -146,8 +146,11 @@ struct Actor {
     bool blocking = false;
     bool default_stream = false;
     bool runs_on_caller = false;
-    Clock clock;          ///< Its own time included.
-    Time last_opaque = 0; ///< When it was handed work last of which nobody knows what it touches.
+    bool lane = false;      ///< One of several of a stage.
+    bool cpu_stage = false; ///< A thread that calls a stage, on which nobody can wait for an event.
+    Clock clock;            ///< Its own time included.
+    Time last_opaque = 0;   ///< When it was handed work last of which nobody knows what it touches,
+    Time last_call = 0;     ///< and a callable, of which the checker sees at least when it runs.
     Capturing* capture = nullptr;
     std::vector<std::size_t> last; ///< In a capture: the nodes that its next one comes after.
     std::vector<ActorId> branches; ///< Of the graphs that it runs.

@@ -57,6 +57,12 @@ inline const char* name_of(sluice::checked::Mistake mistake) noexcept {
 
 inline std::string words_of(const sluice::checked::Access& access) {
     std::string words;
+    if (access.stage.empty() && access.stream == host_name) {
+        words = access.stream;
+        return access.operation.empty() || access.operation == name_of(Op::host)
+                   ? words
+                   : words + " (" + access.operation + ")";
+    }
     if (!access.stage.empty()) {
         words = "stage '" + access.stage + "'";
         if (access.batch)
@@ -120,45 +126,76 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
     const std::string& from = finding.first.stream;
     const std::string& to = finding.second.stream;
     const std::string before = first.writes ? "the write" : "the read";
+    const std::string record =
+        "record an event on " + from + " after " + before + " and have " + to + " wait for it before ";
+    const std::string hand_on = "hand the buffer on as a stage's output, which the pipeline orders";
+    const auto is_cpu_stage = [&](const Record& access) { return actors_[access.stamp.actor].cpu_stage; };
+    const bool both_of_stages = first.doer.stage != 0 && second.doer.stage != 0;
+    const bool is_source = block.owner.starts_with("a source");
     std::string& edge = finding.missing_edge;
     edge = "from " + words_of(finding.first) + " to " + words_of(finding.second) + ": ";
     if (second.doer.op == Op::free) {
         finding.mistake = Mistake::use_after_free;
-        edge += "call sync() on " + from + " before the memory is freed, or allocate it in stream order";
+        if (!is_thread(second))
+            edge += record + "the memory is freed";
+        else if (first.doer.op == Op::batch)
+            edge += "call wait() of the BatchRead that submit returned, or finish() of the pipeline, before "
+                    "the memory is freed";
+        else if (is_thread(first) || is_cpu_stage(first))
+            edge += "call finish() of the pipeline before the memory is freed";
+        else
+            edge += std::string("call ") + (first.doer.stage != 0 ? "finish() of the pipeline, or " : "") +
+                    "sync() on " + from + ", before the memory is freed" +
+                    (block.device ? ", or allocate it in stream order" : "");
+    } else if (both_of_stages && first.doer.stage == second.doer.stage && block.owner.empty() &&
+               actors_[first.stamp.actor].lane && actors_[second.stamp.actor].lane) {
+        finding.mistake = is_host(first) || is_host(second) ? Mistake::host_race : Mistake::race;
+        if (!is_cpu_stage(first) && !is_cpu_stage(second))
+            edge += record + (second.writes ? "the write; or " : "the read; or ");
+        edge += "give the stage one lane, or each lane a buffer of its own";
+    } else if (second.doer.op == Op::fill_batch) {
+        finding.mistake = Mistake::host_race;
+        edge += first.doer.stage != 0 ? "a source's batch may only be used by the call that was handed it"
+                                      : "call release() of the batch's handle with the stream of that work, "
+                                        "after it has been enqueued";
+    } else if (both_of_stages && (is_cpu_stage(first) || is_cpu_stage(second))) {
+        finding.mistake = is_host(first) || is_host(second) ? Mistake::host_race : Mistake::race;
+        edge += hand_on;
     } else if (is_host(second)) {
         finding.mistake = Mistake::host_race;
-        if (is_thread(first)) { // there is nothing to call sync() on
+        if (is_source && second.writes) {
+            edge +=
+                "change the batch where the source fills it; it is given back when the stages have read it";
+        } else if (is_thread(first) || is_cpu_stage(first)) { // there is nothing to call sync() on
             edge += "touch the memory before the batch of that work is submitted, or after finish()";
         } else {
             // Not from within the pipeline itself, which it would wait for.
-            if (first.doer.stage != 0 && second.doer.stage == 0)
-                edge += "call finish() of the pipeline, or ";
+            if (first.doer.op == Op::batch)
+                edge += "call wait() of the BatchRead that submit returned, or ";
             else
                 edge += "call ";
-            edge += "sync() on " + from + ", or on an event that is recorded there after " + before;
-            if (first.doer.op == Op::batch)
-                edge += ", or wait() for the BatchRead that submit returned";
-            edge += ", before the host touches the memory";
-            if (first.doer.stage != 0 && second.doer.stage != 0)
-                edge += "; or hand the buffer on as a stage's output, which the pipeline orders";
+            if (first.doer.stage != 0 && second.doer.stage == 0)
+                edge += "finish() of the pipeline, or ";
+            edge += "sync() on " + from + ", or on an event that is recorded there after " + before +
+                    ", before the host touches the memory";
+            if (both_of_stages)
+                edge += "; or " + hand_on;
         }
     } else if (is_host(first)) {
         finding.mistake = Mistake::host_race;
         edge += "hand over what the thread has touched before the work is enqueued";
     } else {
         finding.mistake = first.doer.op == Op::free ? Mistake::use_after_free : Mistake::race;
-        edge += "record an event on " + from + " after " + before + " and have " + to +
-                " wait for it before the " + (second.writes ? "write" : "read");
-        const bool is_one_batch =
-            first.doer.stage != 0 && second.doer.stage != 0 && first.doer.batch == second.doer.batch;
+        edge += record + (second.writes ? "the write" : "the read");
+        const bool is_one_batch = both_of_stages && first.doer.batch == second.doer.batch;
         // What the pipeline orders, a stage has done on another stream than its own.
         if (is_one_batch && (first.doer.stage == second.doer.stage || !block.owner.empty())) {
             edge += ", or in the callable of stage '" + finding.first.stage +
                     "' before it returns: a side stream must be joined";
         } else if (!block.owner.empty()) {
             edge += "; a slot may only be used by the call that was handed it";
-        } else if (first.doer.stage != 0 && second.doer.stage != 0) {
-            edge += "; or hand the buffer on as a stage's output, which the pipeline orders";
+        } else if (both_of_stages) {
+            edge += "; or " + hand_on;
         }
     }
     note(std::move(finding), may_throw);
@@ -174,6 +211,12 @@ SLUICE_CHECKED_FUNCTION void print_unthrown() {
 SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, bool may_throw) {
     using sluice::checked::Mistake;
     std::string& text = finding.message;
+    // Who frees does nothing else.
+    sluice::checked::Access freer = finding.second;
+    const bool is_free = freer.operation == name_of(Op::free);
+    if (is_free)
+        freer.operation.clear();
+    const char* const frees = is_free ? " frees it while " : " comes while ";
     const auto verb = [](const sluice::checked::Access& access) {
         return access.writes ? " writes" : " reads";
     };
@@ -190,7 +233,7 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
         if (finding.missing_edge.empty())
             text += words_of(finding.second) + verb(finding.second) + " memory that has been freed";
         else
-            text += words_of(finding.second) + " comes while " + words_of(finding.first) + " may still be " +
+            text += words_of(freer) + frees + words_of(finding.first) + " may still be " +
                     (finding.first.writes ? "writing" : "reading") +
                     " it. Missing edge: " + finding.missing_edge;
         break;

@@ -26,7 +26,8 @@ struct NodeModel {
     std::vector<std::size_t> after;
     std::vector<NodeAccess> accesses;
     std::vector<std::shared_ptr<GraphModel>> bodies; ///< Of a child or a condition.
-    bool opaque = false;                             ///< Whether it may do what nobody knows of.
+    bool opaque = false;                             ///< Whether it may do what nobody knows of,
+    bool unseen = false;                             ///< also what passes the checker by.
 };
 
 /// Nodes, mostly each behind those that it comes after.
@@ -68,6 +69,7 @@ struct Program {
     std::vector<Step> steps;
     std::vector<Time> ends; ///< Of each branch.
     bool opaque = false;
+    bool unseen = false;
 };
 
 /// Lays a graph out on as few branches as a look at each node in turn finds.
@@ -101,6 +103,7 @@ private:
             for (const std::size_t earlier : node.after)
                 join(here, reached[earlier]);
             program_.opaque = program_.opaque || node.opaque;
+            program_.unseen = program_.unseen || node.unseen;
             for (const auto& body : node.bodies)
                 join(here, add(*body, here));
             if (!node.accesses.empty())

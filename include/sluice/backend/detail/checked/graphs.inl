@@ -85,7 +85,7 @@ SLUICE_CHECKED_FUNCTION void node_added(Key graph, Key node, KeyList after, cons
     NodeModel& added = checker->add_node(graph, node, after);
     for (std::size_t i = 0; i < count; ++i)
         added.accesses.push_back({ranges[i], checker->doer_of(op, nullptr), 0});
-    added.opaque = count == 0;
+    added.opaque = added.unseen = count == 0;
     checker->name_blocks(added);
 }
 
@@ -103,7 +103,7 @@ SLUICE_CHECKED_FUNCTION void child_added(Key graph, Key node, KeyList after, Key
     Locked checker;
     const std::shared_ptr<GraphModel> of = checker->graphs[child];
     NodeModel& added = checker->add_node(graph, node, after);
-    added.opaque = of == nullptr;
+    added.opaque = added.unseen = of == nullptr;
     if (of != nullptr)
         added.bodies.push_back(of->clone());
 }
@@ -173,8 +173,10 @@ SLUICE_CHECKED_FUNCTION void child_changed(Key key, Key node, Key child) {
 
 SLUICE_CHECKED_FUNCTION void Checker::launch(GraphExecModel& executable, Actor& stream) {
     const Program& program = executable.program;
-    if (program.opaque)
+    if (program.unseen)
         note_opaque(stream);
+    else if (program.opaque)
+        ++opaque;
     if (executable.launched)
         (void)stream.learn(executable.last);
     while (stream.branches.size() < program.ends.size())
@@ -222,10 +224,10 @@ SLUICE_CHECKED_FUNCTION void Checker::launch(GraphExecModel& executable, Actor& 
 
 SLUICE_CHECKED_FUNCTION void launched(Key key, Key on) {
     Locked checker;
-    checker->look_at_suspects(true);
+    const auto found = checker->executables.find(key);
+    checker->look_at_suspects(found == checker->executables.end() || found->second.program.unseen);
     checker->throw_pending();
     Actor& stream = checker->enqueuing(on);
-    const auto found = checker->executables.find(key);
     if (found != checker->executables.end() && stream.capture == nullptr)
         checker->launch(found->second, stream);
     else

@@ -2,6 +2,7 @@
 /// What the checked backend and the parts of sluice that know of accesses tell the checker. Declarations alone.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -126,7 +127,8 @@ void stream_made(Key key, bool blocking, bool runs_on_caller);
 void stream_found(Key key, bool blocking, bool default_stream);
 bool knows_stream(Key key);
 void stream_destroyed(Key key) noexcept;
-void name_stream(Key key, const char* stage);
+/// `lane` below 0: of a stage that has one; `thread`: of a CPU stage.
+void name_stream(Key key, const char* stage, int lane, bool thread);
 
 // Events. A wait for an event on the host first takes what it stands for: the record may change meanwhile.
 void event_destroyed(Key key) noexcept;
@@ -189,7 +191,10 @@ private:
 // Memory. `on`: in whose order; `ordered` false: in nobody's.
 /// `sees_writes` false: somebody may write device memory whom the checker does not see, as kernels do.
 void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes, bool ordered, Key on);
-void freed(const void* memory, bool ordered, Key on) noexcept;
+/// Whether work may still use it.
+bool freed(const void* memory, bool ordered, Key on) noexcept;
+/// `memory`, which was freed, stays where it is for a while: nobody else gets it, and what still uses it does no harm.
+void keep(void* memory, void (*give_back)(void*) noexcept) noexcept;
 void name_memory(const void* memory, std::size_t bytes, const char* name);
 
 // Work. Throw `Error` for a mistake.
@@ -202,10 +207,27 @@ void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_wri
 /// Within a callable of a stream's.
 class TokenScope {
 public:
-    explicit TokenScope(Token token) noexcept : former_(current()) { current() = token; }
+    explicit TokenScope(Token token) noexcept : former_(current()) {
+        current() = token;
+        begun().fetch_add(1);
+    }
     TokenScope(const TokenScope&) = delete;
     TokenScope& operator=(const TokenScope&) = delete;
-    ~TokenScope() { current() = former_; }
+    ~TokenScope() {
+        ended().fetch_add(1);
+        current() = former_;
+    }
+    /// How many there have been, and how many of them are over.
+    /// @{
+    static std::atomic<std::uint64_t>& begun() noexcept {
+        static std::atomic<std::uint64_t> number{0};
+        return number;
+    }
+    static std::atomic<std::uint64_t>& ended() noexcept {
+        static std::atomic<std::uint64_t> number{0};
+        return number;
+    }
+    /// @}
     static Token& current() noexcept {
         thread_local Token token = 0;
         return token;
@@ -270,8 +292,9 @@ struct Handed {
     Op op = Op::slot;
     bool writes = false;
 };
-/// What the stage in scope was handed is read and written by the work that its stream has been handed since.
-void stage_called(Key on, const Handed* handed, std::size_t count);
+/// What the stage in scope was handed is read and written by the work that its stream has been handed since. `unseen`: that
+/// may be work that passes the checker by, as kernels do.
+void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen);
 /// The same of the calling thread's own work on an object, such as filling a batch.
 void host_works_on(const void* object, bool writes, Op op);
 

@@ -1,6 +1,9 @@
 // Bodies of interface.hpp: memory and work.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
+
 #include <sluice/backend/detail/checked/state.hpp>
 
 namespace sluice::detail::checked {
@@ -32,30 +35,62 @@ SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bo
     }
 }
 
-SLUICE_CHECKED_FUNCTION void freed(const void* memory, bool ordered, Key on) noexcept {
+SLUICE_CHECKED_FUNCTION bool freed(const void* memory, bool ordered, Key on) noexcept {
     Locked checker;
     Block* const block = checker->blocks.find(reinterpret_cast<std::uintptr_t>(memory));
     if (block == nullptr || !block->alive || block->of_graph)
-        return;
+        return false;
     const Doer doer = checker->doer_of(Op::free, nullptr);
     const Range range{memory, block->end - block->begin, true};
+    Actor& by = ordered ? checker->enqueuing(on) : checker->doer();
+    bool in_use = false;
+    if (by.capture == nullptr && checker->doer_known()) {
+        const Stamp now = ordered ? by.stamp() : checker->doer_stamp();
+        for (const Record& record : block->records) {
+            bool known = true;
+            in_use = in_use || !(checker->before(record.stamp, now) ||
+                                 checker->ordered_by_semaphore(record.stamp, now, known));
+        }
+    }
     // Where something has been thrown, all that it leaves behind is freed, and the cause is known.
     if (std::uncaught_exceptions() == 0) {
         checker->look_at_suspects(false);
         if (ordered) {
-            Actor& stream = checker->enqueuing(on);
-            if (stream.capture == nullptr)
-                checker->access(&range, 1, checker->new_work(stream), doer, false);
+            if (by.capture == nullptr)
+                checker->access(&range, 1, checker->new_work(by), doer, false);
         } else {
             checker->host_access(range, doer, false);
         }
     }
-    std::erase_if(checker->suspects, [&](const Suspect& suspect) {
-        const auto begin = reinterpret_cast<std::uintptr_t>(suspect.begin);
-        return begin >= block->begin && begin < block->end;
-    });
+    checker->clear(block->begin, block->end);
     block->freed = doer;
     checker->blocks.bury(*block);
+    return in_use;
+}
+
+SLUICE_CHECKED_FUNCTION void keep(void* memory, void (*give_back)(void*) noexcept) noexcept {
+    constexpr std::size_t most = 512, most_bytes = std::size_t{64} << 20;
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    std::vector<KeptMemory> over;
+    {
+        Locked checker;
+        std::size_t bytes = 0;
+        if (Block* const block = checker->blocks.find(address); block != nullptr && !block->alive) {
+            block->kept = true;
+            bytes = block->end - block->begin;
+        }
+        auto& kept = checker->kept;
+        kept.push_back({memory, bytes, give_back});
+        checker->kept_bytes += bytes;
+        while (kept.size() > 1 && (kept.size() > most || checker->kept_bytes > most_bytes)) {
+            checker->blocks.forget_grave(reinterpret_cast<std::uintptr_t>(kept.front().memory));
+            checker->kept_bytes -= kept.front().bytes;
+            over.push_back(kept.front());
+            kept.pop_front();
+        }
+    }
+    for (const KeptMemory& gone : over)
+        gone.give_back(gone.memory);
 }
 
 SLUICE_CHECKED_FUNCTION void name_memory(const void* memory, std::size_t bytes, const char* name) {
@@ -91,10 +126,10 @@ SLUICE_CHECKED_FUNCTION Token enqueued(Key on) {
     checker->look_at_suspects(true);
     checker->throw_pending();
     Actor& stream = checker->enqueuing(on);
-    checker->note_opaque(stream);
+    checker->note_call(stream);
     if (stream.capture != nullptr) {
         NodeModel node;
-        node.opaque = true;
+        node.opaque = node.unseen = true;
         checker->append(stream, std::move(node));
         return TokenScope::unknown;
     }
@@ -118,65 +153,127 @@ SLUICE_CHECKED_FUNCTION void host_accesses(const Range* ranges, std::size_t coun
         checker->host_access(ranges[i], checker->doer_of(op, what), true);
 }
 
-inline std::uint64_t hash_of(const void* begin, std::size_t bytes) noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
-    const auto* const place = static_cast<const unsigned char*>(begin);
-    // Of much memory so much at both ends.
-    constexpr std::size_t end = 4096;
-    for (std::size_t i = 0; i < bytes; ++i) {
-        if (i == end && bytes > 2 * end)
-            i = bytes - end;
-        hash = (hash ^ place[i]) * 0x100000001b3U;
+// Eight bytes at a time, in four rows.
+struct HashOfBytes {
+    std::uint64_t rows[4] = {0xcbf29ce484222325U, 0x9e3779b97f4a7c15U, 0xbf58476d1ce4e5b9U,
+                             0x94d049bb133111ebU};
+
+    void mix(std::uint64_t& row, std::uint64_t word) noexcept {
+        row = (((row << 29) | (row >> 35)) ^ word) * 0x9fb21c651e98df25U;
     }
-    return hash;
+    void add(const unsigned char* place, std::size_t bytes) noexcept {
+        std::uint64_t words[4];
+        for (; bytes >= sizeof(words); place += sizeof(words), bytes -= sizeof(words)) {
+            std::memcpy(words, place, sizeof(words));
+            for (std::size_t i = 0; i < 4; ++i)
+                mix(rows[i], words[i]);
+        }
+        for (; bytes > 0; ++place, --bytes)
+            mix(rows[bytes % 4], *place);
+    }
+    std::uint64_t all() noexcept {
+        for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{0}})
+            mix(rows[0], rows[i]);
+        return rows[0];
+    }
+};
+
+// All of it, up to 1 MiB; of more so much at both ends, and in between lines that are as far from each other.
+inline std::uint64_t hash_of(const Record& part) noexcept {
+    constexpr std::size_t most = std::size_t{1} << 20, at_end = most / 4, line = 64, lines = most / 2 / line;
+    const auto* const place = reinterpret_cast<const unsigned char*>(part.begin);
+    const std::size_t bytes = part.end - part.begin;
+    HashOfBytes hash;
+    if (bytes <= most) {
+        hash.add(place, bytes);
+        return hash.all();
+    }
+    hash.add(place, at_end);
+    const std::size_t step = (bytes - 2 * at_end) / lines;
+    for (std::size_t i = 0; i < lines; ++i)
+        hash.add(place + at_end + i * step, line);
+    hash.add(place + bytes - at_end, at_end);
+    return hash.all();
 }
 
 SLUICE_CHECKED_FUNCTION void Checker::look_at_suspects(bool forget) {
     if (suspects.empty()) [[likely]]
         return;
-    for (const Suspect& suspect : suspects) {
-        if (hash_of(suspect.begin, suspect.bytes) == suspect.hash)
-            continue;
-        if (const Block* const block = blocks.find(suspect.touch.begin); block != nullptr)
-            race(*block, suspect.reader, suspect.touch, false);
-    }
     const Stamp now = doer_stamp();
     std::erase_if(suspects, [&](const Suspect& suspect) {
-        return forget || hash_of(suspect.begin, suspect.bytes) != suspect.hash ||
-               before(suspect.reader.stamp, now);
+        const bool changed = hash_of(suspect.reader) != suspect.hash;
+        // A callable may have done it.
+        const bool unclear = suspect.calls && *suspect.calls != TokenScope::begun().load();
+        if (changed && !unclear) {
+            if (const Block* const block = blocks.find(suspect.touch.begin); block != nullptr)
+                race(*block, suspect.reader, suspect.touch, false);
+        }
+        return forget || changed || unclear || before(suspect.reader.stamp, now);
     });
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::suspect(const void* begin, std::size_t bytes) {
-    const auto address = reinterpret_cast<std::uintptr_t>(begin);
-    Block* const block = blocks.find(address);
-    if (block == nullptr || suspects.size() >= 64 || !doer_known())
-        return;
+SLUICE_CHECKED_FUNCTION bool Checker::may_write_beside(Actor& actor, Time last, const Record& access,
+                                                       const Stamp& now) const {
+    const Time over = now.knows(actor.id);
+    if (over >= last)
+        return false;
+    const bool may_be_earlier = access.stamp.knows(actor.id) > over;
+    const bool may_be_later = actor.clock.of(access.stamp.actor) >= access.stamp.time;
+    return may_be_earlier || may_be_later;
+}
+
+SLUICE_CHECKED_FUNCTION const Record* Checker::suspect(Block& block, std::uintptr_t begin,
+                                                       std::uintptr_t end) {
     const Stamp now = new_work(doer());
     // What work may write by right now tells nothing.
-    for (const Record& record : block->records) {
+    for (const Record& record : block.records) {
         if (record.writes && !before(record.stamp, now))
-            return;
+            return nullptr;
     }
-    bool opaque_work = false;
-    for (const auto& [key, id] : streams)
-        opaque_work = opaque_work || now.knows(id) < actors_[id].last_opaque;
-    for (const Record& record : block->records) {
+    const Record* latest = nullptr;
+    for (const Record& record : block.records) {
         bool known = true;
-        if (record.end <= address || record.begin >= address + bytes || before(record.stamp, now) ||
+        if (record.end <= begin || record.begin >= end || before(record.stamp, now) ||
             ordered_by_semaphore(record.stamp, now, known) || !known)
             continue;
-        // A batch nobody writes; of other memory nobody knows what callables do.
-        if (opaque_work && record.doer.op != Op::batch)
+        // Who has said that it writes here has been told.
+        const auto is_told = [&](const Record& other) {
+            return other.writes && other.stamp.actor == now.actor && other.begin < record.end &&
+                   record.begin < other.end && !before(record.stamp, other.stamp);
+        };
+        if (std::any_of(block.records.begin(), block.records.end(), is_told))
             continue;
-        for (const Suspect& other : suspects) {
-            if (other.begin == begin && other.bytes == bytes)
-                return;
+        const auto is_of_record = [&](const Suspect& other) {
+            return other.reader.begin == record.begin && other.reader.end == record.end &&
+                   other.reader.stamp.actor == record.stamp.actor &&
+                   other.reader.stamp.time == record.stamp.time;
+        };
+        if (std::any_of(suspects.begin(), suspects.end(), is_of_record)) {
+            latest = &record;
+            continue;
         }
-        const Record touch{address, address + bytes, true, doer_of(Op::host, nullptr), now};
-        suspects.push_back({begin, bytes, hash_of(begin, bytes), record, touch});
-        return;
+        bool unseen = false, calls = false;
+        // A batch nobody writes; of other memory nobody knows what kernels do, and callables, of which it is known when.
+        for (auto stream = streams.begin(); record.doer.op != Op::batch && stream != streams.end();
+             ++stream) {
+            Actor& actor = actors_[stream->second];
+            unseen = unseen || may_write_beside(actor, actor.last_opaque, record, now);
+            calls = calls || may_write_beside(actor, actor.last_call, record, now);
+        }
+        const std::uint64_t over = TokenScope::ended().load();
+        const std::uint64_t begun = TokenScope::begun().load();
+        if (unseen || (calls && over != begun))
+            continue;
+        // Better to forget the oldest than to grow.
+        constexpr std::size_t most = 1024;
+        if (suspects.size() >= most)
+            suspects.erase(suspects.begin());
+        Record touch{record.begin, record.end, true, doer_of(Op::host, nullptr), now};
+        suspects.push_back({hash_of(record), record, std::move(touch),
+                            calls ? std::optional<std::uint64_t>(begun) : std::nullopt});
+        latest = &record;
     }
+    return latest;
 }
 
 SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write) {
@@ -192,7 +289,7 @@ SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, 
         return;
     Checker& checker = Checker::instance();
     const std::lock_guard lock(checker.mutex);
-    const Block* const block = checker.blocks.find(address);
+    Block* const block = checker.blocks.find(address);
     if (block == nullptr || !checker.doer_known())
         return;
     const Record touch{address, address + bytes, false, checker.doer_of(Op::host, nullptr),
@@ -211,10 +308,13 @@ SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, 
             return;
         }
     }
-    if (read_in_flight && may_write)
-        checker.suspect(begin, bytes);
-    else if (!read_in_flight && reads)
-        latest = {block->begin, block->end, generation().load(std::memory_order_relaxed)};
+    const std::uint64_t now = generation().load(std::memory_order_relaxed);
+    if (read_in_flight && may_write) {
+        if (const Record* const part = checker.suspect(*block, touch.begin, touch.end); part != nullptr)
+            latest = {part->begin, part->end, now};
+    } else if (!read_in_flight && reads) {
+        latest = {block->begin, block->end, now};
+    }
 }
 
 } // namespace sluice::detail::checked

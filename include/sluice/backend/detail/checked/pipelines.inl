@@ -45,14 +45,18 @@ SLUICE_CHECKED_FUNCTION void Checker::append_parts(std::vector<Range>& ranges, c
     }
 }
 
-SLUICE_CHECKED_FUNCTION void stage_called(Key on, const Handed* handed, std::size_t count) {
+SLUICE_CHECKED_FUNCTION void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen) {
     Locked checker;
-    checker->look_at_suspects(true);
+    checker->look_at_suspects(unseen);
     checker->throw_pending();
     Actor& stream = checker->enqueuing(on);
-    checker->note_opaque(stream);
+    if (unseen)
+        checker->note_opaque(stream);
+    else
+        ++checker->opaque;
     NodeModel node;
     node.opaque = true;
+    node.unseen = unseen;
     std::vector<Range>& ranges = checker->scratch;
     const bool captured = stream.capture != nullptr;
     const Stamp stamp = captured ? Stamp{} : checker->new_work(stream);

@@ -45,6 +45,7 @@ struct Block {
     bool owned = false;       ///< Whether sluice has allocated it.
     bool device = false;
     bool alive = true;
+    bool kept = false;            ///< Freed, and still there: nobody else can have its place.
     std::vector<Bytes> unwritten; ///< Of device memory: in order.
     bool of_graph = false;        ///< Allocated in a capture: it goes with the graph.
     std::uint64_t opaque = 0;
@@ -168,6 +169,12 @@ public:
     void forget_grave(std::uintptr_t place) {
         const Block* const block = find(place);
         if (block != nullptr && !block->alive)
+            erase(block->begin, block->end);
+    }
+    /// The same where somebody else may have the place.
+    void forget_reused(std::uintptr_t place) {
+        const Block* const block = find(place);
+        if (block != nullptr && !block->alive && !block->kept)
             erase(block->begin, block->end);
     }
     template <class Visit>

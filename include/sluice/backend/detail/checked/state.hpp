@@ -22,6 +22,9 @@
 
 namespace sluice::detail::checked {
 
+/// All threads of the program's own, in messages.
+inline constexpr const char* host_name = "the host";
+
 /// What a semaphore's signals stand for.
 struct SemaphoreState {
     struct Signal {
@@ -54,13 +57,20 @@ struct ObjectState {
     std::vector<Part> memory;
 };
 
-/// Pinned memory that the host has got at while work may still read it: it must be the same when somebody looks again.
+/// What work may still read of pinned memory that the host has got at: it must be the same when somebody looks again.
 struct Suspect {
-    const void* begin = nullptr;
-    std::size_t bytes = 0;
     std::uint64_t hash = 0;
     Record reader;
     Record touch;
+    /// Where callables may change it by right: how many had begun, all of which were over.
+    std::optional<std::uint64_t> calls;
+};
+
+/// Memory that was freed and is still there.
+struct KeptMemory {
+    void* memory = nullptr;
+    std::size_t bytes = 0;
+    void (*give_back)(void*) noexcept = nullptr;
 };
 
 /// A wait, as far as it can be told from others, and how often it was of use.
@@ -122,9 +132,25 @@ public:
         on.tick();
         on.last_opaque = on.time();
     }
-    void suspect(const void* begin, std::size_t bytes);
+    /// The same of a callable.
+    void note_call(Actor& on) {
+        ++opaque;
+        on.tick();
+        on.last_call = on.time();
+    }
+    /// Whether the actor has work, all of which was handed over up to `last`, that is neither known to be over at `now` nor at
+    /// the same time as the access, so that it may write there by right.
+    bool may_write_beside(Actor& actor, Time last, const Record& access, const Stamp& now) const;
+    /// The host gets at these bytes and may change them. What of the block is the same from now on; null where nothing is.
+    const Record* suspect(Block& block, std::uintptr_t begin, std::uintptr_t end);
     /// Notes what has changed. `forget`: what is handed over now may change it rightly.
     void look_at_suspects(bool forget);
+    /// What happens there from now on is suspected of nothing.
+    void clear(std::uintptr_t begin, std::uintptr_t end) {
+        std::erase_if(suspects, [&](const Suspect& suspect) {
+            return suspect.reader.begin < end && begin < suspect.reader.end;
+        });
+    }
 
     // Findings
     void note(sluice::checked::Finding finding, bool may_throw);
@@ -161,6 +187,8 @@ public:
     std::optional<Error> pending;
     std::vector<WaitCount> waits;
     std::vector<Suspect> suspects;
+    std::deque<KeptMemory> kept;
+    std::size_t kept_bytes = 0;
     std::vector<Range> scratch; ///< Kept for its memory.
     bool throws = true;
     std::vector<ActorId> workers;
@@ -168,7 +196,7 @@ public:
 private:
     Checker() {
         Actor& threads = make_actor();
-        threads.name = "the host";
+        threads.name = host_name;
     }
     void look_at(Block& block, const Record& access, bool may_throw);
     static void insert(Block& block, const Record& access, const Checker& checker);

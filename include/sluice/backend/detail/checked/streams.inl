@@ -39,11 +39,17 @@ SLUICE_CHECKED_FUNCTION void stream_destroyed(Key key) noexcept {
     checker->streams.erase(found);
 }
 
-SLUICE_CHECKED_FUNCTION void name_stream(Key key, const char* stage) {
+SLUICE_CHECKED_FUNCTION void name_stream(Key key, const char* stage, int lane, bool thread) {
     Locked checker;
     Actor& stream = checker->stream(key);
-    if (stream.name.empty())
-        stream.name = "the stream of stage '" + std::string(stage) + "'";
+    stream.cpu_stage = thread;
+    stream.lane = lane >= 0;
+    if (!stream.name.empty())
+        return;
+    stream.name = thread ? "the thread of " : "the stream of ";
+    if (lane >= 0)
+        stream.name += "lane " + std::to_string(lane) + " of ";
+    stream.name += "stage '" + std::string(stage) + "'";
 }
 
 SLUICE_CHECKED_FUNCTION void event_destroyed(Key key) noexcept {

@@ -193,8 +193,7 @@ struct BasicBackend : BasicGraphs<void> {
         return allocate_for_user(bytes);
     }
     static void free_device(void* memory) noexcept {
-        if (any_capture()) [[unlikely]]
-            (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
+        disturb_by_free();
         free_now(memory);
     }
     static void free_device(void* memory, NativeStream stream) noexcept {
@@ -228,10 +227,29 @@ struct BasicBackend : BasicGraphs<void> {
         return allocate(bytes, "pinned", counts().pinned_allocations);
     }
     static void free_pinned(void* memory) noexcept {
+        retire_pinned(memory);
+        delete_retired(memory);
+    }
+
+    /// As `free_pinned` and `free_device`, and the memory itself stays there until `delete_retired`. False where it is a
+    /// graph's, and nothing has been done; `ordered` is not for memory that is freed in a capture.
+    /// @{
+    static void retire_pinned(void*) noexcept {
         if (any_capture()) [[unlikely]]
             (void)Capture::disturb("free_pinned: memory was freed while a stream was being captured");
-        release(memory, counts().pinned_allocations);
+        counts().pinned_allocations.remove();
     }
+    static bool retire_device(void* memory, bool ordered) noexcept {
+        if (MemoryMap::instance().graph_owns(memory))
+            return false;
+        if (!ordered)
+            disturb_by_free();
+        MemoryMap::instance().remove(memory);
+        counts().device_allocations.remove();
+        return true;
+    }
+    static void delete_retired(void* memory) noexcept { ::operator delete(memory, alignment); }
+    /// @}
 
     static std::size_t device_memory_in_use() noexcept { return MemoryMap::instance().bytes(); }
 
@@ -300,6 +318,10 @@ private:
             throw;
         }
         return memory;
+    }
+    static void disturb_by_free() noexcept {
+        if (any_capture()) [[unlikely]]
+            (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
     }
     static void free_now(void* memory) noexcept {
         // A graph's memory goes with the graph.
