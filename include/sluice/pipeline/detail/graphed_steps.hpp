@@ -95,6 +95,8 @@ public:
         core.streams.await(on_origin_ ? 0 : Index, on_origin_ ? 0 : number);
     }
 
+    /// Each stage's next batch: those from there on are held.
+    std::size_t next_of(std::size_t stage) const noexcept { return next_[stage]; }
     /// Whether the last batches were replayed, as the next will be, then.
     bool replays() const noexcept { return steady_; }
 

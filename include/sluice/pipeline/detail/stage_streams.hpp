@@ -85,6 +85,8 @@ public:
         of(stage, batch).wait(side.waited);
     }
     std::size_t lanes(std::size_t stage) const noexcept { return firsts_[stage].lanes; }
+    /// Whether any stage was given an external stream.
+    bool any_external() const noexcept { return !external_.empty(); }
     /// Whether two stages were given the same external stream.
     bool share(std::size_t stage, std::size_t other) const noexcept {
         const First &one = firsts_[stage], &two = firsts_[other];
