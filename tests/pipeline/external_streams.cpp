@@ -102,7 +102,7 @@ void check_one_stream(const std::vector<std::size_t>& on_it, std::optional<std::
         for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::automatic})
             check(dag_options(schedule, slots, 0), 0);
         for (const int steps : {0, 4}) {
-            for (const std::size_t ends : {0, 7})
+            for (const std::size_t ends : {0u, 7u})
                 check(dag_options(Schedule::graphed, slots, steps), ends);
         }
         auto each_stage = dag_options(Schedule::graphed, slots, 0);
