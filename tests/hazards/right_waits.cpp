@@ -249,6 +249,45 @@ TEST_CASE("Right: a readback goes after no event could be recorded behind a repl
     });
 }
 
+TEST_CASE("Right: two stages on one stream share a workspace under every schedule") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int steps : {0, 4}) {
+            pass([&](World& w) {
+                const StageOptions<B> on_main{.stream = w.main};
+                TwoStages two{encode(on_main).writes(w.workspace),
+                              train(on_main).writes(w.workspace),
+                              {.schedule = schedule, .steps_per_graph = steps}};
+                two.submit_all(24);
+                two.pipeline.finish();
+            });
+        }
+    }
+}
+
+TEST_CASE("Right: stages on one stream with others between them share a workspace under every schedule") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int steps : {0, 4}) {
+            pass([&](World& w) {
+                // The last one is two batches behind the first one where nothing else counts.
+                const StageOptions<B> on_main{.stream = w.main};
+                Pipeline pipeline{
+                    Stages{Stage<Load, B>("load", encode_batch, on_main).writes(w.workspace),
+                           Stage<MakeLeft, B>("left", DiamondStages{}.left),
+                           Stage{"right",
+                                 [](Ref s, const Left& in, Right& out) { copy(s, out.values, in.values); }},
+                           Stage{"join", [](Ref s, const Right& in) { reads(s, in.values); }, on_main}.writes(
+                               w.workspace)},
+                    Slots{Make<Slot>{}, Make<Left>{}, Make<Right>{}},
+                    PipelineOptions{.schedule = schedule, .slots = 3, .steps_per_graph = steps}};
+                const Batch batch;
+                for (std::size_t step = 0; step < 24; ++step)
+                    (void)pipeline.submit(batch);
+                pipeline.finish();
+            });
+        }
+    }
+}
+
 // Ragged rows
 // -----------------------------------------------------------------------------------------------------
 

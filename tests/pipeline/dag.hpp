@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -90,15 +91,20 @@ public:
     static constexpr std::array<DagStage, stages> shape{Ss...};
     static constexpr bool any_cpu = (Ss.cpu || ...);
 
-    /// How stages run: lanes, the device, and whether they opt out of graphs.
+    /// How stages run: lanes, the device, an external stream, and whether they opt out of graphs.
     std::array<int, stages> lanes;
     std::array<int, stages> devices;
+    std::array<std::optional<Ref>, stages> streams;
     std::array<bool, stages> graphed;
+    /// The stage in whose memory each remembers what it has seen: its own, unless a test says otherwise.
+    std::array<std::size_t, stages> memory_of;
 
     explicit Dag(std::size_t count) : words(count), memory_(stages * count), scratch_(stages * count) {
         lanes.fill(1);
         devices.fill(-1);
         graphed.fill(true);
+        for (std::size_t stage = 0; stage < stages; ++stage)
+            memory_of[stage] = stage;
         clear();
     }
     void clear() {
@@ -131,7 +137,7 @@ public:
             for (std::size_t i = 0; i < words; ++i) {
                 for (std::size_t stage = 0; stage < stages; ++stage) {
                     Word own = 0;
-                    Word& kept = keeps(stage) ? memory[stage * words + i] : own;
+                    Word& kept = keeps(stage) ? memory[memory_of[stage] * words + i] : own;
                     Word out = 0;
                     const auto take = [&](Word in) {
                         out = next_word(kept, in);
@@ -155,7 +161,7 @@ public:
     }
 
     // For the stages:
-    Word* memory(std::size_t stage) { return memory_.data() + stage * words; }
+    Word* memory(std::size_t stage) { return memory_.data() + memory_of[stage] * words; }
     Word* scratch(std::size_t stage) { return scratch_.data() + stage * words; }
     Word* begin(Ref stream, std::size_t stage, DeviceBuffer<Word, B>& of_slot) {
         if (keeps(stage))
@@ -223,7 +229,8 @@ private:
             else
                 return Stage{name, DagCpuSink<Dag, I, Ins>{this}, options};
         } else {
-            const StageOptions<B> options{.graphed = graphed[I], .device = devices[I], .lanes = lanes[I]};
+            const StageOptions<B> options{
+                .stream = streams[I], .graphed = graphed[I], .device = devices[I], .lanes = lanes[I]};
             if constexpr (shape[I].output)
                 return Stage{name, DagNode<Dag, I, Ins>{this}, options};
             else

@@ -3,7 +3,9 @@
 #include <optional>
 #include <vector>
 
+#include "pipeline/capturable.hpp"
 #include "pipeline/chain.hpp"
+#include "pipeline/dag.hpp"
 #include "support/delayed_backend.hpp"
 #include "support/gate.hpp"
 
@@ -60,6 +62,53 @@ template <class P>
 void submit_from(P& pipeline, const Inputs<B>& inputs, std::size_t first, std::size_t count) {
     for (std::size_t batch = first; batch < first + count; ++batch)
         pipeline.submit(inputs[batch]);
+}
+
+constexpr unsigned from(std::size_t stage) { return 1u << stage; }
+
+// Stages `on_it` are given one stream, and remember what they have seen in one place: the bits show their order. Stage
+// `of_two_lanes` works on two batches at a time.
+template <DagStage... Ss>
+void check_one_stream(const std::vector<std::size_t>& on_it, std::optional<std::size_t> of_two_lanes = {}) {
+    constexpr std::size_t count = 40;
+    const Inputs<B> inputs(2, words);
+    const BasicStream<B> mine;
+    const auto check = [&](const PipelineOptions& options, std::size_t ends) {
+        CAPTURE(std::string(to_string(options.schedule)));
+        CAPTURE(options.slots);
+        CAPTURE(options.steps_per_graph);
+        CAPTURE(options.graph_each_stage);
+        CAPTURE(ends);
+        Delay::set({.seed = 11 + ends, .one_in = 3, .microseconds = 150});
+        Dag<B, Ss...> dag(words);
+        for (const std::size_t stage : on_it) {
+            dag.streams[stage] = mine;
+            dag.memory_of[stage] = on_it[0];
+        }
+        if (of_two_lanes)
+            dag.lanes[*of_two_lanes] = 2;
+        auto pipeline = dag.pipeline(options);
+        for (std::size_t batch = 0; batch < count; ++batch) {
+            pipeline.submit(inputs[batch % 2]);
+            if (ends > 0 && batch % ends == 0)
+                batch % 2 == 0 ? pipeline.flush() : pipeline.finish();
+        }
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected(repeating(count, 2)));
+        if (options.schedule == Schedule::graphed && ends == 0)
+            CHECK(pipeline.graph_counters().replays > 0);
+    };
+    for (const int slots : {1, 2, 3}) {
+        for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::automatic})
+            check(dag_options(schedule, slots, 0), 0);
+        for (const int steps : {0, 4}) {
+            for (const std::size_t ends : {0u, 7u})
+                check(dag_options(Schedule::graphed, slots, steps), ends);
+        }
+        auto each_stage = dag_options(Schedule::graphed, slots, 0);
+        each_stage.graph_each_stage = true;
+        check(each_stage, 0);
+    }
 }
 
 } // namespace
@@ -191,6 +240,27 @@ TEST_CASE("External streams: one stream may serve several stages") {
         CHECK(chain.results(batches, mine) ==
               chain_results(stages, words, batches_from(0, batches), repeated(3)));
     }
+}
+
+TEST_CASE("External streams: stages that share one are in its order, a reader and what it reads") {
+    check_one_stream<DagStage{0, true}, DagStage{from(0), false, false}>({0, 1});
+    check_one_stream<DagStage{0, true}, DagStage{from(0)}, DagStage{from(1)}>({0, 1, 2});
+}
+
+TEST_CASE("External streams: stages that share one are in its order, with others in between") {
+    check_one_stream<DagStage{0, true}, DagStage{from(0)}, DagStage{from(1)},
+                     DagStage{from(2), false, false}>({0, 3});
+    check_one_stream<DagStage{0, true}, DagStage{from(0)}, DagStage{from(1)}, DagStage{from(2), true, false}>(
+        {1, 3}, 2);
+}
+
+TEST_CASE(
+    "External streams: stages that share one are in its order, where neither reads the other's output") {
+    check_one_stream<DagStage{0, true}, DagStage{from(0)}, DagStage{from(0)},
+                     DagStage{from(1) | from(2), false, false}>({1, 2}, 0);
+    // The later one has less to wait for, and would be ahead.
+    check_one_stream<DagStage{0, true}, DagStage{from(0), false, false}, DagStage{0, true, false}>({1, 2});
+    check_one_stream<DagStage{0, true, false}, DagStage{0, true, false}, DagStage{0, true, false}>({0, 1, 2});
 }
 
 TEST_CASE("External streams: the pipeline's end waits for its work on them") {

@@ -164,6 +164,33 @@ TEST_CASE("Contract 11: stress: right stages keep their bits, with short batches
     }
 }
 
+TEST_CASE("Contract 11: stress: stages on one external stream are never enqueued in another order") {
+    const auto run = [](Schedule schedule) {
+        const BasicStream<B> stream;
+        PinnedBuffer<Word, B> input(words), seen(words), out(words);
+        for (std::size_t i = 0; i < words; ++i) {
+            input[i] = static_cast<Word>(i + 1);
+            seen[i] = 0;
+        }
+        const auto note = [&](Ref on, const Batch& batch) {
+            ops::step(on.get(), out.data(), batch.values.data(), seen.data(), words);
+        };
+        const auto add = [&](Ref on, const Batch&) {
+            ops::add_racing(on.get(), seen.data(), seen.data(), 5, words);
+        };
+        const StageOptions<B> options{.stream = stream};
+        Pipeline pipeline{Stages{Stage{"note", note, options}, Stage{"add", add, options},
+                                 Stage{"note again", note, options}},
+                          PipelineOptions{.schedule = schedule, .graph_each_stage = true}};
+        const Batch batch{std::as_const(input).span()};
+        for (std::size_t i = 0; i < 8; ++i)
+            (void)pipeline.submit(batch);
+        pipeline.finish();
+        return std::vector<Word>(seen.begin(), seen.end());
+    };
+    CHECK(verify_schedules(run, {.stress = {.delay_us = 50}, .seeds = 4}).difference == "");
+}
+
 TEST_CASE("Contract 11: stress: it ends with its scope, and an outer one counts again") {
     const auto operations = [] {
         const std::uint64_t before = StressScope::counts().operations;

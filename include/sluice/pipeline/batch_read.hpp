@@ -12,7 +12,8 @@ template <class StageList, class SlotList>
 class Pipeline;
 
 /// What `submit` returns of a batch of the caller's own: tells when all stages that take the batch have read it, and so
-/// when its memory may be filled again.
+/// when its memory may be filled again. Not before: under `Schedule::graphed` a batch may be held, and read long after `submit`
+/// has returned. On a checked backend (backend/checked.hpp) a change before that is an `Error` of the next call.
 ///
 /// Destroying it waits as well where the batch might be filled again: if it was submitted as something that is not
 /// `const` and has pinned memory. So a loop that fills one batch again and again is right as it stands, and one that

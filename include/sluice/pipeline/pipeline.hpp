@@ -20,6 +20,7 @@
 #include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/detail/graphed_stages.hpp>
 #include <sluice/pipeline/detail/graphed_steps.hpp>
+#include <sluice/pipeline/detail/held_batches.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
 #include <sluice/pipeline/detail/plan_check.hpp>
 #include <sluice/pipeline/detail/schedule_tuner.hpp>
@@ -75,8 +76,10 @@ struct PipelineOptions {
     /// How steps are captured and kept under `Schedule::graphed`.
     GraphOptions graphs{.capacity = 256};
     /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
-    /// ahead of each other, but a batch waits until as many are there, or for `flush`. 0: one, and up to 16 for batches
-    /// of a `Source` as long as more of them are ready. A graph takes at most half of a source's slots.
+    /// ahead of each other, but a batch waits until as many are there, or for `flush`. What a batch of the caller's own refers
+    /// to is read no earlier than that: it must stay as it is until `BatchRead` says so, also while nothing has been
+    /// enqueued yet. 0: one, and up to 16 for batches of a `Source` as long as more of them are ready. A graph takes at most
+    /// half of a source's slots.
     int steps_per_graph = 0;
     /// Under `Schedule::graphed`, true: each stage's work on one batch is a graph of its own, launched on the stage's
     /// stream between the same waits as under `overlapped`. A launch a stage instead of one for all, but no step waits
@@ -175,7 +178,8 @@ public:
     /// Enqueues all stages for `batch` and returns.
     ///
     /// What the stages read of it, such as pinned memory, must stay as it is until they have: `BatchRead` tells when, and
-    /// batches of a `Source` see to it themselves. A batch that is not trivially copyable is referred to until then.
+    /// batches of a `Source` see to it themselves. That holds for a batch that is held under `Schedule::graphed`, of which
+    /// nothing has been enqueued yet, as well. A batch that is not trivially copyable is referred to until then.
     /// \throws Error for a stage's exception or failed call, a known fault of earlier work, or a pipeline that has
     /// failed before.
     template <class Batch>
@@ -340,6 +344,7 @@ private:
     Core core_;
     Schedule runs_; // Never `automatic`.
     detail::SerialExecutor<Core> serial_;
+    [[no_unique_address]] detail::HeldBatches<Core> held_;
     // Under `Schedule::graphed`, one of them; see `graphs_`.
     std::optional<StepsExecutor> steps_;
     std::optional<StagesExecutor> stage_graphs_;

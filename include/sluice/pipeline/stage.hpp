@@ -18,8 +18,9 @@ template <Backend B = DefaultBackend>
 struct StageOptions {
     /// A stream of the caller's to run on. Work that is on it already is done before the pipeline's first
     /// batch, and what the caller enqueues on it after `flush` or `finish` comes after the pipeline's last.
-    /// Must outlive the pipeline and belong to the stage's device. Without one, the pipeline makes a non-blocking
-    /// stream.
+    /// Must outlive the pipeline and belong to the stage's device. Stages of one pipeline that are given the same stream
+    /// work in its order under every schedule: on each batch in the order of the list, and all of them before the first one
+    /// has the next batch. So they may share a workspace. Without one, the pipeline makes a non-blocking stream.
     std::optional<BasicStreamRef<B>> stream = std::nullopt;
     /// Priority of the streams that the pipeline makes: lower runs first, clamped to what the device offers.
     int priority = 0;

@@ -20,8 +20,8 @@ struct EagerExecutor {
     static void flush(Core&) noexcept {}
     /// Forgets all batches. Nobody works on any.
     static void reset() noexcept {}
-    /// Calls `visit(stage, stream)` for the streams on which stages are captured: CUDA's backend keeps the fault of a
-    /// captured host function with its stream.
+    /// Calls `visit(stage, stream)` for the streams on which stages are captured, with -1 where there are several: CUDA's
+    /// backend keeps the fault of a captured host function with its stream.
     template <class Visit>
     static void for_each_capture_stream(Visit&&) noexcept {}
     static GraphCounters counters() noexcept { return {}; }

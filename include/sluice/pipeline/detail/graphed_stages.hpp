@@ -32,7 +32,7 @@ public:
     }
 
     void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch, const SourceHold<B>& hold) {
-        for_each_stage_to_enqueue<Core>([&](auto stage) {
+        for_each_stage_to_enqueue(core, [&](auto stage) {
             if (Shape::capturable[stage] && graphs_[stage] && !core.launch_blocking()) {
                 call_in_order<stage>(core, number,
                                      [&](Ref stream) { replay<stage>(core, stream, number, batch); });
@@ -60,7 +60,7 @@ public:
             if (!graphs_[stage])
                 continue;
             if (const auto stream = graphs_[stage]->capture_stream())
-                visit(stage, *stream);
+                visit(static_cast<int>(stage), *stream);
         }
     }
     GraphCounters counters() const noexcept {

@@ -11,15 +11,14 @@
 #include <sluice/pipeline/detail/pending_batches.hpp>
 #include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/detail/step_graphs.hpp>
+#include <sluice/pipeline/detail/step_lags.hpp>
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 
-constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return b < a ? b : a; }
-constexpr std::size_t larger(std::size_t a, std::size_t b) noexcept { return a < b ? b : a; }
-
 /// A graph of `length` steps holds each stage's work on `length` successive batches, with the waits between them inside:
 /// stage i on the batches that begin `lag[i]` before the newest ones, so that stages overlap from the first node on.
+/// Stages on one external stream are captured on one stream, batch by batch.
 /// Graphs follow each other on one stream, the first stage's, the origin.
 ///
 /// While it fills and drains, and where no graph serves, the stages run as overlapped, on their own streams.
@@ -38,7 +37,7 @@ public:
         : slots_(core.order->slots()), asked_(steps > 0), longest_(asked_ ? steps : automatic_steps),
           origin_(core.streams.of(0, 0)), graphs_(options_for(core, options)), refusals_(options.on_refusal),
           pending_(longest_ + 2 * stages) {
-        choose_lags();
+        choose_lags(core);
         phases_ = slots_ * lane_turns(core);
         make_capture_streams(core);
     }
@@ -96,16 +95,17 @@ public:
         core.streams.await(on_origin_ ? 0 : Index, on_origin_ ? 0 : number);
     }
 
+    /// Each stage's next batch: those from there on are held.
+    std::size_t next_of(std::size_t stage) const noexcept { return next_[stage]; }
     /// Whether the last batches were replayed, as the next will be, then.
     bool replays() const noexcept { return steady_; }
 
-    /// Calls `visit(stage, stream)` for the streams on which stages are captured: CUDA's backend keeps the fault of a
-    /// captured host function with its stream.
+    /// See `EagerExecutor`.
     template <class Visit>
     void for_each_capture_stream(Visit&& visit) const {
         for (std::size_t stage = 0; stage < stages; ++stage) {
             for (const BasicStream<B>& lane : capture_streams_[stage])
-                visit(stage, lane.ref());
+                visit(named_[stage], lane.ref());
         }
     }
 
@@ -118,26 +118,25 @@ private:
     // The batches that each stage works on in one graph: from next_ on, until this one.
     using Until = std::array<std::size_t, stages>;
 
-    // A stage is one batch behind those that it reads, as long as the slots between them last that long.
-    void choose_lags() {
-        if (slots_ == 1)
-            return; // a chain, with nothing to overlap
-        lag_ = Shape::edges.depth;
-        bool lasts = true;
-        for (std::size_t i = 0; i < stages; ++i) {
-            for (std::size_t j = 0; j < i; ++j)
-                lasts = lasts && !(Shape::bindings.reads[i][j] && lag_[i] - lag_[j] > slots_);
+    void choose_lags(Core& core) {
+        lag_ = step_lags<Shape>(slots_);
+        bool shared = false;
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            const std::size_t first = captured_as_[stage] = core.streams.first_sharing(stage);
+            shared = shared || first != stage;
+            named_[first] = first == stage ? static_cast<int>(stage) : -1;
         }
-        for (std::size_t& lag : lag_) {
-            lag = lasts ? lag : smaller(lag, slots_);
+        if (shared)
+            lower_lags<Shape>(lag_, slots_, captured_as_);
+        for (const std::size_t lag : lag_)
             most_lag_ = larger(most_lag_, lag);
-        }
     }
 
     void make_capture_streams(Core& core) {
         for (std::size_t stage = 0; stage < stages; ++stage) {
             const DeviceGuard<B> device(core.streams.device_of(stage));
-            for (std::size_t lane = 0; lane < core.streams.lanes(stage); ++lane)
+            const std::size_t lanes = captured_as_[stage] == stage ? core.streams.lanes(stage) : 0;
+            for (std::size_t lane = 0; lane < lanes; ++lane)
                 capture_streams_[stage].emplace_back(
                     StreamOptions{.priority = core.streams.priority_of(stage)});
             for (std::size_t slot = 0; slot < slots_; ++slot)
@@ -291,7 +290,7 @@ private:
             }
         };
         const auto call = [&](auto stage, std::size_t batch) {
-            const auto& lanes = capture_streams_[stage];
+            const auto& lanes = capture_streams_[captured_as_[stage]];
             const Ref stream = lanes[batch % lanes.size()];
             const auto after = [&](std::size_t other, std::size_t of_batch) {
                 // What is not in this graph came before it.
@@ -377,7 +376,10 @@ private:
 
     std::array<std::size_t, stages> lag_{};
     std::size_t most_lag_ = 0;
-    std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
+    // On whose capturing streams a stage is captured: of several on one external stream, on the first one's.
+    std::array<std::size_t, stages> captured_as_{};
+    std::array<int, stages> named_{}; // The stage that is captured there, or -1 for several.
+    std::size_t phases_ = 1;          // After so many batches each slot meets each lane again.
 
     std::size_t started_ = 0;                // All batches before have been through all stages,
     std::size_t grouped_ = 0;                // these are on their way,

@@ -75,7 +75,7 @@ public:
     template <class Batch>
     static void submit(Core& core, std::size_t number, const Batch& batch,
                        const SourceHold<typename Core::backend>& hold) {
-        for_each_stage_to_enqueue<Core>([&](auto stage) {
+        for_each_stage_to_enqueue(core, [&](auto stage) {
             call_in_order<stage>(core, number, [&](typename Core::Ref stream) {
                 core.template run<stage>(stream, number, batch);
             });

@@ -54,7 +54,8 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
                                                     PipelineOptions options)
     : options_(options),
       core_(std::move(stages.all), makers.all, options.schedule, options.slots, options.launch_blocking),
-      runs_(options.schedule), serial_(core_), waiter_(detail::BatchWaiter::make()) {
+      runs_(options.schedule), serial_(core_), held_(options.steps_per_graph),
+      waiter_(detail::BatchWaiter::make()) {
     (void)detail::check_plan<Shape>();
     detail::require_checked<backend>(options.checked);
     if constexpr (Core::is_checked)
@@ -108,6 +109,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::make_graphs(bool each_stage, con
 template <class... Ss, class... Makers>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::~Pipeline() {
     waiter_->pipeline = nullptr;
+    held_.let_go(false);
     if (failure_.empty()) {
         try {
             const DeviceGuard<backend> device(core_.streams.device());
@@ -174,6 +176,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
     try {
         throw_known_fault();
         enter();
+        held_.let_go(true);
         const SubmitBegin begin = watched_ ? SubmitBegin::now() : SubmitBegin{};
         with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
@@ -182,6 +185,10 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
             else
                 executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()},
                                 hold);
+            if (!hold)
+                held_.submitted(core_, executor, submitted_, batch);
+            else
+                held_.hold(core_, executor);
         });
         ++submitted_;
         if (watched_) [[unlikely]]
@@ -196,7 +203,11 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
 template <class... Ss, class... Makers>
 template <std::size_t Index>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) {
-    with_executor(*this, [&](auto& executor) { executor.template await_stage<Index>(core_, number); });
+    held_.let_go(true);
+    with_executor(*this, [&](auto& executor) {
+        executor.template await_stage<Index>(core_, number);
+        held_.hold(core_, executor);
+    });
 }
 
 // Waits until all stages that take the batch have read it.
@@ -241,6 +252,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::wait_for(BasicStreamRef<backend>
     const Call call(core_.streams, in_use_, "wait_for");
     require_sound("wait_for");
     core_.streams.require_own_device(stream, "wait_for: the stream");
+    held_.note_other_work();
     core_.streams.join(stream);
 }
 
@@ -342,6 +354,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::leave() {
     throw_known_fault();
     if (!inside_)
         return;
+    held_.let_go(true);
     with_executor(*this, [&](auto& executor) { executor.flush(core_); });
     core_.streams.release_to_external();
     inside_ = false;
@@ -351,6 +364,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::leave() {
 
 template <class... Ss, class... Makers>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::drop_batches() noexcept {
+    held_.drop();
     with_executor(*this, [](auto& executor) { executor.reset(); });
 }
 

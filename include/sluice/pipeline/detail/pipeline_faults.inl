@@ -63,11 +63,11 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_stream_fault() {
         }
     });
     with_executor(*this, [&](const auto& executor) {
-        executor.for_each_capture_stream([&](std::size_t stage, BasicStreamRef<backend> stream) {
+        executor.for_each_capture_stream([&](int stage, BasicStreamRef<backend> stream) {
             try {
                 backend::throw_if_failed(stream.get());
             } catch (...) {
-                fail_at(static_cast<int>(stage), std::nullopt, false);
+                fail_at(stage, std::nullopt, false);
             }
         });
     });

@@ -18,8 +18,14 @@
 
 namespace sluice::detail {
 
+template <class T>
+inline constexpr bool is_span_of_constants = requires {
+    typename T::element_type;
+    requires std::is_const_v<typename T::element_type>;
+};
+
 /// Calls `visit(range)` for the device and pinned memory that a value names or owns, as far as it shows its members;
-/// `OwnersOnly`: that it owns.
+/// `OwnersOnly`: that it owns. Where `visit` takes it, also whether the value, which is `const`, lets nobody write there.
 template <bool OwnersOnly, class T, class Visit>
 void visit_memory(const T& value, Visit& visit) {
     if constexpr (std::is_pointer_v<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
@@ -32,8 +38,12 @@ void visit_memory(const T& value, Visit& visit) {
         constexpr bool owns = !requires { typename T::element_type; };
         if constexpr ((owns || !OwnersOnly) && requires { declared_range(value, false); }) {
             if constexpr (
-                has_span<const T> || requires { value.block(); } || requires { value.values(); })
-                visit(declared_range(value, false));
+                has_span<const T> || requires { value.block(); } || requires { value.values(); }) {
+                if constexpr (requires { visit(checked::Range{}, true); })
+                    visit(declared_range(value, false), owns || is_span_of_constants<T>);
+                else
+                    visit(declared_range(value, false));
+            }
         }
     } else if constexpr (NamesMemory<T>) {
         return; // Ordinary memory of the host's.

@@ -85,6 +85,20 @@ public:
         of(stage, batch).wait(side.waited);
     }
     std::size_t lanes(std::size_t stage) const noexcept { return firsts_[stage].lanes; }
+    /// Whether any stage was given an external stream.
+    bool any_external() const noexcept { return !external_.empty(); }
+    /// Whether two stages were given the same external stream.
+    bool share(std::size_t stage, std::size_t other) const noexcept {
+        const First &one = firsts_[stage], &two = firsts_[other];
+        return one.lanes == 1 && two.lanes == 1 && one.lane == two.lane;
+    }
+    /// The first of those that share the stream of `stage`.
+    std::size_t first_sharing(std::size_t stage) const noexcept {
+        std::size_t first = 0;
+        while (first < stage && !share(first, stage))
+            ++first;
+        return first;
+    }
     int device_of(std::size_t stage) const noexcept { return of_stage_[stage].device; }
     int priority_of(std::size_t stage) const noexcept { return of_stage_[stage].priority; }
     /// The pipeline's own.

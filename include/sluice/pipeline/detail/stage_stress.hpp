@@ -131,9 +131,9 @@ void poison_read_slots(Core& core, typename Core::Ref stream, std::size_t number
 }
 
 /// Calls `visit(stage)` for each stage: in their order, or, where the backend is checked and stress wants it, each at random
-/// after those whose outputs it reads.
+/// after those whose outputs it reads, and those before it on its stream.
 template <class Core, class Visit>
-void for_each_stage_to_enqueue(Visit&& visit) {
+void for_each_stage_to_enqueue([[maybe_unused]] const Core& core, Visit&& visit) {
     if constexpr (Core::is_checked && Core::stages > 2) {
         checked::StressState& stress = checked::StressState::instance();
         if (stress.permutes.load(std::memory_order_relaxed)) {
@@ -148,7 +148,7 @@ void for_each_stage_to_enqueue(Visit&& visit) {
                 for (std::size_t i = 0; i < Core::stages; ++i) {
                     bool can = !done[i];
                     for (std::size_t j = 0; j < i; ++j)
-                        can = can && (done[j] || !reads[i][j]);
+                        can = can && (done[j] || !(reads[i][j] || core.streams.share(i, j)));
                     if (can)
                         ready[count++] = i;
                 }

@@ -10,6 +10,7 @@
 #include <sluice/backend/detail/checked/accesses.inl>
 #include <sluice/backend/detail/checked/findings.inl>
 #include <sluice/backend/detail/checked/graphs.inl>
+#include <sluice/backend/detail/checked/held.inl>
 #include <sluice/backend/detail/checked/memory.inl>
 #include <sluice/backend/detail/checked/pipelines.inl>
 #include <sluice/backend/detail/checked/streams.inl>

@@ -3,7 +3,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
+#include <sluice/backend/detail/checked/held.inl>
 #include <sluice/backend/detail/checked/state.hpp>
 
 namespace sluice::detail::checked {
@@ -134,7 +136,21 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
     const bool is_source = block.owner.starts_with("a source");
     std::string& edge = finding.missing_edge;
     edge = "from " + words_of(finding.first) + " to " + words_of(finding.second) + ": ";
-    if (second.doer.op == Op::free) {
+    if (is_held(first.doer)) {
+        finding.mistake = second.doer.op == Op::free ? Mistake::use_after_free
+                          : is_host(second)          ? Mistake::host_race
+                                                     : Mistake::race;
+        edge = "call wait() of the BatchRead that submit returned before the memory changes";
+        if (first.doer.what != std::string_view(held_words(1)))
+            edge += ", or use steps_per_graph = 1";
+        finding.message =
+            std::string(name_of(finding.mistake)) + " on " + finding.buffer + ": " +
+            (second.doer.op == Op::host && second.doer.what == nullptr ? "the host"
+                                                                       : words_of(finding.second)) +
+            (second.doer.op == Op::free ? " freed" : " changed") + " batch " +
+            std::to_string(first.doer.batch) + " while it was " + first.doer.what + ", where stage '" +
+            finding.first.stage + "' reads it. Missing edge: " + edge;
+    } else if (second.doer.op == Op::free) {
         finding.mistake = Mistake::use_after_free;
         if (!is_thread(second))
             edge += record + "the memory is freed";
@@ -220,7 +236,8 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
     const auto verb = [](const sluice::checked::Access& access) {
         return access.writes ? " writes" : " reads";
     };
-    switch (finding.mistake) {
+    // Of a batch that is held, all has been said.
+    switch (text.empty() ? finding.mistake : Mistake::unnecessary_wait) {
     case Mistake::race:
     case Mistake::host_race:
         text = std::string(name_of(finding.mistake)) + " on " + finding.buffer + ": " +

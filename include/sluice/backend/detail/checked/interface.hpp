@@ -35,6 +35,13 @@ inline int& bookkeeping() noexcept {
     return depth;
 }
 
+struct BookkeepingScope {
+    BookkeepingScope() noexcept { ++bookkeeping(); }
+    BookkeepingScope(const BookkeepingScope&) = delete;
+    BookkeepingScope& operator=(const BookkeepingScope&) = delete;
+    ~BookkeepingScope() { --bookkeeping(); }
+};
+
 /// A stream's, an event's, a graph's… handle.
 using Key = const void*;
 
@@ -297,6 +304,30 @@ struct Handed {
 void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen);
 /// The same of the calling thread's own work on an object, such as filling a batch.
 void host_works_on(const void* object, bool writes, Op op);
+
+/// Memory of a batch that a pipeline holds back. `constant`: nothing but the host can write it by way of the batch.
+struct HeldRange {
+    const void* begin = nullptr;
+    std::size_t bytes = 0;
+    bool constant = false;
+};
+/// Reads of pinned memory that a pipeline has yet to enqueue: until it lets go of them, nobody may write there.
+class HeldReads {
+public:
+    HeldReads() = default;
+    HeldReads(const HeldReads&) = delete;
+    HeldReads& operator=(const HeldReads&) = delete;
+    ~HeldReads();
+    /// Stage `stage` will read batch `batch` there in a graph of `steps` steps, after what the stream `after` has been handed.
+    void hold(const HeldRange* ranges, std::size_t count, std::uint32_t stage, std::uint64_t batch,
+              std::size_t steps, Key after);
+    /// What has been held may change from here on. Throws `Error`, or leaves it to the next call, where something has changed.
+    void let_go(bool may_throw);
+
+private:
+    std::uint32_t actor_ = 0;
+    std::vector<std::uintptr_t> places_;
+};
 
 // Threads of sluice's own.
 /// The calling thread's own clock, until the end of the scope.

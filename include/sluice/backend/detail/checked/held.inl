@@ -1,0 +1,73 @@
+// Bodies of interface.hpp: batches that pipelines hold back.
+#pragma once
+
+#include <map>
+
+#include <sluice/backend/detail/checked/memory.inl>
+#include <sluice/backend/detail/checked/state.hpp>
+
+namespace sluice::detail::checked {
+
+// In messages: these stay.
+inline const char* held_words(std::size_t steps) {
+    static auto& all = *new std::map<std::size_t, std::string>;
+    std::string& words = all[steps];
+    if (words.empty())
+        words =
+            steps > 1 ? "held for a graph of " + std::to_string(steps) + " steps" : "held for the next step";
+    return words.c_str();
+}
+inline bool is_held(const Doer& doer) noexcept { return doer.op == Op::batch && doer.what != nullptr; }
+
+SLUICE_CHECKED_FUNCTION void HeldReads::hold(const HeldRange* ranges, std::size_t count, std::uint32_t stage,
+                                             std::uint64_t batch, std::size_t steps, Key after) {
+    Locked checker;
+    if (!checker->doer_known())
+        return;
+    // Nobody ever learns of it, so that whoever writes the memory meanwhile is in a race.
+    if (actor_ == Checker::host)
+        actor_ = checker->make_actor().id;
+    Actor& held = checker->actor(actor_);
+    (void)held.learn(checker->doer_stamp());
+    (void)held.learn(checker->stream(after).stamp());
+    const Stamp stamp = checker->new_work(held);
+    const Doer doer{.stage = stage, .batch = batch, .op = Op::batch, .what = held_words(steps)};
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(ranges[i].begin);
+        Block* const block = checker->blocks.find(begin);
+        if (block == nullptr || !block->alive || block->device || ranges[i].bytes == 0)
+            continue;
+        const std::uintptr_t wanted = begin + ranges[i].bytes;
+        const std::uintptr_t end = wanted < block->end ? wanted : block->end;
+        block->records.push_back({begin, end, false, doer, stamp});
+        places_.push_back(begin);
+        if (ranges[i].constant)
+            (void)checker->suspect(*block, begin, end);
+    }
+}
+
+SLUICE_CHECKED_FUNCTION void HeldReads::let_go(bool may_throw) {
+    if (places_.empty())
+        return;
+    Locked checker;
+    checker->look_at_suspects(false);
+    const auto is_own = [&](const Record& record) { return record.stamp.actor == actor_; };
+    std::erase_if(checker->suspects, [&](const Suspect& suspect) { return is_own(suspect.reader); });
+    for (const std::uintptr_t place : places_) {
+        if (Block* const block = checker->blocks.find(place))
+            std::erase_if(block->records, is_own);
+    }
+    places_.clear();
+    if (may_throw)
+        checker->throw_pending();
+}
+
+SLUICE_CHECKED_FUNCTION HeldReads::~HeldReads() {
+    if (actor_ == Checker::host)
+        return;
+    let_go(false);
+    Locked checker;
+    checker->drop_actor(checker->actor(actor_));
+}
+
+} // namespace sluice::detail::checked
