@@ -136,7 +136,8 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "What the caller changes while a CPU stage rea
         (void)pipeline.submit(std::as_const(batch));
         host_writes(batch.images, "load");
     });
-    CHECK(early.missing_edge.find("call finish() of the pipeline, or sync()") != std::string::npos);
+    CHECK(early.missing_edge.find("submit returned, or finish() of the pipeline, or sync()") !=
+          std::string::npos);
     pipeline.finish();
 }
 
