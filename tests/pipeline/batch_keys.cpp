@@ -281,4 +281,43 @@ TEST_CASE(
     CHECK_FALSE(key_of(std::make_unique<int>(1)));
 }
 
+TEST_CASE("batches with a std::array are taken, and may change under way where its elements may") {
+    struct Shaped {
+        std::array<int, 4> shape{};
+        PinnedBuffer<int, B> numbers{8};
+    };
+    struct Pair {
+        std::array<PinnedBuffer<int, B>, 2> halves{PinnedBuffer<int, B>(8), PinnedBuffer<int, B>(8)};
+    };
+    struct OnDevice {
+        std::array<DeviceBuffer<int, B>, 2> halves{DeviceBuffer<int, B>(8), DeviceBuffer<int, B>(8)};
+        std::array<std::array<float, 2>, 3> numbers{};
+    };
+    CHECK(detail::may_change_under_way<Shaped>());
+    CHECK(detail::may_change_under_way<Pair>());
+    CHECK_FALSE(detail::may_change_under_way<OnDevice>());
+
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        std::vector<int> seen;
+        Readback<int, B> results{1,
+                                 [&](std::size_t, std::span<const int> value) { seen.push_back(value[0]); }};
+        Stage load{"load", [](BasicStreamRef<B> on, const Pair& in, DeviceBuffer<int, B>& out) {
+                       copy(on, out, in.halves[1]);
+                   }};
+        Stage use{"use", [&](BasicStreamRef<B> on, const DeviceBuffer<int, B>& in) {
+                      results.push(on, in.first(1));
+                  }};
+        TwoStreamPipeline pipeline{
+            load, use, [](int) { return DeviceBuffer<int, B>(8); }, {.schedule = schedule}};
+        Pair batch;
+        for (int i = 0; i < 10; ++i) {
+            batch.halves[1][0] = i;
+            pipeline.submit(batch); // waits until it has been read
+        }
+        pipeline.finish();
+        results.finish();
+        CHECK(seen == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    }
+}
+
 } // namespace pipeline_batch_keys

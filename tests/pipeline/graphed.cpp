@@ -296,4 +296,36 @@ TEST_CASE("graphed: beside a stage that opts out, one slot will do") {
     CHECK(pipeline.graph_counters().replays > 30);
 }
 
+TEST_CASE("graphed: after a reset steps are captured anew, with what holds then") {
+    for (const bool each_stage : {false, true}) {
+        CAPTURE(each_stage);
+        Delay::set({});
+        int value = 1; // A replay would keep it.
+        std::vector<Word> seen;
+        Readback<Word, B> results{1,
+                                  [&](std::size_t, std::span<const Word> word) { seen.push_back(word[0]); }};
+        Stage make{"make", [&](Ref stream, std::size_t, Cells& out) { fill_bytes(stream, out, value); }};
+        Stage use{"use", [&](Ref stream, const Cells& in) { results.push(stream, in.first(1)); }};
+        PipelineOptions options = graphed(2);
+        options.graph_each_stage = each_stage;
+        TwoStreamPipeline pipeline{make, use, make_cells, options};
+        const auto run = [&] {
+            seen.clear();
+            for (int batch = 0; batch < 12; ++batch)
+                pipeline.submit(std::size_t{0});
+            pipeline.finish();
+            results.finish();
+            return seen;
+        };
+        CHECK(run() == std::vector<Word>(12, 0x01010101));
+        const auto before = pipeline.graph_counters();
+        CHECK(before.replays > 0);
+        pipeline.reset();
+        results.reset();
+        value = 2;
+        CHECK(run() == std::vector<Word>(12, 0x02020202));
+        CHECK(pipeline.graph_counters().captures > before.captures);
+    }
+}
+
 } // namespace pipeline_graphed

@@ -235,7 +235,7 @@ public:
     void finish();
 
     /// Waits for work in flight, whatever becomes of it, and starts anew: no failure, no batches, all slots
-    /// free. Throws `Error` when the device is lost, as after an illegal address; then only a new process
+    /// free, no graphs. Throws `Error` when the device is lost, as after an illegal address; then only a new process
     /// helps.
     void reset();
 

@@ -284,6 +284,10 @@ bool append_key(KeyBytes& key, const T& value) {
 }
 
 template <class T>
+struct IsStdArray : std::false_type {};
+template <class T, std::size_t Size>
+struct IsStdArray<std::array<T, Size>> : std::true_type {};
+template <class T>
 struct IsStdSpan : std::false_type {};
 template <class T, std::size_t Extent>
 struct IsStdSpan<std::span<T, Extent>> : std::true_type {};
@@ -326,6 +330,8 @@ constexpr bool may_change_under_way() {
         return false;
     } else if constexpr (std::is_array_v<T>) {
         return may_change_under_way<std::remove_all_extents_t<T>>();
+    } else if constexpr (IsStdArray<T>::value) {
+        return may_change_under_way<typename T::value_type>();
     } else if constexpr (requires {
                              typename T::backend;
                              typename T::element_type;

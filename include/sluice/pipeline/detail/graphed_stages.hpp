@@ -46,7 +46,7 @@ public:
     void reset() noexcept {
         for (const auto& graphs : graphs_) {
             if (graphs)
-                graphs->clear_failure();
+                graphs->reset();
         }
     }
     template <std::size_t Index>

@@ -78,6 +78,7 @@ public:
     /// Forgets all batches. Nobody works on any.
     void reset() noexcept {
         pending_.drop();
+        graphs_.reset();
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
         steady_ = false;
         next_.fill(0);

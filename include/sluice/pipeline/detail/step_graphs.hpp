@@ -111,7 +111,11 @@ public:
     const GraphCounters& counters() const noexcept { return graphs_.counters(); }
     const std::string& first_refusal() const noexcept { return graphs_.first_refusal(); }
     std::optional<Ref> capture_stream() const noexcept { return graphs_.capture_stream(); }
-    void clear_failure() noexcept { graphs_.clear_failure(); }
+    /// Forgets all graphs, and the failure of a stream that was captured. What has been launched is done.
+    void reset() noexcept {
+        graphs_.clear();
+        graphs_.clear_failure();
+    }
 
 private:
     template <class T>
