@@ -28,7 +28,7 @@ namespace sluice {
 ///     void step(const sluice::SourceBatch<Batch>& batch) { pipeline_.submit(batch); }
 ///
 /// private:
-///     sluice::AnyPipeline<Batch> pipeline_; // last: what its stages use goes after it
+///     sluice::AnyPipeline<Batch> pipeline_; // last: it is destroyed first, before what its stages use
 /// };
 /// \endcode
 template <class Batch, Backend B = DefaultBackend>
