@@ -300,7 +300,7 @@ TEST_CASE("graphed: after a reset steps are captured anew, with what holds then"
     for (const bool each_stage : {false, true}) {
         CAPTURE(each_stage);
         Delay::set({});
-        int value = 1; // A replay would keep it.
+        unsigned char value = 1; // A replay would keep it.
         std::vector<Word> seen;
         Readback<Word, B> results{1,
                                   [&](std::size_t, std::span<const Word> word) { seen.push_back(word[0]); }};
