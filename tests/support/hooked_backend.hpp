@@ -25,6 +25,7 @@ struct Hooked {
 
     static constexpr const char* name = B::name;
     static constexpr bool is_checked_backend = sluice::detail::IsChecked<B>::value;
+    static constexpr bool sees_writes = sluice::detail::SeesWrites<B>::value;
     static ObjectCounts& counts() noexcept { return B::counts(); }
 
     static int device_count() {

@@ -152,7 +152,7 @@ public:
         if constexpr (requires { std::get<Index>(stages_).declared().all(); })
             checks.add_declared(std::get<Index>(stages_).declared().all());
         checked::stage_called(checked::key_of(stream.get()), checks.handed.data(), checks.handed.size(),
-                              !backend::sees_writes);
+                              !SeesWrites<backend>::value);
     }
     /// Within it, work is that of stage `stage` on batch `number`.
     auto scope_of([[maybe_unused]] std::size_t stage, [[maybe_unused]] Ref stream,

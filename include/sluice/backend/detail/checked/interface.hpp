@@ -26,6 +26,11 @@ template <class B>
 struct IsChecked {
     static constexpr bool value = requires { requires B::is_checked_backend; };
 };
+/// Whether all that the streams of a checked backend do goes through it. Kernels do not.
+template <class B>
+struct SeesWrites {
+    static constexpr bool value = requires { requires B::sees_writes; };
+};
 
 namespace checked {
 
