@@ -6,8 +6,9 @@
 # All four tools where none is named. Logs go to BUILD/compute-sanitizer. Tests that make a call or a kernel fail on
 # purpose are left out: what they do is what the tools look for. So are the hazards from initcheck, since some of them read what
 # nothing has written, and the test of CUPTI, which serves one tool at a time. What the tools of CUDA 13.0 cannot do: racecheck fails
-# itself ("TOOL") where cuDNN or cuBLASLt run kernels for 16-bit and TF32 products, and initcheck does not see what a bulk copy of
-# a tensor writes, so that it takes the results of such products for unwritten.
+# itself ("TOOL") in some cases that call cuDNN or cuBLASLt, also where it is to look at no kernel at all. initcheck does not see what
+# bulk copies from shared memory write (40 lines of plain CUDA show it), so that it takes the results of libraries' products for
+# unwritten.
 set -euo pipefail
 
 [[ $# -ge 1 && -d $1/tests ]] || { echo "compute_sanitizer: expected the folder of a build with tests" >&2; exit 2; }
