@@ -59,6 +59,7 @@ TEST_CASE("Hazard: the host changes one half of a pinned buffer of which two str
     });
 }
 
+#if !SLUICE_CHECKED // Otherwise what holds the stream is a host function that the checker knows, and might have changed it.
 TEST_CASE(
     "Hazard: the host changes a scalar that is still being copied, with a host function behind the copy") {
     find(host_race("host labels", {"copy"}, {"host"}), [](World& w) {
@@ -71,6 +72,7 @@ TEST_CASE(
         w.main.sync();
     });
 }
+#endif
 
 TEST_CASE("Hazard: the host reads a result before it waits") {
     find(host_race("result", {"copy"}, {"print"}), [](World& w) {
