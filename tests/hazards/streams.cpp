@@ -198,7 +198,8 @@ TEST_CASE("Hazard: a semaphore is signalled before the work that it stands for")
     });
 }
 
-TEST_CASE("Hazard: the host asks for a semaphore's value too early, and the counter happens to be further on") {
+TEST_CASE(
+    "Hazard: the host asks for a semaphore's value too early, and the counter happens to be further on") {
     find(host_race("features", {"forward"}, {"print"}), [](World& w) {
         BasicSemaphore<B> semaphore;
         semaphore.signal(w.main, 1);

@@ -145,8 +145,9 @@ struct ActivityReport {
     std::vector<KernelTotal> kernels;
     /// Of the kernels' durations, all together, the share of those that have instructions of Tensor Cores.
     double tensor_core_share = 0;
-    double tensor_core_unknown = 0; ///< The share of those of which that is not known; 1 where there are no kernels.
-    std::size_t dropped = 0;       ///< As in `DeviceActivities`.
+    double tensor_core_unknown =
+        0;                   ///< The share of those of which that is not known; 1 where there are no kernels.
+    std::size_t dropped = 0; ///< As in `DeviceActivities`.
     std::size_t silent_graphs = 0; ///< As in `DeviceActivities`.
 };
 

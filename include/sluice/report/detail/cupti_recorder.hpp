@@ -68,7 +68,8 @@ struct Recorder {
     std::vector<std::string> stages;
     std::unordered_map<std::string, std::uint32_t> stage_numbers;
     std::unordered_map<std::uint64_t, std::uint32_t> stage_of_node;
-    std::unordered_map<std::string, bool> has_tensor_cores; // by a kernel's name for the linker; kept between traces
+    std::unordered_map<std::string, bool>
+        has_tensor_cores; // by a kernel's name for the linker; kept between traces
 
     std::atomic<const RangeListener*> other_listener{nullptr};
 
