@@ -76,6 +76,10 @@ ranks() {
                 --schedule overlapped,graphed --report --timeline "$out/encoder_${batch}_$exchange.html"
         done
         run "$encoder" --backend cuda --batch "$batch" --steps 300 --warmup 60 --schedule overlapped,graphed
+        if command -v mpirun >/dev/null; then # a process a GPU
+            run mpirun --allow-run-as-root --oversubscribe -np 2 "$encoder" --backend cuda --batch "$batch" --steps 300 \
+                --warmup 60 --schedule overlapped,graphed
+        fi
     done
     run "$encoder" --backend cuda --batch 16 --steps 300 --warmup 60 --schedule overlapped --losses --json "$out/encoder_one.json"
     run "$encoder" --backend cuda --gpus 2 --batch 8 --steps 300 --warmup 60 --schedule overlapped --losses \

@@ -3,12 +3,12 @@
 #
 #     bash tests/compute_sanitizer.sh build/test [--tests REGEX] [memcheck|racecheck|initcheck|synccheck …]
 #
-# All four tools where none is named. Logs go to BUILD/compute-sanitizer. Tests that make a call or a kernel fail on
-# purpose are left out: what they do is what the tools look for. So are the hazards from initcheck, since some of them read what
-# nothing has written, and the test of CUPTI, which serves one tool at a time. What the tools of CUDA 13.0 cannot do: racecheck fails
-# itself ("TOOL") in some cases that call cuDNN or cuBLASLt, also where it is to look at no kernel at all. initcheck does not see what
-# bulk copies from shared memory write (40 lines of plain CUDA show it), so that it takes the results of libraries' products for
-# unwritten.
+# All four tools where none is named. Logs go to BUILD/compute-sanitizer. "nothing" is a program without code that the tool looks at.
+# Tests that make a call or a kernel fail on purpose are left out: what they do is what the tools look for. So are the hazards from
+# initcheck, since some of them read what nothing has written, and the test of CUPTI, which serves one tool at a time. What the tools of
+# CUDA 13.0 cannot do: racecheck fails itself ("TOOL") in some cases that call cuDNN or cuBLASLt, also where it is to look at no kernel
+# at all. initcheck does not see what bulk copies from shared memory write (40 lines of plain CUDA show it), so that it takes the results
+# of libraries' products for unwritten.
 set -euo pipefail
 
 [[ $# -ge 1 && -d $1/tests ]] || { echo "compute_sanitizer: expected the folder of a build with tests" >&2; exit 2; }
@@ -47,11 +47,31 @@ case_by_case='^(ragged\.rows_sort|nn|nn_detector|nn_networks|nn_resnet)\.gpu$'
 # are looked at: those for a batch of each kind that a case draws.
 export few_launches='^ragged\.rows_sort\.gpu$'
 
+# Whether a program's code has what a tool looks at: racecheck at shared memory, synccheck at barriers. Where neither a kernel nor
+# a library with kernels has any, there is nothing to run; where cuobjdump is missing, nobody knows.
+concerns() {
+    local tool=$1 program=$2 wanted
+    case $tool in
+    racecheck) wanted='LDS|STS|LDSM|STSM|ATOMS|UBLKCP|UTMALDG|UTMASTG|UTMAREDG' ;;
+    synccheck) wanted='BAR|SYNCS|WARPSYNC|UCGABAR_ARV|UCGABAR_WAIT' ;;
+    *) return 0 ;;
+    esac
+    if ! command -v cuobjdump >/dev/null || ldd "$program" | grep -qE 'libcu(blas|dnn|fft)|libnccl'; then return 0; fi
+    local code
+    code=$(cuobjdump -sass "$program" 2>/dev/null) || return 0
+    [[ $code != *Function* ]] || grep -qE "\b($wanted)\b" <<<"$code"
+}
+export -f concerns
+
 # A tool slows a program down and makes some copies wait for themselves, so that a test which looks at what has not
 # happened yet may fail there; the tool's own count is what is asked for.
 check() {
     local logs=$1 tool=$2 name=$3 program=$4 filter=$5 case=$6 log verdict=UNCLEAN note='' options=()
     if [[ $name =~ $wait_for_launches ]]; then export CUDA_LAUNCH_BLOCKING=1; fi
+    if ! concerns "$tool" "$program"; then
+        echo "nothing $tool $name${case:+: $case}"
+        return
+    fi
     log=$logs/$name.$tool${case:+.${case//[^[:alnum:]]/_}}.log
     if [[ $tool == racecheck && $name =~ $few_launches ]]; then options=(--launch-count 100); fi
     # In a filter a comma ends a name, and a question mark is any letter.

@@ -108,8 +108,11 @@ private:
         return options_.workers.value_or(usual);
     }
 
-    /// Timed steps and those before them.
-    void set_amount(TrainOptions& train, std::size_t batch) const {
+    /// With the timed steps and those before them.
+    TrainOptions train_options(const Rung& rung, std::size_t batch) const {
+        TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
+                           .workers = workers_of(rung),
+                           .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
         const std::size_t epoch = (images_of_rank() + batch - 1) / batch;
         const std::size_t epochs = is_host<B> ? (options_.rungs.size() > 1 ? 1 : 4) : batch <= 64 ? 2 : 6;
         train.steps = options_.epochs  ? epoch * static_cast<std::size_t>(*options_.epochs)
@@ -120,6 +123,7 @@ private:
         train.warmup = is_host<B> ? 2 : std::max(laps, epoch <= 64 ? 2 * epoch : 0);
         if (options_.warmup)
             train.warmup = static_cast<std::size_t>(*options_.warmup);
+        return train;
     }
 
     Input<B> make_input(const images::ImageSet& set, const Rung& rung, std::size_t steps, bool shuffles,
@@ -142,11 +146,8 @@ private:
     void climb(const Rung& rung) {
         if (!ranks_.empty())
             return climb_on_ranks<Network>(rung);
-        TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
-                           .workers = workers_of(rung),
-                           .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
         const std::size_t batch = batch_of(rung);
-        set_amount(train, batch);
+        TrainOptions train = train_options(rung, batch);
         const Input<B> input = make_input(*data_.set, rung, train.warmup + train.steps, true);
         const nn::ResNet18Options wanted =
             network_options<B>(options_, batch, options_.fuse_statistics && rung.is_compiled);
@@ -180,11 +181,8 @@ private:
     /// One rung with several ranks.
     template <class Network>
     void climb_on_ranks(const Rung& rung) {
-        TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
-                           .workers = workers_of(rung),
-                           .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
         const std::size_t batch = batch_of(rung);
-        set_amount(train, batch);
+        TrainOptions train = train_options(rung, batch);
         const auto make_share = [&](int rank, int ranks) {
             return make_input(*data_.set, rung, train.warmup + train.steps, true, rank, ranks);
         };
@@ -204,6 +202,7 @@ private:
             if (const std::size_t last = share.batch_size(share.batches_per_epoch() - 1); last < batch)
                 networks.prepare(last);
         }
+        const sluice::MemorySampler<B> memory(std::chrono::milliseconds(50)); // of the first rank here
         const std::vector<sluice::Schedule> own{rung.schedule};
         examples::TrainingRuns runs;
         for (const sluice::Schedule schedule : options_.has_schedules ? options_.schedules : own) {
@@ -213,6 +212,7 @@ private:
             train.title = "rung " + std::to_string(rung.number) + ", " + to_string(schedule);
             RankTraining trained = networks.train(make_share, train, timelines_, checkpoints);
             Summary summary = summary_of(rung, train, trained.training, batch);
+            summary.peak_bytes = memory.peak() - std::min(memory.peak(), bytes_before_);
             summary.steps_done = trained.state.step;
             summary.weights = examples::hash_of(trained.state);
             examples::RunResult& run =

@@ -117,8 +117,7 @@ private:
             const std::size_t rows = rows_of(images, 0);
             if (!exchange_)
                 return deferred_.gradient(rows).with_columns(options_.channels[1]);
-            const sluice::DeviceSpan<float, B> all = deferred_.gradient(exchange_->rows_of_all(rows)).span();
-            return exchange_->own_part(all).with_columns(options_.channels[1]);
+            return exchange_->own_part(gathered_gradient(0).span()).with_columns(options_.channels[1]);
         }
         return sized(gradients_[level - 1], images, level);
     }
@@ -138,13 +137,27 @@ private:
     void backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                   sluice::DeviceSpan<const float, B> features, std::size_t images,
                   sluice::DeviceSpan<float, B> loss);
-    /// The same with the gradients of all ranks. Gathers first what went into the layers of few rows.
+    /// Gathers what goes into layers `begin` up to `end`, of those that exchange factors.
     void gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                       std::size_t images);
+                       std::size_t images, std::size_t begin, std::size_t end);
+    /// `backward` with the gradients of all ranks.
     void exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                             sluice::DeviceSpan<const float, B> features, std::size_t images,
                             sluice::DeviceSpan<float, B> loss);
+    /// Takes the step of the layers whose gradients are reduced, on the side stream.
+    void apply_reduced(Fork<B>& fork);
+    /// Takes it of those whose factors are gathered.
     void apply_gathered(sluice::BasicStreamRef<B> stream);
+    Matrix<const float, B> gathered_input(std::size_t i) const {
+        return {exchange_->inputs[i], exchange_->rows_of_all(rows_of(options_.batch, i)),
+                layers_[i].shape().rows()};
+    }
+    Matrix<float, B> gathered_gradient(std::size_t i) {
+        const std::size_t rows = exchange_->rows_of_all(rows_of(options_.batch, i));
+        if (i == 0 && deferred_.in_use())
+            return deferred_.gradient(rows);
+        return {exchange_->gradients[i], rows, layers_[i].shape().columns()};
+    }
     void make_exchange(const sluice::Communicator<B>& communicator);
 
     DecoderOptions options_;

@@ -102,10 +102,12 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     if (exchange_)
         sluice::fill_bytes(side_.ref(), exchange_->reduction.all(), 0);
     factors_known_.record(side_);
+    if (exchange_)
+        gather_inputs(stream, features, images, 0, 1);
     forward(stream, features, images);
     stream.wait(factors_known_);
     if (exchange_)
-        gather_inputs(stream, features, images);
+        gather_inputs(stream, features, images, 1, layers_.size());
     sluice::DeviceSpan<float, B> of_map;
     if (!layers_.empty())
         of_map = gradient(images, layers_.size()).span();

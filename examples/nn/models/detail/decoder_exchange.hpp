@@ -53,6 +53,8 @@ struct DecoderExchange {
     sluice::DeviceBuffer<float, B> ones{2};                // the factors of a step that collects gradients
     sluice::BasicEvent<B> written;
     sluice::BasicEvent<B> reduced;
+    sluice::BasicEvent<B> inputs_gathered;
+    std::vector<sluice::BasicEvent<B>> gathered; // gradients, by layer
 };
 
 } // namespace nn

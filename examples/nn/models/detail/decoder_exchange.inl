@@ -5,10 +5,12 @@ namespace nn {
 
 namespace detail {
 
-/// Whether a layer's factors are less than half as many as its weights, so that to send them and to multiply all ranks' rows
-/// pays.
+/// Whether it takes less time to send a layer's factors and to multiply all ranks' rows than to reduce its gradient. For each of
+/// the other ranks, factors are `rows_of_all` (rows + columns) numbers to receive and 2 `rows_of_all` weights operations, a
+/// gradient is 2 weights numbers; with links of 300 GB/s and products of 300 TFLOP/s a number costs as much as 4,000 operations.
 inline bool exchanges_factors(const LayerShape& shape, std::size_t rows_of_all) {
-    return 2 * rows_of_all * (shape.rows() + shape.columns()) < shape.rows() * shape.columns();
+    const std::size_t weights = shape.rows() * shape.columns();
+    return rows_of_all * (weights + 2000 * (shape.rows() + shape.columns())) < 4000 * weights;
 }
 
 } // namespace detail
@@ -49,19 +51,24 @@ void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
         exchange_->inputs.emplace_back(rows * layers_[i].shape().rows());
         exchange_->gradients.emplace_back(i == 0 && deferred_.in_use() ? 0
                                                                        : rows * layers_[i].shape().columns());
+        exchange_->gathered.emplace_back();
     }
     on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { sluice::fill(stream, exchange_->ones, 1.0f); });
 }
 
 template <sluice::Backend B>
 void Decoder<B>::gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                               std::size_t images) {
+                               std::size_t images, std::size_t begin, std::size_t end) {
     DecoderExchange<B>& exchange = *exchange_;
+    end = std::min(end, exchange.factor_layers);
+    if (begin >= end)
+        return;
     exchange.follow(stream);
-    for (std::size_t i = 0; i < exchange.factor_layers; ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
         sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
                            input(features, images, i).span(), exchange.inputs[i]);
     }
+    exchange.inputs_gathered.record(exchange.reduction.stream());
 }
 
 template <sluice::Backend B>
@@ -73,60 +80,67 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
     fork.follow(may_update_[last]);
     tail_.update(side_, side_gemm_, input(features, images, last), exchange.ones, loss, side_scratch_);
     exchange.reduction.ready(side_, 0);
-    for (std::size_t i = last; i-- > 0;) {
-        const bool factors = i < exchange.factor_layers;
-        if (factors) {
-            const sluice::DeviceSpan<float, B> all =
-                i == 0 && deferred_.in_use()
-                    ? deferred_.gradient(exchange.rows_of_all(rows_of(images, 0))).span()
-                    : exchange.gradients[i].span();
-            exchange.follow(stream);
-            sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
-                               gradient(images, i + 1).span(), all);
-        }
+    for (std::size_t i = last; i-- > exchange.factor_layers;) {
         if (i > 0) {
             layers_[i].input_gradient(stream, gemm_, gradient(images, i + 1), gradient(images, i),
                                       input(features, images, i).span(), true);
         }
-        if (!factors) {
-            fork.follow(may_update_[i]);
-            layers_[i].update(side_, side_gemm_, input(features, images, i), gradient(images, i + 1),
-                              exchange.ones, side_scratch_);
-            exchange.reduction.ready(side_, last - i);
+        fork.follow(may_update_[i]);
+        layers_[i].update(side_, side_gemm_, input(features, images, i), gradient(images, i + 1),
+                          exchange.ones, side_scratch_);
+        exchange.reduction.ready(side_, last - i);
+    }
+    apply_reduced(fork);
+    // What follows a gather need not wait for the next one.
+    for (std::size_t i = exchange.factor_layers; i-- > 0;) {
+        exchange.follow(stream);
+        sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
+                           gradient(images, i + 1).span(), gathered_gradient(i).span());
+        exchange.gathered[i].record(exchange.reduction.stream());
+        if (i > 0) {
+            layers_[i].input_gradient(stream, gemm_, gradient(images, i + 1), gradient(images, i),
+                                      input(features, images, i).span(), true);
         }
     }
-    exchange.reduction.join(stream);
-    exchange.communicator->fail_with_group(stream);
-    fork.follow(exchange.reduced);
+    if (exchange.factor_layers > 0)
+        apply_gathered(stream);
+}
+
+template <sluice::Backend B>
+void Decoder<B>::apply_reduced(Fork<B>& fork) {
+    DecoderExchange<B>& exchange = *exchange_;
+    exchange.reduction.join(side_);
+    fork.follow(exchange.reduced); // the backward pass has read these weights
     const auto apply = [&](auto& layer) {
         add_scaled(side_.ref(), layer.updated_weights().span(), factors_, layer.weights().span());
         add_scaled(side_.ref(), layer.updated_bias(), factors_, layer.bias());
     };
     apply(tail_.up());
     apply(tail_.last());
-    for (std::size_t i = last; i-- > exchange.factor_layers;)
+    for (std::size_t i = layers_.size(); i-- > exchange.factor_layers;)
         apply(layers_[i]);
-    apply_gathered(stream);
+    if (deferred_.in_use()) {
+        side_.wait(exchange.inputs_gathered);
+        deferred_.defer(side_, gathered_input(0), factors_);
+    }
 }
 
 template <sluice::Backend B>
 void Decoder<B>::apply_gathered(sluice::BasicStreamRef<B> stream) {
     DecoderExchange<B>& exchange = *exchange_;
+    exchange.communicator->fail_with_group(stream);
     grouped_.clear();
-    for (std::size_t i = exchange.factor_layers; i-- > 0;) {
-        const LayerShape& shape = layers_[i].shape();
-        const std::size_t rows = exchange.rows_of_all(rows_of(options_.batch, i));
-        const Matrix<const float, B> in{exchange.inputs[i], rows, shape.rows()};
-        if (i == 0 && deferred_.in_use()) {
-            deferred_.defer(stream, in, factors_);
-            const Matrix<float, B> gradient = deferred_.gradient(rows);
-            update_bias(stream, gradient.with_columns(shape.outputs()), layers_[0].bias(), factors_,
-                        scratch_);
-        } else {
-            grouped_.push_back(layers_[i].step(in, {exchange.gradients[i], rows, shape.columns()}, scratch_));
-        }
+    const std::size_t begin = deferred_.in_use() ? 1 : 0;
+    for (std::size_t i = exchange.factor_layers; i-- > begin;) {
+        stream.wait(exchange.gathered[i]);
+        grouped_.push_back(layers_[i].step(gathered_input(i), gathered_gradient(i), scratch_));
     }
     gemm_.update(stream, grouped_, factors_);
+    if (deferred_.in_use()) {
+        stream.wait(exchange.gathered[0]);
+        update_bias(stream, gathered_gradient(0).with_columns(layers_[0].shape().outputs()),
+                    layers_[0].bias(), factors_, scratch_);
+    }
 }
 
 } // namespace nn
