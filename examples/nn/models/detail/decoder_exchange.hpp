@@ -52,7 +52,7 @@ struct DecoderExchange {
     std::vector<sluice::DeviceBuffer<float, B>> gradients; // likewise; none where they are a DeferredUpdate's
     sluice::DeviceBuffer<float, B> ones{2};                // the factors of a step that collects gradients
     sluice::BasicEvent<B> written;
-    sluice::BasicEvent<B> reduced;
+    sluice::BasicEvent<B> weights_read; // of layers whose gradients are reduced, by the backward pass
     sluice::BasicEvent<B> inputs_gathered;
     std::vector<sluice::BasicEvent<B>> gathered; // gradients, by layer
 };

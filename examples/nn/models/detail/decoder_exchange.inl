@@ -5,9 +5,9 @@ namespace nn {
 
 namespace detail {
 
-/// Whether it takes less time to send a layer's factors and to multiply all ranks' rows than to reduce its gradient. For each of
-/// the other ranks, factors are `rows_of_all` (rows + columns) numbers to receive and 2 `rows_of_all` weights operations, a
-/// gradient is 2 weights numbers; with links of 300 GB/s and products of 300 TFLOP/s a number costs as much as 4,000 operations.
+/// Whether it takes less time to send a layer's factors and to multiply all ranks' rows than to reduce its gradient. Both times
+/// (ranks - 1) / ranks: factors are `rows_of_all` (rows + columns) numbers to receive and 2 `rows_of_all` weights operations, a
+/// gradient is 2 weights numbers. With links of 300 GB/s and products of 300 TFLOP/s a number costs as much as 4,000 operations.
 inline bool exchanges_factors(const LayerShape& shape, std::size_t rows_of_all) {
     const std::size_t weights = shape.rows() * shape.columns();
     return rows_of_all * (weights + 2000 * (shape.rows() + shape.columns())) < 4000 * weights;
@@ -110,7 +110,7 @@ template <sluice::Backend B>
 void Decoder<B>::apply_reduced(Fork<B>& fork) {
     DecoderExchange<B>& exchange = *exchange_;
     exchange.reduction.join(side_);
-    fork.follow(exchange.reduced); // the backward pass has read these weights
+    fork.follow(exchange.weights_read);
     const auto apply = [&](auto& layer) {
         add_scaled(side_.ref(), layer.updated_weights().span(), factors_, layer.weights().span());
         add_scaled(side_.ref(), layer.updated_bias(), factors_, layer.bias());
