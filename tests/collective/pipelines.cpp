@@ -143,7 +143,7 @@ void check(int ranks, const Plan& plan) {
 
 TEST_CASE("bucketed reductions in a stage give the same sums under every schedule") {
     for (const PipelineOptions& options : all_schedules()) {
-        CAPTURE(to_string(options.schedule));
+        CAPTURE(std::string(to_string(options.schedule)));
         for (int ranks = 1; ranks <= 4 && enough_devices(ranks); ++ranks) {
             CAPTURE(ranks);
             check(ranks, {.options = options});
@@ -183,7 +183,7 @@ TEST_CASE("a rank that fails ends the others, whose errors name stage, batch and
         return;
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
         for (const bool launch_blocking : {false, true}) {
-            CAPTURE(to_string(schedule));
+            CAPTURE(std::string(to_string(schedule)));
             CAPTURE(launch_blocking);
             const PipelineOptions options{.schedule = schedule, .launch_blocking = launch_blocking};
             const std::vector<std::string> thrown = on_ranks(communicators(2), [&](Comm rank) {

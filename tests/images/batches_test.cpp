@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
 
 #include <images/batches.hpp>
 
@@ -209,7 +210,7 @@ TEST_CASE("batches: a shorter last batch goes through a pipeline under every sch
         options.schedule = schedule;
         for (const bool each_stage : {false, true}) {
             options.graph_each_stage = each_stage;
-            CAPTURE(to_string(schedule));
+            CAPTURE(std::string(to_string(schedule)));
             CAPTURE(each_stage);
             CHECK(run_pipeline(batches, enlarge, options) == expected);
         }

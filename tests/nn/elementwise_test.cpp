@@ -74,6 +74,38 @@ TEST_CASE("elementwise: repetition") {
           "repeat: 9 elements are no multiple of 2");
 }
 
+TEST_CASE("elementwise: steps of weights in several places by one gradient, which is 0 then") {
+    NN_TEST_RANDOM(random);
+    const Stream stream;
+    const std::size_t sizes[] = {random.between(1, 70), random.between(1, 7), 64, random.between(1, 3000)};
+    std::vector<std::vector<float>> before;
+    std::vector<Buffer<float>> weights;
+    std::vector<nn::StepPart> parts;
+    std::size_t end = 0;
+    for (const std::size_t size : sizes) {
+        before.push_back(random.numbers(size));
+        weights.push_back(device(before.back()));
+        parts.push_back({weights.back().data(), size, end});
+        end += (size + 63) / 64 * 64;
+    }
+    const std::vector<float> gradient = random.numbers(end);
+    Buffer<float> buffer = device(gradient);
+    const Buffer<float> factors = device(std::vector<float>{-0.25f, 1.0f});
+    const Buffer<nn::StepPart> table = device(parts);
+    nn::take_steps(stream.ref(), buffer, table, factors);
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        const auto after = host(stream, weights[p]);
+        for (std::size_t i = 0; i < sizes[p]; ++i) // a product by a power of two is exact
+            REQUIRE(after[i] == before[p][i] - 0.25f * gradient[parts[p].begin + i]);
+    }
+    CHECK(host(stream, buffer) == std::vector<float>(end, 0.0f));
+
+    Buffer<float> odd(6);
+    CHECK(error_of([&] { nn::take_steps(stream.ref(), odd, table, factors); }) ==
+          "take_steps: 4 parts of a gradient of 6 elements; expected at least one part, and a multiple of 4 "
+          "elements");
+}
+
 TEST_CASE("elementwise: flipped weights") {
     NN_TEST_RANDOM(random);
     const Stream stream;

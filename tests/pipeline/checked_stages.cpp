@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(Fixture, "Stages that keep to their slots are right under each
 
 TEST_CASE_FIXTURE(Fixture, "A buffer that one stage reads and the other writes") {
     for (const Schedule schedule : schedules) {
-        CAPTURE(to_string(schedule));
+        CAPTURE(std::string(to_string(schedule)));
         const checked::Finding found =
             mistake_of([&] { run(first().reads(shared), second().writes(shared), schedule); });
         CHECK(found.mistake == Mistake::race);
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Fixture, "The same said in the stages, of a kernel by name") {
     in_first = [](Two& two, Ref stream, Slot&) { writes(stream, two.shared, "scan"); };
     in_second = in_first;
     for (const Schedule schedule : schedules) {
-        CAPTURE(to_string(schedule));
+        CAPTURE(std::string(to_string(schedule)));
         const checked::Finding found = mistake_of([&] { run(schedule); });
         CHECK(found.mistake == Mistake::race);
         CHECK(found.first.operation == "scan");

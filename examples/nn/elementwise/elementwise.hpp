@@ -45,10 +45,20 @@ template <sluice::Backend B>
 void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> rate,
                      SpanArgument<float, B> factors);
 
-/// `to[i] += factors[0] * from[i]`, with two factors as of `descent_factors`: the step of a gradient.
+/// Weights, and where in a gradient of many their own begins.
+struct StepPart {
+    float* weights = nullptr; ///< in the stream's memory, at a multiple of 16 bytes
+    std::size_t size = 0;
+    std::size_t begin = 0; ///< a multiple of 4
+};
+
+/// A step of gradient descent by a gradient whose parts belong to weights in several places, in one launch: for each part
+/// `weights[i] += factors[0] * gradient[begin + i]`, with two factors as of `descent_factors`. Then all of the gradient is 0, for
+/// the next one to be added to. `parts` are there when the work runs: at least one, in the order of their
+/// `begin`, apart from each other; the gradient starts with the first, and is as long as a multiple of 4.
 template <sluice::Backend B>
-void add_scaled(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> from,
-                SpanArgument<const float, B> factors, SpanArgument<float, B> to);
+void take_steps(sluice::BasicStreamRef<B> stream, SpanArgument<float, B> gradient,
+                SpanArgument<const StepPart, B> parts, SpanArgument<const float, B> factors);
 
 /// The matrix of the data gradient of a 3×3 convolution, which is a 3×3 convolution itself, with the taps flipped
 /// and the channels exchanged: `weights [9 C, Co]`, `flipped [9 Co, C]`,

@@ -144,9 +144,13 @@ private:
     void exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                             sluice::DeviceSpan<const float, B> features, std::size_t images,
                             sluice::DeviceSpan<float, B> loss);
-    /// Takes the step of the layers whose gradients are reduced, on the side stream.
-    void apply_reduced(Fork<B>& fork);
-    /// Takes it of those whose factors are gathered.
+    /// Computes the gradient of layer `i`, which is to be reduced, on the side stream, at once or together with those of
+    /// later calls.
+    void collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const float, B> in,
+                          Matrix<const float, B> out_gradient);
+    /// Takes the step of the layers whose gradients are reduced, and stores a deferred one, on the side stream.
+    void apply_on_side(Fork<B>& fork);
+    /// Takes it of the others.
     void apply_gathered(sluice::BasicStreamRef<B> stream);
     Matrix<const float, B> gathered_input(std::size_t i) const {
         return {exchange_->inputs[i], exchange_->rows_of_all(rows_of(options_.batch, i)),

@@ -60,7 +60,7 @@ struct ScheduleChoice {
         Schedule::overlapped;          ///< What batches run under now; later ones as well, once decided.
     bool graph_each_stage = false;     ///< Likewise.
     std::size_t batches = 0;           ///< Submitted until it was decided.
-    std::vector<ScheduleTrial> trials; ///< In the order in which they were tried.
+    std::vector<ScheduleTrial> trials{}; ///< In the order in which they were tried.
 };
 
 } // namespace sluice

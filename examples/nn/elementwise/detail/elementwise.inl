@@ -1,6 +1,7 @@
 // Bodies of elementwise.hpp, the same for both backends.
 #pragma once
 
+#include <nn/core/vectors.hpp>
 #include <nn/elementwise/elementwise.hpp>
 #include <nn/elementwise/for_each.hpp>
 
@@ -65,12 +66,36 @@ struct DescentFactors {
     }
 };
 
-struct AddScaled {
-    const float* from;
+/// Takes the step of four elements.
+struct TakeSteps {
+    float* gradient;
+    const StepPart* parts;
+    std::size_t last; // part
     const float* factors;
-    float* to;
 
-    SLUICE_HOST_DEVICE void operator()(std::size_t i) const { to[i] += factors[0] * from[i]; }
+    SLUICE_HOST_DEVICE void operator()(std::size_t four) const {
+        const std::size_t i = 4 * four;
+        std::size_t p = last; // from the end, where a network's largest layers are
+        while (p > 0 && parts[p].begin > i)
+            --p;
+        const StepPart part = parts[p];
+        const std::size_t first = i - part.begin;
+        float moved[4];
+        load(gradient + i, moved);
+        if (first + 4 <= part.size) {
+            float values[4];
+            load(part.weights + first, values);
+            for (std::size_t k = 0; k < 4; ++k)
+                values[k] += factors[0] * moved[k];
+            store(part.weights + first, values);
+        } else {
+            for (std::size_t k = 0; first + k < part.size; ++k)
+                part.weights[first + k] += factors[0] * moved[k];
+        }
+        for (float& value : moved)
+            value = 0.0f;
+        store(gradient + i, moved);
+    }
 };
 
 struct FlipWeights {
@@ -142,11 +167,16 @@ void descent_factors(sluice::BasicStreamRef<B> stream, SpanArgument<const float,
 }
 
 template <sluice::Backend B>
-void add_scaled(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> from,
-                SpanArgument<const float, B> factors, SpanArgument<float, B> to) {
-    require_size("add_scaled: factors", factors.size(), 2);
-    require_size("add_scaled: elements of the result", to.size(), from.size());
-    for_each(stream, to.size(), detail::AddScaled{from.data(), factors.data(), to.data()});
+void take_steps(sluice::BasicStreamRef<B> stream, SpanArgument<float, B> gradient,
+                SpanArgument<const StepPart, B> parts, SpanArgument<const float, B> factors) {
+    require_size("take_steps: factors", factors.size(), 2);
+    if (parts.empty() || gradient.size() % 4 != 0) {
+        throw sluice::Error("take_steps: " + std::to_string(parts.size()) + " parts of a gradient of " +
+                            std::to_string(gradient.size()) +
+                            " elements; expected at least one part, and a multiple of 4 elements");
+    }
+    for_each(stream, gradient.size() / 4,
+             detail::TakeSteps{gradient.data(), parts.data(), parts.size() - 1, factors.data()});
 }
 
 template <sluice::Backend B>

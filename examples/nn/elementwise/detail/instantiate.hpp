@@ -22,8 +22,8 @@
     template void repeat(sluice::BasicStreamRef<Backend>, SpanArgument<float, Backend>, std::size_t);        \
     template void descent_factors(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>,       \
                                   SpanArgument<float, Backend>);                                             \
-    template void add_scaled(sluice::BasicStreamRef<Backend>, SpanArgument<const float, Backend>,            \
-                             SpanArgument<const float, Backend>, SpanArgument<float, Backend>);              \
+    template void take_steps(sluice::BasicStreamRef<Backend>, SpanArgument<float, Backend>,                  \
+                             SpanArgument<const StepPart, Backend>, SpanArgument<const float, Backend>);     \
     template void flip_weights(sluice::BasicStreamRef<Backend>, ConstMatrixArgument<Backend>,                \
                                MatrixArgument<Backend>);                                                     \
     template void rows_from_images(                                                                          \

@@ -99,8 +99,7 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     Fork<B> fork(stream, side_.ref(), updated_);
     fork.follow(begun_);
     descent_factors(side_.ref(), rate, factors_);
-    if (exchange_)
-        sluice::fill_bytes(side_.ref(), exchange_->reduction.all(), 0);
+    grouped_.clear();
     factors_known_.record(side_);
     if (exchange_)
         gather_inputs(stream, features, images, 0, 1);
@@ -129,7 +128,6 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
     tail_.update(side_, side_gemm_, input(features, images, last), factors_, loss, side_scratch_);
     if (deferred_.in_use())
         deferred_.defer(side_, input(features, images, 0), factors_);
-    grouped_.clear();
     const auto update = [&](std::size_t i) {
         const WeightUpdate<B> step =
             layers_[i].step(input(features, images, i), gradient(images, i + 1), scratch_);
@@ -186,6 +184,8 @@ void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTen
             deferred_.discard(stream);
     }
     tail_.load(stream, 2 * layers_.size(), tensors);
+    if (exchange_) // as after a step, also where one has failed
+        sluice::fill_bytes(stream, exchange_->reduction.all(), 0);
 }
 
 } // namespace nn

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <nn/elementwise/elementwise.hpp>
 #include <nn/gemm/matrix.hpp>
 #include <sluice/collective/bucketed_reduction.hpp>
 
@@ -18,13 +19,15 @@ template <sluice::Backend B>
 struct DecoderExchange {
     static constexpr std::size_t alignment = 64;
     static constexpr std::size_t bucket_bytes = std::size_t{4} << 20;
+    /// Of the exchange's stream: short kernels that much waits for get the next free multiprocessor.
+    static constexpr int first = -5;
 
     static constexpr std::size_t aligned(std::size_t elements) {
         return (elements + alignment - 1) / alignment * alignment;
     }
 
     DecoderExchange(const sluice::Communicator<B>& end, std::span<const std::size_t> sizes)
-        : communicator(&end), reduction(end, sizes, {.bytes = bucket_bytes}) {}
+        : communicator(&end), reduction(end, sizes, {.bytes = bucket_bytes, .priority = first}) {}
 
     std::size_t ranks() const { return static_cast<std::size_t>(communicator->ranks()); }
     std::size_t rows_of_all(std::size_t rows) const { return rows * ranks(); }
@@ -39,6 +42,16 @@ struct DecoderExchange {
         const std::size_t size = all.size() / ranks();
         return {all.subspan(size * static_cast<std::size_t>(communicator->rank()), size)};
     }
+    /// Part `i` of the reduction is complete on `side`. Where there are gathers, the last one is left for `complete_last`, so
+    /// that no gather, which an update waits for, comes after the reduction of the last bucket.
+    void complete(sluice::BasicStreamRef<B> side, std::size_t i) {
+        if (factor_layers == 0 || i + 1 < reduction.parts())
+            reduction.ready(side, i);
+    }
+    void complete_last(sluice::BasicStreamRef<B> side) {
+        if (factor_layers > 0)
+            reduction.ready(side, reduction.parts() - 1);
+    }
     /// The reductions' stream waits for what `stream` holds so far.
     void follow(sluice::BasicStreamRef<B> stream) {
         written.record(stream);
@@ -51,9 +64,9 @@ struct DecoderExchange {
     std::vector<sluice::DeviceBuffer<float, B>> inputs;    // of all ranks, by layer
     std::vector<sluice::DeviceBuffer<float, B>> gradients; // likewise; none where they are a DeferredUpdate's
     sluice::DeviceBuffer<float, B> ones{2};                // the factors of a step that collects gradients
+    sluice::DeviceBuffer<StepPart, B> parts;               // the weights that reduced gradients belong to
     sluice::BasicEvent<B> written;
     sluice::BasicEvent<B> weights_read; // of layers whose gradients are reduced, by the backward pass
-    sluice::BasicEvent<B> inputs_gathered;
     std::vector<sluice::BasicEvent<B>> gathered; // gradients, by layer
 };
 

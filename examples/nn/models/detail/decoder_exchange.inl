@@ -36,16 +36,23 @@ void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
     exchange_ = std::make_unique<Exchange>(communicator, sizes);
     exchange_->factor_layers = factor_layers;
 
-    const auto redirect = [](auto& layer, sluice::DeviceSpan<float, B> part) {
+    std::vector<StepPart> parts;
+    const auto redirect = [&](auto& layer, sluice::DeviceSpan<float, B> part) {
         const std::size_t weights = layer.weights().size();
-        layer.redirect_updates(part.first(weights),
-                               part.subspan(Exchange::aligned(weights), layer.bias().size()));
+        const auto bias = part.subspan(Exchange::aligned(weights), layer.bias().size());
+        layer.redirect_updates(part.first(weights), bias);
+        const auto begin = [&](const float* from) {
+            return static_cast<std::size_t>(from - exchange_->reduction.all().data());
+        };
+        parts.push_back({layer.weights().data(), weights, begin(part.data())});
+        parts.push_back({layer.bias().data(), bias.size(), begin(bias.data())});
     };
     const sluice::DeviceSpan<float, B> of_tail = exchange_->reduction.part(0);
     redirect(tail_.up(), of_tail.first(size_of(tail_.up())));
     redirect(tail_.last(), of_tail.last(size_of(tail_.last())));
     for (std::size_t i = layers_.size(); i-- > factor_layers;)
         redirect(layers_[i], exchange_->reduction.part(layers_.size() - i));
+    exchange_->parts = sluice::DeviceBuffer<StepPart, B>(parts.size());
     for (std::size_t i = 0; i < factor_layers; ++i) {
         const std::size_t rows = rows_of(options_.batch, i) * ranks;
         exchange_->inputs.emplace_back(rows * layers_[i].shape().rows());
@@ -53,7 +60,11 @@ void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
                                                                        : rows * layers_[i].shape().columns());
         exchange_->gathered.emplace_back();
     }
-    on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) { sluice::fill(stream, exchange_->ones, 1.0f); });
+    on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
+        sluice::fill(stream, exchange_->ones, 1.0f);
+        sluice::fill_bytes(stream, exchange_->reduction.all(), 0);
+        sluice::copy_and_wait(stream, exchange_->parts, parts);
+    });
 }
 
 template <sluice::Backend B>
@@ -68,7 +79,6 @@ void Decoder<B>::gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceS
         sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
                            input(features, images, i).span(), exchange.inputs[i]);
     }
-    exchange.inputs_gathered.record(exchange.reduction.stream());
 }
 
 template <sluice::Backend B>
@@ -77,70 +87,77 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
                                     sluice::DeviceSpan<float, B> loss) {
     DecoderExchange<B>& exchange = *exchange_;
     const std::size_t last = layers_.size();
-    fork.follow(may_update_[last]);
-    tail_.update(side_, side_gemm_, input(features, images, last), exchange.ones, loss, side_scratch_);
-    exchange.reduction.ready(side_, 0);
-    for (std::size_t i = last; i-- > exchange.factor_layers;) {
+    const auto input_gradient = [&](std::size_t i) {
         if (i > 0) {
             layers_[i].input_gradient(stream, gemm_, gradient(images, i + 1), gradient(images, i),
                                       input(features, images, i).span(), true);
         }
-        fork.follow(may_update_[i]);
-        layers_[i].update(side_, side_gemm_, input(features, images, i), gradient(images, i + 1),
-                          exchange.ones, side_scratch_);
-        exchange.reduction.ready(side_, last - i);
+    };
+    fork.follow(may_update_[last]);
+    tail_.update(side_, side_gemm_, input(features, images, last), exchange.ones, loss, side_scratch_);
+    exchange.complete(side_, 0);
+    for (std::size_t i = last; i-- > exchange.factor_layers;) {
+        collect_gradient(fork, i, input(features, images, i), gradient(images, i + 1));
+        input_gradient(i);
     }
-    apply_reduced(fork);
     // What follows a gather need not wait for the next one.
     for (std::size_t i = exchange.factor_layers; i-- > 0;) {
         exchange.follow(stream);
         sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
                            gradient(images, i + 1).span(), gathered_gradient(i).span());
         exchange.gathered[i].record(exchange.reduction.stream());
-        if (i > 0) {
-            layers_[i].input_gradient(stream, gemm_, gradient(images, i + 1), gradient(images, i),
-                                      input(features, images, i).span(), true);
-        }
+        input_gradient(i);
     }
-    if (exchange.factor_layers > 0)
-        apply_gathered(stream);
+    exchange.complete_last(side_);
+    apply_on_side(fork);
+    apply_gathered(stream);
 }
 
 template <sluice::Backend B>
-void Decoder<B>::apply_reduced(Fork<B>& fork) {
+void Decoder<B>::collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const float, B> in,
+                                  Matrix<const float, B> out_gradient) {
     DecoderExchange<B>& exchange = *exchange_;
-    exchange.reduction.join(side_);
-    fork.follow(exchange.weights_read);
-    const auto apply = [&](auto& layer) {
-        add_scaled(side_.ref(), layer.updated_weights().span(), factors_, layer.weights().span());
-        add_scaled(side_.ref(), layer.updated_bias(), factors_, layer.bias());
-    };
-    apply(tail_.up());
-    apply(tail_.last());
-    for (std::size_t i = layers_.size(); i-- > exchange.factor_layers;)
-        apply(layers_[i]);
+    grouped_.push_back(layers_[i].step(in, out_gradient, side_scratch_));
+    std::size_t bytes = 0;
+    for (const WeightUpdate<B>& one : grouped_)
+        bytes += one.weights.size() * sizeof(float);
+    if (i > exchange.factor_layers && bytes < exchange.bucket_bytes &&
+        side_gemm_.can_group(grouped_.back(), exchange.ones))
+        return;
+    fork.follow(may_update_[i]);
+    side_gemm_.update(side_, grouped_, exchange.ones);
+    const std::size_t end = layers_.size() - i + 1; // of the parts
+    for (std::size_t part = end - grouped_.size(); part < end; ++part)
+        exchange.complete(side_, part);
+    grouped_.clear();
+}
+
+template <sluice::Backend B>
+void Decoder<B>::apply_on_side(Fork<B>& fork) {
+    DecoderExchange<B>& exchange = *exchange_;
     if (deferred_.in_use()) {
-        side_.wait(exchange.inputs_gathered);
+        side_.wait(exchange.gathered[0]);
+        update_bias(side_.ref(), gathered_gradient(0).with_columns(layers_[0].shape().outputs()),
+                    layers_[0].bias(), factors_, side_scratch_);
         deferred_.defer(side_, gathered_input(0), factors_);
     }
+    exchange.reduction.join(side_);
+    fork.follow(exchange.weights_read);
+    take_steps(side_.ref(), exchange.reduction.all(), exchange.parts, factors_);
 }
 
 template <sluice::Backend B>
 void Decoder<B>::apply_gathered(sluice::BasicStreamRef<B> stream) {
     DecoderExchange<B>& exchange = *exchange_;
-    exchange.communicator->fail_with_group(stream);
-    grouped_.clear();
     const std::size_t begin = deferred_.in_use() ? 1 : 0;
+    if (exchange.factor_layers == begin)
+        return;
+    exchange.communicator->fail_with_group(stream);
     for (std::size_t i = exchange.factor_layers; i-- > begin;) {
         stream.wait(exchange.gathered[i]);
         grouped_.push_back(layers_[i].step(gathered_input(i), gathered_gradient(i), scratch_));
     }
     gemm_.update(stream, grouped_, factors_);
-    if (deferred_.in_use()) {
-        stream.wait(exchange.gathered[0]);
-        update_bias(stream, gathered_gradient(0).with_columns(layers_[0].shape().outputs()),
-                    layers_[0].bias(), factors_, scratch_);
-    }
 }
 
 } // namespace nn

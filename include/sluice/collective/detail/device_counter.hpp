@@ -14,9 +14,10 @@
 
 namespace sluice::detail {
 
-/// A kernel of one thread that adds 1 to a word in pinned memory, which the host reads while the device works. It can be
-/// captured, where what the host could ask of a stream (an event, a query) says nothing of a replay. Of the device that was
-/// current when it was made; never unloaded, since graphs may hold it.
+/// A kernel of one thread that counts, and writes the count to a word in pinned memory, which the host reads while the device
+/// works. It can be captured, where what the host could ask of a stream (an event, a query) says nothing of a replay. The count
+/// itself is in device memory, since a kernel that read pinned memory would wait for the bus. Of the device
+/// that was current when it was made; never unloaded, since graphs may hold it.
 class DeviceCounter {
 public:
     DeviceCounter() {
@@ -31,9 +32,12 @@ public:
         check_driver(find(&kernel_, module, "sluice_count"), "cuModuleGetFunction", __FILE__, __LINE__);
     }
 
-    /// Enqueues the count. The device is current.
-    void count(cudaStream_t stream, volatile unsigned* word) const {
-        void* arguments[] = {&word};
+    /// Counts that one object keeps, each from 0.
+    static constexpr unsigned counts = 2;
+
+    /// Enqueues that count `which` goes up by 1 and is written to `word`, after and before all others of it. The device is current.
+    void count(cudaStream_t stream, unsigned which, volatile unsigned* word) const {
+        void* arguments[] = {&word, &which};
         check_driver(launch_(kernel_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr), "cuLaunchKernel",
                      __FILE__, __LINE__);
     }
@@ -43,15 +47,20 @@ private:
 .version 7.0
 .target sm_52
 .address_size 64
-.visible .entry sluice_count(.param .u64 word)
+.global .align 4 .u32 sluice_counts[2];
+.visible .entry sluice_count(.param .u64 word, .param .u32 which)
 {
-    .reg .u64 %address<3>;
-    .reg .u32 %value<3>;
-    ld.param.u64 %address1, [word];
-    cvta.to.global.u64 %address2, %address1;
-    ld.volatile.global.u32 %value1, [%address2];
-    add.u32 %value2, %value1, 1;
-    st.volatile.global.u32 [%address2], %value2;
+    .reg .u64 %address<5>;
+    .reg .u32 %value<4>;
+    ld.param.u32 %value1, [which];
+    mov.u64 %address1, sluice_counts;
+    mad.wide.u32 %address2, %value1, 4, %address1;
+    ld.global.u32 %value2, [%address2];
+    add.u32 %value3, %value2, 1;
+    st.global.u32 [%address2], %value3;
+    ld.param.u64 %address3, [word];
+    cvta.to.global.u64 %address4, %address3;
+    st.volatile.global.u32 [%address4], %value3;
     ret;
 }
 )";

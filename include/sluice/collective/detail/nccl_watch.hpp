@@ -106,10 +106,10 @@ public:
         ncclResult_t result = ncclSuccess;
         try {
             if (timeout_.count() != 0)
-                counter_.count(stream, &progress_[0]);
+                counter_.count(stream, 0, &progress_[0]);
             result = nccl_enqueue(call, comm_, stream);
             if (result == ncclSuccess && timeout_.count() != 0)
-                counter_.count(stream, &progress_[1]);
+                counter_.count(stream, 1, &progress_[1]);
         } catch (...) {
             end_call();
             throw;
@@ -137,7 +137,8 @@ private:
               std::chrono::milliseconds timeout)
         : comm_(comm), group_(std::move(group)), rank_(rank), ranks_(ranks), device_(device),
           timeout_(timeout),
-          progress_(static_cast<volatile unsigned*>(UncheckedCuda::allocate_pinned(2 * sizeof(unsigned)))) {
+          progress_(static_cast<volatile unsigned*>(UncheckedCuda::allocate_pinned(
+              DeviceCounter::counts * sizeof(unsigned)))) {
         progress_[0] = 0;
         progress_[1] = 0;
         streams_.reserve(most_streams);
