@@ -67,7 +67,7 @@ public:
                     load_state<B>(*networks_[i], *checkpoints.resumed());
                 else
                     networks_[i]->load(stream, first_weights_);
-                networks_[i]->average_gradients_over(rank);
+                networks_[i]->average_gradients_over(rank, options.bucket_bytes);
                 TrainOptions mine = options;
                 mine.before_fill = [&] { start.training.arrive(i); };
                 recorded[i].template sample_memory<B>();

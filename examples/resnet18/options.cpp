@@ -152,6 +152,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_checkpoint_options(app, options.checkpoints);
     examples::add_number(app, "--gpus", options.gpus, 1, 64,
                          "GPUs that train one network together, each on a share of the images (default: 1)");
+    examples::add_number(app, "--bucket", options.bucket_megabytes, 0, 1024,
+                         "with --gpus: MB of gradients, at least, that are averaged at a time (default: 4)");
     examples::add_timeline_options(app, options.timelines);
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))

@@ -112,6 +112,7 @@ private:
     TrainOptions train_options(const Rung& rung, std::size_t batch) const {
         TrainOptions train{.zeroes_gradients = rung.zeroes_gradients,
                            .workers = workers_of(rung),
+                           .bucket_bytes = options_.bucket_megabytes << 20,
                            .rate_falls = options_.rate_falls.value_or(data_.held_out != nullptr)};
         const std::size_t epoch = (images_of_rank() + batch - 1) / batch;
         const std::size_t epochs = is_host<B> ? (options_.rungs.size() > 1 ? 1 : 4) : batch <= 64 ? 2 : 6;

@@ -25,6 +25,7 @@ struct TrainOptions {
     bool zeroes_gradients = false;
     int workers = 0;
     std::size_t warmup = 0;
+    std::size_t bucket_bytes = 0; // of gradients that ranks average at a time, at least
     std::size_t steps = 0;
     bool rate_falls = false; ///< whether the learning rate starts high, and falls to 0
     std::string title{};

@@ -130,16 +130,16 @@ private:
     }
     /// The number of images of `features`, for which `labels` labels must be enough.
     std::size_t checked_images(sluice::DeviceSpan<const float, B> features, std::size_t labels) const;
-    /// Fills the maps.
+    /// Fills the maps that layers `begin` up to `end` make.
     void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                 std::size_t images);
+                 std::size_t images, std::size_t begin, std::size_t end);
     /// `fork` is of `stream` and `side_`.
     void backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                   sluice::DeviceSpan<const float, B> features, std::size_t images,
                   sluice::DeviceSpan<float, B> loss);
-    /// Gathers what goes into layers `begin` up to `end`, of those that exchange factors.
+    /// Gathers what goes into the layers that exchange factors.
     void gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                       std::size_t images, std::size_t begin, std::size_t end);
+                       std::size_t images);
     /// `backward` with the gradients of all ranks.
     void exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                             sluice::DeviceSpan<const float, B> features, std::size_t images,

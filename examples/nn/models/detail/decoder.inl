@@ -74,8 +74,8 @@ std::size_t Decoder<B>::checked_images(sluice::DeviceSpan<const float, B> featur
 
 template <sluice::Backend B>
 void Decoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                         std::size_t images) {
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
+                         std::size_t images, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
         const Matrix<const float, B> in = input(features, images, i);
         const Matrix<float, B> out = sized(maps_[i], images, i + 1);
         if (i == 0 && deferred_.in_use())
@@ -101,12 +101,15 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     descent_factors(side_.ref(), rate, factors_);
     grouped_.clear();
     factors_known_.record(side_);
-    if (exchange_)
-        gather_inputs(stream, features, images, 0, 1);
-    forward(stream, features, images);
+    std::size_t known = 0; // layers whose output is
+    if (exchange_ && exchange_->factor_layers > 0) {
+        // As soon as all are known: products leave room for the gathers' kernels, which the tail's one would keep waiting.
+        known = exchange_->factor_layers - 1;
+        forward(stream, features, images, 0, known);
+        gather_inputs(stream, features, images);
+    }
+    forward(stream, features, images, known, layers_.size());
     stream.wait(factors_known_);
-    if (exchange_)
-        gather_inputs(stream, features, images, 1, layers_.size());
     sluice::DeviceSpan<float, B> of_map;
     if (!layers_.empty())
         of_map = gradient(images, layers_.size()).span();
@@ -158,7 +161,7 @@ template <sluice::Backend B>
 void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                          sluice::DeviceSpan<std::uint8_t, B> predictions) {
     const std::size_t images = checked_images(features, predictions.size());
-    forward(stream, features, images);
+    forward(stream, features, images, 0, layers_.size());
     if (deferred_.in_use())
         deferred_.discard(stream); // taken within the product
     tail_.predict(stream, gemm_, input(features, images, layers_.size()), predictions);

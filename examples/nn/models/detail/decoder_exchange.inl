@@ -69,13 +69,10 @@ void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
 
 template <sluice::Backend B>
 void Decoder<B>::gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                               std::size_t images, std::size_t begin, std::size_t end) {
+                               std::size_t images) {
     DecoderExchange<B>& exchange = *exchange_;
-    end = std::min(end, exchange.factor_layers);
-    if (begin >= end)
-        return;
     exchange.follow(stream);
-    for (std::size_t i = begin; i < end; ++i) {
+    for (std::size_t i = 0; i < exchange.factor_layers; ++i) {
         sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
                            input(features, images, i).span(), exchange.inputs[i]);
     }

@@ -52,13 +52,16 @@ void BucketedReduction<T, B>::ready(BasicStreamRef<B> stream, std::size_t i) {
         throw Error("bucketed reduction: part " + std::to_string(i) + " of " + std::to_string(parts_.size()) +
                     " is ready; expected each part once between two calls of join");
     }
-    Part& part = parts_[i];
-    part.written.record(stream);
-    stream_.wait(part.written);
-    part.ready = true;
-    --buckets_[part.bucket].missing;
+    parts_[i].written.record(stream);
+    parts_[i].ready = true;
+    --buckets_[parts_[i].bucket].missing;
     for (; next_ < buckets_.size() && buckets_[next_].missing == 0; ++next_) {
         const Bucket& bucket = buckets_[next_];
+        // Not before: until a bucket is complete, the stream is free for other collectives.
+        for (const Part& part : parts_) {
+            if (part.bucket == next_)
+                stream_.wait(part.written);
+        }
         all_reduce(stream_, *communicator_, memory_.span().subspan(bucket.begin, bucket.size), reduction_);
     }
 }
