@@ -40,8 +40,8 @@ struct Options : examples::CommonOptions {
     bool inference = false; ///< measures inference instead of climbing
     int gpus = 1;           ///< ranks of this process that train together, each on a device of its own
     std::size_t bucket_megabytes = 4; ///< of gradients that ranks average at a time, at least
-    int processes = 1;      ///< that mpirun has started, each of one rank; one of both is 1
-    bool losses = false;    ///< whether the report holds the losses of all steps
+    int processes = 1;                ///< that mpirun has started, each of one rank; one of both is 1
+    bool losses = false;              ///< whether the report holds the losses of all steps
     std::string save_start; ///< where to write first weights, images and their order; empty for nowhere
     examples::CheckpointOptions checkpoints;
     examples::TimelineOptions timelines;

@@ -130,6 +130,8 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
                           "was trained with batch 2 on each of 2 ranks; expected 2, as in this run");
 
     program.check_refused(" --gpus 2 --only encoder", "--only: is for one GPU, not for several");
+    program.check_refused(" --gpus 2 --algorithms autotune",
+                          "--algorithms: expected heuristic where ranks exchange factors, not autotune");
     program.check_refused(" --gpus 2 --schedule automatic",
                           "--schedule: expected serial, overlapped or graphed");
     program.check_refused(" --exchange weights", "--exchange: expected factors or gradients");

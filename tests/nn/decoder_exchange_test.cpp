@@ -132,6 +132,22 @@ TEST_CASE("decoder: ranks take the steps of one that has all their images, by gr
     }
 }
 
+TEST_CASE("decoder: with other ranks a choice by trial, which each would make by itself, is refused") {
+#if defined(SLUICE_TEST_CUDA) && !SLUICE_HAS_NCCL
+    return;
+#endif
+    if (B::device_count() < 2)
+        return;
+    const auto two = sluice::Communicator<B>::for_devices({0, 1});
+    nn::DecoderOptions tuned = options_for(2, true);
+    tuned.algorithms = nn::Algorithms::autotune;
+    CHECK_THROWS_WITH_AS(
+        nn::Decoder<B>(tuned, two.data()),
+        "decoder: expected Algorithms::heuristic where ranks exchange factors, not autotune: each would time "
+        "its own GPU, and might multiply in another way than the others",
+        sluice::Error);
+}
+
 TEST_CASE("decoder: with other ranks a batch that is not full is refused") {
 #if defined(SLUICE_TEST_CUDA) && !SLUICE_HAS_NCCL
     return;

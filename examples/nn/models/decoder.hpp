@@ -32,7 +32,8 @@ struct DecoderOptions {
     Precision precision = Precision::tf32; ///< of the products on a device
     std::uint64_t seed = 0;                ///< of the first weights
     Algorithms algorithms = Algorithms::heuristic;
-    /// With a communicator: whether layers of few rows exchange factors instead of gradients.
+    /// With a communicator: whether layers of few rows exchange factors instead of gradients. All ranks then multiply alike, so
+    /// that `algorithms` is `heuristic`.
     bool exchange_factors = true;
 };
 
@@ -148,9 +149,9 @@ private:
     /// later calls.
     void collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const float, B> in,
                           Matrix<const float, B> out_gradient);
-    /// Takes the step of the layers whose gradients are reduced, and stores a deferred one, on the side stream.
-    void apply_on_side(Fork<B>& fork);
-    /// Takes it of the others.
+    /// Takes the step of the layers whose gradients are reduced, on the side stream.
+    void apply_reduced(Fork<B>& fork);
+    /// Takes it of the others, but for a deferred one.
     void apply_gathered(sluice::BasicStreamRef<B> stream);
     Matrix<const float, B> gathered_input(std::size_t i) const {
         return {exchange_->inputs[i], exchange_->rows_of_all(rows_of(options_.batch, i)),

@@ -57,9 +57,9 @@ struct ScheduleTrial {
 struct ScheduleChoice {
     bool decided = false; ///< Whether it is done with measuring.
     Schedule schedule =
-        Schedule::overlapped;          ///< What batches run under now; later ones as well, once decided.
-    bool graph_each_stage = false;     ///< Likewise.
-    std::size_t batches = 0;           ///< Submitted until it was decided.
+        Schedule::overlapped;            ///< What batches run under now; later ones as well, once decided.
+    bool graph_each_stage = false;       ///< Likewise.
+    std::size_t batches = 0;             ///< Submitted until it was decided.
     std::vector<ScheduleTrial> trials{}; ///< In the order in which they were tried.
 };
 

@@ -18,6 +18,11 @@ inline bool exchanges_factors(const LayerShape& shape, std::size_t rows_of_all) 
 template <sluice::Backend B>
 void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
     using Exchange = DecoderExchange<B>;
+    if (options_.exchange_factors && options_.algorithms == Algorithms::autotune) {
+        throw sluice::Error(
+            "decoder: expected Algorithms::heuristic where ranks exchange factors, not autotune: "
+            "each would time its own GPU, and might multiply in another way than the others");
+    }
     const auto ranks = static_cast<std::size_t>(communicator.ranks());
     std::size_t factor_layers = 0;
     if (options_.exchange_factors) {
@@ -97,16 +102,24 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
         collect_gradient(fork, i, input(features, images, i), gradient(images, i + 1));
         input_gradient(i);
     }
-    // What follows a gather need not wait for the next one.
+    const bool deferred = deferred_.in_use();
     for (std::size_t i = exchange.factor_layers; i-- > 0;) {
+        if (i == 0 && deferred) // whose gather only the next step waits for
+            apply_reduced(fork);
         exchange.follow(stream);
         sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
                            gradient(images, i + 1).span(), gathered_gradient(i).span());
         exchange.gathered[i].record(exchange.reduction.stream());
         input_gradient(i);
     }
-    exchange.complete_last(side_);
-    apply_on_side(fork);
+    if (!deferred) {
+        apply_reduced(fork);
+    } else {
+        side_.wait(exchange.gathered[0]);
+        update_bias(side_.ref(), gathered_gradient(0).with_columns(layers_[0].shape().outputs()),
+                    layers_[0].bias(), factors_, side_scratch_);
+        deferred_.defer(side_, gathered_input(0), factors_);
+    }
     apply_gathered(stream);
 }
 
@@ -130,14 +143,9 @@ void Decoder<B>::collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const flo
 }
 
 template <sluice::Backend B>
-void Decoder<B>::apply_on_side(Fork<B>& fork) {
+void Decoder<B>::apply_reduced(Fork<B>& fork) {
     DecoderExchange<B>& exchange = *exchange_;
-    if (deferred_.in_use()) {
-        side_.wait(exchange.gathered[0]);
-        update_bias(side_.ref(), gathered_gradient(0).with_columns(layers_[0].shape().outputs()),
-                    layers_[0].bias(), factors_, side_scratch_);
-        deferred_.defer(side_, gathered_input(0), factors_);
-    }
+    exchange.complete_last(side_);
     exchange.reduction.join(side_);
     fork.follow(exchange.weights_read);
     take_steps(side_.ref(), exchange.reduction.all(), exchange.parts, factors_);
@@ -146,10 +154,10 @@ void Decoder<B>::apply_on_side(Fork<B>& fork) {
 template <sluice::Backend B>
 void Decoder<B>::apply_gathered(sluice::BasicStreamRef<B> stream) {
     DecoderExchange<B>& exchange = *exchange_;
+    exchange.communicator->fail_with_group(stream);
     const std::size_t begin = deferred_.in_use() ? 1 : 0;
     if (exchange.factor_layers == begin)
         return;
-    exchange.communicator->fail_with_group(stream);
     for (std::size_t i = exchange.factor_layers; i-- > begin;) {
         stream.wait(exchange.gathered[i]);
         grouped_.push_back(layers_[i].step(gathered_input(i), gathered_gradient(i), scratch_));

@@ -136,9 +136,8 @@ private:
     NcclWatch(ncclComm_t comm, std::shared_ptr<NcclGroup> group, int rank, int ranks, int device,
               std::chrono::milliseconds timeout)
         : comm_(comm), group_(std::move(group)), rank_(rank), ranks_(ranks), device_(device),
-          timeout_(timeout),
-          progress_(static_cast<volatile unsigned*>(UncheckedCuda::allocate_pinned(
-              DeviceCounter::counts * sizeof(unsigned)))) {
+          timeout_(timeout), progress_(static_cast<volatile unsigned*>(
+                                 UncheckedCuda::allocate_pinned(DeviceCounter::counts * sizeof(unsigned)))) {
         progress_[0] = 0;
         progress_[1] = 0;
         streams_.reserve(most_streams);
