@@ -17,7 +17,7 @@ void check_ranks(const examples::CommandLine& app, const Options& options) {
             "--schedule: expected serial, overlapped or graphed with several ranks, not automatic: "
             "ranks choose nothing by themselves");
     }
-    if (options.algorithms == nn::Algorithms::autotune && options.exchange_factors) {
+    if (options.gemm.algorithms == nn::Algorithms::autotune && options.exchange_factors) {
         throw examples::BadInput("--algorithms: expected heuristic where ranks exchange factors, not "
                                  "autotune: each would time its "
                                  "own GPU, and might multiply in another way than the others");
