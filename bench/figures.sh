@@ -21,6 +21,12 @@ run() {
     "$@" || { echo "exit code $?"; failed=1; }
     echo "# $((SECONDS - begun)) s"
 }
+# Runs it on each of two GPUs by itself, at the same time.
+both_alone() {
+    CUDA_VISIBLE_DEVICES=0 "$@" &
+    CUDA_VISIBLE_DEVICES=1 "$@" || return
+    wait $!
+}
 resnet18() { run python3 bench/resnet18.py "$examples/resnet18/resnet18" --rounds 1 "${@:2}" --json "$out/$1.json"; }
 
 host_time() {
@@ -84,13 +90,17 @@ ranks() {
     run "$encoder" --backend cuda --batch 16 --steps 300 --warmup 60 --schedule overlapped --losses --json "$out/encoder_one.json"
     run "$encoder" --backend cuda --gpus 2 --batch 8 --steps 300 --warmup 60 --schedule overlapped --losses \
         --json "$out/encoder_two.json"
-    run "$examples/resnet18/resnet18" --backend cuda --rung 7 --steps 60
-    run "$examples/resnet18/resnet18" --backend cuda --rung 7 --steps 60 --gpus 2
+    local resnet=("$examples/resnet18/resnet18" --backend cuda --rung 7 --algorithms heuristic --steps 100)
+    run "${resnet[@]}"
+    run "${resnet[@]}" --gpus 2
+    # What two GPUs do at the same time without each other: the machine's share of what a rank loses.
+    run both_alone "${resnet[@]}"
+    run both_alone "$encoder" --backend cuda --batch 128 --steps 1500 --warmup 60 --schedule graphed
     run python3 bench/pytorch/ddp.py --gpus 2 --json "$out/ddp.json"
 }
 kills() {
     run python3 tests/kill_ranks.py "$examples/frozen_encoder/frozen_encoder" --backend cuda --steps 1000 --warmup 0 \
-        --schedule overlapped
+        --image 64 --depth 6 --schedule overlapped
 }
 operators() { run python3 bench/pytorch/sluice_operators.py --json "$out/operators.json"; }
 pipelines() {

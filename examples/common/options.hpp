@@ -59,9 +59,9 @@ struct TimelineOptions {
 
 /// What `--help` says about the defaults that an example chooses.
 struct DefaultTexts {
-    std::string batch;
-    std::string steps;
-    std::string warmup;
+    std::string batch{};
+    std::string steps{};
+    std::string warmup{};
     std::string schedule = "all";
     /// Names that `--data` takes beside a folder, and what each stands for. Empty: "synthetic" for itself. The first one is
     /// the default.

@@ -49,13 +49,15 @@ std::vector<nlohmann::json> runs_of(const std::string& arguments) {
 } // namespace
 
 TEST_CASE("resnet18 trained by several ranks leaves all with the same weights") {
+    if (!can_train())
+        return;
     const ScratchFolder scratch;
     const std::string page = (scratch.path() / "ranks.html").string();
     const Outcome outcome = program.run(" --gpus 2 --rung 8 --images 120 --steps 4 --warmup 1 --losses" +
                                         std::string(" --schedule serial,graphed --timeline ") + page);
     INFO(outcome.errors);
-    if (outcome.code != 0 && !on_host()) {
-        MESSAGE("skipped: there is one GPU, or no cuDNN");
+    if (outcome.code == 2 && outcome.errors.find("--gpus: expected at most") != std::string::npos) {
+        MESSAGE("skipped: there is one GPU");
         return;
     }
     REQUIRE(outcome.code == 0);
@@ -75,8 +77,7 @@ TEST_CASE("resnet18 trained by several ranks leaves all with the same weights") 
     program.check_refused(" --gpus 2 --alone", "--alone: is for one GPU, not for several");
 
     // From a checkpoint they go on with the same bits.
-    const std::string ranks = " --gpus 2 --data random --rung 8 --images 120 --steps 7 --warmup 1" +
-                              std::string(on_host() ? "" : " --algorithms heuristic");
+    const std::string ranks = " --gpus 2 --data random --rung 8 --images 120 --steps 7 --warmup 1";
     const std::string file = (scratch.path() / "state").string();
     const auto hash_of = [&](const std::string& further) {
         const Outcome run = program.run(ranks + further);
@@ -86,6 +87,8 @@ TEST_CASE("resnet18 trained by several ranks leaves all with the same weights") 
         return run.report.at("runs")[0].at("weights").get<std::string>();
     };
     const std::string whole = hash_of(" --schedule overlapped");
+    const std::string exact = on_host() ? "" : " --precision tf32"; // of float16 halves are rounded
+    CHECK(hash_of(exact + " --bucket 0") == hash_of(exact));
     CHECK(hash_of(" --schedule graphed --checkpoint " + file + "_{step} --checkpoint-every 3") == whole);
     CHECK(hash_of(" --schedule overlapped --resume " + file + "_3") == whole);
     CHECK(hash_of(" --schedule graphed --resume " + file + "_6") == whole);
