@@ -187,8 +187,10 @@ void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTen
             deferred_.discard(stream);
     }
     tail_.load(stream, 2 * layers_.size(), tensors);
-    if (exchange_) // as after a step, also where one has failed
+    if (exchange_) { // as after a step, also where one has failed
         sluice::fill_bytes(stream, exchange_->reduction.all(), 0);
+        stream.sync(); // the side stream's work comes next
+    }
 }
 
 } // namespace nn
