@@ -9,6 +9,7 @@
 #include "pipeline/chain.hpp"
 #include "pipeline/dag.hpp"
 #include "pipeline/thrown.hpp"
+#include "support/faulty_backend.hpp"
 #include "support/latch.hpp"
 #include "support/waits.hpp"
 
@@ -242,6 +243,30 @@ TEST_CASE("BatchRead: a handle that another one is assigned to waits for its own
         Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, {.schedule = schedule}};
         BatchRead read = pipeline.submit(batch);
         CHECK(returns_after_opening(latch, [&] { read = BatchRead(); }));
+        pipeline.finish();
+    }
+}
+
+TEST_CASE(
+    "BatchRead: a handle whose wait cannot begin waits for what is under way, and the next call throws") {
+    using F = Faulty<Host>;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        CAPTURE(std::string(to_string(schedule)));
+        PinnedBuffer<Word, F> batch(1);
+        DeviceBuffer<Word, F> to(1);
+        const Latch latch;
+        const auto only = [&](BasicStreamRef<F> stream, const PinnedBuffer<Word, F>& in) {
+            HostStreamRef(stream.get()).enqueue([latch] { latch.pass(); });
+            copy(stream, to, in);
+        };
+        Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, {.schedule = schedule}};
+        BatchRead read = pipeline.submit(batch);
+        Fault::arm(1);
+        CHECK(returns_after_opening(latch, [&] { read = BatchRead(); }));
+        Fault::disarm();
+        CHECK(contains(text_of([&] { pipeline.submit(batch); }), Fault::name));
+        pipeline.reset();
+        pipeline.submit(batch);
         pipeline.finish();
     }
 }

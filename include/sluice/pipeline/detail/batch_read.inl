@@ -29,6 +29,8 @@ inline void BatchRead::wait_quietly() noexcept {
         wait_by(*waiter);
     } catch (...) {
         waiter->unreported = std::current_exception();
+        if (waiter->pipeline != nullptr)
+            waiter->drain(waiter->pipeline);
     }
 }
 

@@ -67,6 +67,11 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
         if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
             self.await_batch(number);
     };
+    waiter_->drain = [](void* pipeline) {
+        auto& self = *static_cast<Pipeline*>(pipeline);
+        if (!self.in_use_.load(std::memory_order_relaxed))
+            self.core_.drain();
+    };
     const bool graphs = options.schedule == Schedule::graphed || options.schedule == Schedule::automatic;
     if (options.timed_batches != 0)
         detail::note_times(core_, options.timed_batches, graphs);

@@ -8,7 +8,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::require_sound(const char* call) 
     if (failure_.empty() && waiter_->unreported == nullptr) [[likely]]
         return;
     if (failure_.empty()) {
-        // A handle went whose wait could not even begin, and its batch may have been filled again while it was being read.
+        // A handle went whose wait could not even begin: what was under way has been drained, and later work has not begun.
         try {
             throw_unreported();
         } catch (...) {
