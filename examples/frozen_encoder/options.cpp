@@ -18,9 +18,9 @@ void check_ranks(const examples::CommandLine& app, const Options& options) {
             "ranks choose nothing by themselves");
     }
     if (options.gemm.algorithms == nn::Algorithms::autotune && options.exchange_factors) {
-        throw examples::BadInput("--algorithms: expected heuristic where ranks exchange factors, not "
-                                 "autotune: each would time its "
-                                 "own GPU, and might multiply in another way than the others");
+        throw examples::BadInput(
+            "--algorithms: expected heuristic where ranks exchange factors, not autotune: "
+            "each would time its own GPU, and might multiply in another way than the others");
     }
 }
 

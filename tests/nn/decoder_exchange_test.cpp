@@ -132,23 +132,7 @@ TEST_CASE("decoder: ranks take the steps of one that has all their images, by gr
     }
 }
 
-TEST_CASE("decoder: with other ranks a choice by trial, which each would make by itself, is refused") {
-#if defined(SLUICE_TEST_CUDA) && !SLUICE_HAS_NCCL
-    return;
-#endif
-    if (B::device_count() < 2)
-        return;
-    const auto two = sluice::Communicator<B>::for_devices({0, 1});
-    nn::DecoderOptions tuned = options_for(2, true);
-    tuned.algorithms = nn::Algorithms::autotune;
-    CHECK_THROWS_WITH_AS(
-        nn::Decoder<B>(tuned, two.data()),
-        "decoder: expected Algorithms::heuristic where ranks exchange factors, not autotune: each would time "
-        "its own GPU, and might multiply in another way than the others",
-        sluice::Error);
-}
-
-TEST_CASE("decoder: with other ranks a batch that is not full is refused") {
+TEST_CASE("decoder: with other ranks a batch that is not full is refused, and a choice by trial") {
 #if defined(SLUICE_TEST_CUDA) && !SLUICE_HAS_NCCL
     return;
 #endif
@@ -163,6 +147,13 @@ TEST_CASE("decoder: with other ranks a batch that is not full is refused") {
     CHECK_THROWS_WITH_AS(decoder.step(stream, features, labels, loss),
                          "decoder: 1 images were given, expected 2, as many as all other ranks give",
                          sluice::Error);
+    nn::DecoderOptions tuned = options_for(2, true);
+    tuned.algorithms = nn::Algorithms::autotune;
+    CHECK_THROWS_WITH_AS(
+        nn::Decoder<B>(tuned, two.data()),
+        "decoder: expected Algorithms::heuristic where ranks exchange factors, not autotune: each would time "
+        "its own GPU, and might multiply in another way than the others",
+        sluice::Error);
 }
 
 } // namespace nn_decoder_exchange
