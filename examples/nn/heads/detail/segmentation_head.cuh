@@ -60,6 +60,9 @@ struct HeadMemory {
     float last_bias[16];
     // What the second team reads while the first is at the next tile, and at the one after that.
     uint4 in[4][4 * head_in_pixels];
+    // What is on its way from `in` as float32: past the first level cache, which is too small for as much if other kernels'
+    // blocks have left most of its memory as shared.
+    uint4 coming[4][2 * head_in_pixels];
     uint4 map[2][2 * head_map_plane];
     uint4 slope[2][2 * head_slope_plane];
     uint4 core[2 * head_core_plane];

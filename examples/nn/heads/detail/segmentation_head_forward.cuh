@@ -81,34 +81,35 @@ __device__ inline void begin_with_bias(float (&sums)[2][4], const float* bias) {
 
 // The map -------------------------------------------------------------------------------------------------------
 
-/// A thread's share of a tile's part of `in`: every second four channels of a pixel.
-struct HeadShare {
-    float4 four[4] = {};
+/// A thread's share of a tile's part of `in` is every second four channels of a pixel. Asks for it; zeros beyond the image.
+__device__ inline void fetch_share(HeadMemory& memory, const HeadPlan& plan, const HeadTile& tile) {
+    const unsigned thread = thread_of_head();
+    if (thread >= 2 * head_in_pixels)
+        return;
+    const int y = tile.y / 2 - 1 + static_cast<int>(thread / (2 * head_in_width));
+    const int x = tile.x / 2 - 1 + static_cast<int>(thread / 2 % head_in_width);
+    const bool inside = y >= 0 && y < plan.height / 2 && x >= 0 && x < plan.width / 2;
+    const auto from =
+        reinterpret_cast<const float4*>(plan.in) + (inside ? tile.in_row(plan, y, x) * 8 + thread % 2 : 0);
+#pragma unroll
+    for (int plane = 0; plane < 4; ++plane)
+        copy_16_bytes(shared_address(&memory.coming[plane][thread]), from + 2 * plane, inside);
+    commit_copies();
+}
 
-    /// Asks for it; zeros beyond the image.
-    __device__ void fetch(const HeadPlan& plan, const HeadTile& tile) {
-        const unsigned thread = thread_of_head();
-        const int y = tile.y / 2 - 1 + static_cast<int>(thread / (2 * head_in_width));
-        const int x = tile.x / 2 - 1 + static_cast<int>(thread / 2 % head_in_width);
-        if (thread >= 2 * head_in_pixels || y < 0 || y >= plan.height / 2 || x < 0 || x >= plan.width / 2)
-            return;
-        const auto from = reinterpret_cast<const float4*>(plan.in) + tile.in_row(plan, y, x) * 8 + thread % 2;
+/// Rounds it to float16, once it is there.
+__device__ inline void keep_share(HeadMemory& memory, uint4* in) {
+    const unsigned thread = thread_of_head();
+    if (thread >= 2 * head_in_pixels)
+        return;
+    wait_for_copies<0>(); // which no other thread has asked for, nor reads
 #pragma unroll
-        for (int plane = 0; plane < 4; ++plane)
-            four[plane] = __ldcg(from + 2 * plane);
+    for (int plane = 0; plane < 4; ++plane) {
+        const float4 four = reinterpret_cast<const float4&>(memory.coming[plane][thread]);
+        reinterpret_cast<uint2*>(in)[plane * 2 * head_in_pixels + static_cast<int>(thread)] =
+            make_uint2(two_float16(four.x, four.y), two_float16(four.z, four.w));
     }
-    /// Rounds it to float16.
-    __device__ void keep(uint4* in) const {
-        const unsigned thread = thread_of_head();
-        if (thread >= 2 * head_in_pixels)
-            return;
-#pragma unroll
-        for (int plane = 0; plane < 4; ++plane) {
-            reinterpret_cast<uint2*>(in)[plane * 2 * head_in_pixels + static_cast<int>(thread)] = make_uint2(
-                two_float16(four[plane].x, four[plane].y), two_float16(four[plane].z, four[plane].w));
-        }
-    }
-};
+}
 
 /// The transposed convolution with its ReLU: a warp computes one row of each child block, for two times 16 pixels.
 __device__ inline void compute_tail_map(const HeadMemory& memory, const HeadPlan& plan, const HeadTile& tile,

@@ -11,14 +11,13 @@ namespace nn::detail {
 template <int Sums>
 __device__ inline float compute_tail_slopes(HeadMemory& memory, const HeadPlan& plan) {
     constexpr bool train = Sums > 0;
-    HeadShare first;
-    first.fetch(plan, HeadTile(plan, blockIdx.x));
+    fetch_share(memory, plan, HeadTile(plan, blockIdx.x));
     load_tail_up(memory, plan);
     // The column of zeros.
     for (unsigned i = threadIdx.x; i < 2 * 2 * 20; i += head_threads)
         memory.map[i / 40][i / 20 % 2 * head_map_plane + (i % 20 + 1) * head_map_width - 1] =
             make_uint4(0, 0, 0, 0);
-    first.keep(memory.in[0]);
+    keep_share(memory, memory.in[0]);
     wait_for_team(HeadBarrier::first_team);
     float loss = 0.0f; // as a power of two has it
     unsigned i = 0;
@@ -27,16 +26,17 @@ __device__ inline float compute_tail_slopes(HeadMemory& memory, const HeadPlan& 
         HeadLabels labels;
         if constexpr (train)
             labels.fetch(plan, HeadTile(plan, index));
-        HeadShare next;
-        if (index + gridDim.x < plan.tiles)
-            next.fetch(plan, HeadTile(plan, index + gridDim.x));
+        const bool more = index + gridDim.x < plan.tiles;
+        if (more)
+            fetch_share(memory, plan, HeadTile(plan, index + gridDim.x));
         if (train && i > 0)
             wait_for_other_team(HeadBarrier::slopes_read, i);
         compute_tail_map(memory, plan, HeadTile(plan, index), memory.in[i % 4], map);
         if constexpr (train)
             loss += labels.keep(memory.labels, plan);
         // The second team has done with what was there three tiles ago.
-        next.keep(memory.in[(i + 1) % 4]);
+        if (more)
+            keep_share(memory, memory.in[(i + 1) % 4]);
         if (i == 0)
             wait_for_other_team(HeadBarrier::slopes_read, 0); // its factors are there, too
         else
