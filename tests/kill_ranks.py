@@ -34,6 +34,13 @@ def weights(command: list[str], report: pathlib.Path) -> str:
     return json.loads(report.read_text())["runs"][0]["weights"]
 
 
+def step_of(checkpoint: pathlib.Path) -> int:
+    """The step that a checkpoint, a safetensors file, was written after."""
+    with checkpoint.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return int(header["__metadata__"]["step"])
+
+
 def rank_of(pid: str) -> int | None:
     try:
         environment = pathlib.Path("/proc", pid, "environ").read_bytes().split(b"\0")
@@ -91,9 +98,12 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder, "report.json")
+        checkpoint = pathlib.Path(folder, "checkpoint")
         began = time.monotonic()
-        whole = weights([*mpirun(options.ranks), *training], report)
+        whole = weights([*mpirun(options.ranks), *training, "--checkpoint", str(checkpoint), "--checkpoint-every", "20"], report)
         length = time.monotonic() - began
+        last = step_of(checkpoint)
+        checkpoint.unlink()
         print(f"undisturbed: weights {whole}, {length:.1f} s", flush=True)
         for number in range(options.kills):
             checkpoint = pathlib.Path(folder, f"checkpoint{number}")
@@ -105,6 +115,8 @@ def main() -> int:
                 checkpoint.unlink(missing_ok=True)
                 killed = kill_one([*mpirun(options.ranks, "--enable-recovery"), *writing], checkpoint, delay, victim,
                                   options.limit)
+                if killed is not None and step_of(checkpoint) == last: # nothing is left to go on with
+                    killed = None
                 delay /= 2
             seconds, said = killed
             left = sorted(path.name for path in pathlib.Path(folder).iterdir() if path.name not in (checkpoint.name, report.name))

@@ -43,7 +43,8 @@ struct CommunicatorOptions {
 /// `abort`, or its communicator goes while others wait, the group fails: pending collectives end, the streams that they
 /// are on fail, and a pipeline reports it as the fault of its stage, with one sentence. Results are then undefined, and
 /// the communicator stays failed: make new ones, and go on from a checkpoint. The timeout counts from when a collective begins on
-/// the device, so it must be longer than the ranks' work may drift apart.
+/// the device, so it must be longer than the ranks' work may drift apart. A call that is under way when the group fails is given
+/// time to end, 2 s, or the timeout once more where it has taken that long already: NCCL's first collective connects the ranks.
 ///
 /// **Lifetime.** It outlives the work that it was given to, and graphs in which collectives were captured: declare it
 /// before the pipeline. Finish that work on all ranks before the first communicator is destroyed. The destructor waits no

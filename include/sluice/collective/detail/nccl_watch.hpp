@@ -132,6 +132,8 @@ private:
     static constexpr std::size_t most_streams = 64;
     // A rank that has left ends a collective after so long, not at once: it may have had its part done.
     static constexpr std::chrono::milliseconds grace{250};
+    // A call that is under way when the group fails ends by itself within so long, or waits for a rank that does not come.
+    static constexpr std::chrono::milliseconds longest_call{2000};
 
     NcclWatch(ncclComm_t comm, std::shared_ptr<NcclGroup> group, int rank, int ranks, int device,
               std::chrono::milliseconds timeout)
@@ -143,7 +145,16 @@ private:
         streams_.reserve(most_streams);
     }
 
-    void throw_if_failed() const { failure_.throw_if_set(rank_, ranks_); }
+    // Also where the thread has not seen yet that the group has failed: another collective might still succeed.
+    void throw_if_failed() const {
+        failure_.throw_if_set(rank_, ranks_);
+        std::string reason;
+        if (group_->failed(reason)) {
+            GroupFailure of_group;
+            of_group.set(reason);
+            throw of_group.error(rank_, ranks_);
+        }
+    }
     void end_call() noexcept {
         const std::lock_guard lock(mutex_);
         calling_since_ = 0;
@@ -205,6 +216,7 @@ private:
         if (timeout_.count() != 0 && longest > nanoseconds(timeout_)) {
             reason = "the other ranks did not come to collective number " + std::to_string(ended) +
                      " within " + std::to_string(timeout_.count()) + " ms";
+            patience_ = timeout_;
             return true;
         }
         return false;
@@ -224,8 +236,9 @@ private:
         } catch (...) {
             // Out of memory: the abort ends the ranks all the same.
         }
-        // A call that is under way uses the communicator, unless it waits for ranks that do not come.
-        (void)changed_.wait_for(lock, grace, [this] { return calling_since_ == 0; });
+        // A call that is under way uses the communicator, which the abort frees: it is given time to end. Only the abort ends one
+        // that waits for a rank, as the first collective does, which connects them.
+        (void)changed_.wait_for(lock, patience_, [this] { return calling_since_ == 0; });
         aborted_ = true;
         lock.unlock();
         (void)ncclCommAbort(comm_);
@@ -247,6 +260,8 @@ private:
     unsigned seen_begun_ = 0;
     unsigned seen_ended_ = 0;
     std::int64_t unchanged_since_ = steady_nanoseconds();
+    std::chrono::milliseconds patience_ =
+        longest_call; // with a call that has been slow for all of the timeout: as long again
     GroupFailure failure_;
     bool aborted_ = false;
     bool leaving_ = false;
