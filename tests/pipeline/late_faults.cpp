@@ -64,6 +64,37 @@ TEST_CASE("Contract 5: a fault that is found late is not blamed on work that cam
     }
 }
 
+TEST_CASE("Contract 5: where nobody knows which stage a fault is of, none is named, and what tells is") {
+    const Inputs<B> inputs(12, words);
+    const Slots slots{[](int) { return DeviceBuffer<Word, B>(words); }};
+    for (const PipelineOptions options :
+         {PipelineOptions{.schedule = Schedule::serial}, PipelineOptions{.schedule = Schedule::graphed}}) {
+        CAPTURE(std::string(to_string(options.schedule)));
+        std::atomic<int> times{0};
+        const auto load = [](HostStreamRef stream, PinnedSpan<const Word, B> in, DeviceBuffer<Word, B>& out) {
+            copy(stream, out, in);
+        };
+        const auto broken = [&times](HostStreamRef stream, const DeviceBuffer<Word, B>&) {
+            stream.enqueue([&times] {
+                if (++times == 8)
+                    throw std::range_error("bad pixel");
+            });
+        };
+        Pipeline pipeline{Stages{Stage{"load", load}, Stage{"broken", broken}}, slots, options};
+        const Caught error([&] {
+            for (std::size_t number = 0; number < 12; ++number)
+                pipeline.submit(inputs[number]);
+            pipeline.finish();
+        });
+        REQUIRE(error);
+        CAPTURE(error.text());
+        CHECK(error->stage().empty());
+        CHECK(contains(error.text(),
+                       "or earlier (PipelineOptions::launch_blocking tells which, and the stage)"));
+        CHECK(contains(error.text(), "bad pixel"));
+    }
+}
+
 TEST_CASE("Contract 5: a fault is told with its batch while another stage is still at work on that batch") {
     const Inputs<B> inputs(1, words);
     std::atomic<bool> told{false};

@@ -114,10 +114,12 @@ EventFaults faults_of_events(Core& core, std::size_t submitted) {
 }
 
 /// The work that failed first, of the batches before `submitted`, where their events tell; otherwise the stage of
-/// `stream`, on which the fault is known.
+/// `stream`, on which the fault is known, unless several stages have been there: in one stream, or in graphs of whole steps.
 template <class Core>
-FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename Core::backend> stream) {
+FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename Core::backend> stream,
+                      bool whole_steps) {
     const auto known = core.streams.stage_of(stream);
+    const FaultPlace unknown = submitted > 0 ? FaultPlace{-1, submitted - 1, true} : FaultPlace{};
     // A stream is known to have failed a moment before its next event is; other stages may be at work for long.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (;;) {
@@ -126,9 +128,9 @@ FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename
         if (faults.first)
             return faults_of_events(core, submitted).first.value_or(*faults.first);
         if (!known)
-            return {};
+            return unknown;
         if (faults.all_done || std::chrono::steady_clock::now() > limit)
-            return {static_cast<int>(*known), std::nullopt, false};
+            return whole_steps ? unknown : FaultPlace{static_cast<int>(*known), std::nullopt, false};
         std::this_thread::yield();
     }
 }

@@ -58,7 +58,8 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_stream_fault() {
             backend::throw_if_failed(stream.get());
         } catch (...) {
             throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
-            const detail::FaultPlace place = detail::find_fault(core_, submitted_, stream);
+            const detail::FaultPlace place =
+                detail::find_fault(core_, submitted_, stream, steps_.has_value());
             fail_at(place.stage, place.batch, place.or_earlier);
         }
     });
