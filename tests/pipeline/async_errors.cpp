@@ -67,12 +67,14 @@ void for_each_place(Check&& check) {
     }
 }
 
-// What is said of the fault of a stage's work. Under Schedule::serial all stages share a stream, and nobody knows whose
-// work it was.
+// What is said of the fault of a stage's work in the last batch. Under Schedule::serial all stages share a stream, and nobody knows
+// whose work it was.
 std::string text_for(Schedule schedule, std::size_t stage, std::size_t batch) {
     const std::string text = "work on a host stream failed: bad pixel";
-    if (schedule == Schedule::serial)
-        return text;
+    if (schedule == Schedule::serial) {
+        return "batch " + std::to_string(batch) +
+               " or earlier (PipelineOptions::launch_blocking tells which, and the stage): " + text;
+    }
     return "stage '" + std::string(Chain<B>::names[stage]) + "', batch " + std::to_string(batch) + ": " +
            text;
 }
