@@ -353,7 +353,8 @@ private:
     bool watched_ = false;                       // Whether anybody wants to know of calls of `submit`.
     bool graphs_ = false;                        // Whether one of the two is there.
     std::atomic<bool> in_use_{false};
-    bool inside_ = false; // Whether external streams have been joined since the pipeline was last left.
+    bool inside_ = false;   // Whether external streams have been joined since the pipeline was last left.
+    std::size_t begun_ = 0; // batches of which work may be under way: one more than submitted_ within submit
     std::size_t submitted_ = 0;
     std::size_t run_ = 0; // Counts resets.
     std::string failure_;

@@ -114,12 +114,13 @@ EventFaults faults_of_events(Core& core, std::size_t submitted) {
 }
 
 /// The work that failed first, of the batches before `submitted`, where their events tell; otherwise the stage of
-/// `stream`, on which the fault is known, unless several stages have been there: in one stream, or in graphs of whole steps.
+/// `stream`, on which the fault is known, unless several stages have been there: in one stream, or in graphs of whole steps. Then
+/// it may be of any batch before `begun`.
 template <class Core>
-FaultPlace find_fault(Core& core, std::size_t submitted, BasicStreamRef<typename Core::backend> stream,
-                      bool whole_steps) {
+FaultPlace find_fault(Core& core, std::size_t submitted, std::size_t begun,
+                      BasicStreamRef<typename Core::backend> stream, bool whole_steps) {
     const auto known = core.streams.stage_of(stream);
-    const FaultPlace unknown = submitted > 0 ? FaultPlace{-1, submitted - 1, true} : FaultPlace{};
+    const FaultPlace unknown = begun > 0 ? FaultPlace{-1, begun - 1, true} : FaultPlace{};
     // A stream is known to have failed a moment before its next event is; other stages may be at work for long.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (;;) {

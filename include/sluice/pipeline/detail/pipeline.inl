@@ -183,6 +183,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
         enter();
         held_.let_go(true);
         const SubmitBegin begin = watched_ ? SubmitBegin::now() : SubmitBegin{};
+        begun_ = submitted_ + 1;
         with_executor(*this, [&](auto& executor) {
             held.passed_on = executor.keeps_batches();
             if constexpr (requires { executor.takes_types; })
@@ -340,6 +341,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::reset() {
     inside_ = false;
     if (tuning_)
         tuner_->interrupted();
+    begun_ = 0;
     submitted_ = 0;
     ++run_;
     failure_.clear();

@@ -59,7 +59,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::throw_stream_fault() {
         } catch (...) {
             throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
             const detail::FaultPlace place =
-                detail::find_fault(core_, submitted_, stream, steps_.has_value());
+                detail::find_fault(core_, submitted_, begun_, stream, steps_.has_value());
             fail_at(place.stage, place.batch, place.or_earlier);
         }
     });
@@ -90,8 +90,8 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::fail() {
     }
     // A fault of earlier work that a later call was told of: which work's, nobody knows.
     if (earlier) {
-        const bool any = submitted_ > 0 || stage >= 0;
-        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : submitted_ - 1) : std::nullopt,
+        const bool any = begun_ > 0 || stage >= 0;
+        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : begun_ - 1) : std::nullopt,
                 true);
     }
     fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
