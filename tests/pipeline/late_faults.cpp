@@ -67,9 +67,8 @@ TEST_CASE("Contract 5: a fault that is found late is not blamed on work that cam
 TEST_CASE("Contract 5: where nobody knows which stage a fault is of, none is named, and what tells is") {
     const Inputs<B> inputs(12, words);
     const Slots slots{[](int) { return DeviceBuffer<Word, B>(words); }};
-    for (const PipelineOptions options :
-         {PipelineOptions{.schedule = Schedule::serial}, PipelineOptions{.schedule = Schedule::graphed}}) {
-        CAPTURE(std::string(to_string(options.schedule)));
+    for (const Schedule schedule : {Schedule::serial, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
         std::atomic<int> times{0};
         const auto load = [](HostStreamRef stream, PinnedSpan<const Word, B> in, DeviceBuffer<Word, B>& out) {
             copy(stream, out, in);
@@ -80,7 +79,8 @@ TEST_CASE("Contract 5: where nobody knows which stage a fault is of, none is nam
                     throw std::range_error("bad pixel");
             });
         };
-        Pipeline pipeline{Stages{Stage{"load", load}, Stage{"broken", broken}}, slots, options};
+        Pipeline pipeline{Stages{Stage{"load", load}, Stage{"broken", broken}}, slots,
+                          PipelineOptions{.schedule = schedule}};
         const Caught error([&] {
             for (std::size_t number = 0; number < 12; ++number)
                 pipeline.submit(inputs[number]);
