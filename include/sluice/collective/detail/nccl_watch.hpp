@@ -44,6 +44,10 @@ public:
             reason = failure_.reason();
         return static_cast<bool>(failure_);
     }
+    void throw_if_failed(int rank, int ranks) const {
+        const std::lock_guard lock(mutex_);
+        failure_.throw_if_set(rank, ranks);
+    }
     /// The first rank that has left; -1 if none has.
     int left() const {
         const std::lock_guard lock(mutex_);
@@ -148,12 +152,7 @@ private:
     // Also where the thread has not seen yet that the group has failed: another collective might still succeed.
     void throw_if_failed() const {
         failure_.throw_if_set(rank_, ranks_);
-        std::string reason;
-        if (group_->failed(reason)) {
-            GroupFailure of_group;
-            of_group.set(reason);
-            throw of_group.error(rank_, ranks_);
-        }
+        group_->throw_if_failed(rank_, ranks_);
     }
     void end_call() noexcept {
         const std::lock_guard lock(mutex_);
@@ -260,8 +259,7 @@ private:
     unsigned seen_begun_ = 0;
     unsigned seen_ended_ = 0;
     std::int64_t unchanged_since_ = steady_nanoseconds();
-    std::chrono::milliseconds patience_ =
-        longest_call; // with a call that has been slow for all of the timeout: as long again
+    std::chrono::milliseconds patience_ = longest_call; // or the timeout, with a call that has taken as long
     GroupFailure failure_;
     bool aborted_ = false;
     bool leaving_ = false;
