@@ -46,7 +46,10 @@ inline Processes prepare_for_ranks(int gpus) {
     if (gpus > 1 || processes.ranks > 1) {
         // The Host backend has as many devices as are asked for.
         (void)setenv("SLUICE_HOST_DEVICES", std::to_string(gpus).c_str(), 0);
-        // A kernel that is loaded when it is first launched may wait for a device whose collective waits for this launch.
+    }
+    if (gpus > 1) {
+        // A kernel that is loaded when it is first launched may wait for a device whose collective waits for a launch by another
+        // thread of this process, which waits for the loading. Processes launch without waiting for each other.
         (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     }
     return processes;
