@@ -143,14 +143,15 @@ bool Checkpoints::is_due(std::size_t step) const {
 Checkpoints Checkpoints::for_rank(int rank, std::function<void()> require_alive) const {
     Checkpoints result = *this;
     result.require_alive_ = std::move(require_alive);
-    if (rank != 0)
-        result.options_.file.clear();
+    result.writes_ = rank == 0;
     return result;
 }
 
 void Checkpoints::write(TrainingState state) const {
     if (require_alive_)
         require_alive_();
+    if (!writes_)
+        return;
     const std::string hash = hash_of(state);
     Safetensors content;
     content.tensors = std::move(state.tensors);

@@ -97,14 +97,14 @@ public:
     /// Steps that are done before the training's first.
     [[nodiscard]] std::size_t first_step() const { return resumed_ ? resumed_->step : 0; }
 
-    /// Whether `write` is to be called when `step` steps are done.
+    /// Whether `write` is to be called when `step` steps are done, on all ranks.
     [[nodiscard]] bool is_due(std::size_t step) const;
 
-    /// Those of one of several ranks, which all go on from the same: rank 0 writes them, each time after `require_alive()`,
-    /// which throws where another rank is gone, and results are undefined.
+    /// Those of one of several ranks, which all go on from the same. `write` calls `require_alive()`, which throws where another rank
+    /// is gone, and results are undefined; then rank 0 writes.
     [[nodiscard]] Checkpoints for_rank(int rank, std::function<void()> require_alive) const;
 
-    /// Writes a checkpoint, whole or not at all (see `write_whole_file`).
+    /// Writes a checkpoint, whole or not at all (see `write_whole_file`), on rank 0.
     /// \throws BadInput when it cannot be written
     void write(TrainingState state) const;
 
@@ -113,6 +113,7 @@ private:
     TrainingPlan plan_;
     std::optional<TrainingState> resumed_;
     std::function<void()> require_alive_; // may be empty
+    bool writes_ = true;
 };
 
 } // namespace examples

@@ -58,13 +58,15 @@ private:
 
 /// The start lines of one run, each of which the ranks pass once.
 struct StartLines {
-    explicit StartLines(std::size_t ranks) : training(ranks), comparing(ranks) {}
+    explicit StartLines(std::size_t ranks) : training(ranks), collecting(ranks), comparing(ranks) {}
     void give_up() noexcept {
         training.give_up();
+        collecting.give_up();
         comparing.give_up();
     }
 
     StartLine training;
+    StartLine collecting; ///< weights that ranks have parts of
     StartLine comparing;
 };
 

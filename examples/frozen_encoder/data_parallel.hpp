@@ -75,6 +75,7 @@ private:
 /// What the first rank of this process has after a training.
 struct RankTraining {
     MeasuredTraining training;               ///< with the mean losses of all ranks
+    std::vector<nn::NamedTensor> weights{};  ///< of the decoder
     bool equal_weights = true;               ///< whether all ranks' are the same, bit by bit
     std::vector<examples::RankCost> costs{}; ///< of all ranks, where timelines are kept, at rank 0
 };
@@ -99,11 +100,14 @@ RankTraining train_ranks(const Workload& workload, LocalRanks<B>& ranks,
             MeasuredTraining training =
                 train(shard, ranks.encoder(i), ranks.decoder(i), schedule, Placement{}, workers, recorded[i],
                       checkpoints.for_rank(communicator.rank(), [&] { communicator.require_alive(); }));
-            examples::Agreement agreement = examples::agree(
-                communicator, training.losses, ranks.decoder(i).weights(stream), start.comparing, i);
+            start.collecting.arrive(i);
+            std::vector<nn::NamedTensor> weights = ranks.decoder(i).weights(stream);
+            examples::Agreement agreement =
+                examples::agree(communicator, training.losses, weights, start.comparing, i);
             if (i == 0) {
                 result.training = std::move(training);
                 result.training.losses = std::move(agreement.losses);
+                result.weights = std::move(weights);
                 result.equal_weights = agreement.equal_weights;
             }
         },

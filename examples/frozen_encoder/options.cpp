@@ -17,11 +17,21 @@ void check_ranks(const examples::CommandLine& app, const Options& options) {
             "--schedule: expected serial, overlapped or graphed with several ranks, not automatic: "
             "ranks choose nothing by themselves");
     }
-    if (options.gemm.algorithms == nn::Algorithms::autotune && options.exchange_factors) {
+    if (options.gemm.algorithms == nn::Algorithms::autotune && options.exchange != nn::RankExchange::gradients) {
         throw examples::BadInput(
-            "--algorithms: expected heuristic where ranks exchange factors, not autotune: "
+            "--algorithms: expected heuristic unless ranks exchange gradients alone, not autotune: "
             "each would time its own GPU, and might multiply in another way than the others");
     }
+}
+
+nn::RankExchange exchange_named(const std::string& text) {
+    if (text == "shards")
+        return nn::RankExchange::shards;
+    if (text == "factors")
+        return nn::RankExchange::factors;
+    if (text == "gradients")
+        return nn::RankExchange::gradients;
+    throw examples::BadInput("--exchange: expected shards, factors or gradients, not \"" + text + "\"");
 }
 
 } // namespace
@@ -69,14 +79,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_checkpoint_options(app, options.checkpoints);
     examples::add_number(app, "--gpus", options.gpus, 1, 64,
                          "GPUs that train one decoder together, each on batches of its own (default: 1)");
-    examples::add_option(app, "--exchange", "factors|gradients",
-                         "with --gpus: what layers of few rows exchange (default: factors)",
-                         [&options](const std::string& text) {
-                             if (text != "factors" && text != "gradients")
-                                 throw examples::BadInput(
-                                     "--exchange: expected factors or gradients, not \"" + text + "\"");
-                             options.exchange_factors = text == "factors";
-                         });
+    examples::add_option(app, "--exchange", "shards|factors|gradients",
+                         "with --gpus: what layers of few rows exchange (default: what takes least time)",
+                         [&options](const std::string& text) { options.exchange = exchange_named(text); });
     examples::add_timeline_options(app, options.timelines);
     app.add_flag("--losses", options.losses, "put the losses of all steps into the JSON report");
     examples::add_written_file(

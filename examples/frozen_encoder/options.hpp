@@ -9,6 +9,7 @@
 #include <common/options.hpp>
 #include <common/workers.hpp>
 #include <nn/gemm/gemm_options.hpp>
+#include <nn/models/rank_exchange.hpp>
 
 namespace frozen_encoder {
 
@@ -36,8 +37,7 @@ struct Options : examples::CommonOptions {
     examples::TimelineOptions timelines;
     int gpus = 1;      ///< ranks of this process that train together, each on a device of its own
     int processes = 1; ///< that mpirun has started, each of one rank; one of both is 1
-    bool exchange_factors =
-        true;            ///< with several: whether layers of few rows exchange factors instead of gradients
+    nn::RankExchange exchange = nn::RankExchange::automatic; ///< with several: of the decoder's first layers
     bool losses = false; ///< whether the report holds the losses of all steps
 
     /// Those that train together.

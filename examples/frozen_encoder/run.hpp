@@ -55,7 +55,7 @@ nn::Decoder<B> make_decoder(const Plan& plan, const Options& options,
                            .precision = options.gemm.of_trained(),
                            .seed = options.seed,
                            .algorithms = options.gemm.algorithms,
-                           .exchange_factors = options.exchange_factors},
+                           .exchange = options.exchange},
                           communicator);
 }
 

@@ -35,8 +35,8 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
     report.extra.emplace_back("ranks", std::int64_t{ranks.ranks()});
     const sluice::BasicStream<B> stream;
     load_encoder<B>(stream, ranks.encoder(0), digits.get(), options, report, out);
-    const std::vector<nn::NamedTensor> first_weights =
-        scaled(ranks.decoder(0).weights(stream), plan.first_weight_gain);
+    nn::Decoder<B> whole = make_decoder<B>(plan, options);
+    const std::vector<nn::NamedTensor> first_weights = scaled(whole.weights(stream), plan.first_weight_gain);
     examples::StartLines start(ranks.size());
     examples::on_each_rank(
         ranks.communicators(),
@@ -56,18 +56,18 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
     for (const sluice::Schedule schedule : options.schedules) {
         if (schedule == sluice::Schedule::automatic) // of "all": ranks choose nothing by themselves
             continue;
-        const auto [training, equal, costs] =
+        const auto [training, weights, equal, costs] =
             train_ranks(workload, ranks,
                         checkpoints.resumed() != nullptr
                             ? checkpoints.resumed()->template named<nn::NamedTensor>(decoder_prefix)
                             : first_weights,
                         schedule, workers, timelines, checkpoints);
-        const examples::TrainingState trained =
-            state_of(ranks.decoder(0), Placement{}, training.losses.size());
+        examples::TrainingState trained{.step = training.losses.size(), .losses = {}, .tensors = {}};
+        trained.add(decoder_prefix, weights);
         const std::string hash = examples::hash_of(trained);
         out << examples::weights_line(hash, trained.step) << " under " << to_string(schedule) << std::endl;
-        examples::RunResult& result =
-            runs.add(schedule, training, trained.named<nn::NamedTensor>(decoder_prefix));
+        whole.load(stream, weights);
+        examples::RunResult& result = runs.add(schedule, training, weights);
         result.extra.emplace_back("weights", hash);
         result.extra.emplace_back("identical_on_ranks", equal);
         examples::add_costs(result, costs);
@@ -83,7 +83,7 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
     if (ranks.communicators()[0].rank() == 0)
         timelines.show(out, report);
     if (digits)
-        report_held_out(evaluate(*digits, ranks.encoder(0), ranks.decoder(0)), plan, options, report, out);
+        report_held_out(evaluate(*digits, ranks.encoder(0), whole), plan, options, report, out);
     return report;
 }
 

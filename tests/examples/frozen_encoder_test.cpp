@@ -131,10 +131,10 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
 
     program.check_refused(" --gpus 2 --only encoder", "--only: is for one GPU, not for several");
     program.check_refused(" --gpus 2 --algorithms autotune",
-                          "--algorithms: expected heuristic where ranks exchange factors, not autotune");
+                          "--algorithms: expected heuristic unless ranks exchange gradients alone, not autotune");
     program.check_refused(" --gpus 2 --schedule automatic",
                           "--schedule: expected serial, overlapped or graphed");
-    program.check_refused(" --exchange weights", "--exchange: expected factors or gradients");
+    program.check_refused(" --exchange weights", "--exchange: expected shards, factors or gradients");
 }
 
 TEST_CASE("frozen_encoder runs the published workload") {

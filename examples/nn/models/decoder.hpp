@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <nn/layers/deferred_update.hpp>
 #include <nn/models/detail/decoder_exchange.hpp>
 #include <nn/models/encoder.hpp>
+#include <nn/models/rank_exchange.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/device_scalar.hpp>
 
@@ -32,9 +34,8 @@ struct DecoderOptions {
     Precision precision = Precision::tf32; ///< of the products on a device
     std::uint64_t seed = 0;                ///< of the first weights
     Algorithms algorithms = Algorithms::heuristic;
-    /// With a communicator: whether layers of few rows exchange factors instead of gradients. All ranks then multiply alike, so
-    /// that `algorithms` is `heuristic`.
-    bool exchange_factors = true;
+    /// With a communicator. But for gradients all ranks multiply alike, so that `algorithms` is `heuristic`.
+    RankExchange exchange = RankExchange::automatic;
 };
 
 /// Transposed 2×2 convolutions of stride 2, a ReLU after each, then a 3×3 convolution to the classes; mean
@@ -51,10 +52,9 @@ struct DecoderOptions {
 ///
 /// **Several ranks.** Made with a communicator, each rank's decoder takes the same steps, from the same first weights: the
 /// gradient is the sum of those of all ranks' batches, each that of the mean loss of its batch, so a rate for one GPU is
-/// divided by the ranks. A layer of few rows gathers the rows of its inputs and of its output's gradients from all ranks and
-/// multiplies them all, as one GPU would with all ranks' images; the gradients of the others are reduced in buckets while
-/// the backward pass goes on. The weights of all ranks stay equal to the bit. All batches have `options().batch` images, and all
-/// ranks call `step` equally often. `loss` is of the rank's own batch.
+/// divided by the ranks. Layers of few rows exchange something else than their gradients (see RankExchange); the gradients of the
+/// others are reduced in buckets while the backward pass goes on. The weights of all ranks stay equal to the bit. All batches
+/// have `options().batch` images, and all ranks call `step` equally often, and `weights` as well. `loss` is of the rank's own batch.
 template <sluice::Backend B>
 class Decoder {
 public:
@@ -80,7 +80,7 @@ public:
               sluice::DeviceSpan<const std::uint8_t, B> labels, sluice::DeviceSpan<const float, B> rate,
               sluice::DeviceSpan<float, B> loss);
 
-    /// The most likely class of each pixel [N, H, W].
+    /// The most likely class of each pixel [N, H, W]. Throws `sluice::Error` where weights are divided among ranks.
     void predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                  sluice::DeviceSpan<std::uint8_t, B> predictions);
 
@@ -90,11 +90,11 @@ public:
     void set_learning_rate(sluice::BasicStreamRef<B> stream, float rate) { rate_.set(stream, rate); }
 
     /// The weights, named and laid out as PyTorch does for `Sequential(ConvTranspose2d, ReLU, …, Conv2d)`. Waits for
-    /// `stream`.
+    /// `stream`. With other ranks, all of them call it, as no step is under way.
     std::vector<NamedTensor> weights(sluice::BasicStreamRef<B> stream);
 
     /// Takes the weights from among `tensors`. Waits for `stream`. Throws `sluice::Error` at the first that is
-    /// missing or of another shape.
+    /// missing or of another shape. A rank takes its part of weights that are divided.
     void load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors);
 
 private:
@@ -138,13 +138,17 @@ private:
     void backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                   sluice::DeviceSpan<const float, B> features, std::size_t images,
                   sluice::DeviceSpan<float, B> loss);
-    /// Gathers what goes into the layers that exchange factors.
-    void gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                       std::size_t images);
+    /// The first layers' part of `forward`, as far as other ranks take part in it. Returns the number of these layers.
+    std::size_t exchanged_forward(sluice::BasicStreamRef<B> stream,
+                                  sluice::DeviceSpan<const float, B> features, std::size_t images);
+    /// That of the layers whose weights are divided.
+    void divided_forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features);
     /// `backward` with the gradients of all ranks.
     void exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
                             sluice::DeviceSpan<const float, B> features, std::size_t images,
                             sluice::DeviceSpan<float, B> loss);
+    /// Gathers the gradient of layer `i`'s output from all ranks.
+    void gather_gradient(sluice::BasicStreamRef<B> stream, std::size_t i);
     /// Computes the gradient of layer `i`, which is to be reduced, on the side stream, at once or together with those of
     /// later calls.
     void collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const float, B> in,
@@ -153,17 +157,27 @@ private:
     void apply_reduced(Fork<B>& fork);
     /// Takes it of the others, but for a deferred one.
     void apply_gathered(sluice::BasicStreamRef<B> stream);
+    /// What goes into layer `i` on all ranks. What comes out of a divided layer has all ranks' rows as it is.
     Matrix<const float, B> gathered_input(std::size_t i) const {
-        return {exchange_->inputs[i], exchange_->rows_of_all(rows_of(options_.batch, i)),
-                layers_[i].shape().rows()};
+        return {i == 1 && exchange_->is_divided(i) ? maps_[0].span() : exchange_->inputs[i].span(),
+                exchange_->rows_of_all(rows_of(options_.batch, i)), layers_[i].shape().rows()};
     }
     Matrix<float, B> gathered_gradient(std::size_t i) {
         const std::size_t rows = exchange_->rows_of_all(rows_of(options_.batch, i));
         if (i == 0 && deferred_.in_use())
             return deferred_.gradient(rows);
-        return {exchange_->gradients[i], rows, layers_[i].shape().columns()};
+        return {i == 0 && exchange_->is_divided(i) ? gradients_[0].span() : exchange_->gradients[i].span(), rows,
+                layers_[i].shape().columns()};
     }
-    void make_exchange(const sluice::Communicator<B>& communicator);
+    bool is_divided(std::size_t i) const { return exchange_ && exchange_->is_divided(i); }
+    /// Of layer `i`, not of this rank's part.
+    LayerShape whole_shape(std::size_t i) const {
+        return LayerShape::transposed_convolution(options_.channels[i], options_.channels[i + 1], 2);
+    }
+    void make_exchange(const sluice::Communicator<B>& communicator, std::size_t divided_layers);
+    void divide_weights();
+    void load_layer(sluice::BasicStreamRef<B> stream, std::size_t i, std::span<const NamedTensor> tensors);
+    void save_layer(sluice::BasicStreamRef<B> stream, std::size_t i, std::vector<NamedTensor>& tensors);
 
     DecoderOptions options_;
     std::size_t feature_pixels_;
@@ -193,3 +207,4 @@ private:
 
 #include <nn/models/detail/decoder.inl>
 #include <nn/models/detail/decoder_exchange.inl>
+#include <nn/models/detail/decoder_shards.inl>

@@ -5,6 +5,10 @@ namespace nn {
 
 namespace detail {
 
+std::size_t divided_layers(const DecoderOptions& options, std::size_t layers, std::size_t feature_pixels,
+                           std::size_t ranks, bool deferred);
+LayerShape divided_shape(const DecoderOptions& options, std::size_t i, std::size_t ranks);
+
 inline DecoderOptions checked(const DecoderOptions& options) {
     if (options.channels.size() < 2 || options.batch == 0 || options.classes == 0 || options.classes > 256) {
         throw sluice::Error("decoder: " + std::to_string(options.channels.size()) +
@@ -41,15 +45,16 @@ Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order,
     const auto ranks = communicator == nullptr ? 1 : static_cast<std::size_t>(communicator->ranks());
     const std::size_t first_rows = rows_of(options.batch, 0) * ranks;
     std::size_t scratch = 0;
+    const std::size_t divided = detail::divided_layers(options, order.levels() - 1, feature_pixels_, ranks,
+                                                       DeferredUpdate<B>::supports(first_rows));
     grouped_.reserve(order.levels());
     layers_.reserve(order.levels() - 1);
     for (std::size_t i = 0; i + 1 < order.levels(); ++i) {
-        layers_.emplace_back(
-            LayerShape::transposed_convolution(options.channels[i], options.channels[i + 1], 2),
-            layer_key(options.seed, random_operation, i));
+        layers_.emplace_back(i < divided ? detail::divided_shape(options, i, ranks) : whole_shape(i),
+                             layer_key(options.seed, random_operation, i));
         const std::size_t size = rows_of(options.batch, i + 1) * options.channels[i + 1];
         maps_.emplace_back(size);
-        const bool gathered = ranks == 1 || options.exchange_factors;
+        const bool gathered = ranks == 1 || options.exchange != RankExchange::gradients;
         if (i == 0 && gathered && DeferredUpdate<B>::supports(first_rows)) {
             deferred_ = DeferredUpdate<B>(layers_[0].shape(), first_rows);
             gradients_.emplace_back();
@@ -61,7 +66,7 @@ Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order,
     scratch_ = sluice::DeviceBuffer<double, B>(std::max(scratch, tail_.scratch_size()));
     side_scratch_ = sluice::DeviceBuffer<double, B>(scratch_.size());
     if (ranks > 1)
-        make_exchange(*communicator);
+        make_exchange(*communicator, divided);
 }
 
 template <sluice::Backend B>
@@ -101,13 +106,7 @@ void Decoder<B>::step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const
     descent_factors(side_.ref(), rate, factors_);
     grouped_.clear();
     factors_known_.record(side_);
-    std::size_t known = 0; // layers whose output is
-    if (exchange_ && exchange_->factor_layers > 0) {
-        // As soon as all are known: products leave room for the gathers' kernels, which the tail's one would keep waiting.
-        known = exchange_->factor_layers - 1;
-        forward(stream, features, images, 0, known);
-        gather_inputs(stream, features, images);
-    }
+    const std::size_t known = exchange_ ? exchanged_forward(stream, features, images) : 0;
     forward(stream, features, images, known, layers_.size());
     stream.wait(factors_known_);
     sluice::DeviceSpan<float, B> of_map;
@@ -160,6 +159,10 @@ void Decoder<B>::backward(sluice::BasicStreamRef<B> stream, Fork<B>& fork,
 template <sluice::Backend B>
 void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                          sluice::DeviceSpan<std::uint8_t, B> predictions) {
+    if (is_divided(0)) {
+        throw sluice::Error("decoder: expected one rank to predict, or all weights on each: load them into a decoder "
+                            "without a communicator");
+    }
     const std::size_t images = checked_images(features, predictions.size());
     forward(stream, features, images, 0, layers_.size());
     if (deferred_.in_use())
@@ -173,7 +176,7 @@ std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) {
         deferred_.flush(stream, layers_[0]);
     std::vector<NamedTensor> tensors;
     for (std::size_t i = 0; i < layers_.size(); ++i)
-        layers_[i].save(stream, std::to_string(2 * i), tensors);
+        save_layer(stream, i, tensors);
     tail_.save(stream, 2 * layers_.size(), tensors);
     return tensors;
 }
@@ -181,7 +184,7 @@ std::vector<NamedTensor> Decoder<B>::weights(sluice::BasicStreamRef<B> stream) {
 template <sluice::Backend B>
 void Decoder<B>::load(sluice::BasicStreamRef<B> stream, std::span<const NamedTensor> tensors) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-        layers_[i].load(stream, std::to_string(2 * i), tensors);
+        load_layer(stream, i, tensors);
         // At once, since another layer's weights may be missing: a step belongs to the weights that it was made with.
         if (i == 0 && deferred_.in_use())
             deferred_.discard(stream);

@@ -12,8 +12,8 @@
 
 namespace nn {
 
-/// Memory for what ranks exchange. Layers below `factor_layers` exchange factors: the rows of their inputs and of their
-/// outputs' gradients. The gradients of the others, and of the tail, are the parts of a reduction, in the order in which the
+/// Memory for what ranks exchange. The weights of layers below `divided_layers`, which are two or none, are divided among the ranks.
+/// The others below `factor_layers` exchange factors: the rows of their inputs and of their outputs' gradients. The gradients of the others, and of the tail, are the parts of a reduction, in the order in which the
 /// backward pass comes to them; a part is the weights', then the bias's, each rounded up to `alignment` elements.
 template <sluice::Backend B>
 struct DecoderExchange {
@@ -30,6 +30,7 @@ struct DecoderExchange {
         : communicator(&end), reduction(end, sizes, {.bytes = bucket_bytes, .priority = first}) {}
 
     std::size_t ranks() const { return static_cast<std::size_t>(communicator->ranks()); }
+    bool is_divided(std::size_t layer) const { return layer < divided_layers; }
     std::size_t rows_of_all(std::size_t rows) const { return rows * ranks(); }
     /// This rank's rows among those of all.
     struct Part {
@@ -58,14 +59,24 @@ struct DecoderExchange {
         reduction.stream().wait(written);
     }
 
+    /// `stream` waits for what the reductions' stream holds so far.
+    void lead(sluice::BasicStreamRef<B> stream) {
+        exchanged.record(reduction.stream());
+        stream.wait(exchanged);
+    }
+
     const sluice::Communicator<B>* communicator;
     sluice::BucketedReduction<float, B> reduction;
     std::size_t factor_layers = 0;
+    std::size_t divided_layers = 0;
     std::vector<sluice::DeviceBuffer<float, B>> inputs;    // of all ranks, by layer
-    std::vector<sluice::DeviceBuffer<float, B>> gradients; // likewise; none where they are a DeferredUpdate's
+    std::vector<sluice::DeviceBuffer<float, B>> gradients; // likewise; none where they are elsewhere
+    sluice::DeviceBuffer<float, B> partial; // this rank's share of the second divided layer's output, for all ranks
+    sluice::DeviceBuffer<float, B> whole;   // a divided layer's weights, of all ranks
     sluice::DeviceBuffer<float, B> ones{2};                // the factors of a step that collects gradients
     sluice::DeviceBuffer<StepPart, B> parts;               // the weights that reduced gradients belong to
     sluice::BasicEvent<B> written;
+    sluice::BasicEvent<B> exchanged;
     sluice::BasicEvent<B> weights_read; // of layers whose gradients are reduced, by the backward pass
     std::vector<sluice::BasicEvent<B>> gathered; // gradients, by layer
 };

@@ -16,16 +16,17 @@ inline bool exchanges_factors(const LayerShape& shape, std::size_t rows_of_all) 
 } // namespace detail
 
 template <sluice::Backend B>
-void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
+void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator, std::size_t divided_layers) {
     using Exchange = DecoderExchange<B>;
-    if (options_.exchange_factors && options_.algorithms == Algorithms::autotune) {
+    const bool gradients_alone = options_.exchange == RankExchange::gradients;
+    if (!gradients_alone && options_.algorithms == Algorithms::autotune) {
         throw sluice::Error(
-            "decoder: expected Algorithms::heuristic where ranks exchange factors, not autotune: "
+            "decoder: expected Algorithms::heuristic unless ranks exchange gradients alone, not autotune: "
             "each would time its own GPU, and might multiply in another way than the others");
     }
     const auto ranks = static_cast<std::size_t>(communicator.ranks());
-    std::size_t factor_layers = 0;
-    if (options_.exchange_factors) {
+    std::size_t factor_layers = divided_layers;
+    if (!gradients_alone) {
         while (factor_layers < layers_.size() &&
                (detail::exchanges_factors(layers_[factor_layers].shape(),
                                           rows_of(options_.batch, factor_layers) * ranks) ||
@@ -40,6 +41,7 @@ void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
         sizes.push_back(size_of(layers_[i]));
     exchange_ = std::make_unique<Exchange>(communicator, sizes);
     exchange_->factor_layers = factor_layers;
+    exchange_->divided_layers = divided_layers;
 
     std::vector<StepPart> parts;
     const auto redirect = [&](auto& layer, sluice::DeviceSpan<float, B> part) {
@@ -60,9 +62,10 @@ void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
     exchange_->parts = sluice::DeviceBuffer<StepPart, B>(parts.size());
     for (std::size_t i = 0; i < factor_layers; ++i) {
         const std::size_t rows = rows_of(options_.batch, i) * ranks;
-        exchange_->inputs.emplace_back(rows * layers_[i].shape().rows());
-        exchange_->gradients.emplace_back(i == 0 && deferred_.in_use() ? 0
-                                                                       : rows * layers_[i].shape().columns());
+        const bool divided = i < divided_layers;
+        const bool elsewhere = i == 0 && (divided || deferred_.in_use());
+        exchange_->inputs.emplace_back(i == 1 && divided ? 0 : rows * layers_[i].shape().rows());
+        exchange_->gradients.emplace_back(elsewhere ? 0 : rows * layers_[i].shape().columns());
         exchange_->gathered.emplace_back();
     }
     on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
@@ -70,17 +73,37 @@ void Decoder<B>::make_exchange(const sluice::Communicator<B>& communicator) {
         sluice::fill_bytes(stream, exchange_->reduction.all(), 0);
         sluice::copy_and_wait(stream, exchange_->parts, parts);
     });
+    if (divided_layers > 0)
+        divide_weights();
 }
 
 template <sluice::Backend B>
-void Decoder<B>::gather_inputs(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
-                               std::size_t images) {
+std::size_t Decoder<B>::exchanged_forward(sluice::BasicStreamRef<B> stream,
+                                          sluice::DeviceSpan<const float, B> features, std::size_t images) {
     DecoderExchange<B>& exchange = *exchange_;
+    const std::size_t divided = exchange.divided_layers;
+    if (divided > 0)
+        divided_forward(stream, features);
+    if (exchange.factor_layers == divided)
+        return divided;
+    // As soon as all are known: products leave room for the gathers' kernels, which the tail's one would keep waiting.
+    const std::size_t known = exchange.factor_layers - 1;
+    forward(stream, features, images, divided, known);
     exchange.follow(stream);
-    for (std::size_t i = 0; i < exchange.factor_layers; ++i) {
+    for (std::size_t i = divided; i < exchange.factor_layers; ++i) {
         sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
                            input(features, images, i).span(), exchange.inputs[i]);
     }
+    return known;
+}
+
+template <sluice::Backend B>
+void Decoder<B>::gather_gradient(sluice::BasicStreamRef<B> stream, std::size_t i) {
+    DecoderExchange<B>& exchange = *exchange_;
+    exchange.follow(stream);
+    sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
+                       gradient(options_.batch, i + 1).span(), gathered_gradient(i).span());
+    exchange.gathered[i].record(exchange.reduction.stream());
 }
 
 template <sluice::Backend B>
@@ -103,18 +126,23 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
         input_gradient(i);
     }
     const bool deferred = deferred_.in_use();
-    for (std::size_t i = exchange.factor_layers; i-- > 0;) {
+    const std::size_t divided = exchange.divided_layers;
+    for (std::size_t i = exchange.factor_layers; i-- > divided;) {
         if (i == 0 && deferred) // whose gather only the next step waits for
             apply_reduced(fork);
-        exchange.follow(stream);
-        sluice::all_gather(exchange.reduction.stream(), *exchange.communicator,
-                           gradient(images, i + 1).span(), gathered_gradient(i).span());
-        exchange.gathered[i].record(exchange.reduction.stream());
+        gather_gradient(stream, i);
         input_gradient(i);
     }
-    if (!deferred) {
+    if (divided > 0)
+        gather_gradient(stream, 1);
+    if (divided > 0 || !deferred)
         apply_reduced(fork);
-    } else {
+    if (divided > 0) {
+        stream.wait(exchange.gathered[1]);
+        layers_[1].input_gradient(stream, gemm_, gathered_gradient(1), gathered_gradient(0), maps_[0].span(), true);
+        exchange.gathered[0].record(stream); // known, and of all ranks
+    }
+    if (deferred) {
         side_.wait(exchange.gathered[0]);
         update_bias(side_.ref(), gathered_gradient(0).with_columns(layers_[0].shape().outputs()),
                     layers_[0].bias(), factors_, side_scratch_);
