@@ -13,6 +13,9 @@ using namespace tf32;
 /// Stages of a sum, at most, that a block adds up; more are split while there are not too many splits.
 constexpr unsigned most_stages = 64;
 constexpr unsigned most_splits = 256;
+/// Where a four has that many splits, threads share them: few tiles of many splits would be few blocks that take long.
+constexpr unsigned many_splits = 64;
+constexpr unsigned most_summers = 8;
 
 /// Floats for the sums of a product's columns, for each split.
 std::size_t column_sums_of(const Tf32Gemm& gemm) {
@@ -35,6 +38,7 @@ std::size_t cut_up(Updates::Part& part, const Tf32Workspace& workspace, std::siz
         part.splits /= 2;
     if (end() + reserved > workspace.partial_sums_count) [[unlikely]]
         throw sluice::Error("updates: the workspace has no room for the sums of all columns");
+    part.summers = part.splits >= many_splits ? most_summers : 1;
     part.column_sums = workspace.partial_sums + used;
     part.partial_sums = part.column_sums + part.splits * row;
     return end();
@@ -62,7 +66,7 @@ void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Gemm> gemms,
         used = cut_up(part, workspace, used, reserved);
         blocks += part.tiles * part.splits;
         if (part.splits > 1)
-            finishing += part.tiles * tile_finish_blocks;
+            finishing += part.tiles * tile_finish_blocks(part.summers);
         if (part.gemm.step_bias != nullptr)
             finishing += ceil_div(part.gemm.step_outputs, finish_threads / 32);
         part.block_end = blocks;

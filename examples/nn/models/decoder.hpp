@@ -150,11 +150,11 @@ private:
     /// Gathers the gradient of layer `i`'s output from all ranks.
     void gather_gradient(sluice::BasicStreamRef<B> stream, std::size_t i);
     /// Computes the gradient of layer `i`, which is to be reduced, on the side stream, at once or together with those of
-    /// later calls.
-    void collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const float, B> in,
+    /// later calls, unless it is the last.
+    void collect_gradient(Fork<B>& fork, std::size_t i, bool last, Matrix<const float, B> in,
                           Matrix<const float, B> out_gradient);
-    /// Takes the step of the layers whose gradients are reduced, on the side stream.
-    void apply_reduced(Fork<B>& fork);
+    /// Takes the step of the layers whose gradients are reduced, on the side stream. The last of them is known on another.
+    void apply_reduced(Fork<B>& fork, sluice::BasicStreamRef<B> last_known_on);
     /// Takes it of the others, but for a deferred one.
     void apply_gathered(sluice::BasicStreamRef<B> stream);
     /// What goes into layer `i` on all ranks. What comes out of a divided layer has all ranks' rows as it is.

@@ -18,7 +18,7 @@ struct Updates {
         unsigned splits;     ///< of k
         unsigned block_end;  ///< of the blocks that multiply, over all parts so far
         unsigned finish_end; ///< of those that finish
-        unsigned unused;     ///< see Tf32Gemm
+        unsigned summers;    ///< threads that add up the splits of a four, each some of them
         /// [splits, tiles, tile_fours] fours as `updates_kernel` has them; only for several splits.
         float* partial_sums;
         float* column_sums; ///< [splits, column_tiles * block_columns]
@@ -44,7 +44,10 @@ struct WideUpdate {
     static constexpr unsigned tile_fours = fours * threads;
 };
 inline constexpr unsigned finish_threads = 256;
-inline constexpr unsigned tile_finish_blocks = WideUpdate::tile_fours / finish_threads;
+/// The blocks that finish a tile of a part whose fours have so many summers.
+__host__ __device__ constexpr unsigned tile_finish_blocks(unsigned summers) {
+    return WideUpdate::tile_fours / (finish_threads / summers);
+}
 
 /// The part that a block is for, by the ends of blocks in `end`, and which of its blocks it is.
 __device__ inline const Updates::Part& part_of_block(const Updates& updates, unsigned Updates::Part::*end,
@@ -227,7 +230,8 @@ __global__ void __launch_bounds__(finish_threads)
     using V = WideUpdate;
     unsigned index = 0;
     const Updates::Part& part = part_of_block(updates, &Updates::Part::finish_end, index);
-    const unsigned summing = part.splits > 1 ? part.tiles * tile_finish_blocks : 0;
+    const unsigned blocks_of_tile = tile_finish_blocks(part.summers);
+    const unsigned summing = part.splits > 1 ? part.tiles * blocks_of_tile : 0;
     cudaGridDependencySynchronize();
     if (index >= summing) {
         const unsigned output = (index - summing) * (finish_threads / 32) + threadIdx.x / 32;
@@ -235,30 +239,39 @@ __global__ void __launch_bounds__(finish_threads)
             step_bias_of(part, output, threadIdx.x % 32);
         return;
     }
-    const unsigned tile = index / tile_finish_blocks;
-    const unsigned at = index % tile_finish_blocks * finish_threads + threadIdx.x;
+    __shared__ float4 sums[finish_threads];
+    const unsigned fours = finish_threads / part.summers; // of a block
+    const unsigned tile = index / blocks_of_tile;
+    const unsigned at = index % blocks_of_tile * fours + threadIdx.x % fours;
     const UpdateCoordinates place(part, tile, at % threads);
     const unsigned row = place.row(at / threads);
     const unsigned column = place.column(at / threads);
     const TileEpilogue<V::form> epilogue(part.gemm);
-    if (!epilogue.inside(row, column))
-        return;
-    const float4 before = epilogue.auxiliary(row, column);
+    const unsigned each = ceil_div(part.splits, part.summers);
+    const unsigned first = threadIdx.x / fours * each;
+    const unsigned end = epilogue.inside(row, column) ? min(first + each, part.splits) : 0;
     const float4* const from = reinterpret_cast<const float4*>(part.partial_sums) + tile * V::tile_fours + at;
     const std::size_t stride = static_cast<std::size_t>(part.tiles) * V::tile_fours;
     const float4 nothing = {0.0f, 0.0f, 0.0f, 0.0f};
     float4 sum = nothing;
     // Many are asked for at a time: each takes long to come.
     constexpr unsigned at_once = 16;
-    for (unsigned split = 0; split < part.splits; split += at_once) {
-        float4 fours[at_once];
+    for (unsigned split = first; split < end; split += at_once) {
+        float4 values[at_once];
 #pragma unroll
         for (unsigned i = 0; i < at_once; ++i)
-            fours[i] = split + i < part.splits ? __ldcg(from + (split + i) * stride) : nothing;
+            values[i] = split + i < end ? __ldcg(from + (split + i) * stride) : nothing;
 #pragma unroll
         for (unsigned i = 0; i < at_once; ++i)
-            sum = sum + fours[i];
+            sum = sum + values[i];
     }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x >= fours || end == 0)
+        return;
+    const float4 before = epilogue.auxiliary(row, column);
+    for (unsigned summer = 1; summer < part.summers; ++summer)
+        sum = sum + sums[summer * fours + threadIdx.x];
     epilogue.store(row, column, sum, before);
 #endif
 }

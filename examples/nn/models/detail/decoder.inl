@@ -6,7 +6,7 @@ namespace nn {
 namespace detail {
 
 std::size_t divided_layers(const DecoderOptions& options, std::size_t layers, std::size_t feature_pixels,
-                           std::size_t ranks, bool deferred);
+                           std::size_t ranks);
 LayerShape divided_shape(const DecoderOptions& options, std::size_t i, std::size_t ranks);
 
 inline DecoderOptions checked(const DecoderOptions& options) {
@@ -45,8 +45,7 @@ Decoder<B>::Decoder(const DecoderOptions& options, const MortonOrder& order,
     const auto ranks = communicator == nullptr ? 1 : static_cast<std::size_t>(communicator->ranks());
     const std::size_t first_rows = rows_of(options.batch, 0) * ranks;
     std::size_t scratch = 0;
-    const std::size_t divided = detail::divided_layers(options, order.levels() - 1, feature_pixels_, ranks,
-                                                       DeferredUpdate<B>::supports(first_rows));
+    const std::size_t divided = detail::divided_layers(options, order.levels() - 1, feature_pixels_, ranks);
     grouped_.reserve(order.levels());
     layers_.reserve(order.levels() - 1);
     for (std::size_t i = 0; i + 1 < order.levels(); ++i) {

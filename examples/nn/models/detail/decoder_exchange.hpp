@@ -49,9 +49,9 @@ struct DecoderExchange {
         if (factor_layers == 0 || i + 1 < reduction.parts())
             reduction.ready(side, i);
     }
-    void complete_last(sluice::BasicStreamRef<B> side) {
+    void complete_last(sluice::BasicStreamRef<B> stream) {
         if (factor_layers > 0)
-            reduction.ready(side, reduction.parts() - 1);
+            reduction.ready(stream, reduction.parts() - 1);
     }
     /// The reductions' stream waits for what `stream` holds so far.
     void follow(sluice::BasicStreamRef<B> stream) {

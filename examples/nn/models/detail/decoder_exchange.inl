@@ -121,22 +121,30 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
     fork.follow(may_update_[last]);
     tail_.update(side_, side_gemm_, input(features, images, last), exchange.ones, loss, side_scratch_);
     exchange.complete(side_, 0);
-    for (std::size_t i = last; i-- > exchange.factor_layers;) {
-        collect_gradient(fork, i, input(features, images, i), gradient(images, i + 1));
-        input_gradient(i);
-    }
     const bool deferred = deferred_.in_use();
     const std::size_t divided = exchange.divided_layers;
+    // The last reduced gradient is computed on the main stream, while that waits for what divided layers gather.
+    const bool waits = divided > 0 && last > exchange.factor_layers;
+    const std::size_t collected = exchange.factor_layers + (waits ? 1 : 0);
+    for (std::size_t i = last; i-- > exchange.factor_layers;) {
+        if (i >= collected)
+            collect_gradient(fork, i, i == collected, input(features, images, i), gradient(images, i + 1));
+        input_gradient(i);
+    }
     for (std::size_t i = exchange.factor_layers; i-- > divided;) {
         if (i == 0 && deferred) // whose gather only the next step waits for
-            apply_reduced(fork);
+            apply_reduced(fork, side_);
         gather_gradient(stream, i);
         input_gradient(i);
     }
     if (divided > 0)
         gather_gradient(stream, 1);
+    if (waits) {
+        const std::size_t i = exchange.factor_layers;
+        layers_[i].update(stream, gemm_, input(features, images, i), gradient(images, i + 1), exchange.ones, scratch_);
+    }
     if (divided > 0 || !deferred)
-        apply_reduced(fork);
+        apply_reduced(fork, waits ? stream : side_.ref());
     if (divided > 0) {
         stream.wait(exchange.gathered[1]);
         layers_[1].input_gradient(stream, gemm_, gathered_gradient(1), gathered_gradient(0), maps_[0].span(), true);
@@ -152,14 +160,14 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
 }
 
 template <sluice::Backend B>
-void Decoder<B>::collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const float, B> in,
+void Decoder<B>::collect_gradient(Fork<B>& fork, std::size_t i, bool last, Matrix<const float, B> in,
                                   Matrix<const float, B> out_gradient) {
     DecoderExchange<B>& exchange = *exchange_;
     grouped_.push_back(layers_[i].step(in, out_gradient, side_scratch_));
     std::size_t bytes = 0;
     for (const WeightUpdate<B>& one : grouped_)
         bytes += one.weights.size() * sizeof(float);
-    if (i > exchange.factor_layers && bytes < exchange.bucket_bytes &&
+    if (!last && bytes < exchange.bucket_bytes &&
         side_gemm_.can_group(grouped_.back(), exchange.ones))
         return;
     fork.follow(may_update_[i]);
@@ -171,9 +179,9 @@ void Decoder<B>::collect_gradient(Fork<B>& fork, std::size_t i, Matrix<const flo
 }
 
 template <sluice::Backend B>
-void Decoder<B>::apply_reduced(Fork<B>& fork) {
+void Decoder<B>::apply_reduced(Fork<B>& fork, sluice::BasicStreamRef<B> last_known_on) {
     DecoderExchange<B>& exchange = *exchange_;
-    exchange.complete_last(side_);
+    exchange.complete_last(last_known_on);
     exchange.reduction.join(side_);
     fork.follow(exchange.weights_read);
     take_steps(side_.ref(), exchange.reduction.all(), exchange.parts, factors_);

@@ -17,7 +17,7 @@ inline bool exchanges_shards(const DecoderOptions& options, std::size_t rows, st
 
 /// How many layers' weights are divided: two or none, of `layers` before the tail.
 inline std::size_t divided_layers(const DecoderOptions& options, std::size_t layers,
-                                  std::size_t feature_pixels, std::size_t ranks, bool deferred) {
+                                  std::size_t feature_pixels, std::size_t ranks) {
     const bool asked = options.exchange == RankExchange::shards;
     if (ranks == 1 || (!asked && options.exchange != RankExchange::automatic))
         return 0;
@@ -29,7 +29,7 @@ inline std::size_t divided_layers(const DecoderOptions& options, std::size_t lay
                             std::to_string(ranks) + " ranks");
     }
     const std::size_t rows = options.batch * feature_pixels * ranks;
-    return divisible && (asked || (!deferred && exchanges_shards(options, rows, ranks))) ? 2 : 0;
+    return divisible && (asked || exchanges_shards(options, rows, ranks)) ? 2 : 0;
 }
 
 /// A rank's part of a divided layer: the first gives some of the channels between the two, the second takes them.
