@@ -17,7 +17,8 @@ void check_ranks(const examples::CommandLine& app, const Options& options) {
             "--schedule: expected serial, overlapped or graphed with several ranks, not automatic: "
             "ranks choose nothing by themselves");
     }
-    if (options.gemm.algorithms == nn::Algorithms::autotune && options.exchange != nn::RankExchange::gradients) {
+    if (options.gemm.algorithms == nn::Algorithms::autotune &&
+        options.exchange != nn::RankExchange::gradients) {
         throw examples::BadInput(
             "--algorithms: expected heuristic unless ranks exchange gradients alone, not autotune: "
             "each would time its own GPU, and might multiply in another way than the others");

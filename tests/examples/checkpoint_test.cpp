@@ -126,6 +126,19 @@ TEST_CASE("a checkpoint comes back as it was written, and where it is due") {
     CHECK_FALSE(Checkpoints().is_due(1));
 }
 
+TEST_CASE("of several ranks each comes to a checkpoint, and the first one writes it") {
+    const ScratchFolder folder;
+    const Checkpoints all({.file = (folder.path() / "a").string(), .every = 4, .resume = ""}, plan_of(10));
+    int asked = 0;
+    for (const int rank : {1, 0}) {
+        const Checkpoints mine = all.for_rank(rank, [&] { ++asked; });
+        CHECK(mine.is_due(4));
+        mine.write(state_at(4));
+        CHECK(folder.files() == (rank == 0 ? 1 : 0));
+    }
+    CHECK(asked == 2);
+}
+
 TEST_CASE("a checkpoint that does not fit is refused in one sentence") {
     const ScratchFolder folder;
     const std::string file = (folder.path() / "a").string();

@@ -102,6 +102,21 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
             CHECK(losses[i] == doctest::Approx(whole[i]).epsilon(on_host() ? 1e-6 : 1e-3));
     }
 
+    // So they do whatever they exchange.
+    for (const std::string exchange : {"shards", "factors", "gradients"}) {
+        CAPTURE(exchange);
+        const Outcome asked =
+            program.run(small + " --batch 2 --gpus 2 --schedule overlapped --exchange " + exchange);
+        INFO(asked.errors);
+        REQUIRE(asked.code == 0);
+        const nlohmann::json& run = asked.report.at("runs")[0];
+        CHECK(run.at("identical_on_ranks") == true);
+        for (std::size_t i = 0; i < whole.size(); ++i) {
+            CHECK(run.at("losses")[i].get<double>() ==
+                  doctest::Approx(whole[i]).epsilon(on_host() ? 1e-6 : 1e-3));
+        }
+    }
+
     // From a checkpoint they go on with the same bits.
     const std::string files = file("state");
     const std::string ranks = small + " --batch 2 --gpus 2 --schedule overlapped";
@@ -130,8 +145,9 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
                           "was trained with batch 2 on each of 2 ranks; expected 2, as in this run");
 
     program.check_refused(" --gpus 2 --only encoder", "--only: is for one GPU, not for several");
-    program.check_refused(" --gpus 2 --algorithms autotune",
-                          "--algorithms: expected heuristic unless ranks exchange gradients alone, not autotune");
+    program.check_refused(
+        " --gpus 2 --algorithms autotune",
+        "--algorithms: expected heuristic unless ranks exchange gradients alone, not autotune");
     program.check_refused(" --gpus 2 --schedule automatic",
                           "--schedule: expected serial, overlapped or graphed");
     program.check_refused(" --exchange weights", "--exchange: expected shards, factors or gradients");

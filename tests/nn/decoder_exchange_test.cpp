@@ -192,8 +192,9 @@ TEST_CASE("decoder: weights that are divided among ranks come back as they were 
             CHECK(first[rank][t].values == expected[t].values);
             CHECK(loaded[rank][t].values == given[t].values);
         }
-        CHECK(refusals[rank] == "decoder: expected one rank to predict, or all weights on each: load them into a decoder "
-                                "without a communicator");
+        CHECK(refusals[rank] ==
+              "decoder: expected one rank to predict, or all weights on each: load them into a decoder "
+              "without a communicator");
     }
 }
 
@@ -211,17 +212,18 @@ TEST_CASE("decoder: what ranks cannot do together is refused in one sentence") {
                          sluice::Error);
     nn::DecoderOptions tuned = options_for(2, nn::RankExchange::automatic);
     tuned.algorithms = nn::Algorithms::autotune;
-    CHECK_THROWS_WITH_AS(
-        nn::Decoder<B>(tuned, two.data()),
-        "decoder: expected Algorithms::heuristic unless ranks exchange gradients alone, not autotune: each would time "
-        "its own GPU, and might multiply in another way than the others",
-        sluice::Error);
+    CHECK_THROWS_WITH_AS(nn::Decoder<B>(tuned, two.data()),
+                         "decoder: expected Algorithms::heuristic unless ranks exchange gradients alone, not "
+                         "autotune: each would time "
+                         "its own GPU, and might multiply in another way than the others",
+                         sluice::Error);
     nn::DecoderOptions uneven = options_for(2, nn::RankExchange::shards);
     uneven.channels = {64, 36, 16, 8, 4};
-    CHECK_THROWS_WITH_AS(nn::Decoder<B>(uneven, two.data()),
-                         "decoder: 36 channels between the first two of 4 layers; expected a multiple of 8 and at "
-                         "least 3 layers, to divide weights among 2 ranks",
-                         sluice::Error);
+    CHECK_THROWS_WITH_AS(
+        nn::Decoder<B>(uneven, two.data()),
+        "decoder: 36 channels between the first two of 4 layers; expected a multiple of 8 and at "
+        "least 3 layers, to divide weights among 2 ranks",
+        sluice::Error);
 }
 
 } // namespace nn_decoder_exchange

@@ -166,8 +166,8 @@ private:
         const std::size_t rows = exchange_->rows_of_all(rows_of(options_.batch, i));
         if (i == 0 && deferred_.in_use())
             return deferred_.gradient(rows);
-        return {i == 0 && exchange_->is_divided(i) ? gradients_[0].span() : exchange_->gradients[i].span(), rows,
-                layers_[i].shape().columns()};
+        return {i == 0 && exchange_->is_divided(i) ? gradients_[0].span() : exchange_->gradients[i].span(),
+                rows, layers_[i].shape().columns()};
     }
     bool is_divided(std::size_t i) const { return exchange_ && exchange_->is_divided(i); }
     /// Of layer `i`, not of this rank's part.

@@ -159,8 +159,9 @@ template <sluice::Backend B>
 void Decoder<B>::predict(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features,
                          sluice::DeviceSpan<std::uint8_t, B> predictions) {
     if (is_divided(0)) {
-        throw sluice::Error("decoder: expected one rank to predict, or all weights on each: load them into a decoder "
-                            "without a communicator");
+        throw sluice::Error(
+            "decoder: expected one rank to predict, or all weights on each: load them into a decoder "
+            "without a communicator");
     }
     const std::size_t images = checked_images(features, predictions.size());
     forward(stream, features, images, 0, layers_.size());

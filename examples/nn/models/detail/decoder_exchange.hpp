@@ -71,10 +71,11 @@ struct DecoderExchange {
     std::size_t divided_layers = 0;
     std::vector<sluice::DeviceBuffer<float, B>> inputs;    // of all ranks, by layer
     std::vector<sluice::DeviceBuffer<float, B>> gradients; // likewise; none where they are elsewhere
-    sluice::DeviceBuffer<float, B> partial; // this rank's share of the second divided layer's output, for all ranks
-    sluice::DeviceBuffer<float, B> whole;   // a divided layer's weights, of all ranks
-    sluice::DeviceBuffer<float, B> ones{2};                // the factors of a step that collects gradients
-    sluice::DeviceBuffer<StepPart, B> parts;               // the weights that reduced gradients belong to
+    sluice::DeviceBuffer<float, B>
+        partial; // this rank's share of the second divided layer's output, for all ranks
+    sluice::DeviceBuffer<float, B> whole;    // a divided layer's weights, of all ranks
+    sluice::DeviceBuffer<float, B> ones{2};  // the factors of a step that collects gradients
+    sluice::DeviceBuffer<StepPart, B> parts; // the weights that reduced gradients belong to
     sluice::BasicEvent<B> written;
     sluice::BasicEvent<B> exchanged;
     sluice::BasicEvent<B> weights_read; // of layers whose gradients are reduced, by the backward pass

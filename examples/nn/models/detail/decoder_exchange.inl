@@ -123,8 +123,12 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
     exchange.complete(side_, 0);
     const bool deferred = deferred_.in_use();
     const std::size_t divided = exchange.divided_layers;
-    // The last reduced gradient is computed on the main stream, while that waits for what divided layers gather.
-    const bool waits = divided > 0 && last > exchange.factor_layers;
+    const auto step = [&](std::size_t i) {
+        return layers_[i].step(input(features, images, i), gradient(images, i + 1), scratch_);
+    };
+    // A last reduced gradient of much work is computed on the main stream, while that waits for what divided layers gather.
+    const bool waits = divided > 0 && last > exchange.factor_layers &&
+                       !gemm_.can_group(step(exchange.factor_layers), exchange.ones);
     const std::size_t collected = exchange.factor_layers + (waits ? 1 : 0);
     for (std::size_t i = last; i-- > exchange.factor_layers;) {
         if (i >= collected)
@@ -139,15 +143,14 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
     }
     if (divided > 0)
         gather_gradient(stream, 1);
-    if (waits) {
-        const std::size_t i = exchange.factor_layers;
-        layers_[i].update(stream, gemm_, input(features, images, i), gradient(images, i + 1), exchange.ones, scratch_);
-    }
+    if (waits)
+        gemm_.update(stream, std::array{step(exchange.factor_layers)}, exchange.ones);
     if (divided > 0 || !deferred)
         apply_reduced(fork, waits ? stream : side_.ref());
     if (divided > 0) {
         stream.wait(exchange.gathered[1]);
-        layers_[1].input_gradient(stream, gemm_, gathered_gradient(1), gathered_gradient(0), maps_[0].span(), true);
+        layers_[1].input_gradient(stream, gemm_, gathered_gradient(1), gathered_gradient(0), maps_[0].span(),
+                                  true);
         exchange.gathered[0].record(stream); // known, and of all ranks
     }
     if (deferred) {
@@ -167,8 +170,7 @@ void Decoder<B>::collect_gradient(Fork<B>& fork, std::size_t i, bool last, Matri
     std::size_t bytes = 0;
     for (const WeightUpdate<B>& one : grouped_)
         bytes += one.weights.size() * sizeof(float);
-    if (!last && bytes < exchange.bucket_bytes &&
-        side_gemm_.can_group(grouped_.back(), exchange.ones))
+    if (!last && bytes < exchange.bucket_bytes && side_gemm_.can_group(grouped_.back(), exchange.ones))
         return;
     fork.follow(may_update_[i]);
     side_gemm_.update(side_, grouped_, exchange.ones);

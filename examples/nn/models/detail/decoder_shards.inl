@@ -23,10 +23,10 @@ inline std::size_t divided_layers(const DecoderOptions& options, std::size_t lay
         return 0;
     const bool divisible = layers >= 2 && options.channels[1] % (4 * ranks) == 0;
     if (asked && !divisible) {
-        throw sluice::Error("decoder: " + std::to_string(options.channels[1]) + " channels between the first two of " +
-                            std::to_string(layers + 1) + " layers; expected a multiple of " +
-                            std::to_string(4 * ranks) + " and at least 3 layers, to divide weights among " +
-                            std::to_string(ranks) + " ranks");
+        throw sluice::Error(
+            "decoder: " + std::to_string(options.channels[1]) + " channels between the first two of " +
+            std::to_string(layers + 1) + " layers; expected a multiple of " + std::to_string(4 * ranks) +
+            " and at least 3 layers, to divide weights among " + std::to_string(ranks) + " ranks");
     }
     const std::size_t rows = options.batch * feature_pixels * ranks;
     return divisible && (asked || exchanges_shards(options, rows, ranks)) ? 2 : 0;
@@ -50,8 +50,8 @@ void Decoder<B>::divide_weights() {
     for (std::size_t i = 0; i < exchange_->divided_layers; ++i)
         most = std::max(most, exchange_->ranks() * layers_[i].weights().size());
     exchange_->whole = sluice::DeviceBuffer<float, B>(most);
-    exchange_->partial = sluice::DeviceBuffer<float, B>(
-        exchange_->rows_of_all(rows_of(options_.batch, 1)) * layers_[1].shape().columns());
+    exchange_->partial = sluice::DeviceBuffer<float, B>(exchange_->rows_of_all(rows_of(options_.batch, 1)) *
+                                                        layers_[1].shape().columns());
     // The same first weights as those of one rank.
     on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
         for (std::size_t i = 0; i < exchange_->divided_layers; ++i) {
@@ -64,7 +64,8 @@ void Decoder<B>::divide_weights() {
 }
 
 template <sluice::Backend B>
-void Decoder<B>::divided_forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features) {
+void Decoder<B>::divided_forward(sluice::BasicStreamRef<B> stream,
+                                 sluice::DeviceSpan<const float, B> features) {
     DecoderExchange<B>& exchange = *exchange_;
     exchange.follow(stream);
     sluice::all_gather(exchange.reduction.stream(), *exchange.communicator, features, exchange.inputs[0]);
@@ -80,8 +81,8 @@ void Decoder<B>::divided_forward(sluice::BasicStreamRef<B> stream, sluice::Devic
     exchange.follow(stream);
     sluice::reduce_scatter(exchange.reduction.stream(), *exchange.communicator, exchange.partial, maps_[1]);
     exchange.lead(stream);
-    add_bias(stream, Matrix<float, B>(maps_[1].span(), rows_of(options_.batch, 1), columns), layers_[1].bias(),
-             true);
+    add_bias(stream, Matrix<float, B>(maps_[1].span(), rows_of(options_.batch, 1), columns),
+             layers_[1].bias(), true);
 }
 
 template <sluice::Backend B>
@@ -113,7 +114,8 @@ void Decoder<B>::save_layer(sluice::BasicStreamRef<B> stream, std::size_t i,
     DecoderExchange<B>& exchange = *exchange_;
     // Of each rank, one after another, in device memory that was there before: see Communicator, "NCCL in one process".
     const auto gathered = [&](sluice::DeviceSpan<float, B> part) {
-        const sluice::DeviceSpan<float, B> whole = exchange.whole.span().first(part.size() * exchange.ranks());
+        const sluice::DeviceSpan<float, B> whole =
+            exchange.whole.span().first(part.size() * exchange.ranks());
         exchange.follow(stream);
         sluice::all_gather(exchange.reduction.stream(), *exchange.communicator, part, whole);
         exchange.lead(stream);
