@@ -77,7 +77,7 @@ two_gpus() {
 ranks() {
     local encoder="$examples/frozen_encoder/frozen_encoder" batch exchange
     for batch in 8 128; do
-        for exchange in factors gradients; do
+        for exchange in shards factors gradients; do
             run "$encoder" --backend cuda --gpus 2 --batch "$batch" --exchange "$exchange" --steps 300 --warmup 60 \
                 --schedule overlapped,graphed --report --timeline "$out/encoder_${batch}_$exchange.html"
         done
