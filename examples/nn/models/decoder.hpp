@@ -53,8 +53,9 @@ struct DecoderOptions {
 /// **Several ranks.** Made with a communicator, each rank's decoder takes the same steps, from the same first weights: the
 /// gradient is the sum of those of all ranks' batches, each that of the mean loss of its batch, so a rate for one GPU is
 /// divided by the ranks. Layers of few rows exchange something else than their gradients (see RankExchange); the gradients of the
-/// others are reduced in buckets while the backward pass goes on. The weights of all ranks stay equal to the bit. All batches
-/// have `options().batch` images, and all ranks call `step` equally often, and `weights` as well. `loss` is of the rank's own batch.
+/// others are reduced in buckets while the backward pass goes on. The weights of all ranks stay equal to the bit. All
+/// batches have `options().batch` images, and all ranks call `step` equally often, and `weights` as well. `loss` is of the rank's
+/// own batch.
 template <sluice::Backend B>
 class Decoder {
 public:

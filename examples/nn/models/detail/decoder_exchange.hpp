@@ -12,9 +12,10 @@
 
 namespace nn {
 
-/// Memory for what ranks exchange. The weights of layers below `divided_layers`, which are two or none, are divided among the ranks.
-/// The others below `factor_layers` exchange factors: the rows of their inputs and of their outputs' gradients. The gradients of the others, and of the tail, are the parts of a reduction, in the order in which the
-/// backward pass comes to them; a part is the weights', then the bias's, each rounded up to `alignment` elements.
+/// Memory for what ranks exchange. The weights of layers below `divided_layers`, which are two or none, are divided among the
+/// ranks. The others below `factor_layers` exchange factors: the rows of their inputs and of their outputs' gradients. The
+/// gradients of the rest, and of the tail, are the parts of a reduction, in the order in which the backward pass comes to them; a
+/// part is the weights', then the bias's, each rounded up to `alignment` elements.
 template <sluice::Backend B>
 struct DecoderExchange {
     static constexpr std::size_t alignment = 64;
