@@ -139,7 +139,9 @@ void Decoder<B>::save_layer(sluice::BasicStreamRef<B> stream, std::size_t i,
         bias_parts.push_back(std::move(part[1]));
     }
     tensors.push_back(join_shards(weight_parts, detail::divided_axis(i)));
-    tensors.push_back(i == 0 ? join_shards(bias_parts, 0) : std::move(bias_parts[0]));
+    // The second layer's bias is not divided: this rank's own, so that a difference between ranks shows.
+    const auto own = static_cast<std::size_t>(exchange.communicator->rank());
+    tensors.push_back(i == 0 ? join_shards(bias_parts, 0) : std::move(bias_parts[own]));
 }
 
 } // namespace nn
