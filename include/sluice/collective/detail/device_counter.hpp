@@ -9,6 +9,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <utility>
+
+#include <sluice/backend/detail/cuda/capture.hpp>
 #include <sluice/backend/detail/cuda/driver_function.hpp>
 #include <sluice/backend/detail/cuda/error.hpp>
 
@@ -35,14 +38,31 @@ public:
     /// Counts that one object keeps, each from 0.
     static constexpr unsigned counts = 2;
 
-    /// Enqueues that count `which` goes up by 1 and is written to `word`, after and before all others of it. The device is current.
-    void count(cudaStream_t stream, unsigned which, volatile unsigned* word) const {
+    /// Enqueues that count `which` goes up by 1 and is written to `word`, after all others of this object. The device is current. In a
+    /// capture nothing of the stream's comes after it, so that what follows need not wait for a kernel of 2 µs.
+    void count(cudaStream_t stream, unsigned which, volatile unsigned* word) {
+        const CudaCapture capture = capture_of(stream);
+        if (capture.graph == nullptr)
+            return launch(stream, which, word);
+        if (latest_.graph != nullptr && latest_.number == capture.number) {
+            CudaCapture after = capture;
+            after.last.push_back(latest_.last.front());
+            if (!after.edges.empty())
+                after.edges.push_back({});
+            continue_capture_after(stream, std::move(after));
+        }
+        launch(stream, which, word);
+        latest_ = capture_of(stream);
+        continue_capture_after(stream, capture);
+    }
+
+private:
+    void launch(cudaStream_t stream, unsigned which, volatile unsigned* word) const {
         void* arguments[] = {&word, &which};
         check_driver(launch_(kernel_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr), "cuLaunchKernel",
                      __FILE__, __LINE__);
     }
 
-private:
     static constexpr const char* source = R"(
 .version 7.0
 .target sm_52
@@ -67,6 +87,7 @@ private:
 
     decltype(&cuLaunchKernel) launch_ = nullptr;
     CUfunction kernel_ = nullptr;
+    CudaCapture latest_; // as it was after the latest captured count, which it holds
 };
 
 } // namespace sluice::detail

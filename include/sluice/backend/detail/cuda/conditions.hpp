@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include <sluice/backend/detail/capture_ledger.hpp>
+#include <sluice/backend/detail/cuda/capture.hpp>
 #include <sluice/backend/detail/cuda/graph_contents.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
@@ -22,13 +24,12 @@ struct CudaConditions {
     using NativeCondition = unsigned long long;
 
     static void require_conditions(ConditionKind kind, int bodies);
-    static cudaGraph_t capturing_graph(cudaStream_t stream) { return capture_of(stream).graph; }
+    static cudaGraph_t capturing_graph(cudaStream_t stream) {
+        return detail::required_capture_of(stream).graph;
+    }
     /// Tells one capture from another that fills a graph at the same address.
     static unsigned long long capture_number(cudaStream_t stream) {
-        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-        unsigned long long number = 0;
-        SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, &number));
-        return number;
+        return detail::capture_of(stream).number;
     }
     static NativeCondition create_condition(cudaGraph_t graph, unsigned* word);
     /// Adds a conditional node after the given ones, and says which graphs its bodies are.
@@ -52,40 +53,12 @@ protected:
     }
 
 private:
-    // What a stream's capture has come to.
-    struct Capture {
-        cudaGraph_t graph = nullptr;
-        const cudaGraphNode_t* last = nullptr;
-        std::size_t last_count = 0;
-#if CUDART_VERSION >= 12030
-        const cudaGraphEdgeData* edges = nullptr;
-#endif
-    };
-    static Capture capture_of(cudaStream_t stream);
 #if CUDART_VERSION >= 12040
     static cudaGraphNodeParams condition_parameters(NativeCondition condition, ConditionKind kind, int count);
 #endif
 };
 
 // ---------------------------------------------------------------------------------------------------------------
-
-inline CudaConditions::Capture CudaConditions::capture_of(cudaStream_t stream) {
-    Capture capture;
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-#if CUDART_VERSION >= 13000
-    SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, nullptr, &capture.graph, &capture.last,
-                                               &capture.edges, &capture.last_count));
-#elif CUDART_VERSION >= 12030
-    SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo_v3(stream, &status, nullptr, &capture.graph, &capture.last,
-                                                  &capture.edges, &capture.last_count));
-#else
-    SLUICE_CUDA_CHECK(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &capture.graph, &capture.last,
-                                                  &capture.last_count));
-#endif
-    if (status != cudaStreamCaptureStatusActive)
-        throw Error("the stream is not being captured, or its capture has become invalid");
-    return capture;
-}
 
 inline void CudaConditions::require_conditions(ConditionKind kind, int bodies) {
     // The first to know `if` and `while`; a second body and `switch` came later.
@@ -160,20 +133,19 @@ inline void CudaConditions::capture_condition(cudaStream_t stream, NativeConditi
                                               ConditionKind kind, int count, cudaGraph_t* bodies) {
     require_conditions(kind, count);
 #if CUDART_VERSION >= 12040
-    const Capture capture = capture_of(stream);
+    const detail::CudaCapture capture = detail::required_capture_of(stream);
     cudaGraphNodeParams parameters = condition_parameters(condition, kind, count);
     cudaGraphNode_t node = nullptr;
 #if CUDART_VERSION >= 13000
-    SLUICE_CUDA_CHECK(
-        cudaGraphAddNode(&node, capture.graph, capture.last, capture.edges, capture.last_count, &parameters));
-    SLUICE_CUDA_CHECK(
-        cudaStreamUpdateCaptureDependencies(stream, &node, nullptr, 1, cudaStreamSetCaptureDependencies));
+    SLUICE_CUDA_CHECK(cudaGraphAddNode(&node, capture.graph, capture.last.data(), capture.edge_data(),
+                                       capture.last.size(), &parameters));
 #else
-    SLUICE_CUDA_CHECK(cudaGraphAddNode_v2(&node, capture.graph, capture.last, capture.edges,
-                                          capture.last_count, &parameters));
-    SLUICE_CUDA_CHECK(
-        cudaStreamUpdateCaptureDependencies(stream, &node, 1, cudaStreamSetCaptureDependencies));
+    SLUICE_CUDA_CHECK(cudaGraphAddNode_v2(&node, capture.graph, capture.last.data(), capture.edge_data(),
+                                          capture.last.size(), &parameters));
 #endif
+    detail::CudaCapture next;
+    next.last.push_back(node);
+    detail::continue_capture_after(stream, std::move(next));
     for (int body = 0; body < count; ++body)
         bodies[body] = parameters.conditional.phGraph_out[body];
 #else
