@@ -76,7 +76,10 @@ check() {
     fi
     log=$logs/$name.$tool${case:+.${case//[^[:alnum:]]/_}}.log
     if [[ $tool == racecheck && $name =~ $few_launches ]]; then options=(--launch-count 100); fi
-    if ldd "$program" | grep -q libnccl; then options+=(--kernel-name-exclude kns=nccl); fi
+    if ldd "$program" | grep -q libnccl; then
+        options+=(--kernel-name-exclude kns=nccl)
+        export CUDA_MODULE_LOADING=EAGER # a kernel that is loaded late would wait for another device's collective, without an end
+    fi
     # In a filter a comma ends a name, and a question mark is any letter.
     compute-sanitizer --tool "$tool" --report-api-errors no "${options[@]}" "$program" ${filter:+"$filter"} \
         ${case:+"-tc=${case//,/?}"} >"$log" 2>&1 || note=" (tests failed: $log)"

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sluice/graph.hpp>
+
 #include "collective/ranks.hpp"
 
 namespace collective_failures {
@@ -106,6 +108,44 @@ TEST_CASE("abort ends all ranks with its reason, and the group stays failed") {
     });
     for (const std::string& text : thrown)
         CHECK(contains(text, "the loss is not a number"));
+}
+
+TEST_CASE(
+    "ranks that have nothing to do for longer than the timeout are not given up, after replays either") {
+    if (!enough_devices(2))
+        return;
+#if defined(SLUICE_TEST_CUDA)
+    constexpr milliseconds timeout(2000); // the first collective connects the ranks
+#else
+    constexpr milliseconds timeout(300);
+#endif
+    const std::vector<std::string> thrown = on_ranks(communicators(2, timeout), [&](Comm rank) {
+        DeviceBuffer<float, B> memory(512);
+        const BasicStream<B> stream;
+        const auto reduce_in_parts = [&](BasicStreamRef<B> s) {
+            for (std::size_t part = 0; part < 4; ++part)
+                all_reduce(s, rank, memory.span().subspan(part * 128, 128), Reduction::average);
+        };
+        fill(stream, memory, static_cast<float>(rank.rank()));
+        reduce_in_parts(stream);
+        stream.sync();
+        const BasicGraph<B> graph = capture(stream, reduce_in_parts);
+        const BasicGraphExec<B> replays(graph);
+        for (int i = 0; i < 50; ++i) {
+            replays.launch(stream);
+            if (i % 8 == 0)
+                reduce_in_parts(stream);
+        }
+        stream.sync();
+        std::this_thread::sleep_for(timeout * 5 / 4);
+        replays.launch(stream);
+        std::vector<float> values(memory.size());
+        copy_and_wait(stream, values, memory);
+        CHECK(values == std::vector<float>(memory.size(), 0.5f));
+        rank.require_alive();
+    });
+    for (const std::string& text : thrown)
+        CHECK(text == "");
 }
 
 #if !defined(SLUICE_TEST_CUDA) // NCCL does not look whether calls fit each other
