@@ -15,9 +15,8 @@ namespace sluice::detail {
 
 /// The capture of a stream.
 struct CudaCapture {
-    cudaGraph_t graph =
-        nullptr; ///< null where the stream is not being captured, or its capture has become invalid
-    unsigned long long number = 0; ///< tells one capture from another that fills a graph at the same address
+    cudaGraph_t graph = nullptr;       ///< null: the stream is not being captured, or no longer validly
+    unsigned long long number = 0;     ///< tells captures into graphs at the same address apart
     std::vector<cudaGraphNode_t> last; ///< what the stream's next node comes after
 #if CUDART_VERSION >= 12030
     std::vector<cudaGraphEdgeData> edges; ///< to that node, one for each of `last`; none: plain ones
