@@ -11,11 +11,11 @@
 
 namespace sluice::detail {
 
-/// Lets `stream`, of stage I and batch `number`, wait for all that this work must come after. Apart from the work, of which there
-/// are many kinds: compilers take this once for a stage.
-template <std::size_t Index, class Core>
-void await_inputs(Core& core, std::size_t number, typename Core::Ref stream) {
+/// Enqueues stage I's work on batch `number`, which `call(stream)` does, after all that it must come after.
+template <std::size_t Index, class Core, class Call>
+void call_in_order(Core& core, std::size_t number, Call&& call) {
     using Shape = typename Core::Shape;
+    const auto stream = core.streams.of(Index, number);
     bool waits_aside = false;
     const auto after = [&](auto other, std::size_t of_batch) {
         if constexpr (Shape::aside[Index]) {
@@ -51,14 +51,6 @@ void await_inputs(Core& core, std::size_t number, typename Core::Ref stream) {
     }
     if (waits_aside)
         core.streams.join_waits(Index, number);
-}
-
-/// Enqueues stage I's work on batch `number`, which `call(stream)` does, after all that it must come after.
-template <std::size_t Index, class Core, class Call>
-void call_in_order(Core& core, std::size_t number, Call&& call) {
-    using Shape = typename Core::Shape;
-    const auto stream = core.streams.of(Index, number);
-    await_inputs<Index>(core, number, stream);
     call(stream);
     if constexpr (!Shape::aside[Index]) {
         constexpr bool signals = Shape::needs_semaphore(Index);
