@@ -83,6 +83,28 @@ if(NOT sluice_problem)
     endif()
 endif()
 
+# What the examples multiply with. A toolkit may be its compiler and runtime alone.
+if(NOT sluice_problem AND SLUICE_WITH_EXAMPLE_LIBRARIES)
+    include(sluiceProbe)
+    include(sluiceToolkit)
+    sluice_find_toolkit(QUIET)
+    set(sluice_cublaslt "")
+    if(TARGET CUDA::cublasLt)
+        set(sluice_cublaslt CUDA::cublasLt)
+    endif()
+    sluice_probe(
+        sluice_cublaslt_builds "#include <cublasLt.h>
+int main() {
+    cublasLtHandle_t handle;
+    return cublasLtCreate(&handle);
+}"
+        INCLUDES ${CUDAToolkit_INCLUDE_DIRS} LIBRARIES ${sluice_cublaslt})
+    if(NOT sluice_cublaslt_builds)
+        string(CONCAT sluice_problem "the examples multiply with cuBLASLt, which cannot be used (${sluice_cublaslt_builds_PROBLEM}; "
+                      "install libcublas-dev of this toolkit's version)")
+    endif()
+endif()
+
 if(sluice_problem)
     set(SLUICE_CUDA_UNUSABLE ON)
     if(SLUICE_CUDA STREQUAL "ON")

@@ -8,19 +8,6 @@
 option(SLUICE_CUDNN "Use cuDNN in the examples where it is found" ON)
 set(sluice_cudnn_frontend_least 1.23.0)
 
-# Folders of Python packages, in which PyPI's cuDNN is nvidia/cudnn/{include,lib}.
-function(sluice_python_folders result)
-    find_program(SLUICE_PYTHON NAMES python3 python)
-    mark_as_advanced(SLUICE_PYTHON)
-    set(folders "")
-    if(SLUICE_PYTHON)
-        execute_process(
-            COMMAND "${SLUICE_PYTHON}" -c "import site, sys; print(';'.join(p for p in sys.path if 'packages' in p))"
-            OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    endif()
-    set(${result} ${folders} PARENT_SCOPE)
-endfunction()
-
 # The version that a header defines as PREFIX_MAJOR, …; empty if it does not.
 function(sluice_header_version header prefix patch result)
     set(version "")
@@ -92,29 +79,67 @@ macro(sluice_find_cudnn)
         find_library(SLUICE_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 NAMES_PER_DIR HINTS ${sluice_cudnn_hints}
                      PATH_SUFFIXES lib lib64)
         mark_as_advanced(SLUICE_CUDNN_INCLUDE_DIR SLUICE_CUDNN_LIBRARY)
-        if(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY)
-            sluice_find_cudnn_frontend("${sluice_cudnn_hints}")
+
+        set(sluice_cudnn_advice "pip install nvidia-cudnn-cu13 nvidia-cudnn-frontend, or -DCUDNN_ROOT=DIR")
+        if(NOT SLUICE_CUDNN_INCLUDE_DIR OR NOT SLUICE_CUDNN_LIBRARY)
+            set(sluice_cudnn_problem "cuDNN was not found")
+        elseif(NOT TARGET CUDA::nvrtc)
+            set(sluice_cudnn_problem "cuDNN is ${SLUICE_CUDNN_LIBRARY}, but cudnn-frontend needs NVRTC, which this CUDA toolkit lacks")
+            set(sluice_cudnn_advice "install NVRTC")
+        else()
+            sluice_try_cudnn(sluice_cudnn_problem)
         endif()
-        if(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY AND sluice_cudnn_frontend_dir)
-            sluice_header_version("${SLUICE_CUDNN_INCLUDE_DIR}/cudnn_version.h" CUDNN PATCHLEVEL sluice_cudnn_version)
+        if("${sluice_cudnn_problem}" STREQUAL "")
             set(SLUICE_EXAMPLES_HAVE_CUDNN ON)
-            if(NOT TARGET sluice_cudnn)
-                add_library(sluice_cudnn INTERFACE IMPORTED GLOBAL)
-                target_include_directories(sluice_cudnn INTERFACE "${SLUICE_CUDNN_INCLUDE_DIR}"
-                                                                  "${sluice_cudnn_frontend_dir}")
-                target_link_libraries(sluice_cudnn INTERFACE "${SLUICE_CUDNN_LIBRARY}" ${CMAKE_DL_LIBS})
-                # The frontend brings a JSON library of its own, which plans and graphs do without.
-                target_compile_definitions(sluice_cudnn INTERFACE CUDNN_FRONTEND_SKIP_JSON_LIB)
-            endif()
+            sluice_header_version("${SLUICE_CUDNN_INCLUDE_DIR}/cudnn_version.h" CUDNN PATCHLEVEL sluice_cudnn_version)
             message(STATUS "sluice: cuDNN ${sluice_cudnn_version} is ${SLUICE_CUDNN_LIBRARY}, "
                            "cudnn-frontend ${sluice_cudnn_frontend_version} is ${sluice_cudnn_frontend_dir}")
-        elseif(SLUICE_CUDNN_INCLUDE_DIR AND SLUICE_CUDNN_LIBRARY)
-            message(STATUS "sluice: cuDNN is ${SLUICE_CUDNN_LIBRARY}, but cudnn-frontend ${sluice_cudnn_frontend_least} "
-                           "was neither found nor could be fetched, ResNet-18 is built for the host only "
-                           "(pip install nvidia-cudnn-frontend, or -DCUDNN_ROOT=DIR)")
         else()
-            message(STATUS "sluice: cuDNN was not found, ResNet-18 is built for the host only "
-                           "(pip install nvidia-cudnn-cu13 nvidia-cudnn-frontend, or -DCUDNN_ROOT=DIR)")
+            message(STATUS "sluice: ${sluice_cudnn_problem}, ResNet-18 is built for the host only (${sluice_cudnn_advice})")
         endif()
+    endif()
+endmacro()
+
+# Makes sluice_cudnn of what was found and tries it. Sets `problem` to why it cannot be used; empty if it can.
+macro(sluice_try_cudnn problem)
+    set(${problem} "")
+    # The frontend brings a JSON library of its own, which plans and graphs do without.
+    set(sluice_cudnn_definition CUDNN_FRONTEND_SKIP_JSON_LIB)
+    set(sluice_cudnn_links "${SLUICE_CUDNN_LIBRARY}" CUDA::nvrtc CUDA::cudart ${CMAKE_DL_LIBS})
+    sluice_probe(
+        sluice_cudnn_builds "#include <cudnn_graph.h>
+int main() { return cudnnGetVersion() == 0; }"
+        INCLUDES "${SLUICE_CUDNN_INCLUDE_DIR}" ${CUDAToolkit_INCLUDE_DIRS}
+        LIBRARIES ${sluice_cudnn_links})
+    if(NOT sluice_cudnn_builds)
+        set(${problem} "cuDNN is ${SLUICE_CUDNN_LIBRARY}, but cannot be used (${sluice_cudnn_builds_PROBLEM})")
+    else()
+        sluice_find_cudnn_frontend("${sluice_cudnn_hints}")
+        if(NOT sluice_cudnn_frontend_dir)
+            string(CONCAT ${problem} "cuDNN is ${SLUICE_CUDNN_LIBRARY}, but cudnn-frontend ${sluice_cudnn_frontend_least} was "
+                          "neither found nor could be fetched")
+            set(sluice_cudnn_advice "pip install nvidia-cudnn-frontend, or -DCUDNN_ROOT=DIR")
+        else()
+            sluice_probe(
+                sluice_frontend_builds "#include <cudnn_frontend.h>
+int main() {
+    cudnn_frontend::graph::Graph graph;
+    return graph.validate().is_bad();
+}"
+                INCLUDES "${SLUICE_CUDNN_INCLUDE_DIR}" "${sluice_cudnn_frontend_dir}" ${CUDAToolkit_INCLUDE_DIRS}
+                LIBRARIES ${sluice_cudnn_links}
+                DEFINITIONS ${sluice_cudnn_definition}
+                ONCE)
+            if(NOT sluice_frontend_builds)
+                string(CONCAT ${problem} "cudnn-frontend is ${sluice_cudnn_frontend_dir}, but cannot be used "
+                              "(${sluice_frontend_builds_PROBLEM})")
+            endif()
+        endif()
+    endif()
+    if("${${problem}}" STREQUAL "" AND NOT TARGET sluice_cudnn)
+        add_library(sluice_cudnn INTERFACE IMPORTED GLOBAL)
+        target_include_directories(sluice_cudnn INTERFACE "${SLUICE_CUDNN_INCLUDE_DIR}" "${sluice_cudnn_frontend_dir}")
+        target_link_libraries(sluice_cudnn INTERFACE "${SLUICE_CUDNN_LIBRARY}" ${CMAKE_DL_LIBS})
+        target_compile_definitions(sluice_cudnn INTERFACE ${sluice_cudnn_definition})
     endif()
 endmacro()

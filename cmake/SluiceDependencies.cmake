@@ -2,6 +2,7 @@
 # one, otherwise the sources at a fixed commit.
 
 include(FetchContent)
+include(sluiceProbe)
 
 # Spares other people's headers our warnings, as those of an installed package are. (FetchContent_Declare's SYSTEM
 # says the same, but CMake 3.25.1 hands it to git.)
@@ -68,13 +69,22 @@ macro(sluice_require_nlohmann_json)
 endmacro()
 
 macro(sluice_require_png)
+    set(sluice_png_advice "install it (Debian, Ubuntu: libpng-dev)")
     find_package(PNG QUIET GLOBAL)
     if(NOT PNG_FOUND)
-        message(FATAL_ERROR "sluice: libpng was not found; install it (Debian, Ubuntu: libpng-dev).")
+        message(FATAL_ERROR "sluice: libpng, which the examples need, was not found; ${sluice_png_advice}.")
     endif()
+    sluice_probe(sluice_png "#include <png.h>
+int main() { return png_get_libpng_ver(nullptr) == nullptr; }" LIBRARIES PNG::PNG)
+    if(NOT sluice_png)
+        message(FATAL_ERROR "sluice: libpng, which the examples need, is ${PNG_LIBRARIES}, but cannot be used "
+                            "(${sluice_png_PROBLEM}); ${sluice_png_advice}.")
+    endif()
+    list(GET PNG_LIBRARIES 0 sluice_png_library)
+    message(STATUS "sluice: libpng is ${sluice_png_library}")
 endmacro()
 
-# OpenBLAS is taken where it is there; otherwise the examples use their own plain loops.
+# OpenBLAS is taken where it can be used; otherwise the examples use their own plain loops.
 # Sets SLUICE_EXAMPLES_HAVE_OPENBLAS and, when true, makes the target sluice_openblas.
 option(SLUICE_OPENBLAS "Use OpenBLAS in the examples where it is found" ON)
 macro(sluice_find_openblas)
@@ -85,16 +95,32 @@ macro(sluice_find_openblas)
         find_path(SLUICE_OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES ${sluice_openblas_variants})
         find_library(SLUICE_OPENBLAS_LIBRARY openblas PATH_SUFFIXES ${sluice_openblas_variants})
         mark_as_advanced(SLUICE_OPENBLAS_INCLUDE_DIR SLUICE_OPENBLAS_LIBRARY)
-        if(SLUICE_OPENBLAS_INCLUDE_DIR AND SLUICE_OPENBLAS_LIBRARY)
-            set(SLUICE_EXAMPLES_HAVE_OPENBLAS ON)
-            if(NOT TARGET sluice_openblas)
-                add_library(sluice_openblas INTERFACE IMPORTED GLOBAL)
-                target_include_directories(sluice_openblas INTERFACE "${SLUICE_OPENBLAS_INCLUDE_DIR}")
-                target_link_libraries(sluice_openblas INTERFACE "${SLUICE_OPENBLAS_LIBRARY}" Threads::Threads)
-            endif()
-            message(STATUS "sluice: OpenBLAS is ${SLUICE_OPENBLAS_LIBRARY}")
+        set(sluice_openblas_without "the examples use plain loops on the host (libopenblas-dev)")
+        if(NOT SLUICE_OPENBLAS_INCLUDE_DIR OR NOT SLUICE_OPENBLAS_LIBRARY)
+            message(STATUS "sluice: OpenBLAS was not found, ${sluice_openblas_without}")
         else()
-            message(STATUS "sluice: OpenBLAS was not found, the examples use plain loops on the host")
+            # The reference BLAS has a cblas.h too.
+            sluice_probe(
+                sluice_openblas_builds "#include <cblas.h>
+int main() {
+    openblas_set_num_threads(1);
+    float a = 1;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 1, 1, 1, 1, &a, 1, &a, 1, 0, &a, 1);
+}"
+                INCLUDES "${SLUICE_OPENBLAS_INCLUDE_DIR}"
+                LIBRARIES "${SLUICE_OPENBLAS_LIBRARY}" Threads::Threads)
+            if(sluice_openblas_builds)
+                set(SLUICE_EXAMPLES_HAVE_OPENBLAS ON)
+                if(NOT TARGET sluice_openblas)
+                    add_library(sluice_openblas INTERFACE IMPORTED GLOBAL)
+                    target_include_directories(sluice_openblas INTERFACE "${SLUICE_OPENBLAS_INCLUDE_DIR}")
+                    target_link_libraries(sluice_openblas INTERFACE "${SLUICE_OPENBLAS_LIBRARY}" Threads::Threads)
+                endif()
+                message(STATUS "sluice: OpenBLAS is ${SLUICE_OPENBLAS_LIBRARY}")
+            else()
+                message(STATUS "sluice: OpenBLAS is ${SLUICE_OPENBLAS_LIBRARY}, but cannot be used "
+                               "(${sluice_openblas_builds_PROBLEM}), ${sluice_openblas_without}")
+            endif()
         endif()
     endif()
 endmacro()

@@ -29,7 +29,8 @@ write_basic_package_version_file(
     "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfigVersion.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfigVersion.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/sluiceCollective.cmake" "${PROJECT_SOURCE_DIR}/cmake/sluiceToolkit.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/sluiceCollective.cmake" "${PROJECT_SOURCE_DIR}/cmake/sluiceProbe.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/sluiceToolkit.cmake"
         DESTINATION "${sluice_package_dir}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/sluice")
 

@@ -108,6 +108,12 @@ function(sluice_add_test name)
     endif()
 endfunction()
 
+# A test that only says why it cannot run here.
+function(sluice_add_skipped_test name reason)
+    add_test(NAME ${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: ${reason}")
+    set_tests_properties(${name} PROPERTIES LABELS host SKIP_REGULAR_EXPRESSION "skipped: ")
+endfunction()
+
 # Sets `out` to the tests that files of the program `name` give, and filter_<test> to what runs only that one's files.
 function(sluice_tests_of_files name out)
     set(end "")

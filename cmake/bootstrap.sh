@@ -22,41 +22,49 @@ if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
     export PATH="$PATH:/usr/local/cuda/bin"
 fi
 
-has_command() { command -v "$1" >/dev/null; }
-has_compiler() {
-    echo '#include <version>' | "${CXX:-c++}" -std=c++20 -E -x c++ - -o /dev/null 2>/dev/null
-}
-has_header() { echo "#include <$1>" | "${CXX:-c++}" -std=c++20 -E -x c++ - -o /dev/null 2>/dev/null; }
+read -ra compiler <<<"${CXX:-c++}" # CXX may hold options, or a launcher
+runs() { "$1" --version >/dev/null 2>&1; }
+# Whether a C++20 program on standard input compiles and links, with the arguments given. A header alone says little.
+builds() { "${compiler[@]}" -std=c++20 -x c++ - -o /dev/null "$@" 2>/dev/null; }
+has_compiler() { builds <<<$'#include <string>\nint main() { return std::string("a").starts_with("b"); }'; }
+# Libraries that are headers alone, and read all that they include.
+has_header() { builds -E <<<"#include <$1>"; }
+has_png() { builds -lpng <<<$'#include <png.h>\nint main() { return png_get_libpng_ver(nullptr) == nullptr; }'; }
 # The reference BLAS has a cblas.h too, without OpenBLAS behind it.
 has_openblas() {
-    { has_header cblas.h || has_header openblas/cblas.h; } &&
-        echo 'int main() {}' | "${CXX:-c++}" -x c++ - -o /dev/null -lopenblas 2>/dev/null
+    local header
+    for header in cblas.h openblas/cblas.h; do
+        if builds -lopenblas <<<$'#include <'"$header"$'>\nint main() { openblas_set_num_threads(1); }'; then return 0; fi
+    done
+    return 1
 }
+has_benchmark() { has_header benchmark/benchmark.h && builds -lbenchmark -pthread <<<'int main() {}'; }
 
 # Fills `missing` with the packages for what is not there.
 find_missing() {
     missing=()
     has_compiler || missing+=(g++)
-    has_command cmake || missing+=(cmake)
-    has_command ninja || missing+=(ninja-build)
+    runs cmake || missing+=(cmake)
+    runs ninja || missing+=(ninja-build)
     has_openblas || missing+=(libopenblas-dev)
     has_header CLI/CLI.hpp || missing+=(libcli11-dev)
     has_header nlohmann/json.hpp || missing+=(nlohmann-json3-dev)
-    has_header png.h || missing+=(libpng-dev)
+    has_png || missing+=(libpng-dev)
     if [[ $preset == test ]]; then
         has_header doctest/doctest.h || missing+=(doctest-dev)
-        has_header benchmark/benchmark.h || missing+=(libbenchmark-dev)
+        has_benchmark || missing+=(libbenchmark-dev)
     fi
 }
 
 install_missing() {
     local list=${missing[*]}
-    has_command apt-get || fail "these are missing, and there is no apt-get to install them with: $list"
+    command -v apt-get >/dev/null || fail "these are missing, and there is no apt-get to install them with: $list"
     local as_root=()
     if [[ $(id -u) -ne 0 ]]; then
-        has_command sudo || fail "these are missing, and installing them needs root or sudo: $list"
+        command -v sudo >/dev/null || fail "these are missing, and installing them needs root or sudo: $list"
         # -n only where nobody could type a password.
         if [[ -t 0 ]]; then as_root=(sudo); else as_root=(sudo -n); fi
+        "${as_root[@]}" true 2>/dev/null || fail "these are missing, and sudo does not let $(id -un) install them: $list"
     fi
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
 
@@ -68,6 +76,9 @@ install_missing() {
     [[ ${#missing[@]} -eq 0 ]] || fail "these are installed but not usable: ${missing[*]}"
 }
 
+if [[ -n ${CXX:-} ]] && ! has_compiler; then
+    fail "CXX is $CXX, which compiles no C++20 program here; install it and g++'s library, or unset CXX"
+fi
 find_missing
 [[ ${#missing[@]} -eq 0 ]] || install_missing
 

@@ -2,6 +2,17 @@
 # headers either way through SLUICE_HAS_CUDA. Used by the build and by the installed package alike, so that
 # an installed sluice follows the machine it is used on, not the one it was installed from.
 
+# sluice_find_toolkit([ARGUMENT of find_package…]): find_package(CUDAToolkit). That of CMake 3.25.1, Debian 12's, stops with an error where
+# the toolkit has no nvToolsExt, as from CUDA 13 on, if the project asks for CMake 3.25 or later.
+macro(sluice_find_toolkit)
+    set(sluice_asked_for "${CMAKE_MINIMUM_REQUIRED_VERSION}")
+    if(CMAKE_VERSION VERSION_LESS 3.26 AND CMAKE_MINIMUM_REQUIRED_VERSION VERSION_GREATER_EQUAL 3.25)
+        set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24) # a variable: policies stay
+    endif()
+    find_package(CUDAToolkit ${ARGN})
+    set(CMAKE_MINIMUM_REQUIRED_VERSION "${sluice_asked_for}")
+endmacro()
+
 function(sluice_use_toolkit target)
     if(NOT DEFINED SLUICE_CUDA)
         set(SLUICE_CUDA AUTO)
@@ -9,7 +20,7 @@ function(sluice_use_toolkit target)
 
     set(has_cuda 0)
     if(NOT SLUICE_CUDA STREQUAL "OFF" AND NOT SLUICE_CUDA_UNUSABLE)
-        find_package(CUDAToolkit QUIET)
+        sluice_find_toolkit(QUIET)
         if(NOT CUDAToolkit_FOUND)
             set(problem "no CUDA toolkit was found")
         elseif(CUDAToolkit_VERSION VERSION_LESS 12.0)

@@ -71,7 +71,7 @@ TEST_CASE("nobody need listen") {
     CHECK(heard == std::vector<std::string>{"work", "work", "work", "work"});
 }
 
-#if __has_include(<nvtx3/nvToolsExt.h>)
+#if SLUICE_HAS_NVTX
 TEST_CASE("including nvtx.hpp makes NVTX listen") {
     CHECK(detail::range_listener.load() == &detail::nvtx_listener);
     run(2, 99);

@@ -3,14 +3,18 @@
 
 #include <sluice/backend/config.hpp>
 
-/// 1 where traces can be compiled: the CUDA backend, CUPTI's headers of CUDA 12 or later, and dlopen are there.
-#define SLUICE_HAS_CUPTI 0
+/// 1 where traces can be compiled: the CUDA backend, CUPTI's headers of CUDA 12 or later, and dlopen are there. Define it as
+/// 0 to do without them.
+#if !defined(SLUICE_HAS_CUPTI)
 #if SLUICE_HAS_CUDA && __has_include(<cupti.h>) && __has_include(<dlfcn.h>)
 #include <cupti.h>
 #if CUPTI_API_VERSION >= 19
-#undef SLUICE_HAS_CUPTI
 #define SLUICE_HAS_CUPTI 1
 #endif
+#endif
+#endif
+#if !defined(SLUICE_HAS_CUPTI)
+#define SLUICE_HAS_CUPTI 0
 #endif
 
 #if SLUICE_HAS_CUPTI
@@ -20,6 +24,7 @@
 #include <vector>
 
 #include <cuda_runtime_api.h>
+#include <cupti.h>
 #include <dlfcn.h>
 
 #include <sluice/backend/error.hpp>
