@@ -22,7 +22,7 @@ using sluice_test::ScratchFolder;
 
 namespace {
 
-const std::string digits = " --data " SLUICE_DIGITS_DIR;
+const std::string digits = " --data " + sluice_test::word(SLUICE_DIGITS_DIR);
 // Short, but long enough for losses to fall.
 const std::string brief = " --batch 4 --steps 80 --warmup 2 --encoder-steps 60";
 
@@ -227,7 +227,7 @@ TEST_CASE("frozen_encoder writes what a run starts from, and all its losses") {
 TEST_CASE("frozen_encoder trains its decoder on another device, with the same losses") {
     const std::string small =
         " --data synthetic --image 16 --depth 3 --batch 2 --steps 5 --warmup 1 --losses";
-    const sluice_test::Program on_two("SLUICE_HOST_DEVICES=2 " FROZEN_ENCODER);
+    const sluice_test::Program on_two(FROZEN_ENCODER, {}, "SLUICE_HOST_DEVICES=2");
     const Outcome there = on_two.run(small + " --decoder-device 1");
     if (there.errors.find("expected one of 1 devices") != std::string::npos) {
         MESSAGE("skipped: needs two devices");

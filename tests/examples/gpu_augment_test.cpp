@@ -21,7 +21,7 @@ using sluice_test::ScratchFolder;
 
 namespace {
 
-const std::string digits = " --data " SLUICE_DIGITS_DIR;
+const std::string digits = " --data " + sluice_test::word(SLUICE_DIGITS_DIR);
 // Small, with more steps than there are slots, so that graphs are replayed.
 const std::string brief = " --side 32 --batch 6 --steps 12 --warmup 10 --workers 2";
 
@@ -166,8 +166,8 @@ TEST_CASE("gpu_augment trains on digits to the same bits under every schedule") 
 TEST_CASE("gpu_augment draws photographs before and after") {
     const ScratchFolder scratch;
     const std::string sheet = (scratch.path() / "sheet.png").string();
-    const Outcome outcome =
-        program.run(" --contact-sheet " + sheet + " --photographs " SLUICE_PHOTOGRAPHS_DIR);
+    const Outcome outcome = program.run(" --contact-sheet " + sheet + " --photographs " +
+                                        sluice_test::word(SLUICE_PHOTOGRAPHS_DIR));
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.report.at("runs").empty());

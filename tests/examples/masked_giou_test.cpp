@@ -19,7 +19,7 @@ using sluice_test::ScratchFolder;
 
 namespace {
 
-const std::string digits = " --data " SLUICE_DIGITS_DIR;
+const std::string digits = " --data " + sluice_test::word(SLUICE_DIGITS_DIR);
 // Small, but with rows that differ.
 const std::string brief = " --batch 24 --boxes 12 --steps 3 --warmup 2";
 

@@ -24,6 +24,14 @@ namespace sluice_test {
 extern const char* const backend;
 inline bool on_host() { return std::string(backend) == "host"; }
 
+/// A path as a word for a shell, whatever is in it.
+inline std::string word(const std::string& path) {
+    std::string quoted = "'";
+    for (const char letter : path)
+        quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+    return quoted + "'";
+}
+
 /// What one run of a program gave.
 struct Outcome {
     int code = -1;         ///< the exit code; -1 when the program did not end by itself
@@ -34,8 +42,11 @@ struct Outcome {
 /// A program, with the options that all its runs have.
 class Program {
 public:
-    /// \param command the program's file, and what comes before it, as a shell takes them
-    explicit Program(const std::string& command) : command_(command + " --backend " + backend) {}
+    /// \param options those that all runs have, as a shell takes them
+    /// \param environment such as `NAME=value`
+    explicit Program(const std::string& file, const std::string& options = {},
+                     const std::string& environment = {})
+        : command_(environment + ' ' + word(file) + options + " --backend " + backend) {}
 
     /// Runs the program to its end, with `--json` and then `arguments`, its own output thrown away.
     [[nodiscard]] Outcome run(const std::string& arguments) const {
@@ -43,7 +54,7 @@ public:
         const std::filesystem::path errors = scratch.path() / "errors";
         const std::filesystem::path json = scratch.path() / "report.json";
         const std::string command =
-            command_ + " --json " + json.string() + arguments + " >/dev/null 2>" + errors.string();
+            command_ + " --json " + word(json) + arguments + " >/dev/null 2>" + word(errors);
         const int status = std::system(command.c_str());
         Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors), nullptr};
         if (outcome.code == 0)
@@ -56,7 +67,7 @@ public:
     [[nodiscard]] nlohmann::json report_at(const std::string& line, const std::string& arguments) const {
         const ScratchFolder scratch;
         const std::filesystem::path json = scratch.path() / "report.json";
-        std::FILE* output = popen((command_ + " --json " + json.string() + arguments).c_str(), "r");
+        std::FILE* output = popen((command_ + " --json " + word(json) + arguments).c_str(), "r");
         REQUIRE(output != nullptr);
         nlohmann::json report;
         char buffer[1024];

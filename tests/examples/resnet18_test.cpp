@@ -23,7 +23,7 @@ using sluice_test::ScratchFolder;
 namespace {
 
 // The narrow network wherever it runs, without trials of algorithms.
-const sluice_test::Program program(std::string(RESNET18) + " --network narrow --algorithms heuristic");
+const sluice_test::Program program(RESNET18, " --network narrow --algorithms heuristic");
 
 // Six batches an epoch, the last one of two images.
 const std::string brief = " --data digits --images 22 --batch 4 --warmup 2";
@@ -250,7 +250,7 @@ TEST_CASE("resnet18 goes on from a checkpoint with the bits of a training that n
                                      {"random --images 22 --batch 4 --rung 7", "rung 8; expected 7"}};
     for (const auto& [other, found] : others)
         program.check_refused(" --data " + other + " --resume " + file, file + ": was trained with " + found);
-    sluice_test::Program(RESNET18 " --network full --algorithms heuristic")
+    sluice_test::Program(RESNET18, " --network full --algorithms heuristic")
         .check_refused(random + " --resume " + file, file + ": was trained with network narrow");
     sluice_test::Bytes bytes = sluice_test::contents(file);
     bytes.resize(bytes.size() / 2);
