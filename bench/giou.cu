@@ -36,7 +36,7 @@ public:
         void* addresses[] = {&arguments};
         cudaKernelNodeParams kernel{};
         kernel.kernelParams = addresses;
-        const bool cluster = !backward && nn::detail::has_few_boxes_kernel();
+        const bool cluster = !backward && nn::has_clusters();
         if (cluster) {
             kernel.func =
                 reinterpret_cast<void*>(&nn::detail::few_boxes_kernel<nn::ArticleGiou, P, std::uint8_t, P>);
