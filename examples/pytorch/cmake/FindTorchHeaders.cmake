@@ -1,18 +1,10 @@
 # Sets SLUICE_TORCH_DIR to the folder of a PyTorch of version 2.11 or later, which has include/ and lib/.
-#
-# pip builds packages in an environment of their own, in which PyTorch cannot be imported, and would have to be downloaded
-# again. But the interpreter still knows where the real environment keeps its packages, and headers are all that is needed.
 
 set(SLUICE_TORCH_DIR "" CACHE PATH "Folder of the Python package torch; found by itself where that is empty")
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(NOT SLUICE_TORCH_DIR)
     execute_process(
-        COMMAND
-            "${Python3_EXECUTABLE}" -c
-            "import os, site, sys, sysconfig
-places = [sysconfig.get_path('platlib'), sysconfig.get_path('purelib'), *site.getsitepackages(), site.getusersitepackages(), *sys.path]
-found = [p for p in places if p and os.path.isfile(os.path.join(p, 'torch', 'include', 'torch', 'csrc', 'stable', 'library.h'))]
-print(os.path.join(found[0], 'torch') if found else '')"
+        COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/../backend/find_torch.py"
         OUTPUT_VARIABLE sluice_torch_found
         OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     set(SLUICE_TORCH_DIR "${sluice_torch_found}")
@@ -45,6 +37,7 @@ if(SLUICE_TORCH_CUDA)
     elseif(sluice_torch_problem)
         message(STATUS "sluice: ${sluice_torch_problem}, so the operators are built for the CPU alone")
         set(SLUICE_TORCH_CUDA OFF)
+        set(SLUICE_TORCH_WITHOUT_CUDA "${sluice_torch_problem}")
     endif()
 endif()
 message(STATUS "sluice: PyTorch ${sluice_torch_version} at ${SLUICE_TORCH_DIR}")

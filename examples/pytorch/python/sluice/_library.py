@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import torch
@@ -25,14 +26,17 @@ def load() -> None:
     if not host.exists():
         raise ImportError(f"{host} is not there; expected an installed package: pip install examples/pytorch")
     torch.ops.load_library(str(host))
-    if torch.version.cuda is not None and has_cuda_operators():
-        torch.ops.load_library(str(cuda_library()))
+    device = here / "libsluice_ops_cuda.so"
+    if torch.version.cuda is not None and device.exists():
+        torch.ops.load_library(str(device))
+    elif torch.version.cuda is not None:
+        warn_without_cuda()
 
 
-def cuda_library() -> Path:
-    return Path(__file__).parent / "libsluice_ops_cuda.so"
+def warn_without_cuda() -> None:
+    """Says why the operators are for the CPU alone, where that is a fault of the installation, or a GPU is here."""
+    from sluice import _built
 
-
-def has_cuda_operators() -> bool:
-    """Whether the package was built with a CUDA toolkit."""
-    return cuda_library().exists()
+    if _built.WITHOUT_CUDA and (_built.FOUND_NVCC or torch.cuda.device_count() > 0):
+        warnings.warn(f"sluice's operators were built for the CPU alone, since {_built.WITHOUT_CUDA}; once that is mended: "
+                      "pip install --force-reinstall --no-deps examples/pytorch", RuntimeWarning, stacklevel=4)
