@@ -298,10 +298,10 @@ private:
     static constexpr bool has_graphs = GraphBackend<backend>;
     struct NoGraphs {};
     using StepsExecutor = typename std::conditional_t<has_graphs && Shape::all_capturable,
-                                                      std::type_identity<detail::GraphedSteps<Core>>,
+                                                      std::type_identity<detail::GraphedSteps<backend>>,
                                                       std::type_identity<NoGraphs>>::type;
     using StagesExecutor =
-        typename std::conditional_t<has_graphs, std::type_identity<detail::GraphedStages<Core>>,
+        typename std::conditional_t<has_graphs, std::type_identity<detail::GraphedStages<backend>>,
                                     std::type_identity<NoGraphs>>::type;
     using Call = detail::PipelineCall<backend>;
 
@@ -321,8 +321,7 @@ private:
     void end_trial();
     void use(const ScheduleTrial& trial);
     void await_batch(std::size_t number);
-    template <std::size_t Index>
-    void await_stage(std::size_t number);
+    void await_stage(std::size_t stage, std::size_t number);
     template <class Out>
     const Out& await_result(std::size_t number);
 
@@ -344,7 +343,7 @@ private:
     Core core_;
     Schedule runs_; // Never `automatic`.
     detail::SerialExecutor<Core> serial_;
-    [[no_unique_address]] detail::HeldBatches<Core> held_;
+    [[no_unique_address]] detail::HeldBatches<backend> held_;
     // Under `Schedule::graphed`, one of them; see `graphs_`.
     std::optional<StepsExecutor> steps_;
     std::optional<StagesExecutor> stage_graphs_;

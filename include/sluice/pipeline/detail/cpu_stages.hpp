@@ -121,7 +121,7 @@ private:
 /// The CPU stages of one pipeline.
 template <class Shape>
 class CpuStages {
-    using Wait = typename StageOrder<Shape>::Wait;
+    using Wait = typename StageOrder<typename Shape::backend>::Wait;
     static constexpr std::size_t stages = Shape::stages;
     static constexpr std::size_t with_threads = Shape::any_aside ? stages : 0;
 

@@ -8,7 +8,7 @@ namespace sluice::detail {
 
 /// An executor has, besides these, `submit(core, number, batch, hold)`, which enqueues all stages for a batch, a `GivenBatch`,
 /// or the batch itself where the executor has `takes_types`, and
-/// `await_stage<I>(core, number)`, which waits on the calling thread until stage I is through a batch. This one's keep
+/// `await_stage(core, stage, number)`, which waits on the calling thread until a stage is through a batch. This one's keep
 /// nothing back.
 struct EagerExecutor {
     /// Whether a submitted batch is kept beyond `submit`, and its hold given up later.

@@ -99,8 +99,8 @@ EventFaults faults_of_events(Core& core, std::size_t submitted) {
     const std::size_t oldest = submitted > slots ? submitted - slots : 0;
     EventFaults faults;
     for (std::size_t batch = oldest; batch < submitted; ++batch) {
-        for (std::size_t stage = 0; stage < Core::stages; ++stage) {
-            if (!Core::Shape::needs_event(stage))
+        for (std::size_t stage = 0; stage < core.plan.stages.size(); ++stage) {
+            if (!core.plan.stages[stage].needs_event)
                 continue;
             try {
                 faults.all_done = core.order->event(stage, batch).is_done() && faults.all_done;

@@ -2,10 +2,10 @@
 /// Schedule::graphed where some stages cannot be captured: each other stage's work on a batch is a graph of its own.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/overlapped.hpp>
@@ -14,33 +14,35 @@
 namespace sluice::detail {
 
 /// As overlapped, on the stages' own streams and with the same waits, but that a captured stage is a launch.
-template <class Core>
+template <Backend B>
 class GraphedStages : public EagerExecutor {
-    using Shape = typename Core::Shape;
-    using B = typename Core::backend;
-    using Ref = typename Core::Ref;
-    static constexpr std::size_t stages = Core::stages;
+    using Core = CoreBase<B>;
+    using Ref = BasicStreamRef<B>;
 
 public:
-    GraphedStages(Core& core, const GraphOptions& options) : refusals_(options.on_refusal) {
-        Core::for_each_stage([&](auto stage) {
-            if (!Shape::capturable[stage] || !core.template stage<stage>().options().graphed)
-                return;
+    GraphedStages(Core& core, const GraphOptions& options)
+        : graphs_(core.stages()), refusals_(options.on_refusal) {
+        for (std::size_t stage = 0; stage < core.stages(); ++stage) {
+            if (!core.plan.stages[stage].capturable || !core.wants_graphs(stage))
+                continue;
             const DeviceGuard<B> device(core.streams.device_of(stage));
-            graphs_[stage] = std::make_unique<StepGraphs<Core>>(options);
-        });
+            graphs_[stage] = std::make_unique<StepGraphs<B>>(options);
+        }
     }
 
-    void submit(Core& core, std::size_t number, const GivenBatch<Core>& batch, const SourceHold<B>& hold) {
-        for_each_stage_to_enqueue(core, [&](auto stage) {
-            if (Shape::capturable[stage] && graphs_[stage] && !core.launch_blocking()) {
-                call_in_order<stage>(core, number,
-                                     [&](Ref stream) { replay<stage>(core, stream, number, batch); });
-            } else {
-                run_in_order<stage>(core, number, batch);
-            }
-            core.template release_batch<stage>(number, hold);
-        });
+    void submit(Core& core, std::size_t number, const GivenBatch<B>& batch, const SourceHold<B>& hold) {
+        const auto enqueue = [&](std::size_t stage) {
+            if (graphs_[stage] && !core.launch_blocking())
+                call_in_order(core, stage, number,
+                              [&](Ref stream) { replay(core, stage, stream, number, batch); });
+            else
+                run_in_order(core, stage, number, batch);
+            core.release_batch(stage, number, hold);
+        };
+        if (enqueue_in_other_order(core, enqueue))
+            return;
+        for (std::size_t stage = 0; stage < core.stages(); ++stage)
+            enqueue(stage);
     }
 
     void reset() noexcept {
@@ -49,14 +51,14 @@ public:
                 graphs->reset();
         }
     }
-    template <std::size_t Index>
-    void await_stage(Core& core, std::size_t number) {
-        OverlappedExecutor<Core>::template await_stage<Index>(core, number);
+    template <class WholeCore>
+    static void await_stage(WholeCore& core, std::size_t stage, std::size_t number) {
+        OverlappedExecutor<WholeCore>::await_stage(core, stage, number);
     }
 
     template <class Visit>
     void for_each_capture_stream(Visit&& visit) const {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
+        for (std::size_t stage = 0; stage < graphs_.size(); ++stage) {
             if (!graphs_[stage])
                 continue;
             if (const auto stream = graphs_[stage]->capture_stream())
@@ -80,12 +82,11 @@ public:
     }
 
 private:
-    template <std::size_t Index>
-    void replay(Core& core, Ref stream, std::size_t number, const GivenBatch<Core>& batch) {
-        constexpr bool reads_batch = Shape::bindings.reads_batch[Index];
-        const auto eager = [&] { batch.ops->run[Index](core, stream, number, batch.value); };
+    void replay(Core& core, std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch) {
+        const bool reads_batch = core.plan.stages[stage].reads_batch;
+        const auto eager = [&] { batch.run(core, stage, stream, number); };
         std::uint64_t batch_number = 0;
-        if constexpr (reads_batch) {
+        if (reads_batch) {
             // One that is not copied may be read where it is.
             const void* const place = batch.ops->copied_bytes > 0 ? nullptr : batch.value;
             batch_number = batch_numbers_.number_of(*batch.ops, batch.value, place);
@@ -95,41 +96,38 @@ private:
                 return;
             }
         }
-        StepGraphs<Core>& graphs = *graphs_[Index];
+        StepGraphs<B>& graphs = *graphs_[stage];
         // After so many batches each slot meets each lane again.
-        const std::size_t phase = number % (core.order->slots() * core.lanes(Index));
+        const std::size_t phase = number % (core.order->slots() * core.lanes(stage));
         graphs.new_key(core, phase, 1).push_back(batch_number);
         const auto launch = [&] {
             if (core.times) [[unlikely]]
-                core.times->begin(Index, number, stream);
-            core.enter_stage(Index, number);
-            if constexpr (Core::is_checked)
+                core.times->begin(stage, number, stream);
+            core.enter_stage(stage, number);
+            if constexpr (IsChecked<B>::value)
                 checked::graph_batch(number);
             graphs.run(
-                core, stream, [&](Ref origin) { batch.ops->run[Index](core, origin, number, batch.value); },
-                eager,
+                core, stream, [&](Ref origin) { batch.run(core, stage, origin, number); }, eager,
                 [&](KeyBytes& kind) {
-                    if constexpr (!reads_batch) {
+                    if (!reads_batch)
                         return false;
-                    } else {
-                        kind.leave_out_addresses();
-                        return batch.ops->append_key(kind, batch.value);
-                    }
+                    kind.leave_out_addresses();
+                    return batch.ops->append_key(kind, batch.value);
                 },
-                [&] { core.enter_stage(Index, number); });
+                [&] { core.enter_stage(stage, number); });
             core.leave_stage();
             if (core.times) [[unlikely]]
-                core.times->end(Index, number, stream);
+                core.times->end(stage, number, stream);
         };
         if (core.streams.several_devices()) {
-            const DeviceGuard<B> device(core.streams.device_of(Index));
+            const DeviceGuard<B> device(core.streams.device_of(stage));
             launch();
         } else {
             launch();
         }
     }
 
-    std::array<std::unique_ptr<StepGraphs<Core>>, stages> graphs_; // of the captured stages
+    std::vector<std::unique_ptr<StepGraphs<B>>> graphs_; // of the captured stages
     BatchNumbers<> batch_numbers_;
     Refusals refusals_;
 };

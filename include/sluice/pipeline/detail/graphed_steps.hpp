@@ -2,14 +2,12 @@
 /// Schedule::graphed where all stages can be captured: the work on one or more batches is one graph.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
-#include <sluice/pipeline/detail/overlapped.hpp>
+#include <sluice/pipeline/detail/core_base.hpp>
 #include <sluice/pipeline/detail/pending_batches.hpp>
-#include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/detail/step_graphs.hpp>
 #include <sluice/pipeline/detail/step_lags.hpp>
 #include <sluice/pipeline/source.hpp>
@@ -22,21 +20,22 @@ namespace sluice::detail {
 /// Graphs follow each other on one stream, the first stage's, the origin.
 ///
 /// While it fills and drains, and where no graph serves, the stages run as overlapped, on their own streams.
-template <class Core>
+template <Backend B>
 class GraphedSteps {
-    using Shape = typename Core::Shape;
-    using B = typename Core::backend;
-    using Ref = typename Core::Ref;
-    using Given = GivenBatch<Core>;
+    using Core = CoreBase<B>;
+    using Ref = BasicStreamRef<B>;
+    using Given = GivenBatch<B>;
     using Hold = SourceHold<B>;
-    static constexpr std::size_t stages = Core::stages;
 
 public:
     /// `steps` of a graph; 0: as many as is good.
     GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
-        : slots_(core.order->slots()), asked_(steps > 0), longest_(asked_ ? steps : automatic_steps),
-          origin_(core.streams.of(0, 0)), graphs_(options_for(core, options)), refusals_(options.on_refusal),
-          pending_(longest_ + 2 * stages) {
+        : plan_(core.plan), stages_(core.stages()), slots_(core.order->slots()), asked_(steps > 0),
+          longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
+          graphs_(options_for(core, options)), refusals_(options.on_refusal),
+          pending_(longest_ + 2 * stages_, plan_.batch_is_read), captured_as_(stages_), named_(stages_),
+          next_(stages_), until_(stages_), capture_streams_(stages_), capture_marks_(stages_),
+          fences_(stages_) {
         choose_lags(core);
         phases_ = slots_ * lane_turns(core);
         make_capture_streams(core);
@@ -58,7 +57,7 @@ public:
     /// Batches come from `number` on. Nobody works on any.
     void start_at(std::size_t number) noexcept {
         submitted_ = grouped_ = started_ = released_ = number;
-        next_.fill(number);
+        next_.assign(stages_, number);
     }
 
     static constexpr bool keeps_batches() noexcept { return true; }
@@ -67,9 +66,8 @@ public:
     void flush(Core& core) {
         enqueue(core, longest_);
         // What later stages still lack, batch by batch.
-        std::array<std::size_t, stages> until;
-        until.fill(submitted_);
-        run_eagerly(core, until);
+        until_.assign(stages_, submitted_);
+        run_eagerly(core, until_);
         release_read(core);
         started_ = submitted_;
         steady_ = false;
@@ -81,19 +79,18 @@ public:
         graphs_.reset();
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
         steady_ = false;
-        next_.fill(0);
+        next_.assign(stages_, 0);
         for (const auto& lanes : capture_streams_) {
             for (const BasicStream<B>& lane : lanes)
                 B::clear_failure(lane.get());
         }
     }
 
-    /// Waits on the calling thread until stage I is through batch `number`.
-    template <std::size_t Index>
-    void await_stage(Core& core, std::size_t number) {
-        if (next_[Index] <= number)
+    /// Waits on the calling thread until stage `stage` is through batch `number`.
+    void await_stage(Core& core, std::size_t stage, std::size_t number) {
+        if (next_[stage] <= number)
             flush(core);
-        core.streams.await(on_origin_ ? 0 : Index, on_origin_ ? 0 : number);
+        core.streams.await(on_origin_ ? 0 : stage, on_origin_ ? 0 : number);
     }
 
     /// Each stage's next batch: those from there on are held.
@@ -104,7 +101,7 @@ public:
     /// See `EagerExecutor`.
     template <class Visit>
     void for_each_capture_stream(Visit&& visit) const {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
             for (const BasicStream<B>& lane : capture_streams_[stage])
                 visit(named_[stage], lane.ref());
         }
@@ -117,24 +114,24 @@ private:
     static constexpr std::size_t automatic_steps = 16;
 
     // The batches that each stage works on in one graph: from next_ on, until this one.
-    using Until = std::array<std::size_t, stages>;
+    using Until = std::vector<std::size_t>;
 
     void choose_lags(Core& core) {
-        lag_ = step_lags<Shape>(slots_);
+        lag_ = step_lags(plan_, slots_);
         bool shared = false;
-        for (std::size_t stage = 0; stage < stages; ++stage) {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
             const std::size_t first = captured_as_[stage] = core.streams.first_sharing(stage);
             shared = shared || first != stage;
             named_[first] = first == stage ? static_cast<int>(stage) : -1;
         }
         if (shared)
-            lower_lags<Shape>(lag_, slots_, captured_as_);
+            lower_lags(plan_, lag_, slots_, captured_as_);
         for (const std::size_t lag : lag_)
             most_lag_ = larger(most_lag_, lag);
     }
 
     void make_capture_streams(Core& core) {
-        for (std::size_t stage = 0; stage < stages; ++stage) {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
             const DeviceGuard<B> device(core.streams.device_of(stage));
             const std::size_t lanes = captured_as_[stage] == stage ? core.streams.lanes(stage) : 0;
             for (std::size_t lane = 0; lane < lanes; ++lane)
@@ -179,9 +176,10 @@ private:
 
     void enqueue_group(Core& core, std::size_t length) {
         const std::size_t first = grouped_;
-        Until until = next_;
+        Until& until = until_; // kept for its memory
+        until = next_;
         bool whole = true; // whether it fills or drains no longer
-        for (std::size_t stage = 0; stage < stages; ++stage) {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
             until[stage] += length;
             if (!steady_) {
                 const std::size_t end = first + length;
@@ -215,13 +213,13 @@ private:
     }
     static std::size_t lane_turns(const Core& core) noexcept {
         std::size_t turns = 1;
-        for (std::size_t stage = 0; stage < stages; ++stage)
+        for (std::size_t stage = 0; stage < core.stages(); ++stage)
             turns = larger(turns, core.lanes(stage));
         return turns;
     }
 
     void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until) {
-        if constexpr (Core::is_checked)
+        if constexpr (IsChecked<B>::value)
             checked::graph_batch(first);
         const bool replayed = graphs_.run(
             core, origin_,
@@ -264,15 +262,15 @@ private:
     template <class Visit>
     void for_each_work(const Until& until, Visit&& visit) {
         std::size_t begin = submitted_, end = 0;
-        for (std::size_t stage = 0; stage < stages; ++stage) {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
             begin = smaller(begin, next_[stage]);
             end = larger(end, until[stage]);
         }
         for (std::size_t batch = begin; batch < end; ++batch) {
-            Core::for_each_stage([&](auto stage) {
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
                 if (batch >= next_[stage] && batch < until[stage])
                     visit(stage, batch);
-            });
+            }
         }
     }
 
@@ -283,32 +281,26 @@ private:
                 lane.wait(*fork_);
         }
         const auto join = [&] {
-            for (std::size_t stage = 0; stage < stages; ++stage) {
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
                 for (const BasicStream<B>& lane : capture_streams_[stage]) {
                     fences_[stage]->record(lane);
                     origin.wait(*fences_[stage]);
                 }
             }
         };
-        const auto call = [&](auto stage, std::size_t batch) {
+        const auto call = [&](std::size_t stage, std::size_t batch) {
             const auto& lanes = capture_streams_[captured_as_[stage]];
             const Ref stream = lanes[batch % lanes.size()];
-            const auto after = [&](std::size_t other, std::size_t of_batch) {
+            for (const PlanWait& wait : plan_.waits_of(stage)) {
+                if (wait.former && batch < slots_)
+                    break; // nobody has been in the slot
+                const std::size_t of_batch = wait.former ? batch - slots_ : batch;
                 // What is not in this graph came before it.
-                if (of_batch >= next_[other] && of_batch < until[other])
-                    stream.wait(capture_marks_[other][of_batch % slots_]);
-            };
-            Core::for_each_stage([&](auto other) {
-                if constexpr (Shape::edges.same[stage][other])
-                    after(other, batch);
-                if constexpr (Shape::edges.former[stage][other]) {
-                    if (batch >= slots_)
-                        after(other, batch - slots_);
-                }
-            });
-            const Given& given = pending_.given(batch);
-            given.ops->run[stage](core, stream, batch, given.value);
-            if constexpr (Shape::edges.awaited[stage])
+                if (of_batch >= next_[wait.stage] && of_batch < until[wait.stage])
+                    stream.wait(capture_marks_[wait.stage][of_batch % slots_]);
+            }
+            pending_.given(batch).run(core, stage, stream, batch);
+            if (plan_.stages[stage].awaited)
                 capture_marks_[stage][batch % slots_].record(stream);
         };
         try {
@@ -327,10 +319,10 @@ private:
             return;
         steady_ = false;
         to_streams(core);
-        for_each_work(until, [&](auto stage, std::size_t batch) {
+        for_each_work(until, [&](std::size_t stage, std::size_t batch) {
             if (batch != next_[stage])
                 return;
-            run_in_order<stage>(core, batch, pending_.given(batch));
+            run_in_order(core, stage, batch, pending_.given(batch));
             ++next_[stage];
         });
     }
@@ -342,8 +334,8 @@ private:
             return;
         }
         std::size_t end = submitted_;
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            if (Shape::bindings.reads_batch[stage])
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            if (plan_.stages[stage].reads_batch)
                 end = smaller(end, next_[stage]);
         }
         for (; released_ < end; ++released_) {
@@ -351,14 +343,14 @@ private:
             if (!hold)
                 continue;
             bool on_origin = false;
-            Core::for_each_stage([&](auto stage) {
-                if constexpr (Shape::bindings.reads_batch[stage]) {
-                    if (on_origin_)
-                        on_origin = true;
-                    else
-                        core.template release_batch<stage>(released_, hold);
-                }
-            });
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
+                if (!plan_.stages[stage].reads_batch)
+                    continue;
+                if (on_origin_)
+                    on_origin = true;
+                else
+                    core.release_batch(stage, released_, hold);
+            }
             if (on_origin)
                 hold.release(origin_);
             hold.give_up();
@@ -367,33 +359,36 @@ private:
         }
     }
 
+    const PlanData& plan_;
+    std::size_t stages_;
     std::size_t slots_;
     bool asked_;          // Whether the caller has asked for
     std::size_t longest_; // so many steps of a graph at most.
     Ref origin_;
-    StepGraphs<Core> graphs_;
+    StepGraphs<B> graphs_;
     Refusals refusals_;
-    PendingBatches<Core> pending_;
+    PendingBatches<B> pending_;
 
-    std::array<std::size_t, stages> lag_{};
+    std::vector<std::size_t> lag_;
     std::size_t most_lag_ = 0;
     // On whose capturing streams a stage is captured: of several on one external stream, on the first one's.
-    std::array<std::size_t, stages> captured_as_{};
-    std::array<int, stages> named_{}; // The stage that is captured there, or -1 for several.
-    std::size_t phases_ = 1;          // After so many batches each slot meets each lane again.
+    std::vector<std::size_t> captured_as_;
+    std::vector<int> named_; // The stage that is captured there, or -1 for several.
+    std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
 
-    std::size_t started_ = 0;                // All batches before have been through all stages,
-    std::size_t grouped_ = 0;                // these are on their way,
-    std::size_t submitted_ = 0;              // and these are held.
-    std::size_t released_ = 0;               // The first batch whose source has not been told,
-    std::size_t holds_ = 0;                  // of so many that are held.
-    std::array<std::size_t, stages> next_{}; // Each stage's next batch.
+    std::size_t started_ = 0;   // All batches before have been through all stages,
+    std::size_t grouped_ = 0;   // these are on their way,
+    std::size_t submitted_ = 0; // and these are held.
+    std::size_t released_ = 0;  // The first batch whose source has not been told,
+    std::size_t holds_ = 0;     // of so many that are held.
+    Until next_;                // Each stage's next batch,
+    Until until_;               // and in what is being enqueued, the one behind its last.
     bool steady_ =
         false; // Whether all stages' last work was replayed: none lags more or less than it should,
     bool on_origin_ = false; // and it is on the origin.
-    std::array<std::vector<BasicStream<B>>, stages> capture_streams_;
-    std::array<std::vector<BasicEvent<B>>, stages> capture_marks_;
-    std::array<std::optional<BasicEvent<B>>, stages> fences_;
+    std::vector<std::vector<BasicStream<B>>> capture_streams_;
+    std::vector<std::vector<BasicEvent<B>>> capture_marks_;
+    std::vector<std::optional<BasicEvent<B>>> fences_;
     std::optional<BasicEvent<B>> fork_;
 };
 

@@ -7,27 +7,28 @@
 #include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/pipeline/detail/core_base.hpp>
 #include <sluice/pipeline/detail/stage_checks.hpp>
 
 namespace sluice::detail {
 
 /// Of a pipeline that is not checked.
-template <class Core, bool = Core::is_checked>
+template <Backend B, bool = IsChecked<B>::value>
 class HeldBatches {
 public:
     explicit HeldBatches(int) noexcept {}
     void note_other_work() noexcept {}
     void let_go(bool) noexcept {}
     void drop() noexcept {}
-    template <class Executor>
+    template <class Core, class Executor>
     void hold(const Core&, const Executor&) noexcept {}
-    template <class Executor, class Batch>
+    template <class Core, class Executor, class Batch>
     void submitted(const Core&, const Executor&, std::size_t, const Batch&) noexcept {}
 };
 
 /// What a batch of the caller's own reads must stay as it is while no stage that takes it has been handed it yet.
-template <class Core>
-class HeldBatches<Core, true> {
+template <Backend B>
+class HeldBatches<B, true> {
 public:
     /// For graphs of so many steps, as asked for.
     explicit HeldBatches(int steps) noexcept : steps_(steps > 1 ? static_cast<std::size_t>(steps) : 1) {}
@@ -41,11 +42,11 @@ public:
         batches_.clear();
     }
     /// `executor` has been given batch `number`, the caller's own.
-    template <class Executor, class Batch>
+    template <class Core, class Executor, class Batch>
     void submitted(const Core& core, const Executor& executor, std::size_t number, const Batch& batch) {
         const checked::BookkeepingScope own_memory;
         if constexpr (requires { executor.next_of(number); }) {
-            if (core.checks.on && first_to_read(executor, number) < Core::stages &&
+            if (core.checks.on && first_to_read(core, executor, number) < core.plan.stages.size() &&
                 !checked::knows_object(&batch)) {
                 Held& held = batches_.emplace_back();
                 held.number = number;
@@ -59,13 +60,14 @@ public:
         hold(core, executor);
     }
     /// `executor` has been called, and holds what it does.
-    template <class Executor>
+    template <class Core, class Executor>
     void hold(const Core& core, const Executor& executor) {
         if constexpr (requires { executor.next_of(steps_); }) {
-            while (!batches_.empty() && first_to_read(executor, batches_.front().number) == Core::stages)
+            while (!batches_.empty() &&
+                   first_to_read(core, executor, batches_.front().number) == core.plan.stages.size())
                 batches_.pop_front();
             for (const Held& held : batches_) {
-                const std::size_t stage = first_to_read(executor, held.number);
+                const std::size_t stage = first_to_read(core, executor, held.number);
                 reads_.hold(held.memory.data(), held.memory.size(), core.checks.labels[stage], held.number,
                             steps_, checked::key_of(core.streams.of(stage, held.number).get()));
             }
@@ -79,10 +81,10 @@ private:
     };
     // The first stage that takes the batch and has not been handed it; as many as there are, where all have.
     template <class Executor>
-    static std::size_t first_to_read(const Executor& executor, std::size_t number) {
+    static std::size_t first_to_read(const CoreBase<B>& core, const Executor& executor, std::size_t number) {
         std::size_t stage = 0;
-        while (stage < Core::stages &&
-               !(Core::Shape::bindings.reads_batch[stage] && executor.next_of(stage) <= number))
+        while (stage < core.plan.stages.size() &&
+               !(core.plan.stages[stage].reads_batch && executor.next_of(stage) <= number))
             ++stage;
         return stage;
     }

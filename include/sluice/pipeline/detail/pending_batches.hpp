@@ -8,30 +8,23 @@
 #include <vector>
 
 #include <sluice/pipeline/detail/batch_key.hpp>
+#include <sluice/pipeline/detail/core_base.hpp>
 #include <sluice/pipeline/detail/key_numbers.hpp>
-#include <sluice/pipeline/detail/stage_core.hpp>
 #include <sluice/pipeline/detail/step_graphs.hpp>
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 
 /// The batches that not all stages have had yet, and their sources' holds.
-template <class Core>
+template <Backend B>
 class PendingBatches {
-    using Given = GivenBatch<Core>;
-    using Hold = SourceHold<typename Core::backend>;
+    using Given = GivenBatch<B>;
+    using Hold = SourceHold<B>;
 
 public:
-    /// Whether any stage reads the batch.
-    static constexpr bool are_read = [] {
-        bool any = false;
-        for (std::size_t stage = 0; stage < Core::stages; ++stage)
-            any = any || Core::Shape::bindings.reads_batch[stage];
-        return any;
-    }();
-
-    /// For so many at a time.
-    explicit PendingBatches(std::size_t most) : ring_(std::bit_ceil(most)), mask_(ring_.size() - 1) {}
+    /// For so many at a time. `are_read`: whether any stage reads the batch.
+    PendingBatches(std::size_t most, bool are_read)
+        : ring_(std::bit_ceil(most)), mask_(ring_.size() - 1), are_read_(are_read) {}
 
     const Given& given(std::size_t number) noexcept { return at(number).batch; }
     Hold& hold(std::size_t number) noexcept { return at(number).hold; }
@@ -50,7 +43,7 @@ public:
             pending.batch.value = pending.copy.data();
         }
         pending.shaped = false;
-        if constexpr (are_read) {
+        if (are_read_) {
             const void* const value = pending.batch.value;
             // Work may read it where it is then.
             pending.key = numbers_.number_of(*given.ops, value, value == given.value ? given.value : nullptr);
@@ -59,7 +52,7 @@ public:
 
     /// Appends the batches' numbers. False when one cannot be told from others.
     bool append_numbers(StepKey& key, std::size_t begin, std::size_t end) noexcept {
-        for (std::size_t batch = begin; are_read && batch < end; ++batch) {
+        for (std::size_t batch = begin; are_read_ && batch < end; ++batch) {
             const std::uint64_t number = at(batch).key;
             if (number == 0) [[unlikely]]
                 return false;
@@ -72,7 +65,7 @@ public:
     /// no more is known than before. False when one's are not.
     bool append_shapes(KeyBytes& kind, std::size_t begin, std::size_t first, std::size_t end) {
         const KeyBytes* former = nullptr;
-        for (std::size_t batch = begin; are_read && batch < end; ++batch) {
+        for (std::size_t batch = begin; are_read_ && batch < end; ++batch) {
             Pending& pending = at(batch);
             // Older ones may have been given back, and be filled with others by now.
             if (!pending.shaped && batch >= first) {
@@ -88,7 +81,7 @@ public:
             append_bytes(kind, pending.shape.data(), pending.shape.size());
             former = &pending.shape;
         }
-        return are_read;
+        return are_read_;
     }
 
     /// Gives all holds up.
@@ -113,6 +106,7 @@ private:
 
     std::vector<Pending> ring_; // as long as a power of two
     std::size_t mask_;
+    bool are_read_;
     BatchNumbers<> numbers_;
 };
 

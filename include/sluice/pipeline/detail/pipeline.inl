@@ -189,7 +189,7 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
             if constexpr (requires { executor.takes_types; })
                 executor.submit(core_, submitted_, batch, hold);
             else
-                executor.submit(core_, submitted_, {&batch, &detail::BatchOps<Core>::template of<Batch>()},
+                executor.submit(core_, submitted_, detail::GivenBatch<backend>::template of<Core>(batch),
                                 hold);
             if (!hold)
                 held_.submitted(core_, executor, submitted_, batch);
@@ -207,11 +207,10 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_given(const Batch& batch,
 }
 
 template <class... Ss, class... Makers>
-template <std::size_t Index>
-void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t number) {
+void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_stage(std::size_t stage, std::size_t number) {
     held_.let_go(true);
     with_executor(*this, [&](auto& executor) {
-        executor.template await_stage<Index>(core_, number);
+        executor.await_stage(core_, stage, number);
         held_.hold(core_, executor);
     });
 }
@@ -225,10 +224,10 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::await_batch(std::size_t number) 
         return; // Nothing is under way then.
     }
     try {
-        Core::for_each_stage([&](auto stage) {
-            if constexpr (Shape::bindings.reads_batch[stage])
-                await_stage<stage>(number);
-        });
+        for (std::size_t stage = 0; stage < stage_count; ++stage) {
+            if (Shape::bindings.reads_batch[stage])
+                await_stage(stage, number);
+        }
         throw_known_fault();
     } catch (...) {
         if (failure_.empty())
@@ -243,7 +242,7 @@ const Out& Pipeline<Stages<Ss...>, Slots<Makers...>>::await_result(std::size_t n
     const Call call(core_.streams, in_use_, "run");
     require_sound("run");
     try {
-        await_stage<stage_count - 1>(number);
+        await_stage(stage_count - 1, number);
         throw_known_fault();
     } catch (...) {
         if (failure_.empty())

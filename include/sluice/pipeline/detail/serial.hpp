@@ -50,17 +50,16 @@ public:
             core.template run<stage>(stream, number, batch);
             if constexpr (!Shape::aside[stage])
                 core.order->mark(stream, stream, stage, number, records_[stage], signals_[stage]);
-            core.template release_batch<stage>(number, hold);
+            core.template release<stage>(number, hold);
         });
         core.follows = false;
     }
 
-    template <std::size_t Index>
-    static void await_stage(Core& core, std::size_t number) {
-        if constexpr (Shape::aside[Index])
-            core.await_on_thread(Index, number);
+    static void await_stage(Core& core, std::size_t stage, std::size_t number) {
+        if (Shape::aside[stage])
+            core.await_on_thread(stage, number);
         else
-            core.streams.await(Index, number);
+            core.streams.await(stage, number);
     }
 
 private:

@@ -17,6 +17,7 @@
 
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/batch_ops.hpp>
+#include <sluice/pipeline/detail/core_base.hpp>
 #include <sluice/pipeline/detail/cpu_stages.hpp>
 #include <sluice/pipeline/detail/faults.hpp>
 #include <sluice/pipeline/detail/range.hpp>
@@ -31,27 +32,34 @@
 
 namespace sluice::detail {
 
-/// What all schedules share.
+/// What all schedules share: the stages and slots with their types.
 template <class ShapeOfPipeline>
-class StageCore {
+class StageCore final : public CoreBase<typename ShapeOfPipeline::backend> {
+    using Base = CoreBase<typename ShapeOfPipeline::backend>;
+    using Base::current_stage_;
+    using Base::launch_blocking_;
+
 public:
     using Shape = ShapeOfPipeline;
     using backend = typename Shape::backend;
     using Ref = BasicStreamRef<backend>;
-    using Given = GivenBatch<StageCore>;
     static constexpr std::size_t stages = Shape::stages;
     static constexpr bool is_checked = IsChecked<backend>::value;
+    using Base::enter_stage;
+    using Base::order;
+    using Base::streams;
+    using Base::times;
 
     StageCore(typename Shape::StageTypes all, typename Shape::Makers& makers, Schedule schedule, int slots,
               bool launch_blocking)
-        : streams(schedule, stages), stages_(std::move(all)), launch_blocking_(launch_blocking) {
+        : Base(PlanTables<Shape>::data, schedule, launch_blocking), stages_(std::move(all)) {
         if (slots < 1)
             throw Error("a pipeline needs at least 1 slot between two stages, got " + std::to_string(slots));
         for_each_stage([&](auto index) { add_stage<index>(schedule); });
         for_each_stage([&](auto index) {
             constexpr int maker = Shape::bindings.stages[index].maker;
             if constexpr (maker >= 0 && Shape::sound) {
-                const DeviceGuard<backend> device(streams.device_of(index));
+                const DeviceGuard<backend> device(this->streams.device_of(index));
                 constexpr auto m = static_cast<std::size_t>(maker);
                 if constexpr (is_checked)
                     checks.make_slots(std::get<m>(slots_), std::get<m>(makers), slots, name(index));
@@ -59,7 +67,7 @@ public:
                     std::get<m>(slots_).make(std::get<m>(makers), slots, name(index));
             }
         });
-        order.emplace(static_cast<std::size_t>(slots), streams);
+        order.emplace(static_cast<std::size_t>(slots), streams, this->plan);
         if constexpr (is_checked) {
             name_streams();
             for_each_stage([&](auto index) { poison_new_slots<index>(*this); });
@@ -69,9 +77,6 @@ public:
             plain_ = false;
         }
     }
-    StageCore(const StageCore&) = delete;
-    StageCore& operator=(const StageCore&) = delete;
-
     /// Calls `visit(std::integral_constant<std::size_t, I>)` for each stage, in order.
     template <class Visit>
     static constexpr void for_each_stage(Visit&& visit) {
@@ -200,7 +205,7 @@ public:
 
     /// Tells the batch's source that stage I reads it.
     template <std::size_t Index>
-    void release_batch(std::size_t number, const SourceHold<backend>& hold) {
+    void release(std::size_t number, const SourceHold<backend>& hold) {
         if constexpr (Shape::bindings.reads_batch[Index]) {
             if (!hold)
                 return;
@@ -214,29 +219,15 @@ public:
         }
     }
 
-    /// The stage that is being called, or -1, and for which batch.
-    int current_stage() const noexcept { return current_stage_; }
-    std::size_t current_batch() const noexcept { return current_batch_; }
-    bool launch_blocking() const noexcept { return launch_blocking_; }
-    void enter_stage(std::size_t stage, std::size_t batch) noexcept {
-        current_stage_ = static_cast<int>(stage);
-        current_batch_ = batch;
+    void release_batch(std::size_t stage, std::size_t number, const SourceHold<backend>& hold) override {
+        for_each_stage([&](auto index) {
+            if (index == stage)
+                release<index>(number, hold);
+        });
     }
-    void leave_stage() noexcept { current_stage_ = -1; }
-
-    /// What the next CPU stage that is called waits for first.
-    void add_wait(std::size_t stage, std::size_t batch) {
+    void add_wait(std::size_t stage, std::size_t batch) override {
         if constexpr (Shape::any_aside)
             cpu_stages.add_wait(order->wait_of(stage, batch));
-    }
-
-    /// Batches that stage `stage` works on at the same time.
-    std::size_t lanes(std::size_t stage) const noexcept {
-        if constexpr (Shape::any_aside) {
-            if (Shape::aside[stage])
-                return cpu_stages.lanes(stage);
-        }
-        return streams.lanes(stage);
     }
     /// Waits on the calling thread until stage `stage`, which runs on threads, is through batch `number`.
     void await_on_thread(std::size_t stage, std::size_t number) {
@@ -267,8 +258,8 @@ public:
         follows = false;
     }
 
-    /// A number for the state of the slots on the host.
-    std::uint64_t slots_number() { return slots_number_.of(slots_); }
+    std::uint64_t slots_number() override { return slots_number_.of(slots_); }
+    bool wants_graphs(std::size_t stage) const noexcept override { return wants_graphs_[stage]; }
 
     template <std::size_t Index>
     auto& slot(std::size_t number) {
@@ -282,13 +273,17 @@ public:
 
     /// Whether the next stage that is called comes right behind the one before it on the same stream.
     bool follows = false;
-    StageStreams<backend> streams;
-    std::optional<StageTimes<backend>> times; // where they are noted
-    std::optional<StageOrder<Shape>> order;
     [[no_unique_address]] std::conditional_t<is_checked, StageChecks<stages>, NoStageChecks> checks;
 
 private:
     struct Nothing {};
+
+    std::size_t lanes_of_threads([[maybe_unused]] std::size_t stage) const noexcept override {
+        if constexpr (Shape::any_aside)
+            return cpu_stages.lanes(stage);
+        else
+            return 1;
+    }
 
     void name_streams() {
         for_each_stage([&](auto index) {
@@ -325,6 +320,7 @@ private:
         if constexpr (is_checked)
             checks.labels[Index] = checked::stage_label(stage.name().c_str());
         const auto& options = stage.options();
+        wants_graphs_[Index] = options.graphed;
         if constexpr (Shape::template is_cpu<Index> || Shape::template runs_aside<Index>) {
             if (options.stream) {
                 throw Error("stage '" + stage.name() +
@@ -384,10 +380,8 @@ private:
     std::array<const std::string*, stages> names_{};
     AllSlots slots_;
     SlotsNumber<Shape, AllSlots> slots_number_;
-    bool launch_blocking_;
+    std::array<bool, stages> wants_graphs_{};
     bool plain_ = true; // Whether a stage is called on the current device, and its times are not noted.
-    int current_stage_ = -1;
-    std::size_t current_batch_ = 0;
     std::optional<BasicStream<backend>> spare_;
 
 public:

@@ -2,7 +2,6 @@
 /// A stage's slots, and the marks by which the stages of a pipeline wait for each other.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include <sluice/backend/semaphore.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/faults.hpp>
+#include <sluice/pipeline/detail/plan_data.hpp>
 #include <sluice/pipeline/detail/stage_streams.hpp>
 
 namespace sluice::detail {
@@ -45,9 +45,6 @@ private:
     std::vector<std::unique_ptr<T>> slots_;
 };
 
-/// Instead of semaphores where no stage needs one.
-struct NoSemaphore {};
-
 /// One wait of a thread.
 template <class Semaphore>
 struct SemaphoreWait {
@@ -56,31 +53,45 @@ struct SemaphoreWait {
     std::size_t stage = 0;
 };
 
+/// Names a semaphore only where there is one.
+template <class B>
+struct SemaphoreType {
+    using type = BasicSemaphore<B>;
+};
+struct NoSemaphore {
+    using type = NoSemaphore;
+};
+
 /// The marks that stages set when they have been through a batch, made once: an event a stage and slot, and, where
 /// threads take part, a semaphore that counts the laps.
-template <class Shape>
+template <Backend B>
 class StageOrder {
 public:
-    using backend = typename Shape::backend;
-    using Ref = BasicStreamRef<backend>;
-    static constexpr std::size_t stages = Shape::stages;
-    using Semaphore =
-        typename std::conditional_t<Shape::any_aside, std::type_identity<BasicSemaphore<backend>>,
-                                    std::type_identity<NoSemaphore>>::type;
+    using Ref = BasicStreamRef<B>;
+    /// A backend without semaphores has no stages beside its streams.
+    static constexpr bool has_semaphores = SemaphoreBackend<B>;
+    using Semaphore = typename std::conditional_t<has_semaphores, SemaphoreType<B>, NoSemaphore>::type;
     using Wait = SemaphoreWait<Semaphore>;
 
-    StageOrder(std::size_t slots, StageStreams<backend>& streams)
-        : slots_(slots), slot_mask_(std::has_single_bit(slots) ? slots - 1 : 0), streams_(streams) {
-        events_.reserve(slots * stages);
-        for (std::size_t i = 0; i < slots * stages; ++i) {
-            const DeviceGuard<backend> device(streams.device_of(i % stages));
+    StageOrder(std::size_t slots, StageStreams<B>& streams, const PlanData& plan)
+        : stages_(plan.stages.size()), slots_(slots), slot_mask_(std::has_single_bit(slots) ? slots - 1 : 0),
+          streams_(streams), plan_(plan) {
+        events_.reserve(slots * stages_);
+        for (std::size_t i = 0; i < slots * stages_; ++i) {
+            const DeviceGuard<B> device(streams.device_of(i % stages_));
             events_.emplace_back();
         }
-        for (std::size_t stage = 0; stage < stages; ++stage) {
-            if constexpr (Shape::any_aside) {
-                for (std::size_t slot = 0; slot < slots; ++slot)
-                    semaphores_[stage].push_back(std::make_unique<Semaphore>());
-                if (!Shape::aside[stage] && Shape::needs_semaphore(stage))
+        if constexpr (has_semaphores) {
+            bool any_aside = false;
+            for (const StagePlan& stage : plan.stages)
+                any_aside = any_aside || stage.aside;
+            if (!any_aside)
+                return;
+            semaphores_.reserve(slots * stages_);
+            for (std::size_t i = 0; i < slots * stages_; ++i)
+                semaphores_.push_back(std::make_unique<Semaphore>());
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
+                if (!plan.stages[stage].aside && plan.stages[stage].needs_semaphore)
                     streams.add_sides(stage);
             }
         }
@@ -93,11 +104,11 @@ public:
         return batch % slots_;
     }
 
-    BasicEvent<backend>& event(std::size_t stage, std::size_t batch) noexcept {
-        return events_[slot_of(batch) * stages + stage];
+    BasicEvent<B>& event(std::size_t stage, std::size_t batch) noexcept {
+        return events_[slot_of(batch) * stages_ + stage];
     }
     Semaphore& semaphore(std::size_t stage, std::size_t batch) noexcept {
-        return *semaphores_[stage][slot_of(batch)];
+        return *semaphores_[slot_of(batch) * stages_ + stage];
     }
     /// What a semaphore counts to when its stage has been through `batch`.
     std::uint32_t lap_of(std::size_t batch) const noexcept {
@@ -109,16 +120,17 @@ public:
 
     /// Later work of `stream` comes after stage `stage` is through `batch`.
     void wait(Ref stream, std::size_t stage, std::size_t batch) {
-        if (Shape::aside[stage]) {
-            if constexpr (Shape::any_aside)
+        if constexpr (has_semaphores) {
+            if (plan_.stages[stage].aside) {
                 semaphore(stage, batch).wait(stream, lap_of(batch));
-        } else {
-            stream.wait(event(stage, batch));
+                return;
+            }
         }
+        stream.wait(event(stage, batch));
     }
-    /// Whether a thread has signalled that stage `stage` is through `batch`.
+    /// Whether stage `stage`, which has semaphores, has signalled that it is through `batch`.
     bool reached(std::size_t stage, std::size_t batch) noexcept {
-        if constexpr (Shape::any_aside)
+        if constexpr (has_semaphores)
             return semaphore(stage, batch).reached(lap_of(batch));
         else
             return false;
@@ -130,7 +142,7 @@ public:
         const bool elsewhere = with_semaphore && !(signals == stream);
         if (with_event || elsewhere)
             event(stage, batch).record(stream);
-        if constexpr (Shape::any_aside) {
+        if constexpr (has_semaphores) {
             if (elsewhere)
                 signals.wait(event(stage, batch));
             if (with_semaphore)
@@ -141,42 +153,39 @@ public:
     /// Has the events stand for nothing that has failed: streams that wait for one get its fault.
     void record_anew() {
         for (std::size_t i = 0; i < events_.size(); ++i) {
-            if (!Shape::aside[i % stages])
-                events_[i].record(streams_.of(i % stages, 0));
+            if (!plan_.stages[i % stages_].aside)
+                events_[i].record(streams_.of(i % stages_, 0));
         }
     }
 
     /// All stages are through all batches before `next`, whoever has told so. Nothing is under way.
-    void catch_up(std::size_t next) {
-        if constexpr (Shape::any_aside) {
-            for (auto& of_stage : semaphores_) {
-                for (std::size_t slot = 0; slot < slots_ && slot < next; ++slot) {
-                    const std::uint32_t lap = lap_of((next - 1 - slot) / slots_ * slots_ + slot);
-                    if (!of_stage[slot]->reached(lap))
-                        of_stage[slot]->signal(lap);
-                }
+    void catch_up([[maybe_unused]] std::size_t next) {
+        if constexpr (has_semaphores) {
+            for (std::size_t i = 0; i < semaphores_.size() && i / stages_ < next; ++i) {
+                const std::size_t slot = i / stages_;
+                const std::uint32_t lap = lap_of((next - 1 - slot) / slots_ * slots_ + slot);
+                if (!semaphores_[i]->reached(lap))
+                    semaphores_[i]->signal(lap);
             }
-        } else {
-            (void)next;
         }
     }
 
     /// All laps are over, and batches count from 0 again. Nobody waits.
     void reset() {
-        if constexpr (Shape::any_aside) {
-            for (auto& of_stage : semaphores_) {
-                for (auto& semaphore : of_stage)
-                    semaphore->reset();
-            }
+        if constexpr (has_semaphores) {
+            for (auto& semaphore : semaphores_)
+                semaphore->reset();
         }
     }
 
 private:
+    std::size_t stages_;
     std::size_t slots_;
     std::size_t slot_mask_; // 0: slots are no power of two, or one
-    StageStreams<backend>& streams_;
-    std::vector<BasicEvent<backend>> events_; // a slot's side by side
-    std::array<std::vector<std::unique_ptr<Semaphore>>, stages> semaphores_;
+    StageStreams<B>& streams_;
+    const PlanData& plan_;
+    std::vector<BasicEvent<B>> events_; // a slot's side by side
+    std::vector<std::unique_ptr<Semaphore>> semaphores_;
 };
 
 } // namespace sluice::detail

@@ -5,11 +5,13 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/checked/stress_state.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/core_base.hpp>
 
 namespace sluice::detail {
 
@@ -130,41 +132,53 @@ void poison_read_slots(Core& core, typename Core::Ref stream, std::size_t number
     });
 }
 
-/// Calls `visit(stage)` for each stage: in their order, or, where the backend is checked and stress wants it, each at random
-/// after those whose outputs it reads, and those before it on its stream.
+/// Where the backend is checked and stress wants it: calls `visit(stage)` for each stage, each at random after those whose
+/// outputs it reads, and those before it on its stream, and says so.
+template <Backend B, class Visit>
+bool enqueue_in_other_order([[maybe_unused]] const CoreBase<B>& core, [[maybe_unused]] Visit&& visit) {
+    if constexpr (IsChecked<B>::value) {
+        const std::size_t stages = core.stages();
+        checked::StressState& stress = checked::StressState::instance();
+        if (stages <= 2 || !stress.permutes.load(std::memory_order_relaxed))
+            return false;
+        static const char stages_of_all = 0;
+        std::uint64_t bits = checked::stress_bits(stress.settings().seed, stress.next_of(&stages_of_all));
+        std::vector<bool> done(stages);
+        bool other = false;
+        for (std::size_t left = stages; left > 0; --left) {
+            std::vector<std::size_t> ready;
+            for (std::size_t i = 0; i < stages; ++i) {
+                bool can = !done[i];
+                for (std::size_t j = 0; j < i; ++j)
+                    can = can && (done[j] || !(core.plan.reads_output(i, j) || core.streams.share(i, j)));
+                if (can)
+                    ready.push_back(i);
+            }
+            const std::size_t next = ready[bits % ready.size()];
+            bits = (bits >> 3) + (bits << 61);
+            done[next] = true;
+            other = other || next != stages - left;
+            visit(next);
+        }
+        if (other)
+            stress.orders.fetch_add(1, std::memory_order_relaxed);
+        return true;
+    } else {
+        return false;
+    }
+}
+
+/// Calls `visit(stage)` for each stage, with its number as a constant: in their order, or as `enqueue_in_other_order` does.
 template <class Core, class Visit>
 void for_each_stage_to_enqueue([[maybe_unused]] const Core& core, Visit&& visit) {
-    if constexpr (Core::is_checked && Core::stages > 2) {
-        checked::StressState& stress = checked::StressState::instance();
-        if (stress.permutes.load(std::memory_order_relaxed)) {
-            constexpr auto& reads = Core::Shape::bindings.reads;
-            std::array<bool, Core::stages> done{};
-            static const char stages_of_all = 0;
-            std::uint64_t bits = checked::stress_bits(stress.settings().seed, stress.next_of(&stages_of_all));
-            bool other = false;
-            for (std::size_t left = Core::stages; left > 0; --left) {
-                std::array<std::size_t, Core::stages> ready{};
-                std::size_t count = 0;
-                for (std::size_t i = 0; i < Core::stages; ++i) {
-                    bool can = !done[i];
-                    for (std::size_t j = 0; j < i; ++j)
-                        can = can && (done[j] || !(reads[i][j] || core.streams.share(i, j)));
-                    if (can)
-                        ready[count++] = i;
-                }
-                const std::size_t next = ready[bits % count];
-                bits = (bits >> 3) + (bits << 61);
-                done[next] = true;
-                other = other || next != Core::stages - left;
+    if constexpr (Core::is_checked) {
+        if (enqueue_in_other_order<typename Core::backend>(core, [&](std::size_t next) {
                 Core::for_each_stage([&](auto stage) {
                     if (stage == next)
                         visit(stage);
                 });
-            }
-            if (other)
-                stress.orders.fetch_add(1, std::memory_order_relaxed);
+            }))
             return;
-        }
     }
     Core::for_each_stage(visit);
 }

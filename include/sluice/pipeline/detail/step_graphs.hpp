@@ -11,6 +11,7 @@
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/pipeline/detail/batch_key.hpp>
+#include <sluice/pipeline/detail/core_base.hpp>
 #include <sluice/pipeline/detail/key_numbers.hpp>
 
 namespace sluice::detail {
@@ -56,10 +57,10 @@ using StepKey = BasicStepKey<void>;
 
 /// Runs steps as graphs. To the key that the caller gives comes the state of the slots. Work that changes its slots on
 /// the host runs eagerly for good, since a replay would not change them.
-template <class Core>
+template <Backend B>
 class StepGraphs {
-    using B = typename Core::backend;
-    using Ref = typename Core::Ref;
+    using Ref = BasicStreamRef<B>;
+    using Core = CoreBase<B>;
 
 public:
     explicit StepGraphs(const GraphOptions& options) : graphs_(options) {}

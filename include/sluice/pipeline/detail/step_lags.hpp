@@ -2,10 +2,10 @@
 /// How many batches each stage of a captured step is behind the first one.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <vector>
 
-#include <sluice/pipeline/detail/shape.hpp>
+#include <sluice/pipeline/detail/plan_data.hpp>
 
 namespace sluice::detail {
 
@@ -13,16 +13,17 @@ constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return b 
 constexpr std::size_t larger(std::size_t a, std::size_t b) noexcept { return a < b ? b : a; }
 
 /// A stage is one batch behind those that it reads, as long as the slots between them last that long.
-template <class Shape>
-constexpr std::array<std::size_t, Shape::stages> step_lags(std::size_t slots) noexcept {
-    std::array<std::size_t, Shape::stages> lags{};
+inline std::vector<std::size_t> step_lags(const PlanData& plan, std::size_t slots) {
+    const std::size_t stages = plan.stages.size();
+    std::vector<std::size_t> lags(stages);
     if (slots == 1)
         return lags; // a chain, with nothing to overlap
-    lags = Shape::edges.depth;
+    for (std::size_t i = 0; i < stages; ++i)
+        lags[i] = plan.stages[i].depth;
     bool lasts = true;
-    for (std::size_t i = 0; i < Shape::stages; ++i) {
+    for (std::size_t i = 0; i < stages; ++i) {
         for (std::size_t j = 0; j < i; ++j)
-            lasts = lasts && !(Shape::bindings.reads[i][j] && lags[i] - lags[j] > slots);
+            lasts = lasts && !(plan.reads_output(i, j) && lags[i] - lags[j] > slots);
     }
     for (std::size_t& lag : lags)
         lag = lasts ? lag : smaller(lag, slots);
@@ -33,19 +34,18 @@ constexpr std::array<std::size_t, Shape::stages> step_lags(std::size_t slots) no
 /// has the next. `first_on_stream` tells for each stage the first one on its stream. They are captured on one stream, batch by
 /// batch; so a later one must not be ahead of an earlier one, nor more than a batch behind. Lags are lowered until that holds,
 /// and stages that read each other's outputs are still in order and no further apart than there are slots.
-template <class Shape>
-constexpr void lower_lags(std::array<std::size_t, Shape::stages>& lags, std::size_t slots,
-                          const std::array<std::size_t, Shape::stages>& first_on_stream) noexcept {
+inline void lower_lags(const PlanData& plan, std::vector<std::size_t>& lags, std::size_t slots,
+                       const std::vector<std::size_t>& first_on_stream) {
     for (bool changed = true; changed;) {
         changed = false;
         const auto at_most = [&](std::size_t stage, std::size_t most) {
             changed = changed || most < lags[stage];
             lags[stage] = smaller(lags[stage], most);
         };
-        for (std::size_t i = 0; i < Shape::stages; ++i) {
+        for (std::size_t i = 0; i < lags.size(); ++i) {
             for (std::size_t j = 0; j < i; ++j) {
                 const bool one_stream = first_on_stream[i] == first_on_stream[j];
-                if (one_stream || Shape::bindings.reads[i][j]) {
+                if (one_stream || plan.reads_output(i, j)) {
                     at_most(j, lags[i]);
                     at_most(i, lags[j] + (one_stream ? 1 : slots));
                 }
