@@ -76,8 +76,9 @@ install_missing() {
     [[ ${#missing[@]} -eq 0 ]] || fail "these are installed but not usable: ${missing[*]}"
 }
 
-if [[ -n ${CXX:-} ]] && ! has_compiler; then
-    fail "CXX is $CXX, which compiles no C++20 program here; install it and g++'s library, or unset CXX"
+# Another compiler than g++, whose library others use too, is not installed here.
+if ! command -v "${compiler[0]}" >/dev/null && [[ ${compiler[0]##*/} != @(c++|g++) ]]; then
+    fail "CXX is $CXX, which is not there; install it, or unset CXX"
 fi
 find_missing
 [[ ${#missing[@]} -eq 0 ]] || install_missing
