@@ -121,14 +121,17 @@ hide() {
     done <<<"$FRESH_ROOT_HIDE"
 }
 
-# The folder of the toolkit whose nvcc this machine would use.
+# The folder of the toolkit whose nvcc this machine would use. The nvcc on the path may be a script that starts another one.
 toolkit() {
-    local nvcc
+    local nvcc top
     nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
     [[ -x $nvcc ]] || fail "--toolkit: there is no nvcc on the path or in /usr/local/cuda"
-    nvcc=$(readlink -f "$nvcc")
-    [[ ${nvcc%/bin/nvcc} != /usr ]] || fail "--toolkit: nvcc is $nvcc; expected a toolkit in a folder of its own"
-    echo "${nvcc%/bin/nvcc}"
+    top=$("$nvcc" --dryrun -x cu /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p')
+    [[ -d $top ]] || fail "--toolkit: $nvcc --dryrun names no folder of its toolkit"
+    top=$(cd "$top" && pwd -P)
+    [[ -x $top/bin/nvcc ]] || fail "--toolkit: $nvcc names $top as its toolkit; expected bin/nvcc in it"
+    [[ $top != /usr ]] || fail "--toolkit: nvcc's toolkit is $top; expected one in a folder of its own"
+    echo "$top"
 }
 
 clone() {
