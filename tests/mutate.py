@@ -214,7 +214,7 @@ def mutate(places, chosen, options):
     include.mkdir(parents=True, exist_ok=True)
     write_mutated(places, include)
     flags = {"race": ["-fsanitize=thread", "-g1"],
-             "checker": ["-DSLUICE_CHECKED=1", "-DSLUICE_CHECKED_EXTERN=1"]}.get(options.klass, [])
+             "checker": ["-DSLUICE_CHECKED=1", "-DSLUICE_COMPILED=1", "-DSLUICE_COMPILES_BODIES"]}.get(options.klass, [])
     shared = [path for path in include.rglob("*") if path.is_file()] + list(TESTS.glob("*/*.hpp"))
     common = digest(shared, flags)
     out = work / options.klass
@@ -223,7 +223,7 @@ def mutate(places, chosen, options):
     checker = None
     if options.klass == "checker":
         checker = out / "checker.o"
-        subprocess.run(["clang++", "-std=c++20", "-O1", "-w", *flags, "-DSLUICE_CHECKED_BODIES", "-include",
+        subprocess.run(["clang++", "-std=c++20", "-O1", "-w", *flags, "-DSLUICE_COMPILES_CHECKER", "-include",
                         str(include / "sluice_mutants.hpp"), f"-I{include}", "-c", "-x", "c++",
                         str(include / "sluice/backend/detail/checked/checker.hpp"), "-o", str(checker)], check=True)
     programs = {test: Program(test, out, flags, checker) for test in tests}

@@ -10,8 +10,8 @@
 #include <sluice/backend/host.hpp>
 #include <sluice/graph.hpp>
 #include <sluice/memory.hpp>
-#include <sluice/pipeline/detail/batch_key.hpp>
-#include <sluice/pipeline/detail/step_graphs.hpp>
+#include <sluice/pipeline/detail/boundary/batch_key.hpp>
+#include <sluice/pipeline/detail/core/step_graphs.hpp>
 
 #include "fuzz/fuzz.hpp"
 

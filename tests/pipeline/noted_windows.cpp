@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <sluice/pipeline/detail/noted_runs.hpp>
-#include <sluice/pipeline/detail/noted_windows.hpp>
+#include <sluice/pipeline/detail/core/noted_runs.hpp>
+#include <sluice/pipeline/detail/core/noted_windows.hpp>
 
 namespace pipeline_noted_windows {
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sluice/pipeline/detail/schedule_tuner.hpp>
+#include <sluice/pipeline/detail/core/schedule_tuner.hpp>
 
 namespace pipeline_schedule_tuner {
 

@@ -29,6 +29,18 @@
 #define SLUICE_CHECKED 0
 #endif
 
+/// 1: what does not depend on the user's types is not compiled with each file, but comes from the library that the CMake
+/// target `sluice::compiled` stands for. For a whole program, as the target sees to.
+#if !defined(SLUICE_COMPILED)
+#define SLUICE_COMPILED 0
+#endif
+/// 1 where a file has these bodies all the same: without the library, and in its own sources.
+#if SLUICE_COMPILED && !defined(SLUICE_COMPILES_BODIES)
+#define SLUICE_HAS_BODIES 0
+#else
+#define SLUICE_HAS_BODIES 1
+#endif
+
 /// 1 where this compiler takes kernels, and the Cuda backend is there to launch them, otherwise 0.
 #if defined(__CUDACC__) && SLUICE_HAS_CUDA
 #define SLUICE_HAS_KERNELS 1

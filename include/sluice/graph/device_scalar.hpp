@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <memory>
 #include <type_traits>
-#include <vector>
 
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
 
@@ -73,7 +73,7 @@ private:
     void refuse_capture(BasicStreamRef<B> stream, const char* why) const;
 
     DeviceBuffer<T, B> value_;
-    std::vector<std::unique_ptr<Slot>> slots_;
+    detail::List<std::unique_ptr<Slot>> slots_;
     std::size_t next_ = 0;
 };
 

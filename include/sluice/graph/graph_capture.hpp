@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/detail/call_ref.hpp>
@@ -263,7 +264,7 @@ private:
     int device_;
     GraphCounters counters_;
     std::string first_refusal_;
-    std::vector<std::unique_ptr<Entry>> entries_;
+    detail::List<std::unique_ptr<Entry>> entries_;
     Entry* last_ = nullptr;
     std::uint64_t clock_ = 0;
     std::size_t unsettled_ = 0;         // New keys since the last launch.

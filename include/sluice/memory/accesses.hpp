@@ -3,7 +3,7 @@
 #pragma once
 
 #include <sluice/backend/stream.hpp>
-#include <sluice/memory/detail/declared_range.hpp>
+#include <sluice/memory/detail/checked/declared_range.hpp>
 
 namespace sluice {
 
@@ -43,4 +43,4 @@ void name_buffer(const Memory& memory, const char* name);
 
 } // namespace sluice
 
-#include <sluice/memory/detail/accesses.inl>
+#include <sluice/memory/detail/checked/accesses.inl>

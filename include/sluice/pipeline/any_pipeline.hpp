@@ -40,8 +40,8 @@ public:
     /// Makes the pipeline. Throws what `Pipeline`'s constructor throws.
     template <class... Ss, class... Makers>
     AnyPipeline(Stages<Ss...> stages, Slots<Makers...> makers, PipelineOptions options = {})
-        : pipeline_(std::make_unique<Holder<Pipeline<Stages<Ss...>, Slots<Makers...>>>>(
-              std::move(stages), std::move(makers), options)) {
+        : held_(new HeldAs<Pipeline<Stages<Ss...>, Slots<Makers...>>>(std::move(stages), std::move(makers),
+                                                                      options)) {
         static_assert(std::is_same_v<typename Pipeline<Stages<Ss...>, Slots<Makers...>>::backend, B>,
                       "sluice::AnyPipeline: the stages are for another backend than the one named");
     }
@@ -55,21 +55,26 @@ public:
                       options) {}
 
     /// As `Pipeline::submit`.
-    BatchRead submit(const Batch& batch) { return pipeline_->submit(batch); }
+    BatchRead submit(const Batch& batch) { return core().submit(given(batch), false); }
     /// The same, for a batch that might be filled again.
-    BatchRead submit(Batch& batch) { return pipeline_->submit(batch); }
+    BatchRead submit(Batch& batch) {
+        return core().submit(given(batch), detail::may_change_under_way<Batch>());
+    }
     /// For a batch of a source.
-    void submit(const SourceBatch<Batch, B>& batch) { pipeline_->submit(batch); }
+    void submit(const SourceBatch<Batch, B>& batch) {
+        const Batch& plain = detail::require_source_batch(batch);
+        core().submit_held(given(plain), batch.hold());
+    }
     /// The same.
-    void submit(SourceBatch<Batch, B>& batch) { pipeline_->submit(std::as_const(batch)); }
+    void submit(SourceBatch<Batch, B>& batch) { submit(std::as_const(batch)); }
     /// For `*batch` of a source's batch.
     template <class Held>
     requires std::same_as<Held, HeldBatch<Batch, B>>
-    void submit(const Held& batch) { pipeline_->submit_held(batch); }
+    void submit(const Held& batch) { core().submit_held(given(batch), detail::HeldBatchAccess::hold(batch)); }
     /// The same.
     template <class Held>
     requires std::same_as<Held, HeldBatch<Batch, B>>
-    void submit(Held& batch) { pipeline_->submit_held(batch); }
+    void submit(Held& batch) { submit(std::as_const(batch)); }
 
     /// As `Pipeline::run`, of a pipeline whose last stage makes an `Out`: `for (const auto& loss :
     /// pipeline.run<Loss>(source))`. Throws `Error`, also where it makes something else, or nothing.
@@ -80,55 +85,57 @@ public:
     }
 
     /// As `Pipeline::wait_for`.
-    void wait_for(BasicStreamRef<B> stream) { pipeline_->wait_for(stream); }
+    void wait_for(BasicStreamRef<B> stream) { core().wait_for(stream); }
     /// As `Pipeline::flush`.
-    void flush() { pipeline_->flush(); }
+    void flush() { core().flush(); }
     /// As `Pipeline::flush`.
-    void flush(BasicStreamRef<B> stream) { pipeline_->flush(stream); }
+    void flush(BasicStreamRef<B> stream) { core().flush(stream); }
     /// As `Pipeline::finish`.
-    void finish() { pipeline_->finish(); }
+    void finish() { core().finish(); }
     /// As `Pipeline::reset`.
-    void reset() { pipeline_->reset(); }
+    void reset() { core().reset(); }
     /// As `Pipeline::submitted`.
-    std::size_t submitted() const noexcept { return pipeline_->submitted(); }
+    std::size_t submitted() const noexcept { return core().submitted(); }
     /// As `Pipeline::options`.
-    const PipelineOptions& options() const noexcept { return pipeline_->options(); }
+    const PipelineOptions& options() const noexcept { return core().options(); }
     /// As `Pipeline::stream`.
-    BasicStreamRef<B> stream(std::size_t index) const { return pipeline_->stream(index); }
+    BasicStreamRef<B> stream(std::size_t index) const { return core().stream(index); }
     /// As `Pipeline::failed`.
-    bool failed() const noexcept { return pipeline_->failed(); }
+    bool failed() const noexcept { return core().failed(); }
     /// As `Pipeline::graph_counters`.
-    GraphCounters graph_counters() const noexcept { return pipeline_->graph_counters(); }
+    GraphCounters graph_counters() const noexcept { return core().graph_counters(); }
     /// As `Pipeline::choice`.
-    const ScheduleChoice& choice() const { return pipeline_->choice(); }
+    const ScheduleChoice& choice() const { return core().choice(); }
     /// As `Pipeline::stage_times`.
-    std::vector<StageTime> stage_times() { return pipeline_->stage_times(); }
+    std::vector<StageTime> stage_times() { return core().stage_times(); }
     /// As `Pipeline::submit_times`.
-    std::vector<StageTime> submit_times() { return pipeline_->submit_times(); }
+    std::vector<StageTime> submit_times() { return core().submit_times(); }
     /// How many stages there are.
-    std::size_t stages() const noexcept { return pipeline_->stages(); }
+    std::size_t stages() const noexcept { return core().stages(); }
     /// As `Pipeline::stage_name`.
-    const std::string& stage_name(std::size_t index) const { return pipeline_->stage_name(index); }
+    const std::string& stage_name(std::size_t index) const { return core().stage_name(index); }
     /// As `Pipeline::is_cpu_stage`.
-    bool is_cpu_stage(std::size_t index) const { return pipeline_->is_cpu_stage(index); }
+    bool is_cpu_stage(std::size_t index) const { return core().is_cpu_stage(index); }
     /// As `Pipeline::device_of`.
-    int device_of(std::size_t index) const { return pipeline_->device_of(index); }
+    int device_of(std::size_t index) const { return core().device_of(index); }
 
 private:
     template <class Pipe, class Source, class Out>
     friend class Results;
-    struct Interface;
+    struct Held;
     template <class Pipe>
-    struct Holder;
+    struct HeldAs;
 
+    detail::PipelineCore<B>& core() const noexcept;
+    detail::GivenBatch<B> given(const Batch& batch) const noexcept;
     template <class Out>
     void require_result() const;
     template <class Out>
     const Out& await_result(std::size_t number) {
-        return *static_cast<const Out*>(pipeline_->await_result(number));
+        return *static_cast<const Out*>(core().await_result(number));
     }
 
-    std::unique_ptr<Interface> pipeline_;
+    std::unique_ptr<Held> held_;
 };
 
 } // namespace sluice

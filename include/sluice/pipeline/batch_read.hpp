@@ -4,12 +4,15 @@
 
 #include <cstddef>
 
+#include <sluice/backend/concept.hpp>
 #include <sluice/pipeline/detail/batch_waiter.hpp>
 
 namespace sluice {
 
-template <class StageList, class SlotList>
-class Pipeline;
+namespace detail {
+template <Backend B>
+class PipelineCore;
+} // namespace detail
 
 /// What `submit` returns of a batch of the caller's own: tells when all stages that take the batch have read it, and so
 /// when its memory may be filled again. Not before: under `Schedule::graphed` a batch may be held, and read long after `submit`
@@ -46,8 +49,8 @@ public:
     void wait();
 
 private:
-    template <class StageList, class SlotList>
-    friend class Pipeline;
+    template <Backend B>
+    friend class detail::PipelineCore;
     BatchRead(const detail::BatchWaiterRef& waiter, std::size_t run, std::size_t number,
               bool waits_in_destructor) noexcept
         : waiter_(waiter), run_(run), number_(number), waits_(waits_in_destructor) {}

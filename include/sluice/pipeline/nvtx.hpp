@@ -9,7 +9,7 @@
 /// compile as all of sluice does.
 #pragma once
 
-#include <sluice/pipeline/detail/range.hpp>
+#include <sluice/pipeline/detail/core/range.hpp>
 
 /// 1: NVTX's headers are there. Define it as 0 to do without them.
 #if !defined(SLUICE_HAS_NVTX)

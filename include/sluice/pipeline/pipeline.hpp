@@ -2,42 +2,26 @@
 /// Pipelines: stages that work on successive batches at the same time.
 #pragma once
 
-#include <atomic>
-#include <concepts>
 #include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/device.hpp>
 #include <sluice/pipeline/batch_read.hpp>
-#include <sluice/pipeline/detail/faults.hpp>
-#include <sluice/pipeline/detail/graphed_stages.hpp>
-#include <sluice/pipeline/detail/graphed_steps.hpp>
-#include <sluice/pipeline/detail/held_batches.hpp>
-#include <sluice/pipeline/detail/overlapped.hpp>
-#include <sluice/pipeline/detail/plan_check.hpp>
-#include <sluice/pipeline/detail/schedule_tuner.hpp>
-#include <sluice/pipeline/detail/serial.hpp>
-#include <sluice/pipeline/detail/stage_core.hpp>
+#include <sluice/pipeline/detail/boundary/each.hpp>
+#include <sluice/pipeline/detail/boundary/plan_check.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
+#include <sluice/pipeline/detail/boundary/stage_call.hpp>
+#include <sluice/pipeline/detail/core/pipeline_core.hpp>
+#include <sluice/pipeline/pipeline_options.hpp>
 #include <sluice/pipeline/results.hpp>
-#include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice {
-
-namespace detail {
-template <Backend B>
-class PipelineCall;
-} // namespace detail
 
 /// A batch that a pipeline takes: one that stays, or whose bytes are all there is to it.
 template <class Batch>
@@ -48,9 +32,9 @@ concept Submittable =
 template <class... Ss>
 struct Stages {
     /// Moved into the pipeline.
-    std::tuple<Ss...> all;
+    detail::Each<Ss...> all;
     /// Takes each stage by value.
-    explicit Stages(Ss... stages) : all(std::move(stages)...) {}
+    explicit Stages(Ss... stages) : all{{static_cast<Ss&&>(stages)}...} {}
 };
 
 /// What makes the stages' outputs, one for each stage that has one, in the order of the stages: each is called as
@@ -58,42 +42,9 @@ struct Stages {
 template <class... Makers>
 struct Slots {
     /// Used by the pipeline's constructor, and dropped then.
-    std::tuple<Makers...> all;
+    detail::Each<Makers...> all;
     /// Takes each maker by value.
-    explicit Slots(Makers... makers) : all(std::move(makers)...) {}
-};
-
-/// How a pipeline runs.
-struct PipelineOptions {
-    /// How the stages run.
-    Schedule schedule = Schedule::overlapped;
-    /// Slots of each stage's output, at least 1. With 2, a stage fills one while the next one
-    /// empties the other; more let stages of uneven duration run further ahead.
-    int slots = 2;
-    /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
-    /// batch. For looking for a fault: nothing overlaps then.
-    bool launch_blocking = false;
-    /// How steps are captured and kept under `Schedule::graphed`.
-    GraphOptions graphs{.capacity = 256};
-    /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
-    /// ahead of each other, but a batch waits until as many are there, or for `flush`. What a batch of the caller's own refers
-    /// to is read no earlier than that: it must stay as it is until `BatchRead` says so, also while nothing has been
-    /// enqueued yet. 0: one, and up to 16 for batches of a `Source` as long as more of them are ready. A graph takes at most
-    /// half of a source's slots.
-    int steps_per_graph = 0;
-    /// Under `Schedule::graphed`, true: each stage's work on one batch is a graph of its own, launched on the stage's
-    /// stream between the same waits as under `overlapped`. A launch a stage instead of one for all, but no step waits
-    /// for the slowest stage of the step before: better where stages take some 50 microseconds or more. It is so anyway
-    /// where a stage opts out or is a CPU stage.
-    bool graph_each_stage = false;
-    /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
-    /// a stage and batch. Where batches follow each other in less than 400 us, so that notes would slow them down, only one lot
-    /// of so many batches in eight is noted from the fifth on. 0: notes nothing, and costs nothing.
-    int timed_batches = 0;
-    /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
-    /// program compiled with `-DSLUICE_CHECKED=1`. True: it must be, or the constructor throws. False: what this pipeline's
-    /// stages read and write is not looked at; its waits are, so that other pipelines' work is judged rightly.
-    std::optional<bool> checked = std::nullopt;
+    explicit Slots(Makers... makers) : all{{static_cast<Makers&&>(makers)}...} {}
 };
 
 /// Runs each submitted batch through all stages, in order, once. Where no stage has an output, `Slots` may be left out.
@@ -173,7 +124,7 @@ public:
     Pipeline& operator=(const Pipeline&) = delete; ///< Cannot be assigned.
 
     /// Enqueues what submitted batches still need, unless the pipeline has failed, and waits for the work in flight.
-    ~Pipeline();
+    ~Pipeline() = default;
 
     /// Enqueues all stages for `batch` and returns.
     ///
@@ -184,7 +135,9 @@ public:
     /// failed before.
     template <class Batch>
     requires Submittable<Batch> BatchRead submit(Batch&& batch) {
-        return submit_own<!std::is_const_v<std::remove_reference_t<Batch>>>(std::as_const(batch));
+        constexpr bool may_change = !std::is_const_v<std::remove_reference_t<Batch>> &&
+                                    detail::may_change_under_way<std::remove_cvref_t<Batch>>();
+        return core_.submit(given(std::as_const(batch)), may_change);
     }
 
     /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
@@ -210,7 +163,7 @@ public:
     template <class Batch, Backend B>
     void submit(const HeldBatch<Batch, B>& batch) {
         if constexpr (std::is_same_v<B, backend>)
-            submit_given(static_cast<const Batch&>(batch), detail::HeldBatchAccess::hold(batch));
+            core_.submit_held(given(static_cast<const Batch&>(batch)), detail::HeldBatchAccess::hold(batch));
     }
 
     /// Submits the batches of `source` and gives the results of the last stage, in order: `for (const auto& result :
@@ -221,143 +174,90 @@ public:
     Results<Pipeline, Source, result_type> run(Source& source);
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
-    void wait_for(BasicStreamRef<backend> stream);
+    void wait_for(BasicStreamRef<backend> stream) { core_.wait_for(stream); }
 
     /// Sees that all submitted batches are on their way, and orders later work on external streams after them.
     /// Does not wait for the device. Throws `Error` for a known fault.
-    void flush();
+    void flush() { core_.flush(); }
 
     /// The same, and orders later work on `stream`, the caller's, after them too.
-    void flush(BasicStreamRef<backend> stream);
+    void flush(BasicStreamRef<backend> stream) { core_.flush(stream); }
 
     /// Waits until all submitted batches have passed all stages. Throws `Error` for any fault of their work.
     /// The pipeline takes further batches afterwards.
-    void finish();
+    void finish() { core_.finish(); }
 
     /// Waits for work in flight, whatever becomes of it, and starts anew: no failure, no batches, all slots
     /// free, no graphs. Throws `Error` when the device is lost, as after an illegal address; then only a new process
     /// helps.
-    void reset();
+    void reset() { core_.reset(); }
 
     /// Batches that have been submitted since the pipeline was made or reset.
-    std::size_t submitted() const noexcept { return submitted_; }
+    std::size_t submitted() const noexcept { return core_.submitted(); }
 
     /// Whether a failure has been thrown that `reset` has not cleared.
-    bool failed() const noexcept { return !failure_.empty(); }
+    bool failed() const noexcept { return core_.failed(); }
 
     /// As given when it was made.
-    const PipelineOptions& options() const noexcept { return options_; }
+    const PipelineOptions& options() const noexcept { return core_.options(); }
 
     /// What `Schedule::automatic` has found so far. Throws `Error` where the pipeline was made with another schedule.
-    const ScheduleChoice& choice() const;
+    const ScheduleChoice& choice() const { return core_.choice(); }
 
     /// What became of the steps' graphs; all 0 under other schedules.
-    GraphCounters graph_counters() const noexcept;
+    GraphCounters graph_counters() const noexcept { return core_.graph_counters(); }
 
     /// When each stage worked on each of the last `PipelineOptions::timed_batches` batches that were noted: stage by stage, in
     /// the order of the batches. Call it after `finish`: work that is not over is left out. Each graph of whole steps tells of its stages
     /// in its latest run alone, so there are fewer batches then, 16 or so; the graph itself is a piece of work of stage
     /// `stage_count`. Throws `Error`, also where nothing is noted.
-    std::vector<StageTime> stage_times();
+    std::vector<StageTime> stage_times() { return core_.stage_times(); }
 
     /// When the calling thread was in `submit` for each of these batches, in their order: stage `stage_count + 1`. Throws
     /// `Error` likewise.
-    std::vector<StageTime> submit_times();
+    std::vector<StageTime> submit_times() { return core_.submit_times(); }
 
     /// The name of stage `index`. Throws `Error` where there is no such stage.
-    const std::string& stage_name(std::size_t index) const;
+    const std::string& stage_name(std::size_t index) const { return core_.stage_name(index); }
 
     /// Whether stage `index` runs on threads of its own, as a CPU stage of a device's pipeline does. Throws `Error` likewise.
-    bool is_cpu_stage(std::size_t index) const;
+    bool is_cpu_stage(std::size_t index) const { return core_.is_cpu_stage(index); }
 
     /// The device that stage `index` works on. Throws `Error` likewise.
-    int device_of(std::size_t index) const;
+    int device_of(std::size_t index) const { return core_.device_of(index); }
 
     /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
     /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
     /// replays, on the first stage's stream, lag behind by a batch a stage. Use `wait_for` and `flush` there. Throws
     /// `Error` where there is no such stage, or it has no stream.
-    BasicStreamRef<backend> stream(std::size_t index) const;
+    BasicStreamRef<backend> stream(std::size_t index) const { return core_.stream(index); }
 
 private:
     struct NotMade {};
     explicit Pipeline(NotMade); // of a program that has been refused; there is no body
 
-    struct SubmitBegin {
-        std::int64_t time = 0;   // of the clock, in nanoseconds
-        std::int64_t waited = 0; // by then
-        static SubmitBegin now() { return {detail::StageTimes<backend>::now(), waited_for_results()}; }
-    };
-    using Core = detail::StageCore<Shape>;
-    using Hold = SourceHold<backend>;
     template <class Pipe, class Source, class Out>
     friend class Results;
     template <class Batch, Backend B>
     friend class AnyPipeline;
-    // A backend without graphs has pipelines all the same.
-    static constexpr bool has_graphs = GraphBackend<backend>;
-    struct NoGraphs {};
-    using StepsExecutor = typename std::conditional_t<has_graphs && Shape::all_capturable,
-                                                      std::type_identity<detail::GraphedSteps<backend>>,
-                                                      std::type_identity<NoGraphs>>::type;
-    using StagesExecutor =
-        typename std::conditional_t<has_graphs, std::type_identity<detail::GraphedStages<backend>>,
-                                    std::type_identity<NoGraphs>>::type;
-    using Call = detail::PipelineCall<backend>;
 
-    template <bool MayChange, class Batch>
-    BatchRead submit_own(const Batch& batch);
+    template <class Batch>
+    static const detail::StageCall<backend>* calls_for() noexcept {
+        return detail::StageCalls<Shape, Batch>::all;
+    }
+    template <class Batch>
+    static detail::GivenBatch<backend> given(const Batch& batch) noexcept {
+        return {&batch, &detail::batch_ops<Batch, detail::IsChecked<backend>::value>, calls_for<Batch>()};
+    }
     template <class Batch, Backend B>
     void submit_of_source(const SourceBatch<Batch, B>& batch);
-    template <class Batch>
-    void submit_given(const Batch& batch, const Hold& hold);
-    /// The one place that asks for the schedule: calls `visit` with what runs it.
-    template <class Self, class Visit>
-    static decltype(auto) with_executor(Self& self, Visit&& visit);
-    void make_graphs(bool each_stage, const GraphOptions& options);
-    // In detail/pipeline_tuning.inl:
-    static std::vector<ScheduleTrial> trials_of(const PipelineOptions& options);
-    void look_at_submit(const SubmitBegin& begin);
-    void end_trial();
-    void use(const ScheduleTrial& trial);
-    void await_batch(std::size_t number);
-    void await_stage(std::size_t stage, std::size_t number);
     template <class Out>
-    const Out& await_result(std::size_t number);
+    const Out& await_result(std::size_t number) {
+        return *static_cast<const Out*>(core_.await_result(number));
+    }
 
-    void enter();
-    void leave();
-    void sync();
-    void drop_batches() noexcept;
-    // In detail/pipeline_faults.inl:
-    void require_sound(const char* call);
-    void require_stage(const char* what, std::size_t index) const;
-    void throw_unreported() const;
-    void throw_thread_fault();
-    void throw_known_fault();
-    void throw_stream_fault();
-    [[noreturn]] void fail();
-    [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
-
-    PipelineOptions options_;
-    Core core_;
-    Schedule runs_; // Never `automatic`.
-    detail::SerialExecutor<Core> serial_;
-    [[no_unique_address]] detail::HeldBatches<backend> held_;
-    // Under `Schedule::graphed`, one of them; see `graphs_`.
-    std::optional<StepsExecutor> steps_;
-    std::optional<StagesExecutor> stage_graphs_;
-    std::optional<detail::ScheduleTuner> tuner_; // Under `Schedule::automatic`.
-    bool tuning_ = false;                        // Whether it has not decided yet.
-    bool watched_ = false;                       // Whether anybody wants to know of calls of `submit`.
-    bool graphs_ = false;                        // Whether one of the two is there.
-    std::atomic<bool> in_use_{false};
-    bool inside_ = false;   // Whether external streams have been joined since the pipeline was last left.
-    std::size_t begun_ = 0; // batches of which work may be under way: one more than submitted_ within submit
-    std::size_t submitted_ = 0;
-    std::size_t run_ = 0; // Counts resets.
-    std::string failure_;
-    detail::BatchWaiterRef waiter_;
+    detail::Each<Ss...> stages_;
+    detail::PipelineCore<backend> core_; // It knows where the stages are.
 };
 
 /// Of stages and slot makers.
@@ -370,6 +270,3 @@ Pipeline(Stages<Ss...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<>
 } // namespace sluice
 
 #include <sluice/pipeline/detail/pipeline.inl>
-#include <sluice/pipeline/detail/pipeline_faults.inl>
-#include <sluice/pipeline/detail/pipeline_queries.inl>
-#include <sluice/pipeline/detail/pipeline_tuning.inl>

@@ -18,8 +18,10 @@
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/device.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/checked/source_checks.hpp>
 #include <sluice/pipeline/detail/fill_times.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/stage_time.hpp>
@@ -321,6 +323,7 @@ public:
 
 private:
     using Places = detail::SourcePlaces<Batch, B>;
+    using Checks = detail::SourceChecks<B>;
     using Place = detail::SourcePlace<Batch, B>;
     using Slot = detail::SourceSlot<B>;
     // Deletes the slots, or leaves that to whoever holds one.
@@ -329,7 +332,6 @@ private:
     };
 
     static constexpr bool check_fill();
-    void poison(Slot& slot);
     bool fill_one(State& state, Slot& slot, detail::FillNote* note);
     bool call_fill(State& state, std::size_t index, Batch& out);
     void fill_claimed(std::size_t worker, Slot& slot, std::unique_lock<std::mutex>& lock);

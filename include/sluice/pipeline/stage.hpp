@@ -8,10 +8,14 @@
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
-#include <sluice/pipeline/detail/declared.hpp>
-#include <sluice/pipeline/detail/signature.hpp>
+#include <sluice/pipeline/detail/boundary/signature.hpp>
+#include <sluice/pipeline/detail/checked/declared.hpp>
 
 namespace sluice {
+
+namespace detail {
+struct StageAccess;
+} // namespace detail
 
 /// Where a stage runs.
 template <Backend B = DefaultBackend>
@@ -84,7 +88,8 @@ public:
 
     /// Calls `function` for each batch; `name` appears in errors. Takes both by value.
     Stage(std::string name, Function function, StageOptions<B> options = {})
-        : name_(std::move(name)), callable_(std::move(function)), options_(options) {}
+        : name_(static_cast<std::string&&>(name)), callable_(static_cast<Function&&>(function)),
+          options_(options) {}
 
     /// Says that the stage's work on each batch reads, or writes, all of `memory`, which is neither the batch nor a slot: a
     /// buffer, a span, or what has a `block()`, such as a `RaggedBatch`. On a checked backend (backend/checked.hpp) a race
@@ -123,6 +128,8 @@ public:
     const detail::Declared<B>& declared() const noexcept { return declared_; }
 
 private:
+    friend struct detail::StageAccess;
+
     std::string name_;
     Function callable_;
     StageOptions<B> options_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice::detail {
@@ -27,7 +28,7 @@ public:
 };
 
 template <Backend B>
-using ReplayHooks = std::vector<std::shared_ptr<ReplayHook<B>>>;
+using ReplayHooks = List<std::shared_ptr<ReplayHook<B>>>;
 
 /// Where the capture on the calling thread keeps hooks; null where none is under way, or nobody would call them, as
 /// in a plain `capture`.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/clock.hpp>
-#include <sluice/pipeline/detail/noted_windows.hpp>
+#include <sluice/pipeline/detail/core/noted_windows.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice::detail {

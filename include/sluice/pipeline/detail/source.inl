@@ -16,6 +16,14 @@ struct HeldBatchAccess {
     }
 };
 
+/// What a pipeline submits of a source's batch. Throws `Error` where there is none.
+template <class Batch, Backend B>
+const Batch& require_source_batch(const SourceBatch<Batch, B>& batch) {
+    if (!batch)
+        throw Error("submit: the batch is empty, its source has ended; look at it before it is submitted");
+    return *batch;
+}
+
 /// What a source's `fill` returns; without `type` where it cannot be called.
 template <class State, class Fill, class Batch>
 struct FillResult : std::invoke_result<Fill&, State&, std::size_t, Batch&> {};
@@ -155,25 +163,14 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
         const std::lock_guard lock(ledger_->mutex);
         slot.state = Slot::State::filling;
     }
-    if constexpr (detail::IsChecked<B>::value)
-        detail::checked::host_works_on(&static_cast<Place&>(slot).batch(), true,
-                                       detail::checked::Op::fill_batch);
-    if constexpr (detail::IsChecked<B>::value)
-        poison(slot);
+    Checks::fills(static_cast<Place&>(slot).batch(), !std::exchange(slot.was_filled, true),
+                  options_.keeps_slots);
     if (note == nullptr)
         return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
     note->begin = detail::FillNotes::now();
     const bool filled = call_fill(state, slot.index, static_cast<Place&>(slot).batch());
     note->end = detail::FillNotes::now();
     return filled;
-}
-
-// What the slot's batch owns, before it is filled again; nothing reads it.
-template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::poison(Slot& slot) {
-    if (std::exchange(slot.was_filled, true) && detail::poisons() && !options_.keeps_slots) {
-        detail::poison_and_wait<B>(&static_cast<Place&>(slot).batch());
-    }
 }
 
 // The same with the lock, which is given up meanwhile, and the outcome noted.
@@ -184,16 +181,14 @@ void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
     lock.unlock();
     bool filled = false;
     std::exception_ptr thrown;
-    if constexpr (detail::IsChecked<B>::value)
-        detail::checked::taken_over(&slot);
+    Checks::taken_over(&slot);
     try {
         const DeviceGuard<B> device(device_);
         filled = fill_one(states_[worker], slot, note);
     } catch (...) {
         thrown = std::current_exception();
     }
-    if constexpr (detail::IsChecked<B>::value)
-        detail::checked::handed_over(&slot);
+    Checks::handed_over(&slot);
     lock.lock();
     if (note != nullptr)
         note->filled = filled;
@@ -202,7 +197,7 @@ void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
 
 template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::work(std::size_t worker) {
-    [[maybe_unused]] const detail::checked::WorkerScopeOn<detail::IsChecked<B>::value> scope;
+    [[maybe_unused]] const typename Checks::WorkerScope scope;
     Places& ledger = *ledger_;
     std::unique_lock lock(ledger.mutex);
     for (;;) {
@@ -258,8 +253,7 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     if (slot.last)
         return {};
     ledger.hand_out(slot);
-    if constexpr (detail::IsChecked<B>::value)
-        detail::checked::taken_over(&slot);
+    Checks::taken_over(&slot);
     notes_.given(index, asked);
     return value_type(static_cast<Place&>(slot).value, slot);
 }
@@ -302,10 +296,8 @@ void Source<Batch, State, Fill, B>::join_workers() noexcept {
     for (std::thread& worker : workers_)
         worker.join();
     workers_.clear();
-    if constexpr (detail::IsChecked<B>::value) {
-        for (const Slot* const slot : ledger_->slots)
-            detail::checked::taken_over(slot);
-    }
+    for (const Slot* const slot : ledger_->slots)
+        Checks::taken_over(slot);
 }
 
 template <class Batch, class State, class Fill, Backend B>

@@ -6,9 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include <sluice/pipeline/detail/checked/source_checks.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
-#include <sluice/pipeline/detail/stage_checks.hpp>
-#include <sluice/pipeline/detail/stage_stress.hpp>
 #include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
@@ -41,26 +40,17 @@ public:
 
     template <class Make>
     void make(Make& make_slot, int number) {
-        if constexpr (IsChecked<B>::value) {
-            ListenedMaker<Make> listened(make_slot);
-            places_.push_back(std::make_unique<SourcePlace<Batch, B>>(listened, number, this->device));
-            tell_of_object(places_.back()->batch(), listened.list(0), "a source",
-                           static_cast<std::size_t>(number));
-        } else {
-            places_.push_back(std::make_unique<SourcePlace<Batch, B>>(make_slot, number, this->device));
-        }
+        places_.push_back(SourceChecks<B>::make(make_slot, number, [&](auto& maker) {
+            return std::make_unique<SourcePlace<Batch, B>>(maker, number, this->device);
+        }));
         this->add(*places_.back());
     }
 
 private:
     ~SourcePlaces() override {
         this->await_all_reads();
-        if constexpr (IsChecked<B>::value) {
-            for (const auto& place : places_) {
-                checked::object_gone(&place->batch());
-                checked::handover_gone(static_cast<SourceSlot<B>*>(place.get()));
-            }
-        }
+        for (const auto& place : places_)
+            SourceChecks<B>::gone(place->batch(), static_cast<SourceSlot<B>*>(place.get()));
     }
 
     std::vector<std::unique_ptr<SourcePlace<Batch, B>>> places_;

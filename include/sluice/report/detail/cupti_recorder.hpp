@@ -13,7 +13,7 @@
 #include <unordered_set>
 
 #include <sluice/backend/detail/clock.hpp>
-#include <sluice/pipeline/detail/range.hpp>
+#include <sluice/pipeline/detail/core/range.hpp>
 #include <sluice/report/detail/kernel_code.hpp>
 #include <sluice/report/device_activity.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <sluice/backend/detail/checked/interface.hpp>
 
-#if !defined(SLUICE_CHECKED_EXTERN) || defined(SLUICE_CHECKED_BODIES)
+#if !SLUICE_COMPILED || defined(SLUICE_COMPILES_CHECKER)
 #include <sluice/backend/detail/checked/state.hpp>
 
 #include <sluice/backend/detail/checked/accesses.inl>

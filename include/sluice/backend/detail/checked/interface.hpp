@@ -10,10 +10,9 @@
 
 #include <sluice/backend/config.hpp>
 
-/// The checker's bodies are inline, unless the program compiles them once: with SLUICE_CHECKED_EXTERN everywhere, and
-/// detail/checked/checker.hpp in one file that defines SLUICE_CHECKED_BODIES too. Here they are declared without: nvcc wants the body
+/// The checker's bodies are inline, or those of the library sluice::compiled. Here they are declared without: nvcc wants the body
 /// of each inline function that a template names, also where it is not used.
-#if defined(SLUICE_CHECKED_EXTERN)
+#if SLUICE_COMPILED
 #define SLUICE_CHECKED_FUNCTION
 #else
 #define SLUICE_CHECKED_FUNCTION inline

@@ -4,23 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 
-#include <sluice/backend/detail/failure.hpp>
-#include <sluice/backend/detail/host/capture.hpp>
-#include <sluice/backend/detail/host/event.hpp>
 #include <sluice/backend/detail/host/graphs.hpp>
-#include <sluice/backend/detail/host/memory_map.hpp>
-#include <sluice/backend/detail/host/queue.hpp>
-#include <sluice/backend/detail/host/semaphore.hpp>
-#include <sluice/backend/error.hpp>
+#include <sluice/backend/detail/host/names.hpp>
+#include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
@@ -45,307 +36,99 @@ struct BasicBackend : BasicGraphs<void> {
 
     // Devices
     // -------------------------------------------------------------------------------------------------
-    static int device_count() {
-        static const int count = [] {
-            const char* text = std::getenv("SLUICE_HOST_DEVICES");
-            const int asked = text == nullptr ? 1 : std::atoi(text);
-            return asked < 1 ? 1 : (asked > 64 ? 64 : asked);
-        }();
-        return count;
-    }
-    static int current_device() noexcept { return device_of_thread(); }
-    static void set_device(int device) {
-        if (device < 0 || device >= device_count()) {
-            throw Error("Host::set_device(" + std::to_string(device) + "): there are " +
-                        std::to_string(device_count()) + " host devices, numbered from 0");
-        }
-        device_of_thread() = device;
-    }
-    static std::string device_name(int) {
-        return "CPU (" + std::to_string(std::thread::hardware_concurrency()) + " hardware threads)";
-    }
+    static int device_count();
+    static int current_device() noexcept;
+    static void set_device(int device);
+    static std::string device_name(int);
     static PriorityRange priorities() noexcept { return {}; }
 
     // Streams
     // -------------------------------------------------------------------------------------------------
-    static NativeStream create_stream(const StreamOptions& options) {
-        auto* stream = new Queue(options, current_device());
-        counts().streams.add();
-        return stream;
-    }
+    static NativeStream create_stream(const StreamOptions& options);
     /// A stream without a thread: whoever enqueues a task runs it at once, and so do copies, fills, records and
     /// waits. What a task enqueues on the stream that runs it comes right after that task. Destroyed as any other.
-    static NativeStream create_inline_stream(const StreamOptions& options = {}) {
-        auto* stream = new Queue(options, current_device(), Queue::Runs::on_caller);
-        counts().streams.add();
-        return stream;
-    }
-    static void destroy_stream(NativeStream stream) noexcept {
-        if (const auto capture = stream->capture(); capture != nullptr) [[unlikely]]
-            capture->leave(*stream);
-        Queue::destroy(stream);
-        counts().streams.remove();
-    }
-    static void synchronize_stream(NativeStream stream) {
-        refuse_in_capture(stream, "sync");
-        stream->drain();
-        throw_if_failed(stream);
-    }
-    static bool stream_done(NativeStream stream) {
-        refuse_in_capture(stream, "is_done");
-        // In this order: work that fails in between is either not done yet or reported.
-        const bool done = stream->idle();
-        throw_if_failed(stream);
-        return done;
-    }
-    static int device_of(NativeStream stream) { return stream->device(); }
-    static int priority_of(NativeStream stream) { return stream->options().priority; }
+    static NativeStream create_inline_stream(const StreamOptions& options = {});
+    static void destroy_stream(NativeStream stream) noexcept;
+    static void synchronize_stream(NativeStream stream);
+    static bool stream_done(NativeStream stream);
+    static int device_of(NativeStream stream);
+    static int priority_of(NativeStream stream);
 
     /// Runs `callable` on the stream's thread, after what is enqueued already. In a capture it becomes a node.
     template <class F>
     static void enqueue(NativeStream stream, F&& callable) {
-        if (any_capture()) [[unlikely]] {
-            if (captured(stream, [&] { return task_node(Task{std::forward<F>(callable)}); }))
-                return;
-        }
-        stream->push(Task{std::forward<F>(callable)});
+        enqueue_task(stream, Task{std::forward<F>(callable)});
     }
 
     // Events
     // --------------------------------------------------------------------------------------------------
-    static NativeEvent create_event(const EventOptions& options) {
-        auto* event = new Event(options, current_device());
-        counts().events.add();
-        return event;
-    }
-    static void destroy_event(NativeEvent event) noexcept {
-        delete event;
-        counts().events.remove();
-    }
-    static void record(NativeEvent event, NativeStream stream) {
-        if (event->device() != stream->device()) [[unlikely]] {
-            throw Error("record: the event belongs to host device " + std::to_string(event->device()) +
-                        " and the stream to host device " + std::to_string(stream->device()) +
-                        "; both must belong to the same");
-        }
-        event->record(*stream);
-    }
-    static void wait(NativeStream stream, NativeEvent event) { event->wait_on(*stream); }
-    static void synchronize_event(NativeEvent event) {
-        event->wait();
-        throw_if(event->failure());
-    }
-    static bool event_done(NativeEvent event) {
-        if (!event->is_done())
-            return false;
-        throw_if(event->failure());
-        return true;
-    }
-    static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
-        if (!start->timing() || !stop->timing()) {
-            throw Error("elapsed_milliseconds: both events must be made with EventOptions{.timing = true}");
-        }
-        if (start->captured() || stop->captured())
-            throw Error("elapsed_milliseconds: an event's latest record was captured, and has no time");
-        if (!start->recorded() || !stop->recorded())
-            throw Error("elapsed_milliseconds: an event has never been recorded");
-        if (!start->is_done() || !stop->is_done()) {
-            throw Error("elapsed_milliseconds: an event has not been reached yet; wait for both first");
-        }
-        return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;
-    }
+    static NativeEvent create_event(const EventOptions& options);
+    static void destroy_event(NativeEvent event) noexcept;
+    static void record(NativeEvent event, NativeStream stream);
+    static void wait(NativeStream stream, NativeEvent event);
+    static void synchronize_event(NativeEvent event);
+    static bool event_done(NativeEvent event);
+    static float elapsed_milliseconds(NativeEvent start, NativeEvent stop);
 
     // Semaphores
     // --------------------------------------------------------------------------------------------------
-    static NativeSemaphore create_semaphore() {
-        auto* semaphore = new Semaphore;
-        counts().semaphores.add();
-        return semaphore;
-    }
-    static void destroy_semaphore(NativeSemaphore semaphore) noexcept {
-        delete semaphore;
-        counts().semaphores.remove();
-    }
-    static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
-        refuse_in_capture(stream, "signal");
-        semaphore->signal_on(*stream, value);
-    }
-    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
-        refuse_in_capture(stream, "wait");
-        semaphore->wait_on(*stream, value);
-    }
-    static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) { semaphore->signal(value); }
-    static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept { return semaphore->value(); }
-    static void reset_semaphore(NativeSemaphore semaphore) { semaphore->reset(); }
+    static NativeSemaphore create_semaphore();
+    static void destroy_semaphore(NativeSemaphore semaphore) noexcept;
+    static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value);
+    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value);
+    static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value);
+    static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept;
+    static void reset_semaphore(NativeSemaphore semaphore);
 
     // Memory
     // --------------------------------------------------------------------------------------------------
-    static void* allocate_device(std::size_t bytes) {
-        refuse_disturbance("allocate_device");
-        return allocate_for_user(bytes);
-    }
+    static void* allocate_device(std::size_t bytes);
     /// In a capture the memory belongs to the graph, and to the executables made from it.
-    static void* allocate_device(std::size_t bytes, NativeStream stream) {
-        if (any_capture()) [[unlikely]] {
-            if (const auto capture = stream->capture(); capture != nullptr)
-                return allocate_for_graph(bytes, *capture);
-        }
-        return allocate_for_user(bytes);
-    }
-    static void free_device(void* memory) noexcept {
-        disturb_by_free();
-        free_now(memory);
-    }
-    static void free_device(void* memory, NativeStream stream) noexcept {
-        if (any_capture()) [[unlikely]] {
-            if (const auto capture = stream->capture();
-                capture != nullptr && !MemoryMap::instance().graph_owns(memory)) {
-                capture->invalidate(
-                    "free_device: memory from before the capture was freed in it, and replays "
-                    "would free it again");
-            }
-        }
-        // A graph's memory goes with the graph.
-        if (MemoryMap::instance().graph_owns(memory)) {
-            counts().device_allocations.remove();
-            return;
-        }
-        // As a task, not at once: the caller may be a task of this stream, or what this stream waits for.
-        counts().device_allocations.remove();
-        const auto free_in_order = [memory] {
-            MemoryMap::instance().remove(memory);
-            ::operator delete(memory, alignment);
-        };
-        try {
-            stream->push(Task{free_in_order}, Queue::Policy::run_always);
-        } catch (...) {
-            // There is no memory for the task. This block is lost rather than freed under somebody's hands.
-        }
-    }
-    static void* allocate_pinned(std::size_t bytes) {
-        refuse_disturbance("allocate_pinned");
-        return allocate(bytes, "pinned", counts().pinned_allocations);
-    }
-    static void free_pinned(void* memory) noexcept {
-        retire_pinned(memory);
-        delete_retired(memory);
-    }
+    static void* allocate_device(std::size_t bytes, NativeStream stream);
+    static void free_device(void* memory) noexcept;
+    static void free_device(void* memory, NativeStream stream) noexcept;
+    static void* allocate_pinned(std::size_t bytes);
+    static void free_pinned(void* memory) noexcept;
 
     /// As `free_pinned` and `free_device`, and the memory itself stays there until `delete_retired`. False where it is a
     /// graph's, and nothing has been done; `ordered` is not for memory that is freed in a capture.
     /// @{
-    static void retire_pinned(void*) noexcept {
-        if (any_capture()) [[unlikely]]
-            (void)Capture::disturb("free_pinned: memory was freed while a stream was being captured");
-        counts().pinned_allocations.remove();
-    }
-    static bool retire_device(void* memory, bool ordered) noexcept {
-        if (MemoryMap::instance().graph_owns(memory))
-            return false;
-        if (!ordered)
-            disturb_by_free();
-        MemoryMap::instance().remove(memory);
-        counts().device_allocations.remove();
-        return true;
-    }
-    static void delete_retired(void* memory) noexcept { ::operator delete(memory, alignment); }
+    static void retire_pinned(void*) noexcept;
+    static bool retire_device(void* memory, bool ordered) noexcept;
+    static void delete_retired(void* memory) noexcept;
     /// @}
 
-    static std::size_t device_memory_in_use() noexcept { return MemoryMap::instance().bytes(); }
+    static std::size_t device_memory_in_use() noexcept;
 
-    static void copy(void* to, const void* from, std::size_t bytes, CopyKind, NativeStream stream) {
-        if (any_capture()) [[unlikely]] {
-            if (captured(stream, [&] { return copy_node(to, from, bytes); }))
-                return;
-        }
-        stream->push(Task{[to, from, bytes] { std::memcpy(to, from, bytes); }});
-    }
-    static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
-        fill_elements(memory, static_cast<unsigned char>(value), 1, bytes, stream);
-    }
+    static void copy(void* to, const void* from, std::size_t bytes, CopyKind, NativeStream stream);
+    static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream);
     static void fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
-                              std::size_t count, NativeStream stream) {
-        const std::size_t bytes = element_bytes * count;
-        if (any_capture()) [[unlikely]] {
-            if (captured(stream, [&] { return fill_node(memory, pattern, element_bytes, bytes); }))
-                return;
-        }
-        stream->push(Task{
-            [memory, pattern, element_bytes, bytes] { fill_memory(memory, pattern, element_bytes, bytes); }});
-    }
+                              std::size_t count, NativeStream stream);
 
     // Faults
     // --------------------------------------------------------------------------------------------------
     static void check_launches() noexcept {}
-    static void throw_if_failed(NativeStream stream) { throw_if(stream->failure()); }
-    static void clear_failure(NativeStream stream) noexcept { stream->clear_failure(); }
+    static void throw_if_failed(NativeStream stream);
+    static void clear_failure(NativeStream stream) noexcept;
 
 private:
     static constexpr std::align_val_t alignment{256};
 
-    static int& device_of_thread() noexcept {
-        thread_local int device = 0;
-        return device;
-    }
-    static void throw_if(const std::exception_ptr& failure) {
-        detail::throw_failure("work on a host stream failed: ", failure);
-    }
-    static void* allocate(std::size_t bytes, const char* kind, ObjectCount& count) {
-        void* memory = ::operator new(bytes, alignment, std::nothrow);
-        if (memory == nullptr) {
-            throw Error("out of memory: " + std::to_string(bytes) + " bytes of " + kind +
-                        " memory were asked for on the host");
-        }
-        count.add();
-        return memory;
-    }
-    static void* allocate_for_user(std::size_t bytes) {
-        void* const memory = allocate(bytes, "device", counts().device_allocations);
-        MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::user);
-        return memory;
-    }
-    static void* allocate_for_graph(std::size_t bytes, Capture& capture) {
-        void* const memory = allocate(bytes, "device", counts().device_allocations);
-        MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::graph);
-        std::shared_ptr<void> owner(memory, [](void* kept) {
-            MemoryMap::instance().remove(kept);
-            ::operator delete(kept, alignment);
-        });
-        try {
-            capture.keep(std::move(owner));
-        } catch (...) { // The capture is of no use any longer.
-            counts().device_allocations.remove();
-            throw;
-        }
-        return memory;
-    }
-    static void disturb_by_free() noexcept {
-        if (any_capture()) [[unlikely]]
-            (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
-    }
-    static void free_now(void* memory) noexcept {
-        // A graph's memory goes with the graph.
-        if (MemoryMap::instance().graph_owns(memory)) {
-            counts().device_allocations.remove();
-            return;
-        }
-        MemoryMap::instance().remove(memory);
-        release(memory, counts().device_allocations);
-    }
-    static void refuse_disturbance(const char* call) {
-        if (!any_capture()) [[likely]]
-            return;
-        const std::string reason = std::string(call) +
-                                   ": a stream is being captured, which memory that is not "
-                                   "allocated in stream order would disturb; allocate it "
-                                   "before";
-        if (Capture::disturb(reason))
-            throw Error(reason);
-    }
-    static void release(void* memory, ObjectCount& count) noexcept {
-        ::operator delete(memory, alignment);
-        count.remove();
-    }
+    static void enqueue_task(NativeStream stream, Task task);
+
+    static int& device_of_thread() noexcept;
+    static void throw_if(const std::exception_ptr& failure);
+    static void* allocate(std::size_t bytes, const char* kind, ObjectCount& count);
+    static void* allocate_for_user(std::size_t bytes);
+    static void* allocate_for_graph(std::size_t bytes, Capture& capture);
+    static void disturb_by_free() noexcept;
+    static void free_now(void* memory) noexcept;
+    static void refuse_disturbance(const char* call);
+    static void release(void* memory, ObjectCount& count) noexcept;
 };
 
 } // namespace sluice::host
+
+#if SLUICE_HAS_BODIES
+#include <sluice/backend/detail/host/backend.inl>
+#endif

@@ -8,11 +8,11 @@
 #include <exception>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/workers.hpp>
+#include <sluice/backend/detail/list.hpp>
 
 namespace sluice::host {
 
@@ -34,7 +34,7 @@ public:
     static constexpr std::size_t limit = 32;
 
     /// Deals out the nodes of which `after[i]` are those that node i depends on, all of smaller numbers.
-    explicit BasicBranches(std::vector<std::vector<std::size_t>> after);
+    explicit BasicBranches(detail::List<detail::List<std::size_t>> after);
     BasicBranches(const BasicBranches&) = delete;
     BasicBranches& operator=(const BasicBranches&) = delete;
 
@@ -53,13 +53,13 @@ private:
     };
     struct Step {
         std::size_t node;
-        std::vector<Wait> waits;
+        detail::List<Wait> waits;
         bool awaited = false; // by another branch
     };
     struct Branch : Job {
         BasicBranches* all = nullptr;
         std::size_t number = 0;
-        std::vector<Step> steps;
+        detail::List<Step> steps;
         std::size_t over = 0; // of the steps that are awaited, the last
     };
     // What one run is about.
@@ -79,9 +79,9 @@ private:
     }
     void finish(std::exception_ptr& failure);
 
-    std::vector<std::vector<std::size_t>> after_;
-    std::vector<Branch> branches_;
-    std::vector<char> failed_; // nodes that threw or were left out; each written by its own thread
+    detail::List<detail::List<std::size_t>> after_;
+    detail::List<Branch> branches_;
+    detail::List<char> failed_; // nodes that threw or were left out; each written by its own thread
     std::atomic<bool> any_failed_{false};
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -93,19 +93,19 @@ private:
 // ---------------------------------------------------------------------------------------------------------------
 
 template <class Lazy>
-BasicBranches<Lazy>::BasicBranches(std::vector<std::vector<std::size_t>> after)
+BasicBranches<Lazy>::BasicBranches(detail::List<detail::List<std::size_t>> after)
     : after_(std::move(after)), failed_(after_.size(), 0) {
     // Counts of each branch's steps: those that come before a node, its own included, and those before what a branch
     // has come to.
-    using Clock = std::vector<std::size_t>;
+    using Clock = detail::List<std::size_t>;
     const auto join = [](Clock& clock, const Clock& other) {
         if (clock.size() < other.size())
             clock.resize(other.size());
         for (std::size_t i = 0; i < other.size(); ++i)
             clock[i] = clock[i] < other[i] ? other[i] : clock[i];
     };
-    std::vector<Clock> of_node(after_.size());
-    std::vector<Clock> of_branch;
+    detail::List<Clock> of_node(after_.size());
+    detail::List<Clock> of_branch;
     for (std::size_t node = 0; node < after_.size(); ++node) {
         Clock clock;
         for (const std::size_t before : after_[node])

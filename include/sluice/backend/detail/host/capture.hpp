@@ -9,11 +9,11 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/host/graph.hpp>
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -37,7 +37,9 @@ public:
     BasicCapture(Private, Queue& origin, CaptureMode mode, Graph* body)
         : origin_(&origin), mode_(mode), thread_(std::this_thread::get_id()),
           own_(body == nullptr ? std::make_unique<Graph>() : nullptr),
-          graph_(body == nullptr ? own_.get() : body), branches_{{&origin, {}}} {}
+          graph_(body == nullptr ? own_.get() : body) {
+        branches_.push_back(Branch{&origin, {}});
+    }
 
     /// Begins a capture of `queue`, into `body` if there is one and otherwise into a graph of its own. Throws
     /// `Error`.
@@ -69,14 +71,14 @@ public:
     }
 
     /// The last nodes of what `queue` has been handed so far. Throws `Error`.
-    std::vector<std::size_t> last_of(Queue& queue) {
+    detail::List<std::size_t> last_of(Queue& queue) {
         const std::lock_guard lock(mutex_);
         check();
         return branch_of(queue).last;
     }
 
     /// Puts later work of `queue` behind `nodes`, and makes the queue part of the capture. Throws `Error`.
-    void join(Queue& queue, const std::vector<std::size_t>& nodes);
+    void join(Queue& queue, const detail::List<std::size_t>& nodes);
 
     /// The graph that the capture fills. Throws `Error`.
     Graph* graph() {
@@ -129,7 +131,7 @@ private:
     // What one queue has come to.
     struct Branch {
         Queue* queue; // null once it is destroyed
-        std::vector<std::size_t> last;
+        detail::List<std::size_t> last;
     };
     // The captures under way.
     struct List {
@@ -138,7 +140,7 @@ private:
             return list;
         }
         std::mutex mutex;
-        std::vector<Capture*> captures;
+        detail::List<Capture*> captures;
     };
 
     void check() const {
@@ -169,7 +171,7 @@ private:
     std::mutex mutex_;
     std::unique_ptr<Graph> own_;
     Graph* graph_;
-    std::vector<Branch> branches_;
+    detail::List<Branch> branches_;
     std::string invalid_; // why; empty while it is not
     bool over_ = false;
 };
@@ -199,7 +201,7 @@ auto BasicCapture<Lazy>::end(Queue& queue) -> std::unique_ptr<Graph> {
 }
 
 template <class Lazy>
-void BasicCapture<Lazy>::join(Queue& queue, const std::vector<std::size_t>& nodes) {
+void BasicCapture<Lazy>::join(Queue& queue, const detail::List<std::size_t>& nodes) {
     const std::lock_guard lock(mutex_);
     if (over_) {
         throw Error("wait: the event was last recorded in a capture that is over, and is no point in a "

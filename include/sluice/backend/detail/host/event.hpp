@@ -11,12 +11,12 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/host/capture.hpp>
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -103,7 +103,7 @@ private:
     // The nodes behind which a record stands in a capture.
     struct CapturePoint {
         std::shared_ptr<Capture> capture; // null for none
-        std::vector<std::size_t> nodes;
+        detail::List<std::size_t> nodes;
     };
 
     // Shared with the tasks, so that an event may be destroyed while queues still hold its records.
@@ -137,7 +137,7 @@ private:
             const std::lock_guard lock(mutex_);
             return failure_;
         }
-        void mark(std::shared_ptr<Capture> capture, std::vector<std::size_t> nodes) {
+        void mark(std::shared_ptr<Capture> capture, detail::List<std::size_t> nodes) {
             CapturePoint point{std::move(capture), std::move(nodes)};
             const std::lock_guard lock(mutex_);
             std::swap(point_, point);
@@ -242,15 +242,15 @@ private:
         mutable std::mutex mutex_;
         std::condition_variable changed_;
         std::size_t recorded_ = 0;
-        std::size_t reached_ = 0;        // All records up to this one have been reached,
-        std::vector<std::size_t> ahead_; // and these.
-        std::size_t newest_ = 0;         // The latest of all of them, of which the next two tell.
+        std::size_t reached_ = 0;         // All records up to this one have been reached,
+        detail::List<std::size_t> ahead_; // and these.
+        std::size_t newest_ = 0;          // The latest of all of them, of which the next two tell.
         std::int64_t nanoseconds_ = 0;
         std::exception_ptr failure_;
-        std::size_t waits_ = 0;                    // enqueued and not over
-        std::vector<OlderFailure> older_failures_; // of records before the newest, while there are waits
-        const Queue* recorder_ = nullptr;          // of the latest record; only compared with
-        CapturePoint point_;                       // of the latest record
+        std::size_t waits_ = 0;                     // enqueued and not over
+        detail::List<OlderFailure> older_failures_; // of records before the newest, while there are waits
+        const Queue* recorder_ = nullptr;           // of the latest record; only compared with
+        CapturePoint point_;                        // of the latest record
         std::atomic<bool> captured_{false};
     };
 

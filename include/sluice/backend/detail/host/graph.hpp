@@ -17,6 +17,7 @@
 #include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -49,8 +50,7 @@ public:
 
     /// Adds `node`, whose `after` is filled in.
     Node* add(Node node) {
-        std::vector<std::size_t> given;
-        given.swap(node.after);
+        const detail::List<std::size_t> given(std::move(node.after));
         node.after.reserve(given.size());
         for (const std::size_t index : given)
             insert(node.after, index);
@@ -81,7 +81,7 @@ public:
     bool same_shape(const Graph& other) const;
 
     /// Whether each node of `these` is among `reached` or comes before one of them.
-    bool all_before(const std::vector<std::size_t>& these, const std::vector<std::size_t>& reached) const;
+    bool all_before(const detail::List<std::size_t>& these, const detail::List<std::size_t>& reached) const;
 
     /// Looks which nodes can run at the same time, here and in bodies and children. Before the first run, and again when
     /// a node has been changed. Returns how many threads beside the caller's a run takes at most.
@@ -117,7 +117,7 @@ public:
 
 private:
     // Keeps `after` ascending, each once.
-    static void insert(std::vector<std::size_t>& after, std::size_t index) {
+    static void insert(detail::List<std::size_t>& after, std::size_t index) {
         auto place = after.end();
         while (place != after.begin() && *(place - 1) >= index)
             --place;
@@ -127,8 +127,8 @@ private:
     static void run(const Node& node, const Queue& queue);
     void write_nodes(std::FILE* file, const std::string& prefix) const;
 
-    std::vector<std::unique_ptr<Node>> nodes_;
-    std::vector<std::shared_ptr<void>> memory_;
+    detail::List<std::unique_ptr<Node>> nodes_;
+    detail::List<std::shared_ptr<void>> memory_;
     std::unique_ptr<BasicBranches<Lazy>> branches_; // null where there is one alone
 };
 
@@ -184,17 +184,18 @@ bool BasicGraph<Lazy>::same_shape(const Graph& other) const {
 }
 
 template <class Lazy>
-bool BasicGraph<Lazy>::all_before(const std::vector<std::size_t>& these,
-                                  const std::vector<std::size_t>& reached) const {
-    std::vector<char> before(size(), 0);
-    std::vector<std::size_t> open = reached;
+bool BasicGraph<Lazy>::all_before(const detail::List<std::size_t>& these,
+                                  const detail::List<std::size_t>& reached) const {
+    detail::List<char> before(size(), 0);
+    detail::List<std::size_t> open = reached;
     while (!open.empty()) {
         const std::size_t index = open.back();
         open.pop_back();
         if (before[index] != 0)
             continue;
         before[index] = 1;
-        open.insert(open.end(), node(index).after.begin(), node(index).after.end());
+        for (const std::size_t earlier : node(index).after)
+            open.push_back(earlier);
     }
     for (const std::size_t index : these) {
         if (before[index] == 0)
@@ -216,7 +217,7 @@ template <class Lazy>
 std::size_t BasicGraph<Lazy>::prepare() {
     std::size_t threads = 0;
     branches_.reset();
-    std::vector<std::vector<std::size_t>> after;
+    detail::List<detail::List<std::size_t>> after;
     after.reserve(nodes_.size());
     for (const auto& node : nodes_) {
         for (const auto& body : node->bodies)

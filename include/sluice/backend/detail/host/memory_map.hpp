@@ -4,10 +4,10 @@
 
 #include <cstddef>
 #include <mutex>
-#include <vector>
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/host/names.hpp>
+#include <sluice/backend/detail/list.hpp>
 
 namespace sluice::host {
 
@@ -65,10 +65,10 @@ private:
         const char* end;
         Owner owner;
     };
-    using Blocks = std::vector<Block>;
+    using Blocks = detail::List<Block>;
 
     // The first block that begins behind `begin`.
-    typename Blocks::iterator after(const char* begin) {
+    Block* after(const char* begin) {
         auto first = blocks_.begin();
         for (auto count = blocks_.end() - first; count > 0;) {
             const auto half = count / 2;
@@ -81,7 +81,7 @@ private:
         }
         return first;
     }
-    typename Blocks::iterator find(const void* pointer) {
+    Block* find(const void* pointer) {
         const char* const place = static_cast<const char*>(pointer);
         const auto next = after(place);
         if (next == blocks_.begin())

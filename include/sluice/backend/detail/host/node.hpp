@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
@@ -47,9 +47,9 @@ struct BasicNode {
     using Graph = BasicGraph<Lazy>;
 
     NodeKind kind = NodeKind::empty;
-    const Graph* graph = nullptr;     // the one that it was added to
-    std::size_t index = 0;            // its place there
-    std::vector<std::size_t> after{}; // the nodes before it, ascending and each once
+    const Graph* graph = nullptr;      // the one that it was added to
+    std::size_t index = 0;             // its place there
+    detail::List<std::size_t> after{}; // the nodes before it, ascending and each once
 
     std::shared_ptr<Task> task{};
     void* to = nullptr; // of copies and fills
@@ -61,7 +61,7 @@ struct BasicNode {
     void* data = nullptr;
     const unsigned* word = nullptr; // a condition's value
     ConditionKind condition = ConditionKind::if_nonzero;
-    std::vector<std::shared_ptr<Graph>> bodies{}; // a condition's, or the child
+    detail::List<std::shared_ptr<Graph>> bodies{}; // a condition's, or the child
 };
 
 } // namespace sluice::host

@@ -11,11 +11,11 @@
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -314,7 +314,7 @@ private:
     Runs runs_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<std::unique_ptr<Block>> blocks_;
+    detail::List<std::unique_ptr<Block>> blocks_;
     Position head_; // of the oldest task that is not finished
     Position tail_; // of the next one to be enqueued
     std::size_t enqueued_ = 0;

@@ -1,0 +1,103 @@
+// Bodies of allocations.hpp.
+#pragma once
+
+#include <array>
+#include <mutex>
+
+#include <sluice/backend/detail/list.hpp>
+
+namespace sluice::detail {
+
+/// What is allocated now, in the order of the addresses.
+template <class Lazy>
+struct BasicAllocations<Lazy>::Blocks {
+    struct Block {
+        const char* begin;
+        const char* end;
+        std::uint64_t number;
+    };
+
+    /// The first block that begins behind `place`.
+    Block* after(const char* place) {
+        auto first = all.begin();
+        for (auto count = all.end() - first; count > 0;) {
+            const auto half = count / 2;
+            if (place < first[half].begin) {
+                count = half;
+            } else {
+                first += half + 1;
+                count -= half + 1;
+            }
+        }
+        return first;
+    }
+    std::uint64_t find(const void* pointer) {
+        const char* const place = static_cast<const char*>(pointer);
+        const std::lock_guard lock(mutex);
+        const auto next = after(place);
+        if (next == all.begin() || place >= (next - 1)->end)
+            return 0;
+        return (next - 1)->number;
+    }
+
+    std::mutex mutex;
+    List<Block> all;
+    std::uint64_t last = 0;
+};
+
+template <class Lazy>
+BasicAllocations<Lazy>::BasicAllocations() : blocks_(*new Blocks) {}
+
+template <class Lazy>
+BasicAllocations<Lazy>& BasicAllocations<Lazy>::instance() {
+    static BasicAllocations& all = *new BasicAllocations;
+    return all;
+}
+
+template <class Lazy>
+void BasicAllocations<Lazy>::add(const void* memory, std::size_t bytes) {
+    using Block = typename Blocks::Block;
+    const char* const begin = static_cast<const char*>(memory);
+    const std::lock_guard lock(blocks_.mutex);
+    blocks_.all.insert(blocks_.after(begin), Block{begin, begin + (bytes == 0 ? 1 : bytes), ++blocks_.last});
+    changes_.fetch_add(1, std::memory_order_release);
+}
+
+template <class Lazy>
+void BasicAllocations<Lazy>::remove(const void* memory) noexcept {
+    const std::lock_guard lock(blocks_.mutex);
+    const auto next = blocks_.after(static_cast<const char*>(memory));
+    if (next == blocks_.all.begin() || (next - 1)->begin != memory)
+        return;
+    blocks_.all.erase(next - 1);
+    freed_.fetch_add(1, std::memory_order_release);
+    changes_.fetch_add(1, std::memory_order_release);
+}
+
+template <class Lazy>
+std::uint64_t BasicAllocations<Lazy>::number_of(const void* pointer) {
+    // Nothing is freed in a program's steady state, so that one look at a number finds most.
+    struct Known {
+        std::uint64_t freed = ~std::uint64_t{0};
+        std::array<const void*, 64> pointers{};
+        std::array<std::uint64_t, 64> numbers{};
+    };
+    thread_local Known known;
+    const std::uint64_t freed = this->freed();
+    if (known.freed != freed) {
+        known.pointers.fill(nullptr);
+        known.freed = freed;
+    }
+    const std::size_t place = (reinterpret_cast<std::uintptr_t>(pointer) >> 8) % known.pointers.size();
+    if (known.pointers[place] != pointer) {
+        const std::uint64_t number = blocks_.find(pointer);
+        // Memory that is not there yet may come; what is there stays until something is freed.
+        if (number == 0)
+            return 0;
+        known.numbers[place] = number;
+        known.pointers[place] = pointer;
+    }
+    return known.numbers[place];
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,370 @@
+/// \file
+/// What tells a batch from others, as far as captured work is concerned.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/memory/buffer.hpp>
+#include <sluice/memory/detail/allocations.hpp>
+#include <sluice/memory/span.hpp>
+
+namespace sluice::detail {
+
+/// One address for each type.
+template <class T>
+inline constexpr char type_tag = 0;
+
+/// Converts to anything, for counting an aggregate's members.
+struct AnyMember {
+    template <class T>
+    operator T() const noexcept; // never called; constexpr would have it be missed
+};
+
+template <class T, std::size_t... Is>
+constexpr bool takes_initialisers(std::index_sequence<Is...>) {
+    return requires { T{((void)Is, AnyMember{})...}; };
+}
+/// Whether `T{a, a, {b, b, b}, c, c}` is right, with as many of each as the sequences are long.
+template <class T, std::size_t... As, std::size_t... Bs, std::size_t... Cs>
+constexpr bool takes_nested(std::index_sequence<As...>, std::index_sequence<Bs...>,
+                            std::index_sequence<Cs...>) {
+    return requires {
+        T{((void)As, AnyMember{})..., {((void)Bs, AnyMember{})...}, ((void)Cs, AnyMember{})...};
+    };
+}
+/// The most initialisers that an aggregate takes, up to 17.
+template <class T, std::size_t Count = 17>
+constexpr std::size_t initialiser_count() {
+    if constexpr (Count == 0 || takes_initialisers<T>(std::make_index_sequence<Count>{}))
+        return Count;
+    else
+        return initialiser_count<T, Count - 1>();
+}
+/// How many of them the member takes to which initialiser `Position` goes: an array takes one for each element.
+template <class T, std::size_t Total, std::size_t Position, std::size_t Tried>
+constexpr std::size_t initialisers_at() {
+    if constexpr (Tried <= 1) {
+        return 1;
+    } else if constexpr (takes_nested<T>(std::make_index_sequence<Position>{},
+                                         std::make_index_sequence<Tried>{},
+                                         std::make_index_sequence<Total - Position - Tried>{}) &&
+                         !takes_nested<T>(std::make_index_sequence<Position>{},
+                                          std::make_index_sequence<Tried>{},
+                                          std::make_index_sequence<Total - Position - Tried + 1>{})) {
+        return Tried;
+    } else {
+        return initialisers_at<T, Total, Position, Tried - 1>();
+    }
+}
+template <class T, std::size_t Total, std::size_t Position = 0>
+constexpr std::size_t members_from() {
+    if constexpr (Position >= Total)
+        return 0;
+    else
+        return 1 +
+               members_from<T, Total, Position + initialisers_at<T, Total, Position, Total - Position>()>();
+}
+/// The members of an aggregate; more than 16 initialisers give 17.
+template <class T>
+constexpr std::size_t member_count() {
+    constexpr std::size_t total = initialiser_count<T>();
+    if constexpr (total > 16)
+        return 17;
+    else
+        return members_from<T, total>();
+}
+
+/// Calls `visit(member...)` with the members of an aggregate of at most 16.
+template <class T, class Visit>
+constexpr decltype(auto) with_members(const T& value, Visit&& visit) {
+    constexpr std::size_t count = member_count<T>();
+#define SLUICE_MEMBERS(number, ...)                                                                          \
+    else if constexpr (count == number) {                                                                    \
+        const auto& [__VA_ARGS__] = value;                                                                   \
+        return visit(__VA_ARGS__);                                                                           \
+    }
+    if constexpr (count == 0) {
+        return visit();
+    }
+    SLUICE_MEMBERS(1, a0)
+    SLUICE_MEMBERS(2, a0, a1)
+    SLUICE_MEMBERS(3, a0, a1, a2)
+    SLUICE_MEMBERS(4, a0, a1, a2, a3)
+    SLUICE_MEMBERS(5, a0, a1, a2, a3, a4)
+    SLUICE_MEMBERS(6, a0, a1, a2, a3, a4, a5)
+    SLUICE_MEMBERS(7, a0, a1, a2, a3, a4, a5, a6)
+    SLUICE_MEMBERS(8, a0, a1, a2, a3, a4, a5, a6, a7)
+    SLUICE_MEMBERS(9, a0, a1, a2, a3, a4, a5, a6, a7, a8)
+    SLUICE_MEMBERS(10, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)
+    SLUICE_MEMBERS(11, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)
+    SLUICE_MEMBERS(12, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)
+    SLUICE_MEMBERS(13, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)
+    SLUICE_MEMBERS(14, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)
+    SLUICE_MEMBERS(15, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14)
+    SLUICE_MEMBERS(16, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15)
+#undef SLUICE_MEMBERS
+}
+
+/// Converts to base classes of `T` alone, of which an aggregate's first initialiser is one where it has any.
+template <class T>
+struct AnyBase {
+    template <class Base>
+    requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) constexpr operator Base() const noexcept;
+};
+
+/// An aggregate whose members can be named: no base class, which structured bindings do not look into, not too many, and
+/// no reference through which something may be changed, which `AnyMember` does not convert to.
+template <class T>
+concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> &&
+    (std::is_empty_v<T> || (member_count<T>() <= 16 && !requires { T{AnyBase<T>{}}; } &&
+                            takes_initialisers<T>(std::make_index_sequence<initialiser_count<T>()>{})));
+
+/// The bytes of keys, one after the other. Memory that it once had it keeps. A template over nothing, so that a program
+/// compiles it only for pipelines with graphs.
+template <class Lazy>
+class BasicKeyBytes {
+public:
+    const std::byte* data() const noexcept { return bytes_.data(); }
+    std::size_t size() const noexcept { return size_; }
+    void clear() noexcept { size_ = 0; }
+    /// From now on addresses are left out: what is left is the batch's shape.
+    void leave_out_addresses() noexcept { addresses_ = false; }
+    bool has_addresses() const noexcept { return addresses_; }
+    void append(const void* bytes, std::size_t count);
+    friend bool operator==(const BasicKeyBytes& a, const BasicKeyBytes& b) noexcept {
+        return a.size_ == b.size_ && (a.size_ == 0 || std::memcmp(a.data(), b.data(), a.size_) == 0);
+    }
+
+private:
+    List<std::byte> bytes_;
+    std::size_t size_ = 0;
+    bool addresses_ = true;
+};
+using KeyBytes = BasicKeyBytes<void>;
+
+#if SLUICE_HAS_BODIES
+template <class Lazy>
+void BasicKeyBytes<Lazy>::append(const void* bytes, std::size_t count) {
+    if (bytes_.size() - size_ < count) [[unlikely]]
+        bytes_.resize(2 * bytes_.size() + count + 64);
+    if (count > 0)
+        std::memcpy(bytes_.data() + size_, bytes, count);
+    size_ += count;
+}
+#endif
+
+template <class Lazy>
+void append_bytes(BasicKeyBytes<Lazy>& key, const void* bytes, std::size_t count) {
+    key.append(bytes, count);
+}
+template <class T>
+void append_scalar(KeyBytes& key, const T& value) {
+    append_bytes(key, &value, sizeof(value));
+}
+
+/// An address, and which of sluice's allocations it points into: another one at the same place is another batch's.
+template <class Lazy>
+void append_address(BasicKeyBytes<Lazy>& key, const volatile void* address) {
+    if (!key.has_addresses())
+        return;
+    append_scalar(key, address);
+    append_scalar(key, Allocations::instance().number_of(const_cast<const void*>(address)));
+}
+
+template <class T>
+concept HasGraphKey = requires(const T& value) {
+    graph_key(value);
+};
+/// A buffer or a span of sluice's or the standard library's: what it names is read when the work runs.
+template <class T>
+concept NamesMemory = requires(const T& value) {
+    { value.data() } -> std::convertible_to<const void*>;
+    { value.size() } -> std::convertible_to<std::size_t>;
+}
+&&(
+    requires { typename T::backend; } || requires { typename T::element_type; });
+/// Ordinary memory of its own, such as a vector's: its elements are read when the work is captured.
+template <class T>
+concept OwnsHostElements = requires(const T& value) {
+    { std::begin(value) } -> std::contiguous_iterator;
+    { std::end(value) } -> std::same_as<decltype(std::begin(value))>;
+}
+&&!requires { typename T::backend; }
+&&!requires { typename T::element_type; }
+&&!std::is_array_v<T>;
+
+template <class T>
+std::size_t element_count(const T& range) {
+    return static_cast<std::size_t>(std::end(range) - std::begin(range));
+}
+
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsTupleLike : std::false_type {};
+template <class... Ts>
+struct IsTupleLike<std::tuple<Ts...>> : std::true_type {};
+template <class First, class Second>
+struct IsTupleLike<std::pair<First, Second>> : std::true_type {};
+
+template <class T>
+bool append_key(KeyBytes& key, const T& value);
+
+/// A range by its elements alone, wherever they lie.
+template <class T>
+bool append_elements(KeyBytes& key, const T& range) {
+    append_scalar(key, element_count(range));
+    bool known = true;
+    for (const auto& element : range)
+        known = known && append_key(key, element);
+    return known;
+}
+
+/// Appends what tells `value` from others of its type. False: it cannot be told.
+template <class T>
+bool append_key(KeyBytes& key, const T& value) {
+    if constexpr (HasGraphKey<T>) {
+        const auto& own = graph_key(value);
+        if constexpr (OwnsHostElements<std::remove_cvref_t<decltype(own)>>)
+            return append_elements(key, own);
+        else
+            return append_key(key, own);
+    } else if constexpr (std::is_pointer_v<T>) {
+        if constexpr (std::is_function_v<std::remove_pointer_t<T>>)
+            append_scalar(key, value);
+        else
+            append_address(key, static_cast<const volatile void*>(value));
+        return true;
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_null_pointer_v<T>) {
+        append_scalar(key, value);
+        return true;
+    } else if constexpr (std::is_array_v<T>) {
+        bool known = true;
+        for (const auto& element : value)
+            known = append_key(key, element) && known;
+        return known;
+    } else if constexpr (NamesMemory<T>) {
+        append_address(key, value.data());
+        append_scalar(key, static_cast<std::size_t>(value.size()));
+        return true;
+    } else if constexpr (IsOptional<T>::value) {
+        append_scalar(key, value.has_value());
+        return !value || append_key(key, *value);
+    } else if constexpr (IsTupleLike<T>::value) {
+        return std::apply([&](const auto&... members) { return (append_key(key, members) && ... && true); },
+                          value);
+    } else if constexpr (OwnsHostElements<T>) {
+        // Elements that lie within the value, as a std::array's, are where it is.
+        if constexpr (!std::is_trivially_copyable_v<T>)
+            append_address(key, std::to_address(std::begin(value)));
+        // A large one costs more to compare than a graph saves.
+        return element_count(value) <= 4096 && append_elements(key, value);
+    } else if constexpr (std::is_empty_v<T>) {
+        return true;
+    } else if constexpr (PlainAggregate<T>) {
+        return with_members(
+            value, [&](const auto&... members) { return (append_key(key, members) && ... && true); });
+    } else if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>) {
+        // Without references, then, whose bytes would not tell what they refer to.
+        // With its padding, if it has any: then equal ones may be taken for different ones, never the other way.
+        append_bytes(key, &value, sizeof(value));
+        return true;
+    } else {
+        return false;
+    }
+}
+
+template <class T>
+struct IsStdArray : std::false_type {};
+template <class T, std::size_t Size>
+struct IsStdArray<std::array<T, Size>> : std::true_type {};
+template <class T>
+struct IsStdSpan : std::false_type {};
+template <class T, std::size_t Extent>
+struct IsStdSpan<std::span<T, Extent>> : std::true_type {};
+
+/// Whether `append_key` gives the same for two values with the same bytes, as long as no memory is allocated or freed:
+/// whether it looks at nothing that lies elsewhere.
+template <class T>
+constexpr bool told_by_bytes() {
+    if constexpr (HasGraphKey<T>) {
+        return false;
+    } else if constexpr (std::is_pointer_v<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+                         std::is_null_pointer_v<T>) {
+        return true;
+    } else if constexpr (std::is_array_v<T>) {
+        return told_by_bytes<std::remove_all_extents_t<T>>();
+    } else if constexpr (NamesMemory<T>) {
+        return requires { typename T::backend; }
+        || IsStdSpan<T>::value;
+    } else if constexpr (IsOptional<T>::value || IsTupleLike<T>::value || OwnsHostElements<T>) {
+        return false;
+    } else if constexpr (std::is_empty_v<T>) {
+        return true;
+    } else if constexpr (PlainAggregate<T>) {
+        using Told = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
+            return std::bool_constant<(told_by_bytes<std::remove_cvref_t<decltype(members)>>() && ...)>{};
+        }));
+        return Told::value;
+    } else {
+        // Either its bytes are its key, or it has none.
+        return true;
+    }
+}
+
+/// Whether a batch refers to, or owns, host memory that may change while work still reads it. Numbers do not, nor device
+/// memory; constant elements are taken as a promise.
+template <class T>
+constexpr bool may_change_under_way() {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T> ||
+                  std::is_null_pointer_v<T>) {
+        return false;
+    } else if constexpr (std::is_array_v<T>) {
+        return may_change_under_way<std::remove_all_extents_t<T>>();
+    } else if constexpr (IsStdArray<T>::value) {
+        return may_change_under_way<typename T::value_type>();
+    } else if constexpr (requires {
+                             typename T::backend;
+                             typename T::element_type;
+                         }) {
+        // One of sluice's spans: of device memory, in stream order, or of pinned memory.
+        return !std::is_const_v<typename T::element_type> &&
+               std::is_same_v<T, PinnedSpan<typename T::element_type, typename T::backend>>;
+    } else if constexpr (requires {
+                             typename T::backend;
+                             typename T::value_type;
+                         }) {
+        return !std::is_same_v<T, DeviceBuffer<typename T::value_type, typename T::backend>>;
+    } else if constexpr (NamesMemory<T>) {
+        return !std::is_const_v<typename T::element_type>;
+    } else if constexpr (PlainAggregate<T>) {
+        bool changes = false;
+        if constexpr (member_count<T>() > 0) {
+            using Changes = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
+                return std::bool_constant<(may_change_under_way<std::remove_cvref_t<decltype(members)>>() ||
+                                           ...)>{};
+            }));
+            changes = Changes::value;
+        }
+        return changes;
+    } else {
+        // A class of its own: one that cannot be copied as bytes owns what it refers to.
+        return !std::is_trivially_copyable_v<T>;
+    }
+}
+
+} // namespace sluice::detail

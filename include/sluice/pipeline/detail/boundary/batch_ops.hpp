@@ -1,0 +1,106 @@
+/// \file
+/// What a pipeline's core does with batches and slots, whatever their type.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/graph/detail/call_ref.hpp>
+#include <sluice/pipeline/detail/boundary/batch_key.hpp>
+#include <sluice/pipeline/detail/checked/visit_memory.hpp>
+
+namespace sluice::detail {
+
+/// Is shown the memory that a batch or a slot names; and whether it is so by a value that lets nobody write there.
+using MemoryVisitor = CallRef<void(const checked::Range&, bool)>;
+
+/// What is done with a batch for itself.
+struct BatchOps {
+    bool (*append_key)(KeyBytes& key, const void* batch);
+    /// Bytes that tell the batch from others of its type, as `told_by_bytes` says; 0: they do not.
+    std::size_t raw_bytes;
+    /// Bytes of a copy that serves instead of the batch, and how it is aligned; 0: none does.
+    std::size_t copied_bytes;
+    std::size_t alignment;
+    /// Null in a pipeline that is not checked.
+    void (*show_memory)(const void* batch, const MemoryVisitor& visit);
+
+    template <class Batch, bool Checked>
+    static constexpr BatchOps of() noexcept {
+        BatchOps ops{.append_key = &key_of<Batch>,
+                     .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
+                     .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
+                     .alignment = alignof(Batch),
+                     .show_memory = nullptr};
+        if constexpr (Checked)
+            ops.show_memory = &show<Batch>;
+        return ops;
+    }
+
+private:
+    template <class Batch>
+    static bool key_of(KeyBytes& key, const void* batch) {
+        append_scalar(key, static_cast<const void*>(&type_tag<Batch>));
+        return detail::append_key(key, *static_cast<const Batch*>(batch));
+    }
+    template <class Batch>
+    static void show(const void* batch, const MemoryVisitor& visit) {
+        visit_memory<false>(*static_cast<const Batch*>(batch), visit);
+    }
+};
+/// One for each type.
+template <class Batch, bool Checked>
+inline constexpr BatchOps batch_ops = BatchOps::of<Batch, Checked>();
+
+/// What is done with a stage's slots.
+struct SlotOps {
+    std::size_t bytes;
+    bool empty;         ///< Its bytes tell nothing.
+    bool told_by_bytes; ///< As `told_by_bytes` says.
+    bool (*append_key)(KeyBytes& key, const void* slot);
+    /// Makes one with the slot maker at `maker`.
+    void* (*make)(void* maker, int number);
+    void (*destroy)(void* slot) noexcept;
+    /// What it owns. Null in a pipeline that is not checked.
+    void (*show_memory)(const void* slot, const MemoryVisitor& visit);
+
+    template <class Maker, class Slot, bool Checked>
+    static constexpr SlotOps of() noexcept {
+        SlotOps ops{.bytes = sizeof(Slot),
+                    .empty = std::is_empty_v<Slot>,
+                    .told_by_bytes = detail::told_by_bytes<Slot>(),
+                    .append_key = &key_of<Slot>,
+                    .make = &make_with<Maker, Slot>,
+                    .destroy = &destroy_as<Slot>,
+                    .show_memory = nullptr};
+        if constexpr (Checked)
+            ops.show_memory = &show<Slot>;
+        return ops;
+    }
+
+private:
+    template <class Slot>
+    static bool key_of(KeyBytes& key, const void* slot) {
+        return detail::append_key(key, *static_cast<const Slot*>(slot));
+    }
+    // A slot may be immovable.
+    template <class Maker, class Slot>
+    static void* make_with(void* maker, int number) {
+        return new Slot((*static_cast<Maker*>(maker))(number));
+    }
+    template <class Slot>
+    static void destroy_as(void* slot) noexcept {
+        delete static_cast<Slot*>(slot);
+    }
+    template <class Slot>
+    static void show(const void* slot, const MemoryVisitor& visit) {
+        visit_memory<true>(*static_cast<const Slot*>(slot), visit);
+    }
+};
+/// One for each type of slot and maker.
+template <class Maker, class Slot, bool Checked>
+inline constexpr SlotOps slot_ops = SlotOps::of<Maker, Slot, Checked>();
+
+} // namespace sluice::detail

@@ -1,0 +1,104 @@
+/// \file
+/// The plan of a pipeline as data: what is the same code for all pipelines reads it from here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace sluice::detail {
+
+/// One wait of a stage's work on a batch: until `stage` is through this batch, or, `former`, through the one that was in the
+/// same slots before.
+struct PlanWait {
+    std::size_t stage = 0;
+    bool former = false;
+};
+
+/// What is known of a stage at compile time.
+struct StagePlan {
+    bool aside = false;       ///< It runs on threads beside the backend's streams.
+    bool is_cpu = false;      ///< Its callable takes no stream.
+    bool as_task = false;     ///< It is called on its stream's thread.
+    bool capturable = true;   ///< Its work can be captured.
+    bool reads_batch = false; ///< It takes the batch.
+    bool awaited = false;     ///< Another stage waits for it.
+    bool needs_event = false; ///< See `Shape`.
+    bool needs_semaphore = false;
+    std::size_t depth = 0; ///< How many stages must have come first, on the longest way.
+    std::size_t waits_begin = 0, waits_end = 0;
+    int maker = -1; ///< What makes its slots; -1: it has none.
+    std::span<const int>
+        takes; ///< Whose output each of its parameters is, its own among them, or `from_batch`.
+};
+
+/// A view of a plan, whose tables are constants.
+struct PlanData {
+    std::span<const StagePlan> stages;
+    std::span<const PlanWait> waits; ///< stage by stage; of each, those for the same batch come first
+    const bool* reads = nullptr;     ///< `[i * stages + j]`: stage i reads the output of stage j
+    std::size_t makers = 0;
+    bool all_capturable = true;
+    bool batch_is_read = false;
+
+    std::span<const PlanWait> waits_of(std::size_t stage) const noexcept {
+        return waits.subspan(stages[stage].waits_begin, stages[stage].waits_end - stages[stage].waits_begin);
+    }
+    bool reads_output(std::size_t stage, std::size_t of) const noexcept {
+        return reads[stage * stages.size() + of];
+    }
+};
+
+/// The tables of one shape.
+template <class Shape>
+class PlanTables {
+    static constexpr std::size_t count = Shape::stages;
+    struct Tables {
+        std::array<StagePlan, count> stages{};
+        std::array<PlanWait, 2 * count * count> waits{};
+        std::array<bool, count * count> reads{};
+        std::size_t wait_count = 0;
+        bool batch_is_read = false;
+    };
+    static constexpr Tables make() {
+        Tables all;
+        const auto add = [&](std::size_t stage, bool former) {
+            for (std::size_t other = 0; other < count; ++other) {
+                if (former ? Shape::edges.former[stage][other] : Shape::edges.same[stage][other])
+                    all.waits[all.wait_count++] = {other, former};
+            }
+        };
+        for (std::size_t i = 0; i < count; ++i) {
+            StagePlan& stage = all.stages[i];
+            stage.aside = Shape::aside[i];
+            stage.is_cpu = Shape::cpu[i];
+            stage.as_task = Shape::as_task[i];
+            stage.capturable = Shape::capturable[i];
+            stage.reads_batch = Shape::bindings.reads_batch[i];
+            stage.awaited = Shape::edges.awaited[i];
+            stage.needs_event = Shape::needs_event(i);
+            stage.needs_semaphore = Shape::needs_semaphore(i);
+            stage.depth = Shape::edges.depth[i];
+            stage.maker = Shape::sound ? Shape::bindings.stages[i].maker : -1;
+            stage.takes =
+                std::span<const int>(Shape::bindings.stages[i].from).first(Shape::bindings.stages[i].count);
+            stage.waits_begin = all.wait_count;
+            add(i, false);
+            add(i, true);
+            stage.waits_end = all.wait_count;
+            all.batch_is_read = all.batch_is_read || stage.reads_batch;
+            for (std::size_t j = 0; j < count; ++j)
+                all.reads[i * count + j] = Shape::bindings.reads[i][j];
+        }
+        return all;
+    }
+    static constexpr Tables tables = make();
+
+public:
+    static constexpr PlanData data{
+        tables.stages,         std::span<const PlanWait>(tables.waits).first(tables.wait_count),
+        tables.reads.data(),   Shape::makers,
+        Shape::all_capturable, tables.batch_is_read};
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,35 @@
+/// \file
+/// What a stage says that it reads and writes besides its slots.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/memory/detail/checked/declared_range.hpp>
+
+namespace sluice::detail {
+
+/// Kept by a stage of a checked backend.
+class DeclaredRanges {
+public:
+    template <class Memory>
+    void add(const Memory& memory, bool writes) {
+        ranges_.push_back(declared_range(memory, writes));
+    }
+    const std::vector<checked::Range>& all() const noexcept { return ranges_; }
+
+private:
+    std::vector<checked::Range> ranges_;
+};
+
+/// Keeps nothing.
+struct NothingDeclared {
+    template <class Memory>
+    void add(const Memory&, bool) noexcept {}
+};
+
+template <class B>
+using Declared = std::conditional_t<IsChecked<B>::value, DeclaredRanges, NothingDeclared>;
+
+} // namespace sluice::detail

@@ -1,0 +1,171 @@
+/// \file
+/// What stress does to the slots of a checked pipeline, and to the order in which its stages are enqueued.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/stress_state.hpp>
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
+
+namespace sluice::detail {
+
+template <Backend B>
+class StageCore;
+
+/// All bytes: NaN in floating point, -1 in integers.
+inline constexpr int poison_byte = 0xFF;
+
+inline bool poisons() noexcept {
+    return checked::StressState::instance().poisons.load(std::memory_order_relaxed);
+}
+
+/// Poisons what `object` owns in the order of `stream`: device memory, and with `pinned` that too.
+template <Backend B>
+void poison(const void* object, BasicStreamRef<B> stream, bool pinned) {
+    const checked::BlindScope blind;
+    for (const checked::Range& range : checked::memory_of(object)) {
+        if (pinned || !range.on_host)
+            B::fill_bytes(const_cast<void*>(range.begin), poison_byte, range.bytes, stream.get());
+    }
+    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
+}
+/// Poisons the pinned memory that `object` owns, now, and says whether there is other memory.
+template <Backend B>
+bool poison_on_host(const void* object) requires IsChecked<B>::value {
+    bool others = false;
+    for (const checked::Range& range : checked::memory_of(object)) {
+        others = others || !range.on_host;
+        if (range.on_host)
+            std::memset(const_cast<void*>(range.begin), poison_byte, range.bytes);
+    }
+    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
+    return others;
+}
+/// Poisons all that `object` owns, and waits for it.
+template <Backend B>
+void poison_and_wait(const void* object, bool pinned = true) {
+    if (pinned && !poison_on_host<B>(object))
+        return;
+    const BasicStream<B> stream;
+    poison(object, stream.ref(), false);
+    stream.sync();
+}
+
+/// Which stage's work on a batch comes after all others that read a stage's output: -1 where there is no such stage, or it
+/// runs on threads.
+inline int last_reader(const PlanData& plan, std::size_t of) {
+    const std::size_t stages = plan.stages.size();
+    std::vector<std::vector<bool>> after(stages, std::vector<bool>(stages));
+    for (std::size_t i = 0; i < stages; ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            after[i][j] = plan.reads_output(i, j);
+            for (std::size_t k = 0; k < i; ++k)
+                after[i][j] = after[i][j] || (plan.reads_output(i, k) && after[k][j]);
+        }
+    }
+    for (std::size_t last = stages; last-- > of + 1;) {
+        if (!plan.reads_output(last, of))
+            continue;
+        for (std::size_t other = of + 1; other < last; ++other) {
+            if (plan.reads_output(other, of) && !after[last][other])
+                return -1;
+        }
+        return plan.stages[last].aside ? -1 : static_cast<int>(last);
+    }
+    return -1;
+}
+
+/// What stress does to one pipeline.
+template <Backend B>
+class StageStress {
+    using Core = StageCore<B>;
+    using Ref = BasicStreamRef<B>;
+
+public:
+    /// Poisons the slots, which have been made.
+    void made(Core& core) {
+        for (std::size_t stage = 0; stage < core.stages(); ++stage) {
+            last_readers_.push_back(last_reader(core.plan, stage));
+            if (!has_poisoned_slot(core, stage))
+                continue;
+            const DeviceGuard<B> device(core.streams.device_of(stage));
+            for (std::size_t slot = 0; slot < core.slots.count(); ++slot)
+                poison_and_wait<B>(slot_of(core, stage, slot), core.plan.stages[stage].is_cpu);
+        }
+    }
+    /// Poisons a stage's slot before the stage's work on batch `number`.
+    void poison_own_slot(Core& core, std::size_t stage, Ref stream, std::size_t number) const {
+        if (!has_poisoned_slot(core, stage))
+            return;
+        // What the host writes it may write at any time; a CPU stage does so in its turn.
+        const DeviceGuard<B> device(core.streams.device_of(stage));
+        poison(slot_of(core, stage, number), stream, core.plan.stages[stage].is_cpu);
+    }
+    /// The same where the stage runs on threads, by the thread.
+    void poison_own_slot_on_thread(Core& core, std::size_t stage, std::size_t number) const {
+        if (has_poisoned_slot(core, stage))
+            (void)poison_on_host<B>(slot_of(core, stage, number));
+    }
+    /// Poisons the slots that nobody reads after a stage, whose work on batch `number` `stream` has been handed.
+    void poison_read_slots(Core& core, std::size_t stage, Ref stream, std::size_t number) const {
+        if (!poisons())
+            return;
+        for (std::size_t of = 0; of < core.stages(); ++of) {
+            if (last_readers_[of] != static_cast<int>(stage) || !has_poisoned_slot(core, of) ||
+                core.streams.device_of(of) != core.streams.device_of(stage))
+                continue;
+            const DeviceGuard<B> device(core.streams.device_of(stage));
+            poison(slot_of(core, of, number), stream, core.plan.stages[of].is_cpu);
+        }
+    }
+    /// Where stress wants it: calls `enqueue(stage)` for each stage, each at random after those whose outputs it reads, and
+    /// those before it on its stream, and says so.
+    template <class Enqueue>
+    bool enqueue_in_other_order(const Core& core, Enqueue&& enqueue) const {
+        const std::size_t stages = core.stages();
+        checked::StressState& stress = checked::StressState::instance();
+        if (stages <= 2 || !stress.permutes.load(std::memory_order_relaxed))
+            return false;
+        static const char stages_of_all = 0;
+        std::uint64_t bits = checked::stress_bits(stress.settings().seed, stress.next_of(&stages_of_all));
+        std::vector<bool> done(stages);
+        bool other = false;
+        for (std::size_t left = stages; left > 0; --left) {
+            std::vector<std::size_t> ready;
+            for (std::size_t i = 0; i < stages; ++i) {
+                bool can = !done[i];
+                for (std::size_t j = 0; j < i; ++j)
+                    can = can && (done[j] || !(core.plan.reads_output(i, j) || core.streams.share(i, j)));
+                if (can)
+                    ready.push_back(i);
+            }
+            const std::size_t next = ready[bits % ready.size()];
+            bits = (bits >> 3) + (bits << 61);
+            done[next] = true;
+            other = other || next != stages - left;
+            enqueue(next);
+        }
+        if (other)
+            stress.orders.fetch_add(1, std::memory_order_relaxed);
+        return true;
+    }
+
+private:
+    static bool has_poisoned_slot(const Core& core, std::size_t stage) noexcept {
+        return core.plan.stages[stage].maker >= 0 && poisons() && !core.keeps_slot(stage);
+    }
+    static const void* slot_of(const Core& core, std::size_t stage, std::size_t number) noexcept {
+        return core.slots.at(static_cast<std::size_t>(core.plan.stages[stage].maker),
+                             core.order->slot_of(number));
+    }
+
+    std::vector<int> last_readers_; // of the stages' slots
+};
+
+} // namespace sluice::detail

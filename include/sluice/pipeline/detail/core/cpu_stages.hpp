@@ -1,0 +1,131 @@
+/// \file
+/// What CPU stages need: threads, batches that these read later, and a place for what they throw.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/host.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/boundary/stage_call.hpp>
+
+namespace sluice::detail {
+
+/// The first thing that went wrong on a pipeline's threads. Any thread may use it.
+class ThreadFault {
+public:
+    bool known() const noexcept { return known_.load(std::memory_order_acquire); }
+
+    void set(std::exception_ptr thrown, std::size_t stage, std::size_t batch) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (known_.load(std::memory_order_relaxed))
+            return;
+        thrown_ = std::move(thrown);
+        stage_ = stage;
+        batch_ = batch;
+        known_.store(true, std::memory_order_release);
+    }
+    /// No thread is at work.
+    void clear() noexcept {
+        thrown_ = nullptr;
+        known_.store(false, std::memory_order_release);
+    }
+    std::size_t stage() const noexcept { return stage_; }
+    std::size_t batch() const noexcept { return batch_; }
+    const std::exception_ptr& thrown() const noexcept { return thrown_; }
+
+private:
+    std::mutex mutex_;
+    std::atomic<bool> known_{false};
+    std::exception_ptr thrown_;
+    std::size_t stage_ = 0;
+    std::size_t batch_ = 0;
+};
+
+/// The threads of one CPU stage, which take batches in turns, each with a stream that runs what it is handed at once.
+class CpuThreads {
+public:
+    void start(int count) {
+        for (int thread = 0; thread < count; ++thread) {
+            threads_.emplace_back();
+            streams_.push_back(BasicStream<Host>::make_inline());
+        }
+    }
+    std::size_t count() const noexcept { return threads_.size(); }
+    BasicStreamRef<Host> thread_of(std::size_t batch) const noexcept {
+        return threads_[batch % threads_.size()];
+    }
+    BasicStreamRef<Host> stream_of(std::size_t batch) const noexcept {
+        return streams_[batch % streams_.size()];
+    }
+    /// Waits for all that the threads have been handed, and calls `waited(thread)` for each.
+    template <class Waited>
+    void drain(Waited&& waited) const noexcept {
+        for (const auto& thread : threads_) {
+            try {
+                thread.sync();
+            } catch (...) {
+                // What a stage throws is kept as the pipeline's fault.
+            }
+            waited(thread.ref());
+        }
+    }
+    void clear_failures() const noexcept {
+        for (const auto& stream : streams_)
+            Host::clear_failure(stream.get());
+    }
+
+private:
+    List<BasicStream<Host>> streams_; // Used by the threads, which end first.
+    List<BasicStream<Host>> threads_;
+};
+
+struct DeleteAligned {
+    std::align_val_t alignment{alignof(std::max_align_t)};
+    void operator()(void* memory) const noexcept { ::operator delete(memory, alignment); }
+};
+
+/// A batch for a thread that reads it later, if it does: as a copy, where its bytes are all there is to it. One of some
+/// hundred bytes takes no memory.
+class KeptBatch {
+public:
+    template <Backend B>
+    KeptBatch(const GivenBatch<B>& batch, bool reads) : place_(batch.value) {
+        const BatchOps& ops = *batch.ops;
+        if (!reads || ops.copied_bytes == 0)
+            return;
+        void* to = bytes_;
+        if (ops.copied_bytes > sizeof(bytes_) || ops.alignment > alignof(std::max_align_t)) {
+            const auto alignment = static_cast<std::align_val_t>(ops.alignment);
+            more_ = More(::operator new(ops.copied_bytes, alignment), DeleteAligned{alignment});
+            to = more_.get();
+        }
+        std::memcpy(to, batch.value, ops.copied_bytes);
+        place_ = more_ ? to : nullptr;
+    }
+    const void* get() const noexcept { return place_ != nullptr ? place_ : bytes_; }
+
+private:
+    using More = std::unique_ptr<void, DeleteAligned>;
+
+    const void* place_; // Null: it is here.
+    More more_;
+    alignas(std::max_align_t) std::byte bytes_[96];
+};
+
+/// What a thread waits for before it calls a stage: what the plan says, or one mark, or nothing.
+struct ThreadWaits {
+    bool by_plan = true;
+    bool any = false;
+    std::size_t stage = 0;
+    std::size_t batch = 0;
+};
+
+} // namespace sluice::detail

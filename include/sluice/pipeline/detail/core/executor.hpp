@@ -1,0 +1,62 @@
+/// \file
+/// What a pipeline asks of what runs its schedule.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+
+#include <sluice/backend/stream.hpp>
+#include <sluice/graph/detail/call_ref.hpp>
+#include <sluice/graph/graph_capture.hpp>
+#include <sluice/pipeline/detail/boundary/stage_call.hpp>
+#include <sluice/pipeline/source.hpp>
+
+namespace sluice::detail {
+
+template <Backend B>
+class StageCore;
+
+/// Runs the stages in the order of a schedule. What is not overridden is that of one that keeps nothing back.
+template <Backend B>
+class Executor {
+public:
+    using Core = StageCore<B>;
+    using Ref = BasicStreamRef<B>;
+
+    Executor() = default;
+    Executor(const Executor&) = delete;
+    Executor& operator=(const Executor&) = delete;
+    virtual ~Executor() = default;
+
+    /// Enqueues all stages for a batch, now or later.
+    virtual void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                        const SourceHold<B>& hold) = 0;
+    /// Waits on the calling thread until a stage is through a batch.
+    virtual void await_stage(Core& core, std::size_t stage, std::size_t number) = 0;
+
+    /// Whether a submitted batch is kept beyond `submit`, and its hold given up later.
+    virtual bool keeps_batches() const noexcept { return false; }
+    /// A stage's next batch: those from there on are held.
+    virtual std::size_t next_of(std::size_t) const noexcept {
+        return (std::numeric_limits<std::size_t>::max)();
+    }
+    /// Batches come from `number` on. Nobody works on any.
+    virtual void start_at(std::size_t) noexcept {}
+    /// Whether the last batches were replayed without a stage's being called, as the next will be, then.
+    virtual bool replays() const noexcept { return false; }
+    /// Whether a graph is of all stages.
+    virtual bool runs_whole_steps() const noexcept { return false; }
+    /// Sees that all batches are on their way through all stages.
+    virtual void flush(Core&) {}
+    /// Forgets all batches. Nobody works on any.
+    virtual void reset() noexcept {}
+    /// Calls `visit(stage, stream)` for the streams on which stages are captured, with -1 where there are several: CUDA's
+    /// backend keeps the fault of a captured host function with its stream.
+    virtual void for_each_capture_stream(const CallRef<void(int, Ref)>&) const {}
+    virtual GraphCounters counters() const noexcept { return {}; }
+    /// Why work was not captured first, or what has changed; empty while all is well.
+    virtual std::string first_refusal() const { return {}; }
+};
+
+} // namespace sluice::detail

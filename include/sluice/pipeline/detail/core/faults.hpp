@@ -1,0 +1,139 @@
+/// \file
+/// Where a fault came from, as far as that can be told, and what is refused when a pipeline is made.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/stage.hpp>
+
+namespace sluice::detail {
+
+/// Whether an error may be of work that an earlier call enqueued: CUDA reports such a one from any later call.
+inline bool is_late(const Error& error) noexcept {
+    const std::string_view name = error.name();
+    for (const std::string_view late :
+         {"cudaErrorIllegalAddress", "cudaErrorLaunchFailure", "cudaErrorAssert",
+          "cudaErrorMisalignedAddress", "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc",
+          "cudaErrorHardwareStackError", "cudaErrorIllegalInstruction", "cudaErrorLaunchTimeout",
+          "cudaErrorECCUncorrectable", "cudaErrorTensorMemoryLeak", "cudaErrorContained",
+          "cudaErrorExternalDevice"}) {
+        if (name == late)
+            return true;
+    }
+    return false;
+}
+
+/// Called from within a handler: throws what a slot maker has thrown in an `Error` that names the stage and the slot.
+[[noreturn]] inline void throw_maker_failure(const std::string& stage, int slot) {
+    const std::string words = "making slot " + std::to_string(slot) + " failed: ";
+    std::string explanation = "an exception of an unknown type";
+    try {
+        throw;
+    } catch (const Error& error) {
+        std::throw_with_nested(error.after(words).in_stage(stage));
+    } catch (const std::exception& exception) {
+        explanation = exception.what();
+    } catch (...) {
+    }
+    std::throw_with_nested(Error(words + explanation).in_stage(stage));
+}
+
+[[noreturn]] inline void throw_other_device(const char* what, int device, int pipelines) {
+    throw Error(std::string(what) + " belongs to device " + std::to_string(device) +
+                ", the pipeline to device " + std::to_string(pipelines) + "; both must be the same device's");
+}
+
+inline void require_lanes(const std::string& stage, int lanes) {
+    if (lanes < 1)
+        throw Error("stage '" + stage + "': a stage needs at least 1 lane, got " + std::to_string(lanes));
+}
+
+/// The device of a stage's streams in a pipeline of device `pipelines`. Throws `Error` for options that do not go
+/// together.
+template <Backend B>
+int require_stage_device(const std::string& stage, const StageOptions<B>& options, int pipelines) {
+    const int device = options.device < 0 ? pipelines : options.device;
+    require_lanes(stage, options.lanes);
+    if (device >= B::device_count()) {
+        throw Error("stage '" + stage + "': there is no device " + std::to_string(device) + "; there are " +
+                    std::to_string(B::device_count()) + ", counted from 0");
+    }
+    if (!options.stream)
+        return device;
+    if (options.lanes > 1) {
+        throw Error("stage '" + stage + "': a stage on an external stream has 1 lane, and " +
+                    std::to_string(options.lanes) + " were asked for");
+    }
+    const int external = options.stream->device();
+    if (external != device) {
+        throw Error("stage '" + stage + "': the external stream belongs to device " +
+                    std::to_string(external) + ", the " + (options.device < 0 ? "pipeline" : "stage") +
+                    " to device " + std::to_string(device) + "; both must be the same device's");
+    }
+    return device;
+}
+
+struct FaultPlace {
+    int stage = -1;
+    std::optional<std::size_t> batch;
+    bool or_earlier = false;
+};
+
+/// What the events of the batches before `submitted` tell.
+struct EventFaults {
+    std::optional<FaultPlace> first; ///< by batch, then by stage
+    bool all_done = true;
+};
+
+/// Events tell of the last batch in each slot: where the oldest one has failed, it may be for an earlier one.
+template <class Core>
+EventFaults faults_of_events(Core& core, std::size_t submitted) {
+    const std::size_t slots = core.order->slots();
+    const std::size_t oldest = submitted > slots ? submitted - slots : 0;
+    EventFaults faults;
+    for (std::size_t batch = oldest; batch < submitted; ++batch) {
+        for (std::size_t stage = 0; stage < core.plan.stages.size(); ++stage) {
+            if (!core.plan.stages[stage].needs_event)
+                continue;
+            try {
+                faults.all_done = core.order->event(stage, batch).is_done() && faults.all_done;
+            } catch (...) {
+                faults.first = FaultPlace{static_cast<int>(stage), batch, batch == oldest && oldest > 0};
+                return faults;
+            }
+        }
+    }
+    return faults;
+}
+
+/// The work that failed first, of the batches before `submitted`, where their events tell; otherwise the stage of
+/// `stream`, on which the fault is known, unless several stages have been there: in one stream, or in graphs of whole steps. Then
+/// it may be of any batch before `begun`.
+template <class Core>
+FaultPlace find_fault(Core& core, std::size_t submitted, std::size_t begun, typename Core::Ref stream,
+                      bool whole_steps) {
+    const auto known = core.streams.stage_of(stream);
+    const FaultPlace unknown = begun > 0 ? FaultPlace{-1, begun - 1, true} : FaultPlace{};
+    // A stream is known to have failed a moment before its next event is; other stages may be at work for long.
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    for (;;) {
+        const EventFaults faults = faults_of_events(core, submitted);
+        // What passed its fault on has failed before, and may have been asked a moment too early.
+        if (faults.first)
+            return faults_of_events(core, submitted).first.value_or(*faults.first);
+        if (!known)
+            return unknown;
+        if (faults.all_done || std::chrono::steady_clock::now() > limit)
+            return whole_steps ? unknown : FaultPlace{static_cast<int>(*known), std::nullopt, false};
+        std::this_thread::yield();
+    }
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,387 @@
+/// \file
+/// Schedule::graphed where all stages can be captured: the work on one or more batches is one graph.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/pipeline/detail/core/executor.hpp>
+#include <sluice/pipeline/detail/core/pending_batches.hpp>
+#include <sluice/pipeline/detail/core/step_graphs.hpp>
+#include <sluice/pipeline/detail/core/step_lags.hpp>
+#include <sluice/pipeline/source.hpp>
+
+namespace sluice::detail {
+
+/// A graph of `length` steps holds each stage's work on `length` successive batches, with the waits between them inside:
+/// stage i on the batches that begin `lag[i]` before the newest ones, so that stages overlap from the first node on.
+/// Stages on one external stream are captured on one stream, batch by batch.
+/// Graphs follow each other on one stream, the first stage's, the origin.
+///
+/// While it fills and drains, and where no graph serves, the stages run as overlapped, on their own streams.
+template <Backend B>
+class GraphedSteps final : public Executor<B> {
+    using Core = StageCore<B>;
+    using Ref = BasicStreamRef<B>;
+    using Given = GivenBatch<B>;
+    using Hold = SourceHold<B>;
+
+public:
+    /// `steps` of a graph; 0: as many as is good.
+    GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
+        : plan_(core.plan), stages_(core.stages()), slots_(core.order->slots()), asked_(steps > 0),
+          longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
+          graphs_(options_for(core, options)), refusals_(options.on_refusal),
+          pending_(longest_ + 2 * stages_, plan_.batch_is_read), captured_as_(stages_), named_(stages_),
+          next_(stages_), until_(stages_), capture_streams_(stages_), capture_marks_(stages_),
+          fences_(stages_) {
+        choose_lags(core);
+        phases_ = slots_ * lane_turns(core);
+        make_capture_streams(core);
+    }
+
+    void submit(Core& core, std::size_t number, const Given& batch, const Hold& hold) override {
+        pending_.take(number, batch, hold);
+        submitted_ = number + 1;
+        if (hold)
+            ++holds_;
+        const std::size_t length = length_for(hold);
+        if (hold && submitted_ - released_ >= hold.slots()) {
+            flush(core); // or the source could not fill another one
+        } else if (ends_group(length, hold) || !(asked_ || (hold && hold.ready_behind() > 0))) {
+            enqueue(core, length);
+        }
+    }
+
+    void start_at(std::size_t number) noexcept override {
+        submitted_ = grouped_ = started_ = released_ = number;
+        next_.assign(stages_, number);
+    }
+
+    bool keeps_batches() const noexcept override { return true; }
+    bool runs_whole_steps() const noexcept override { return true; }
+
+    void flush(Core& core) override {
+        enqueue(core, longest_);
+        // What later stages still lack, batch by batch.
+        until_.assign(stages_, submitted_);
+        run_eagerly(core, until_);
+        release_read(core);
+        started_ = submitted_;
+        steady_ = false;
+    }
+
+    void reset() noexcept override {
+        pending_.drop();
+        graphs_.reset();
+        submitted_ = grouped_ = started_ = released_ = holds_ = 0;
+        steady_ = false;
+        next_.assign(stages_, 0);
+        for (const auto& lanes : capture_streams_) {
+            for (const BasicStream<B>& lane : lanes)
+                B::clear_failure(lane.get());
+        }
+    }
+
+    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
+        if (next_[stage] <= number)
+            flush(core);
+        core.streams.await(on_origin_ ? 0 : stage, on_origin_ ? 0 : number);
+    }
+
+    std::size_t next_of(std::size_t stage) const noexcept override { return next_[stage]; }
+    bool replays() const noexcept override { return steady_; }
+
+    void for_each_capture_stream(const CallRef<void(int, Ref)>& visit) const override {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            for (const BasicStream<B>& lane : capture_streams_[stage])
+                visit(named_[stage], lane.ref());
+        }
+    }
+
+    GraphCounters counters() const noexcept override { return refusals_.added_to(graphs_.counters()); }
+    std::string first_refusal() const override { return refusals_.first_after(graphs_.first_refusal()); }
+
+private:
+    static constexpr std::size_t automatic_steps = 16;
+
+    // The batches that each stage works on in one graph: from next_ on, until this one.
+    using Until = List<std::size_t>;
+
+    void choose_lags(Core& core) {
+        lag_ = step_lags(plan_, slots_);
+        bool shared = false;
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            const std::size_t first = captured_as_[stage] = core.streams.first_sharing(stage);
+            shared = shared || first != stage;
+            named_[first] = first == stage ? static_cast<int>(stage) : -1;
+        }
+        if (shared)
+            lower_lags(plan_, lag_, slots_, captured_as_);
+        for (const std::size_t lag : lag_)
+            most_lag_ = larger(most_lag_, lag);
+    }
+
+    void make_capture_streams(Core& core) {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            const DeviceGuard<B> device(core.streams.device_of(stage));
+            const std::size_t lanes = captured_as_[stage] == stage ? core.streams.lanes(stage) : 0;
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                capture_streams_[stage].emplace_back(
+                    StreamOptions{.priority = core.streams.priority_of(stage)});
+            for (std::size_t slot = 0; slot < slots_; ++slot)
+                capture_marks_[stage].emplace_back();
+            fences_[stage].emplace();
+        }
+        fork_.emplace();
+    }
+
+    // As long as is good for a batch of this source, whose slots a held batch takes from its workers.
+    std::size_t length_for(const Hold& hold) const noexcept {
+        if (longest_ == 1)
+            return 1;
+        if (!hold)
+            return asked_ ? longest_ : 1;
+        const std::size_t most = larger(1, smaller(longest_, hold.slots() / 2));
+        if (asked_)
+            return most;
+        std::size_t length = 1;
+        while (2 * length <= most)
+            length *= 2;
+        return length;
+    }
+
+    // Groups that begin anywhere would meet a source's slots in as many ways as there are slots, each a graph of its own.
+    bool ends_group(std::size_t length, const Hold& hold) const noexcept {
+        return hold ? submitted_ % length == 0 : submitted_ - grouped_ >= length;
+    }
+
+    // Enqueues all batches that are held: in a graph of `length`, where they are as many, and otherwise one by one.
+    void enqueue(Core& core, std::size_t length) {
+        if (submitted_ - grouped_ == length) {
+            enqueue_group(core, length);
+        } else {
+            while (grouped_ < submitted_)
+                enqueue_group(core, 1);
+        }
+    }
+
+    void enqueue_group(Core& core, std::size_t length) {
+        const std::size_t first = grouped_;
+        Until& until = until_; // kept for its memory
+        until = next_;
+        bool whole = true; // whether it fills or drains no longer
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            until[stage] += length;
+            if (!steady_) {
+                const std::size_t end = first + length;
+                whole = whole && until[stage] + lag_[stage] == end;
+                until[stage] = end >= started_ + lag_[stage] ? end - lag_[stage] : started_;
+            }
+        }
+        grouped_ = first + length;
+        if (whole && !core.launch_blocking() && make_key(core, first, length))
+            run_graph(core, first, length, until);
+        else
+            run_eagerly(core, until);
+        release_read(core);
+    }
+
+    // The oldest batch whose work may be in a graph with `first`'s.
+    std::size_t first_keyed(std::size_t first) const noexcept {
+        return first >= started_ + most_lag_ ? first - most_lag_ : started_;
+    }
+
+    // False when its batches cannot be told from others.
+    bool make_key(Core& core, std::size_t first, std::size_t length) {
+        const std::size_t phase = phases_ & (phases_ - 1) ? first % phases_ : first & (phases_ - 1);
+        StepKey& key = graphs_.new_key(core, phase, length);
+        if (core.times) [[unlikely]]
+            key.push_back(core.times->turn_of(first, phases_, length, bool(pending_.hold(first))));
+        if (pending_.append_numbers(key, first_keyed(first), first + length)) [[likely]]
+            return true;
+        refusals_.untold_batches();
+        return false;
+    }
+    static std::size_t lane_turns(const Core& core) noexcept {
+        std::size_t turns = 1;
+        for (std::size_t stage = 0; stage < core.stages(); ++stage)
+            turns = larger(turns, core.lanes(stage));
+        return turns;
+    }
+
+    void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until) {
+        core.checks.graph_begins_with(first);
+        const bool replayed = graphs_.run(
+            core, origin_,
+            [&](Ref origin) {
+                const StepsCapture<B> noted(core.times, first);
+                capture_group(core, origin, until);
+            },
+            [&] { run_eagerly(core, until); },
+            [&](KeyBytes& kind) {
+                return pending_.append_shapes(kind, first_keyed(first), first, first + length);
+            },
+            [&] {
+                to_origin(core);
+                if (core.times) [[unlikely]]
+                    core.times->begin_graph(first, origin_);
+            });
+        core.leave_stage();
+        if (!replayed)
+            return;
+        if (core.times) [[unlikely]]
+            core.times->end_graph(first, origin_);
+        steady_ = true;
+        next_ = until;
+    }
+
+    // Orders the origin after what stages have been handed on their own streams.
+    void to_origin(Core& core) {
+        if (on_origin_)
+            return;
+        core.streams.release_to(origin_);
+        on_origin_ = true;
+    }
+    void to_streams(Core& core) {
+        if (!on_origin_)
+            return;
+        core.streams.join(origin_);
+        on_origin_ = false;
+    }
+
+    template <class Visit>
+    void for_each_work(const Until& until, Visit&& visit) {
+        std::size_t begin = submitted_, end = 0;
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            begin = smaller(begin, next_[stage]);
+            end = larger(end, until[stage]);
+        }
+        for (std::size_t batch = begin; batch < end; ++batch) {
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
+                if (batch >= next_[stage] && batch < until[stage])
+                    visit(stage, batch);
+            }
+        }
+    }
+
+    void capture_group(Core& core, Ref origin, const Until& until) {
+        fork_->record(origin);
+        for (const auto& lanes : capture_streams_) {
+            for (const BasicStream<B>& lane : lanes)
+                lane.wait(*fork_);
+        }
+        const auto join = [&] {
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
+                for (const BasicStream<B>& lane : capture_streams_[stage]) {
+                    fences_[stage]->record(lane);
+                    origin.wait(*fences_[stage]);
+                }
+            }
+        };
+        const auto call = [&](std::size_t stage, std::size_t batch) {
+            const auto& lanes = capture_streams_[captured_as_[stage]];
+            const Ref stream = lanes[batch % lanes.size()];
+            for (const PlanWait& wait : plan_.waits_of(stage)) {
+                if (wait.former && batch < slots_)
+                    break; // nobody has been in the slot
+                const std::size_t of_batch = wait.former ? batch - slots_ : batch;
+                // What is not in this graph came before it.
+                if (of_batch >= next_[wait.stage] && of_batch < until[wait.stage])
+                    stream.wait(capture_marks_[wait.stage][of_batch % slots_]);
+            }
+            core.run(stage, stream, batch, pending_.given(batch));
+            if (plan_.stages[stage].awaited)
+                capture_marks_[stage][batch % slots_].record(stream);
+        };
+        try {
+            for_each_work(until, call);
+        } catch (...) {
+            // Streams that are left out would break the capture, which would then be blamed for what a stage has thrown.
+            (void)thrown_text(join);
+            throw;
+        }
+        join();
+    }
+
+    // Runs what stages lack, batch by batch, each on its own stream.
+    void run_eagerly(Core& core, const Until& until) {
+        if (until == next_)
+            return;
+        steady_ = false;
+        to_streams(core);
+        for_each_work(until, [&](std::size_t stage, std::size_t batch) {
+            if (batch != next_[stage])
+                return;
+            core.run_in_order(stage, batch, pending_.given(batch));
+            ++next_[stage];
+        });
+    }
+
+    // Tells sources of the batches that all stages have had that read them.
+    void release_read(Core& core) {
+        if (holds_ == 0) {
+            released_ = submitted_;
+            return;
+        }
+        std::size_t end = submitted_;
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            if (plan_.stages[stage].reads_batch)
+                end = smaller(end, next_[stage]);
+        }
+        for (; released_ < end; ++released_) {
+            Hold& hold = pending_.hold(released_);
+            if (!hold)
+                continue;
+            bool on_origin = false;
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
+                if (!plan_.stages[stage].reads_batch)
+                    continue;
+                if (on_origin_)
+                    on_origin = true;
+                else
+                    core.release_batch(stage, released_, hold);
+            }
+            if (on_origin)
+                hold.release(origin_);
+            hold.give_up();
+            hold = {};
+            --holds_;
+        }
+    }
+
+    const PlanData& plan_;
+    std::size_t stages_;
+    std::size_t slots_;
+    bool asked_;          // Whether the caller has asked for
+    std::size_t longest_; // so many steps of a graph at most.
+    Ref origin_;
+    StepGraphs<B> graphs_;
+    Refusals refusals_;
+    PendingBatches<B> pending_;
+
+    List<std::size_t> lag_;
+    std::size_t most_lag_ = 0;
+    // On whose capturing streams a stage is captured: of several on one external stream, on the first one's.
+    List<std::size_t> captured_as_;
+    List<int> named_;        // The stage that is captured there, or -1 for several.
+    std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
+
+    std::size_t started_ = 0;   // All batches before have been through all stages,
+    std::size_t grouped_ = 0;   // these are on their way,
+    std::size_t submitted_ = 0; // and these are held.
+    std::size_t released_ = 0;  // The first batch whose source has not been told,
+    std::size_t holds_ = 0;     // of so many that are held.
+    Until next_;                // Each stage's next batch,
+    Until until_;               // and in what is being enqueued, the one behind its last.
+    bool steady_ =
+        false; // Whether all stages' last work was replayed: none lags more or less than it should,
+    bool on_origin_ = false; // and it is on the origin.
+    List<List<BasicStream<B>>> capture_streams_;
+    List<List<BasicEvent<B>>> capture_marks_;
+    List<std::optional<BasicEvent<B>>> fences_;
+    std::optional<BasicEvent<B>> fork_;
+};
+
+} // namespace sluice::detail

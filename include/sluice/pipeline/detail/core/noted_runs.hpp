@@ -1,0 +1,66 @@
+/// \file
+/// Which of the noted batches a report is about.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/pipeline/stage_time.hpp>
+
+namespace sluice::detail {
+
+/// Sorts `times` by stage and batch. Nearly all are in order.
+inline void sort_times(std::vector<StageTime>& times) {
+    const auto comes_before = [](const StageTime& a, const StageTime& b) {
+        return a.stage != b.stage ? a.stage < b.stage : a.batch < b.batch;
+    };
+    for (std::size_t i = 1; i < times.size(); ++i) {
+        for (std::size_t at = i; at > 0 && comes_before(times[at], times[at - 1]); --at)
+            std::swap(times[at], times[at - 1]);
+    }
+}
+
+/// Keeps the latest run of batches that all stages have noted without a gap, and of it the last `most`; graphs tell of their
+/// latest runs alone, windows may have been left out, and of the last batches only some stages may have noted anything. A run
+/// of fewer than eight batches is kept only where there is no longer one. Sorts by stage and batch. The last batch; 0 where
+/// there is none.
+inline std::size_t keep_last_run(std::vector<StageTime>& times, std::size_t most) {
+    sort_times(times);
+    // The stages with notes, and the batches of one of them.
+    List<std::size_t> batches;
+    std::size_t stages = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        if (i == 0 || times[i].stage != times[i - 1].stage)
+            ++stages;
+        if (times[i].stage == times[0].stage)
+            batches.push_back(times[i].batch);
+    }
+    const auto is_complete = [&](std::size_t batch) {
+        std::size_t count = 0;
+        for (const StageTime& time : times)
+            count += time.batch == batch ? 1U : 0U;
+        return count >= stages;
+    };
+    const std::size_t wanted = most < 16 ? (most + 1) / 2 : 8;
+    std::size_t best_first = 0, best_last = 0, best = 0, length = 0;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        if (!is_complete(batches[i])) {
+            length = 0;
+            continue;
+        }
+        length = length > 0 && batches[i] == batches[i - 1] + 1 ? length + 1 : 1;
+        if (length >= (best < wanted ? best : wanted)) {
+            best = length;
+            best_last = batches[i];
+            best_first = best_last + 1 - (length < most ? length : most);
+        }
+    }
+    if (best > 0)
+        std::erase_if(
+            times, [&](const StageTime& time) { return time.batch < best_first || time.batch > best_last; });
+    return best_last;
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,133 @@
+/// \file
+/// A pipeline without the types of its stages and batches: all that it does, compiled once for a backend.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sluice/pipeline/batch_read.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
+#include <sluice/pipeline/detail/boundary/stage_call.hpp>
+#include <sluice/pipeline/pipeline_options.hpp>
+#include <sluice/pipeline/schedule.hpp>
+#include <sluice/pipeline/source.hpp>
+#include <sluice/pipeline/stage_time.hpp>
+
+namespace sluice::detail {
+
+template <Backend B>
+class StageCore;
+template <Backend B>
+class Executor;
+template <Backend B>
+class StageTimes;
+
+/// Whether a file is compiled with SLUICE_CHECKED, as a type: what is linked to a library of the other kind is not linked at all.
+template <bool Checked>
+struct FileKind {};
+using OfThisKind = FileKind<bool(SLUICE_CHECKED)>;
+
+/// What is said at `Pipeline` of the members of the same name.
+template <Backend B>
+class PipelineCore {
+public:
+    using Ref = BasicStreamRef<B>;
+    using Hold = SourceHold<B>;
+
+    /// `setups` is only used while this is made.
+    PipelineCore(const PlanData& plan, const PipelineSetup<B>& setups, const PipelineOptions& options,
+                 OfThisKind = {});
+    PipelineCore(const PipelineCore&) = delete;
+    PipelineCore& operator=(const PipelineCore&) = delete;
+    ~PipelineCore();
+
+    /// A batch of the caller's own; `may_change`: whether its memory might, when the handle has gone.
+    BatchRead submit(const GivenBatch<B>& batch, bool may_change);
+    /// One of a source, which `hold` holds.
+    void submit_held(const GivenBatch<B>& batch, const Hold& hold);
+    /// Waits for the last stage's output for batch `number`, and gives its slot.
+    const void* await_result(std::size_t number);
+
+    void wait_for(Ref stream);
+    void flush();
+    void flush(Ref stream);
+    void finish();
+    void reset();
+
+    std::size_t submitted() const noexcept { return submitted_; }
+    bool failed() const noexcept { return !failure_.empty(); }
+    const PipelineOptions& options() const noexcept { return options_; }
+    const ScheduleChoice& choice() const;
+    GraphCounters graph_counters() const noexcept;
+    std::vector<StageTime> stage_times();
+    std::vector<StageTime> submit_times();
+    std::size_t stages() const noexcept;
+    const std::string& stage_name(std::size_t index) const;
+    bool is_cpu_stage(std::size_t index) const;
+    int device_of(std::size_t index) const;
+    Ref stream(std::size_t index) const;
+
+private:
+    struct SubmitBegin {
+        std::int64_t time = 0;   // of the clock, in nanoseconds
+        std::int64_t waited = 0; // by then
+    };
+    struct Parts;
+    class Call;
+
+    void submit_given(const GivenBatch<B>& batch, const Hold& hold);
+    void await_batch(std::size_t number);
+    void await_stage(std::size_t stage, std::size_t number);
+    void enter();
+    void leave();
+    void sync();
+    void drop_batches() noexcept;
+    /// Calls `work()`, and fails with what it throws.
+    template <class Work>
+    void or_fail(Work&& work);
+    // In pipeline_tuning.inl:
+    void use_graphs(bool each_stage, const GraphOptions& options);
+    std::vector<ScheduleTrial> trials() const;
+    void look_at_submit(const SubmitBegin& begin);
+    void end_trial();
+    void use(const ScheduleTrial& trial);
+    // In pipeline_faults.inl:
+    void require_sound(const char* call);
+    void throw_unreported() const;
+    void throw_thread_fault();
+    void throw_known_fault();
+    void throw_stream_fault();
+    [[noreturn]] void fail();
+    [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
+    // In pipeline_queries.inl:
+    void require_stage(const char* what, std::size_t index) const;
+    StageTimes<B>& require_times(const char* call);
+
+    PipelineOptions options_;
+    std::unique_ptr<Parts> parts_;
+    StageCore<B>& core_;    // of these
+    Executor<B>* executor_; // What runs the stages now: one of these.
+    bool tuning_ = false;   // Whether `Schedule::automatic` still tries.
+    bool watched_ = false;  // Whether calls of `submit` are timed, for it or for notes.
+    std::atomic<bool> in_use_{false};
+    bool inside_ = false;   // Whether external streams have been joined since the pipeline was last left.
+    std::size_t begun_ = 0; // batches of which work may be under way: one more than submitted_ within submit
+    std::size_t submitted_ = 0;
+    std::size_t run_ = 0; // Counts resets.
+    std::string failure_;
+    BatchWaiterRef waiter_;
+};
+
+} // namespace sluice::detail
+
+#if SLUICE_HAS_BODIES
+#include <sluice/pipeline/detail/core/pipeline_core.inl>
+#include <sluice/pipeline/detail/core/pipeline_faults.inl>
+#include <sluice/pipeline/detail/core/pipeline_queries.inl>
+#include <sluice/pipeline/detail/core/pipeline_tuning.inl>
+#endif

@@ -1,0 +1,322 @@
+// Bodies of pipeline_core.hpp.
+#pragma once
+
+#include <exception>
+#include <utility>
+
+#include <sluice/backend/device.hpp>
+#include <sluice/pipeline/detail/core/faults.hpp>
+#include <sluice/pipeline/detail/core/graphed_stages.hpp>
+#include <sluice/pipeline/detail/core/graphed_steps.hpp>
+#include <sluice/pipeline/detail/core/overlapped.hpp>
+#include <sluice/pipeline/detail/core/schedule_tuner.hpp>
+#include <sluice/pipeline/detail/core/serial.hpp>
+#include <sluice/pipeline/detail/core/stage_core.hpp>
+
+namespace sluice::detail {
+
+template <Backend B>
+struct PipelineCore<B>::Parts {
+    Parts(const PlanData& plan, const PipelineSetup<B>& setup, const PipelineOptions& options)
+        : core(plan, setup, options) {}
+
+    StageCore<B> core;
+    OverlappedExecutor<B> overlapped;
+    std::optional<SerialExecutor<B>> serial;
+    std::unique_ptr<Executor<B>> graphs; // Under `Schedule::graphed`.
+    std::optional<ScheduleTuner> tuner;  // Under `Schedule::automatic`.
+};
+
+[[noreturn]] inline void throw_in_use(const char* call) {
+    throw Error(std::string(call) +
+                ": the pipeline is in use, by another thread or by this call's own stage; drive a "
+                "pipeline from one thread, and not from within its stages");
+}
+
+/// Marks a pipeline as in use, on its device, for the length of a call.
+template <Backend B>
+class PipelineCore<B>::Call {
+public:
+    Call(PipelineCore& pipeline, const char* name) : in_use_(pipeline.in_use_) {
+        // Asking for the current device takes time that a replay would notice.
+        if (!pipeline.core_.streams.only_device()) [[unlikely]]
+            device_.emplace(pipeline.core_.streams.device());
+        if (in_use_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+            throw_in_use(name);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() { in_use_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool>& in_use_;
+    std::optional<DeviceGuard<B>> device_;
+    [[no_unique_address]] typename StageCore<B>::Checks::LibraryScope library_;
+};
+
+/// Gives a hold up at the end of a call, unless somebody else will.
+template <Backend B>
+struct HeldUntilEnd {
+    explicit HeldUntilEnd(const SourceHold<B>& given) noexcept : hold(given) {}
+    HeldUntilEnd(const HeldUntilEnd&) = delete;
+    HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
+    ~HeldUntilEnd() {
+        if (hold && !passed_on)
+            hold.give_up();
+    }
+    const SourceHold<B> hold;
+    bool passed_on = false;
+};
+
+template <Backend B>
+PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setups,
+                              const PipelineOptions& options, OfThisKind)
+    : options_(options), parts_(std::make_unique<Parts>(plan, setups, options)), core_(parts_->core),
+      executor_(&parts_->overlapped), waiter_(BatchWaiter::make()) {
+    waiter_->pipeline = this;
+    waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
+        auto& self = *static_cast<PipelineCore*>(pipeline);
+        // After a reset nothing of it is under way, and within a call it is too late to ask.
+        if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
+            self.await_batch(number);
+    };
+    waiter_->drain = [](void* pipeline) {
+        auto& self = *static_cast<PipelineCore*>(pipeline);
+        if (!self.in_use_.load(std::memory_order_relaxed))
+            self.core_.drain();
+    };
+    const bool graphs = options.schedule == Schedule::graphed || options.schedule == Schedule::automatic;
+    if (options.timed_batches != 0)
+        core_.note_times(options.timed_batches, graphs);
+    switch (options.schedule) {
+    case Schedule::serial:
+        executor_ = &parts_->serial.emplace(core_);
+        break;
+    case Schedule::overlapped:
+        break;
+    case Schedule::graphed:
+        use_graphs(options.graph_each_stage, options.graphs);
+        break;
+    case Schedule::automatic:
+        parts_->tuner.emplace(trials());
+        tuning_ = !parts_->tuner->choice().decided;
+        use(parts_->tuner->current());
+        break;
+    }
+    watched_ = tuning_ || core_.times;
+}
+
+template <Backend B>
+PipelineCore<B>::~PipelineCore() {
+    waiter_->pipeline = nullptr;
+    core_.checks.let_go(false);
+    if (failure_.empty()) {
+        try {
+            const DeviceGuard<B> device(core_.streams.device());
+            executor_->flush(core_);
+        } catch (...) {
+            // A destructor has nobody to tell; whoever needs to know calls finish().
+        }
+    }
+    core_.drain();
+    drop_batches();
+}
+
+template <Backend B>
+template <class Work>
+void PipelineCore<B>::or_fail(Work&& work) {
+    try {
+        work();
+    } catch (...) {
+        if (failure_.empty())
+            fail();
+        throw;
+    }
+}
+
+template <Backend B>
+BatchRead PipelineCore<B>::submit(const GivenBatch<B>& batch, bool may_change) {
+    submit_given(batch, {});
+    return BatchRead(waiter_, run_, submitted_ - 1, may_change);
+}
+
+template <Backend B>
+void PipelineCore<B>::submit_held(const GivenBatch<B>& batch, const Hold& hold) {
+    submit_given(batch, hold);
+}
+
+template <Backend B>
+void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold) {
+    // Given back at the end, whatever happens: all that reads the batch has told its source by then, or is drained.
+    HeldUntilEnd<B> held{hold};
+    const Call call(*this, "submit");
+    require_sound("submit");
+    // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
+    // it takes time that a replay would notice.
+    if (!parts_->graphs || !parts_->graphs->replays()) [[likely]]
+        B::check_launches();
+    or_fail([&] {
+        throw_known_fault();
+        enter();
+        core_.checks.let_go(true);
+        const SubmitBegin begin =
+            watched_ ? SubmitBegin{StageTimes<B>::now(), waited_for_results()} : SubmitBegin{};
+        begun_ = submitted_ + 1;
+        held.passed_on = parts_->graphs && parts_->graphs->keeps_batches();
+        executor_->submit(core_, submitted_, batch, hold);
+        if (!hold)
+            core_.checks.batch_submitted(core_, *executor_, submitted_, batch);
+        else
+            core_.checks.executor_called(core_, *executor_);
+        ++submitted_;
+        if (watched_) [[unlikely]]
+            look_at_submit(begin);
+    });
+}
+
+template <Backend B>
+void PipelineCore<B>::await_stage(std::size_t stage, std::size_t number) {
+    core_.checks.let_go(true);
+    executor_->await_stage(core_, stage, number);
+    core_.checks.executor_called(core_, *executor_);
+}
+
+// Waits until all stages that take the batch have read it.
+template <Backend B>
+void PipelineCore<B>::await_batch(std::size_t number) {
+    const Call call(*this, "BatchRead::wait");
+    if (!failure_.empty()) {
+        throw_unreported();
+        return; // Nothing is under way then.
+    }
+    or_fail([&] {
+        for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
+            if (core_.plan.stages[stage].reads_batch)
+                await_stage(stage, number);
+        }
+        throw_known_fault();
+    });
+}
+
+template <Backend B>
+const void* PipelineCore<B>::await_result(std::size_t number) {
+    const Call call(*this, "run");
+    require_sound("run");
+    const std::size_t last = core_.stages() - 1;
+    or_fail([&] {
+        await_stage(last, number);
+        throw_known_fault();
+    });
+    return core_.slots.at(static_cast<std::size_t>(core_.plan.stages[last].maker),
+                          core_.order->slot_of(number));
+}
+
+template <Backend B>
+void PipelineCore<B>::wait_for(Ref stream) {
+    const Call call(*this, "wait_for");
+    require_sound("wait_for");
+    core_.streams.require_own_device(stream, "wait_for: the stream");
+    core_.checks.other_work_noted();
+    core_.streams.join(stream);
+}
+
+template <Backend B>
+void PipelineCore<B>::flush() {
+    const Call call(*this, "flush");
+    require_sound("flush");
+    or_fail([&] { leave(); });
+}
+
+template <Backend B>
+void PipelineCore<B>::flush(Ref stream) {
+    const Call call(*this, "flush");
+    require_sound("flush");
+    core_.streams.require_own_device(stream, "flush: the stream");
+    or_fail([&] {
+        leave();
+        core_.streams.release_to(stream);
+    });
+}
+
+template <Backend B>
+void PipelineCore<B>::finish() {
+    const Call call(*this, "finish");
+    require_sound("finish");
+    or_fail([&] {
+        leave();
+        sync();
+        throw_known_fault();
+    });
+}
+
+template <Backend B>
+void PipelineCore<B>::sync() {
+    // Streams first: the driver looks for their end without a pause, where a thread that sleeps is woken late. What waits for a
+    // CPU stage in a stream comes through there.
+    std::exception_ptr first; // Whole, with what is nested in it.
+    core_.streams.for_each([&](Ref stream) {
+        try {
+            stream.sync();
+        } catch (...) {
+            if (first == nullptr)
+                first = std::current_exception();
+        }
+    });
+    core_.drain_threads();
+    if (first != nullptr)
+        std::rethrow_exception(first);
+}
+
+template <Backend B>
+void PipelineCore<B>::reset() {
+    const Call call(*this, "reset");
+    core_.drain();
+    drop_batches();
+    core_.forget_faults();
+    try {
+        core_.order->record_anew();
+        sync();
+    } catch (const Error& error) {
+        std::throw_with_nested(
+            Error(std::string("reset: the device is lost, and only a new process helps: ") + error.what()));
+    }
+    if (core_.times)
+        core_.times->clear();
+    inside_ = false;
+    if (tuning_)
+        parts_->tuner->interrupted();
+    begun_ = 0;
+    submitted_ = 0;
+    ++run_;
+    failure_.clear();
+    waiter_->unreported = nullptr;
+}
+
+template <Backend B>
+void PipelineCore<B>::enter() {
+    if (inside_) [[likely]]
+        return;
+    core_.streams.wait_for_external();
+    inside_ = true;
+}
+
+template <Backend B>
+void PipelineCore<B>::leave() {
+    throw_known_fault();
+    if (!inside_)
+        return;
+    core_.checks.let_go(true);
+    executor_->flush(core_);
+    core_.streams.release_to_external();
+    inside_ = false;
+    if (tuning_)
+        parts_->tuner->interrupted();
+}
+
+template <Backend B>
+void PipelineCore<B>::drop_batches() noexcept {
+    core_.checks.drop();
+    executor_->reset();
+}
+
+} // namespace sluice::detail

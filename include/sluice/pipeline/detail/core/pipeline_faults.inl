@@ -1,0 +1,127 @@
+// Bodies of pipeline_core.hpp: how a pipeline fails, and what it says then.
+#pragma once
+
+namespace sluice::detail {
+
+template <Backend B>
+void PipelineCore<B>::require_sound(const char* call) {
+    if (failure_.empty() && waiter_->unreported == nullptr) [[likely]]
+        return;
+    if (failure_.empty()) {
+        // A handle went whose wait could not even begin: what was under way has been drained, and later work has not begun.
+        try {
+            throw_unreported();
+        } catch (...) {
+            fail();
+        }
+    }
+    throw_unreported();
+    throw Error(std::string(call) +
+                ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);
+}
+
+// Throws, once, the fault that the destructor of a `BatchRead` met.
+template <Backend B>
+void PipelineCore<B>::throw_unreported() const {
+    if (waiter_->unreported != nullptr)
+        std::rethrow_exception(std::exchange(waiter_->unreported, nullptr));
+}
+
+// Fails with what a CPU stage has thrown, if one has.
+template <Backend B>
+void PipelineCore<B>::throw_thread_fault() {
+    const ThreadFault& fault = core_.thread_fault();
+    if (!fault.known()) [[likely]]
+        return;
+    try {
+        std::rethrow_exception(fault.thrown());
+    } catch (...) {
+        fail_at(static_cast<int>(fault.stage()), fault.batch(), false);
+    }
+}
+
+// Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
+template <Backend B>
+void PipelineCore<B>::throw_known_fault() {
+    bool streams_may_have_failed = true;
+    if constexpr (requires { B::any_failed(); })
+        streams_may_have_failed = B::any_failed();
+    if (streams_may_have_failed)
+        throw_stream_fault();
+    throw_thread_fault();
+}
+
+template <Backend B>
+void PipelineCore<B>::throw_stream_fault() {
+    core_.streams.for_each([&](Ref stream) {
+        try {
+            B::throw_if_failed(stream.get());
+        } catch (...) {
+            throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
+            const FaultPlace place =
+                find_fault(core_, submitted_, begun_, stream, executor_->runs_whole_steps());
+            fail_at(place.stage, place.batch, place.or_earlier);
+        }
+    });
+    executor_->for_each_capture_stream([&](int stage, Ref stream) {
+        try {
+            B::throw_if_failed(stream.get());
+        } catch (...) {
+            fail_at(stage, std::nullopt, false);
+        }
+    });
+}
+
+// Called from within a handler: drains, notes the failure, and throws it with its stage and batch.
+template <Backend B>
+void PipelineCore<B>::fail() {
+    const int stage = core_.current_stage();
+    // A wait throws what the streams passed on to it, and does not know where that began.
+    if (stage < 0)
+        throw_known_fault();
+    bool earlier = false;
+    try {
+        throw;
+    } catch (const Error& error) {
+        earlier = !options_.launch_blocking && is_late(error);
+    } catch (...) {
+    }
+    // A fault of earlier work that a later call was told of: which work's, nobody knows.
+    if (earlier) {
+        const bool any = begun_ > 0 || stage >= 0;
+        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : begun_ - 1) : std::nullopt,
+                true);
+    }
+    fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
+}
+
+template <Backend B>
+void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier) {
+    core_.leave_stage();
+    core_.drain();
+    drop_batches();
+    const auto place = [&](const Error& error) {
+        if (or_earlier && batch)
+            return error.at_or_before(*batch);
+        if (stage < 0)
+            return error;
+        const std::string& name = core_.name(static_cast<std::size_t>(stage));
+        return batch ? error.in_stage(name, *batch) : error.in_stage(name);
+    };
+    std::string explanation = "an exception of an unknown type";
+    try {
+        throw;
+    } catch (const Error& error) {
+        const Error placed = place(error);
+        failure_ = placed.what();
+        std::throw_with_nested(placed);
+    } catch (const std::exception& exception) {
+        explanation = exception.what();
+    } catch (...) {
+    }
+    const Error placed = place(Error("its callable threw: " + explanation));
+    failure_ = placed.what();
+    std::throw_with_nested(placed);
+}
+
+} // namespace sluice::detail

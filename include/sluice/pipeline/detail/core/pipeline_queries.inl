@@ -1,0 +1,82 @@
+// Bodies of pipeline_core.hpp: what a pipeline tells of itself.
+#pragma once
+
+namespace sluice::detail {
+
+template <Backend B>
+std::size_t PipelineCore<B>::stages() const noexcept {
+    return core_.stages();
+}
+
+template <Backend B>
+GraphCounters PipelineCore<B>::graph_counters() const noexcept {
+    return executor_->counters();
+}
+
+template <Backend B>
+void PipelineCore<B>::require_stage(const char* what, std::size_t index) const {
+    if (index >= core_.stages()) {
+        throw Error(std::string("the ") + what + " of stage " + std::to_string(index) +
+                    " was asked for, of a pipeline of " + std::to_string(core_.stages()) +
+                    " stages, counted from 0");
+    }
+}
+
+template <Backend B>
+BasicStreamRef<B> PipelineCore<B>::stream(std::size_t index) const {
+    require_stage("stream", index);
+    if (core_.plan.stages[index].aside)
+        throw Error("the stream of stage '" + core_.name(index) +
+                    "' was asked for, which is a CPU stage and has none");
+    return core_.streams.of(index, 0);
+}
+
+template <Backend B>
+const std::string& PipelineCore<B>::stage_name(std::size_t index) const {
+    require_stage("name", index);
+    return core_.name(index);
+}
+
+template <Backend B>
+bool PipelineCore<B>::is_cpu_stage(std::size_t index) const {
+    require_stage("kind", index);
+    return core_.plan.stages[index].aside;
+}
+
+template <Backend B>
+int PipelineCore<B>::device_of(std::size_t index) const {
+    require_stage("device", index);
+    return core_.streams.device_of(index);
+}
+
+template <Backend B>
+StageTimes<B>& PipelineCore<B>::require_times(const char* call) {
+    if (!core_.times)
+        throw Error(std::string(call) +
+                    ": nothing has been noted; make the pipeline with PipelineOptions::timed_batches");
+    return *core_.times;
+}
+
+template <Backend B>
+std::vector<StageTime> PipelineCore<B>::stage_times() {
+    const Call call(*this, "stage_times");
+    const StageTimes<B>& times = require_times("stage_times");
+    core_.drain_threads();
+    return times.all();
+}
+
+template <Backend B>
+std::vector<StageTime> PipelineCore<B>::submit_times() {
+    const Call call(*this, "submit_times");
+    return require_times("submit_times").of_submits();
+}
+
+template <Backend B>
+const ScheduleChoice& PipelineCore<B>::choice() const {
+    if (!parts_->tuner)
+        throw Error(std::string("choice: nothing is chosen; the pipeline was made with Schedule::") +
+                    to_string(options_.schedule) + ", not Schedule::automatic");
+    return parts_->tuner->choice();
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,105 @@
+// Bodies of pipeline_core.hpp: graphs, and Schedule::automatic.
+#pragma once
+
+namespace sluice::detail {
+
+/// Whether a captured graph can be compared with another one down to the arguments of its work, so that a trial is safe.
+/// The Host backend's cannot, since a function's arguments are out of sight; nor do its graphs save any launches.
+template <Backend B>
+inline constexpr bool can_compare_graphs = GraphBackend<B>&& requires {
+    requires B::compares_captures;
+};
+
+// One graph for all stages, where all of them can be captured and the caller does not wish one for each, or else one for
+// each that can.
+template <Backend B>
+void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
+    if constexpr (GraphBackend<B>) {
+        if (options_.steps_per_graph < 0)
+            throw Error("a graph needs at least 1 step (0: as many as is good), got " +
+                        std::to_string(options_.steps_per_graph));
+        bool all = !each_stage && core_.plan.all_capturable;
+        for (std::size_t stage = 0; stage < core_.stages(); ++stage)
+            all = all && core_.wants_graphs(stage);
+        if (all)
+            parts_->graphs = std::make_unique<GraphedSteps<B>>(
+                core_, options, static_cast<std::size_t>(options_.steps_per_graph));
+        else
+            parts_->graphs = std::make_unique<GraphedStages<B>>(core_, options);
+        executor_ = parts_->graphs.get();
+    } else {
+        throw Error(std::string("the backend '") + B::name +
+                    "' has no graphs, which Schedule::graphed needs");
+    }
+}
+
+// What is worth trying. Of one stage nothing overlaps with another.
+template <Backend B>
+std::vector<ScheduleTrial> PipelineCore<B>::trials() const {
+    std::vector<ScheduleTrial> trials{{.schedule = Schedule::overlapped}};
+    if (options_.launch_blocking)
+        return trials;
+    if constexpr (can_compare_graphs<B>) {
+        trials.push_back({.schedule = Schedule::graphed, .graph_each_stage = true});
+        if (core_.plan.all_capturable && !options_.graph_each_stage)
+            trials.push_back({.schedule = Schedule::graphed});
+    }
+    if (core_.stages() > 1)
+        trials.push_back({.schedule = Schedule::serial});
+    return trials;
+}
+
+// The batch before `submitted_` has been submitted; the call began then.
+template <Backend B>
+void PipelineCore<B>::look_at_submit(const SubmitBegin& begin) {
+    if (core_.times) {
+        core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time,
+                                 waited_for_results() - begin.waited);
+        core_.times->comes(submitted_);
+    }
+    if (tuning_ && parts_->tuner->count(begin.time))
+        end_trial();
+    watched_ = tuning_ || core_.times;
+}
+
+// The pipeline is to come to rest, and may go on in another way.
+template <Backend B>
+void PipelineCore<B>::end_trial() {
+    tuning_ = false; // This rest is the trial's own.
+    try {
+        leave();
+        sync();
+        throw_known_fault();
+    } catch (...) {
+        tuning_ = true;
+        throw;
+    }
+    const ScheduleTrial before = parts_->tuner->current();
+    parts_->tuner->at_rest(StageTimes<B>::now(), graph_counters(), executor_->first_refusal());
+    tuning_ = !parts_->tuner->choice().decided;
+    const ScheduleTrial& now = parts_->tuner->current();
+    if (before.schedule != now.schedule || before.graph_each_stage != now.graph_each_stage)
+        use(now);
+}
+
+// Nothing is under way.
+template <Backend B>
+void PipelineCore<B>::use(const ScheduleTrial& trial) {
+    const DeviceGuard<B> device(core_.streams.device());
+    executor_ = &parts_->overlapped;
+    parts_->graphs.reset();
+    core_.streams.use_one_a_device(trial.schedule == Schedule::serial);
+    core_.order->catch_up(submitted_);
+    if (trial.schedule == Schedule::serial)
+        executor_ = &parts_->serial.emplace(core_);
+    if (trial.schedule != Schedule::graphed)
+        return;
+    GraphOptions options = options_.graphs;
+    if (!parts_->tuner->choice().decided)
+        options.on_refusal = nullptr;
+    options.comparisons = 2;
+    use_graphs(trial.graph_each_stage, options);
+    executor_->start_at(submitted_);
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,75 @@
+/// \file
+/// Schedule::serial: one stage after another, one batch after another.
+#pragma once
+
+#include <cstddef>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/pipeline/detail/core/executor.hpp>
+#include <sluice/pipeline/detail/core/stage_core.hpp>
+
+namespace sluice::detail {
+
+/// All stages of a device are on one stream, and need no marks. Where the work goes from one device to another, or to a
+/// thread and back, each stage waits for the one before it.
+template <Backend B>
+class SerialExecutor final : public Executor<B> {
+    using Core = StageCore<B>;
+
+public:
+    explicit SerialExecutor(const Core& core) : marks_(core.stages()) {
+        const std::size_t stages = core.stages();
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            const std::size_t former = former_of(stage);
+            const bool threads = core.plan.stages[stage].aside || core.plan.stages[former].aside;
+            // Of one thread's batches, each comes after the one before by itself.
+            marks_[stage].waits =
+                former != stage && (threads || !(core.streams.of(stage, 0) == core.streams.of(former, 0)));
+            if (marks_[stage].waits && !core.plan.stages[former].aside)
+                (threads ? marks_[former].signals : marks_[former].records) = true;
+        }
+    }
+
+    void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                const SourceHold<B>& hold) override {
+        for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
+            const auto stream = core.streams.of(stage, number);
+            const bool aside = core.plan.stages[stage].aside;
+            ThreadWaits thread_waits{.by_plan = false};
+            if (marks_[stage].waits && (stage > 0 || number > 0)) {
+                const std::size_t former = former_of(stage);
+                const std::size_t of_batch = stage > 0 ? number : number - 1;
+                if (aside)
+                    thread_waits = {.by_plan = false, .any = true, .stage = former, .batch = of_batch};
+                else
+                    core.order->wait(stream, former, of_batch);
+            }
+            core.follows = stage > 0 && !marks_[stage].waits;
+            core.run(stage, stream, number, batch, thread_waits);
+            if (!aside)
+                core.order->mark(stream, stream, stage, number, marks_[stage].records, marks_[stage].signals);
+            core.release_batch(stage, number, hold);
+        }
+        core.follows = false;
+    }
+
+    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
+        if (core.plan.stages[stage].aside)
+            core.await_mark(stage, number);
+        else
+            core.streams.await(stage, number);
+    }
+
+private:
+    struct Marks {
+        bool waits = false; // for the stage before it
+        bool records = false;
+        bool signals = false;
+    };
+    std::size_t former_of(std::size_t stage) const noexcept {
+        return (stage == 0 ? marks_.size() : stage) - 1;
+    }
+    List<Marks> marks_;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,127 @@
+/// \file
+/// The slots of a pipeline's stages, and a number for their state on the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/memory/detail/allocations.hpp>
+#include <sluice/pipeline/detail/boundary/batch_ops.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
+#include <sluice/pipeline/detail/core/faults.hpp>
+#include <sluice/pipeline/detail/core/key_numbers.hpp>
+
+namespace sluice::detail {
+
+/// The slots of all stages, those for the same batch side by side.
+class SlotTable {
+public:
+    /// For so many slot makers, and so many slots of each.
+    SlotTable(std::size_t makers, std::size_t count)
+        : makers_(makers), count_(count), ops_(makers), places_(makers * count) {}
+    SlotTable(const SlotTable&) = delete;
+    SlotTable& operator=(const SlotTable&) = delete;
+    ~SlotTable() {
+        for (std::size_t maker = makers_; maker-- > 0;) {
+            for (std::size_t slot = 0; slot < count_; ++slot) {
+                if (void* const made = at(maker, slot))
+                    ops_[maker]->destroy(made);
+            }
+        }
+    }
+
+    /// Makes a stage's slot. What its maker throws is nested in an `Error` that names the stage and the slot.
+    void make(std::size_t maker, std::size_t slot, const SlotOps& ops, void* with, const std::string& stage) {
+        ops_[maker] = &ops;
+        try {
+            places_[slot * makers_ + maker] = ops.make(with, static_cast<int>(slot));
+        } catch (...) {
+            throw_maker_failure(stage, static_cast<int>(slot));
+        }
+    }
+
+    std::size_t count() const noexcept { return count_; }
+    void* at(std::size_t maker, std::size_t slot) const noexcept { return places_[slot * makers_ + maker]; }
+    /// The slots number `slot`, one a maker.
+    void* const* of(std::size_t slot) const noexcept { return places_.data() + slot * makers_; }
+    const SlotOps& ops(std::size_t maker) const noexcept { return *ops_[maker]; }
+
+private:
+    std::size_t makers_;
+    std::size_t count_;
+    List<const SlotOps*> ops_;
+    List<void*> places_;
+};
+
+/// A number for all that a callable may read in the slots on the host: their bytes, what their members hold elsewhere,
+/// where they show it, and which allocations they point to. The same state has the same number.
+class SlotsNumber {
+public:
+    SlotsNumber(const PlanData& plan, const SlotTable& slots) {
+        // But those of CPU stages, which write them when they run, and which nobody may read when a stage is called.
+        for (const StagePlan& stage : plan.stages) {
+            if (stage.maker < 0 || !stage.capturable)
+                continue;
+            const auto maker = static_cast<std::size_t>(stage.maker);
+            for (std::size_t slot = 0; slot < slots.count(); ++slot)
+                slots_.push_back({slots.at(maker, slot), &slots.ops(maker)});
+            told_by_their_bytes_ = told_by_their_bytes_ && slots.ops(maker).told_by_bytes;
+        }
+    }
+
+    std::uint64_t get() {
+        const std::uint64_t changes = Allocations::instance().changes();
+        if (told_by_their_bytes_ && changes == changes_ && unchanged()) [[likely]]
+            return number_;
+        bytes_.clear();
+        for (const Slot& slot : slots_) {
+            append_bytes(bytes_, slot.place, slot.ops->bytes);
+            if (!slot.ops->told_by_bytes)
+                (void)slot.ops->append_key(bytes_, slot.place);
+        }
+        if (changes == changes_ && bytes_ == known_bytes_)
+            return number_;
+        known_bytes_ = bytes_;
+        for (const Slot& slot : slots_) {
+            for (std::size_t at = 0; at + sizeof(void*) <= slot.ops->bytes; at += sizeof(void*)) {
+                const void* word = nullptr;
+                std::memcpy(&word, static_cast<const char*>(slot.place) + at, sizeof(word));
+                append_scalar(bytes_, Allocations::instance().number_of(word));
+            }
+        }
+        changes_ = changes;
+        number_ = numbers_.number_of(bytes_);
+        return number_;
+    }
+
+private:
+    struct Slot {
+        const void* place;
+        const SlotOps* ops;
+    };
+
+    // Whether all slots are as they were when their number was made. Those that `told_by_bytes`.
+    bool unchanged() const noexcept {
+        const std::byte* known = known_bytes_.data();
+        for (const Slot& slot : slots_) {
+            if (!slot.ops->empty && std::memcmp(slot.place, known, slot.ops->bytes) != 0)
+                return false;
+            known += slot.ops->bytes;
+        }
+        return true;
+    }
+
+    List<Slot> slots_;
+    bool told_by_their_bytes_ = true;
+    KeyBytes bytes_;
+    KeyNumbers<> numbers_;
+    // The state that has `number_`, as long as so many allocations have changed.
+    KeyBytes known_bytes_;
+    std::uint64_t changes_ = ~std::uint64_t{0};
+    std::uint64_t number_ = 0;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,149 @@
+/// \file
+/// The stages of a pipeline with their slots, streams and marks, whatever their types, and the one place that calls a stage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/device.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
+#include <sluice/pipeline/detail/boundary/shape.hpp>
+#include <sluice/pipeline/detail/boundary/stage_call.hpp>
+#include <sluice/pipeline/detail/core/checks.hpp>
+#include <sluice/pipeline/detail/core/cpu_stages.hpp>
+#include <sluice/pipeline/detail/core/range.hpp>
+#include <sluice/pipeline/detail/core/slot_table.hpp>
+#include <sluice/pipeline/detail/core/stage_order.hpp>
+#include <sluice/pipeline/detail/core/stage_streams.hpp>
+#include <sluice/pipeline/detail/core/stage_times.hpp>
+#include <sluice/pipeline/pipeline_options.hpp>
+#include <sluice/pipeline/source.hpp>
+
+namespace sluice::detail {
+
+/// What all schedules share.
+template <Backend B>
+class StageCore {
+public:
+    using Ref = BasicStreamRef<B>;
+    using Checks = PipelineChecks<B>;
+
+    StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& setups, const PipelineOptions& options);
+    StageCore(const StageCore&) = delete;
+    StageCore& operator=(const StageCore&) = delete;
+
+    /// Calls a stage for batch `number`, with a stream to work on; one that runs on threads, on a thread after `waits`.
+    void run(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch,
+             const ThreadWaits& waits = {});
+    /// Enqueues a stage's work on a batch, after all that it must come after, and its mark: `work(stream)` does it.
+    template <class Work>
+    void call_in_order(std::size_t stage, std::size_t number, Work&& work);
+    /// The same with a call of the stage.
+    void run_in_order(std::size_t stage, std::size_t number, const GivenBatch<B>& batch) {
+        call_in_order(stage, number, [&](Ref stream) { run(stage, stream, number, batch); });
+    }
+    /// Calls `visit(stage, batch)` for all that a thread waits for before it calls a stage.
+    template <class Visit>
+    void for_each_thread_wait(std::size_t stage, std::size_t number, const ThreadWaits& waits,
+                              Visit&& visit) const;
+
+    /// Tells the batch's source that a stage reads it, if it does.
+    void release_batch(std::size_t stage, std::size_t number, const SourceHold<B>& hold);
+    /// Waits on the calling thread for the mark that a stage sets on its own stream, or its thread.
+    void await_mark(std::size_t stage, std::size_t number);
+
+    /// Waits for all threads' work, and for all work, whatever becomes of it.
+    /// @{
+    void drain_threads() const noexcept;
+    void drain() noexcept;
+    /// @}
+    /// What has failed is forgotten. Nobody is at work.
+    void forget_faults() noexcept;
+
+    /// Has it noted when the stages work on the last `batches` batches, and graphs of whole steps, if there will be any.
+    void note_times(int batches, bool whole_steps);
+
+    std::size_t stages() const noexcept { return plan.stages.size(); }
+    const std::string& name(std::size_t stage) const noexcept { return *entries_[stage].name; }
+    /// Whether a stage may be captured, as far as its options say.
+    bool wants_graphs(std::size_t stage) const noexcept { return entries_[stage].wants_graphs; }
+    /// As `StageOptions::keeps_slot`.
+    bool keeps_slot(std::size_t stage) const noexcept { return entries_[stage].keeps_slot; }
+    /// Batches that a stage works on at the same time.
+    std::size_t lanes(std::size_t stage) const noexcept {
+        return plan.stages[stage].aside ? threads_[stage].count() : streams.lanes(stage);
+    }
+    /// A number for the state of the slots on the host.
+    std::uint64_t slots_number() { return slots_number_->get(); }
+    /// What is known to have gone wrong on a thread.
+    const ThreadFault& thread_fault() const noexcept { return fault_; }
+    bool launch_blocking() const noexcept { return launch_blocking_; }
+
+    /// The stage that is being called, or -1, and for which batch.
+    /// @{
+    int current_stage() const noexcept { return current_stage_; }
+    std::size_t current_batch() const noexcept { return current_batch_; }
+    void enter_stage(std::size_t stage, std::size_t batch) noexcept {
+        current_stage_ = static_cast<int>(stage);
+        current_batch_ = batch;
+    }
+    void leave_stage() noexcept { current_stage_ = -1; }
+    /// @}
+
+    const PlanData& plan;
+    [[no_unique_address]] Checks checks;
+    StageStreams<B> streams;
+    SlotTable slots;
+    std::optional<StageOrder<B>> order;
+    std::optional<StageTimes<B>> times; // where they are noted
+    /// Whether the next stage that is called comes right behind the one before it on the same stream.
+    bool follows = false;
+
+private:
+    // What each step asks for, side by side.
+    struct Entry {
+        void* callable;
+        const std::string* name;
+        bool wants_graphs;
+        bool keeps_slot;
+    };
+
+    void add_stage(const StageSetup<B>& stage, Schedule schedule);
+    void make_slots(std::size_t stage, const SlotSetup& setup);
+    void connect_devices();
+
+    void await_inputs(std::size_t stage, std::size_t number, Ref stream);
+    template <class Visit>
+    void for_each_wait(std::size_t stage, std::size_t number, Visit&& visit) const;
+    void call(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch);
+    void call_watched(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch);
+    void hand_to_thread(std::size_t stage, std::size_t number, const GivenBatch<B>& batch,
+                        const ThreadWaits& waits);
+    void call_on_thread(std::size_t stage, std::size_t number, const ThreadWaits& waits,
+                        typename StageCall<B>::OnThread on_thread, const void* batch);
+    bool await_on_thread(std::size_t stage, std::size_t number);
+    Ref spare_stream();
+
+    // Streams that are threads have CPU stages among them like any others.
+    static constexpr bool has_threads = SemaphoreBackend<B> && !streams_are_threads<B>;
+
+    List<Entry> entries_;
+    std::optional<SlotsNumber> slots_number_;
+    std::optional<BasicStream<B>> spare_;
+    ThreadFault fault_;
+    std::size_t current_batch_ = 0;
+    int current_stage_ = -1;
+    bool launch_blocking_;
+    bool plain_ = true; // Whether a stage is called on the current device, and its times are not noted.
+    // Last: they end before anything that they use goes.
+    List<CpuThreads> threads_;
+};
+
+} // namespace sluice::detail
+
+#include <sluice/pipeline/detail/core/stage_core.inl>

@@ -1,0 +1,355 @@
+// Bodies of stage_core.hpp.
+#pragma once
+
+namespace sluice::detail {
+
+template <Backend B>
+StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& setups,
+                        const PipelineOptions& options)
+    : plan(plan_of_stages), checks(options.checked, options.steps_per_graph),
+      streams(options.schedule, plan.stages.size()),
+      slots(plan.makers, options.slots < 1 ? 0 : static_cast<std::size_t>(options.slots)),
+      launch_blocking_(options.launch_blocking) {
+    if (options.slots < 1)
+        throw Error("a pipeline needs at least 1 slot between two stages, got " +
+                    std::to_string(options.slots));
+    entries_.reserve(plan.stages.size());
+    if constexpr (has_threads)
+        threads_.resize(plan.stages.size());
+    for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
+        add_stage(setups.stages[stage], options.schedule);
+    for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+        if (plan.stages[stage].maker >= 0)
+            make_slots(stage, setups.slots[plan.stages[stage].maker]);
+    }
+    order.emplace(slots.count(), streams, plan);
+    slots_number_.emplace(plan, slots);
+    checks.made(*this);
+    if (streams.several_devices()) {
+        connect_devices();
+        plain_ = false;
+    }
+}
+
+template <Backend B>
+void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
+    const std::size_t index = entries_.size();
+    const StageOptions<B>& options = stage.options;
+    entries_.push_back({stage.callable, stage.name, options.graphed, options.keeps_slot});
+    checks.stage_added(stage);
+    const StagePlan& own = plan.stages[index];
+    if ((own.is_cpu || own.aside) && (options.stream || stage.has_foreign_stream)) {
+        throw Error("stage '" + *stage.name +
+                    "': a CPU stage has threads of its own, and was given a stream");
+    }
+    if constexpr (has_threads) {
+        if (own.aside) {
+            require_lanes(*stage.name, options.lanes);
+            threads_[index].start(schedule == Schedule::serial ? 1 : options.lanes);
+            streams.add_without_stream();
+            return;
+        }
+    }
+    streams.add(*stage.name, options);
+}
+
+template <Backend B>
+void StageCore<B>::make_slots(std::size_t stage, const SlotSetup& setup) {
+    const DeviceGuard<B> device(streams.device_of(stage));
+    const auto maker = static_cast<std::size_t>(plan.stages[stage].maker);
+    checks.slots_begin();
+    for (std::size_t slot = 0; slot < slots.count(); ++slot) {
+        checks.slot_begins();
+        slots.make(maker, slot, *setup.ops, setup.maker, name(stage));
+    }
+    checks.slots_made(*this, stage, maker);
+}
+
+// Stages may read what lies on another device, and the next write there.
+template <Backend B>
+void StageCore<B>::connect_devices() {
+    if constexpr (requires { B::enable_peer_access(0, 0); }) {
+        for (std::size_t i = 0; i < stages(); ++i) {
+            for (std::size_t j = 0; j < i; ++j) {
+                const int to = streams.device_of(i), from = streams.device_of(j);
+                if (!plan.reads_output(i, j) || to == from)
+                    continue;
+                B::enable_peer_access(to, from);
+                B::enable_peer_access(from, to);
+            }
+        }
+    }
+}
+
+template <Backend B>
+void StageCore<B>::run(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch,
+                       [[maybe_unused]] const ThreadWaits& waits) {
+    const Range range(name(stage));
+    enter_stage(stage, number);
+    [[maybe_unused]] const auto scope = checks.scope(*this, stage, stream, number);
+    if constexpr (has_threads) {
+        if (plan.stages[stage].aside) {
+            hand_to_thread(stage, number, batch, waits);
+            leave_stage();
+            return;
+        }
+    }
+    checks.before_call(*this, stage, stream, number);
+    if (plain_) [[likely]]
+        call(stage, stream, number, batch);
+    else
+        call_watched(stage, stream, number, batch);
+    B::check_launches();
+    checks.after_call(*this, stage, stream, number, batch);
+    if (launch_blocking_)
+        stream.sync();
+    leave_stage();
+}
+
+template <Backend B>
+void StageCore<B>::call(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch) {
+    const auto on_stream = batch.calls[stage].on_stream;
+    if constexpr (streams_are_threads<B>) {
+        const StagePlan& own = plan.stages[stage];
+        if (own.as_task) {
+            B::enqueue(stream.get(), [this, stage, stream, number, on_stream,
+                                      kept = KeptBatch(batch, own.reads_batch)] {
+                [[maybe_unused]] const auto within = checks.scope(*this, stage, stream, number);
+                try {
+                    on_stream(entries_[stage].callable, stream, slots.of(order->slot_of(number)), kept.get());
+                } catch (...) {
+                    fault_.set(std::current_exception(), stage, number);
+                    throw; // Streams that wait for this must fail, too.
+                }
+            });
+            return;
+        }
+    }
+    on_stream(entries_[stage].callable, stream, slots.of(order->slot_of(number)), batch.value);
+}
+
+// Calls a stage on its device, and notes when.
+template <Backend B>
+void StageCore<B>::call_watched(std::size_t stage, Ref stream, std::size_t number,
+                                const GivenBatch<B>& batch) {
+    const DeviceGuard<B> device(streams.device_of(stage));
+    const auto timed = times ? times->begin_work(stage, number, stream, follows) : TimedWork::not_at_all;
+    call(stage, stream, number, batch);
+    if (timed != TimedWork::not_at_all)
+        times->end_work(timed, stage, number, stream);
+}
+
+template <Backend B>
+void StageCore<B>::hand_to_thread(std::size_t stage, std::size_t number, const GivenBatch<B>& batch,
+                                  const ThreadWaits& waits) {
+    const BasicStreamRef<Host> thread = threads_[stage].thread_of(number);
+    const auto told = checks.thread_is_handed(*this, stage, thread, number, batch, waits);
+    thread.enqueue([this, stage, number, waits, told, on_thread = batch.calls[stage].on_thread,
+                    kept = KeptBatch(batch, plan.stages[stage].reads_batch)] {
+        [[maybe_unused]] const auto within = checks.call_scope(told);
+        call_on_thread(stage, number, waits, on_thread, kept.get());
+    });
+    checks.thread_was_handed(*this, stage, thread, number);
+    if (launch_blocking_)
+        threads_[stage].drain(&Checks::thread_waited_for);
+}
+
+template <Backend B>
+void StageCore<B>::call_on_thread(std::size_t stage, std::size_t number, const ThreadWaits& waits,
+                                  typename StageCall<B>::OnThread on_thread, const void* batch) {
+    [[maybe_unused]] const auto scope = checks.scope(*this, stage, streams.of(stage, number), number);
+    bool ready = !fault_.known();
+    try {
+        for_each_thread_wait(stage, number, waits, [&](std::size_t of, std::size_t of_batch) {
+            ready = ready && await_on_thread(of, of_batch);
+        });
+        if (ready) {
+            const Range range(name(stage));
+            const BasicStreamRef<Host> stream = threads_[stage].stream_of(number);
+            checks.before_thread_calls(*this, stage, number);
+            const std::int64_t begun = times ? times->now() : 0;
+            on_thread(entries_[stage].callable, stream, slots.of(order->slot_of(number)), batch);
+            Host::throw_if_failed(stream.get()); // what it enqueued there has run
+            if (times)
+                times->note_thread(stage, number, begun);
+        }
+    } catch (...) {
+        fault_.set(std::current_exception(), stage, number);
+    }
+    // In any case, since streams wait for it.
+    order->semaphore(stage, number).signal(order->lap_of(number));
+}
+
+// Waits on a thread. False when what it waits for will not come.
+template <Backend B>
+bool StageCore<B>::await_on_thread(std::size_t stage, std::size_t number) {
+    [[maybe_unused]] const typename Checks::LibraryScope scope;
+    const auto wait = order->wait_of(stage, number);
+    while (!wait.semaphore->wait_for(wait.value, std::chrono::milliseconds(20))) {
+        if (fault_.known())
+            return false;
+        // A device that has failed signals nobody.
+        if (!plan.stages[stage].aside)
+            streams.for_each([](Ref stream) { (void)stream.is_done(); });
+    }
+    return true;
+}
+
+// Calls `visit(stage, batch)` for all that a stage's work on batch `number` must come after.
+template <Backend B>
+template <class Visit>
+void StageCore<B>::for_each_wait(std::size_t stage, std::size_t number, Visit&& visit) const {
+    const std::size_t slot_count = order->slots();
+    for (const PlanWait& wait : plan.waits_of(stage)) {
+        if (!wait.former) {
+            visit(wait.stage, number);
+            continue;
+        }
+        // In the first lap nobody has been in the slot.
+        if (number < slot_count) [[unlikely]]
+            return;
+        // Its own work in the same slot comes first by itself where it is on the same stream.
+        if (wait.stage != stage || slot_count % lanes(stage) != 0)
+            visit(wait.stage, number - slot_count);
+    }
+}
+
+template <Backend B>
+template <class Visit>
+void StageCore<B>::for_each_thread_wait(std::size_t stage, std::size_t number, const ThreadWaits& waits,
+                                        Visit&& visit) const {
+    if (waits.by_plan)
+        for_each_wait(stage, number, visit);
+    else if (waits.any)
+        visit(waits.stage, waits.batch);
+}
+
+// Lets `stream`, of the stage and batch, wait for all that this work must come after. Threads wait by themselves.
+template <Backend B>
+void StageCore<B>::await_inputs(std::size_t stage, std::size_t number, Ref stream) {
+    const StagePlan& own = plan.stages[stage];
+    if (!own.needs_semaphore) [[likely]] {
+        for_each_wait(stage, number,
+                      [&](std::size_t of, std::size_t of_batch) { order->wait(stream, of, of_batch); });
+        return;
+    }
+    bool waits_beside = false;
+    for_each_wait(stage, number, [&](std::size_t of, std::size_t of_batch) {
+        if (!plan.stages[of].aside) {
+            order->wait(stream, of, of_batch);
+            return;
+        }
+        if (order->reached(of, of_batch))
+            return;
+        // While the stage has other work, its stream need not spend time on the wait.
+        if (number == 0 || order->reached(stage, number - 1)) {
+            order->wait(stream, of, of_batch);
+        } else {
+            order->wait(streams.waits_of(stage, number), of, of_batch);
+            waits_beside = true;
+        }
+    });
+    if (waits_beside)
+        streams.join_waits(stage, number);
+}
+
+template <Backend B>
+template <class Work>
+void StageCore<B>::call_in_order(std::size_t stage, std::size_t number, Work&& work) {
+    const Ref stream = streams.of(stage, number);
+    const StagePlan& own = plan.stages[stage];
+    if (own.aside) {
+        work(stream);
+        return;
+    }
+    await_inputs(stage, number, stream);
+    work(stream);
+    order->mark(stream, own.needs_semaphore ? streams.signals_of(stage, number) : stream, stage, number,
+                own.needs_event, own.needs_semaphore);
+}
+
+template <Backend B>
+void StageCore<B>::release_batch(std::size_t stage, std::size_t number, const SourceHold<B>& hold) {
+    if (!hold || !plan.stages[stage].reads_batch)
+        return;
+    if (plan.stages[stage].aside) {
+        // A stream of no stage's, which may wait for the thread.
+        order->wait(spare_stream(), stage, number);
+        hold.release(spare_stream());
+    } else {
+        hold.release(streams.of(stage, number));
+    }
+}
+
+template <Backend B>
+BasicStreamRef<B> StageCore<B>::spare_stream() {
+    if (!spare_)
+        spare_.emplace();
+    return *spare_;
+}
+
+template <Backend B>
+void StageCore<B>::await_mark(std::size_t stage, std::size_t number) {
+    if constexpr (has_threads) {
+        if (plan.stages[stage].needs_semaphore && !plan.stages[stage].needs_event) {
+            (void)await_on_thread(stage, number);
+            return;
+        }
+    }
+    order->event(stage, number).sync();
+}
+
+template <Backend B>
+void StageCore<B>::drain_threads() const noexcept {
+    for (const CpuThreads& threads : threads_)
+        threads.drain(&Checks::thread_waited_for);
+}
+
+template <Backend B>
+void StageCore<B>::drain() noexcept {
+    // Streams may wait for threads, and threads for streams: neither needs this one to go on.
+    drain_threads();
+    streams.drain();
+    // Before the semaphores that it waits for count from 0 again.
+    if (spare_) {
+        try {
+            spare_->sync();
+        } catch (...) {
+            // The streams of the stages report what failed before.
+        }
+    }
+}
+
+template <Backend B>
+void StageCore<B>::forget_faults() noexcept {
+    fault_.clear();
+    for (const CpuThreads& threads : threads_)
+        threads.clear_failures();
+    streams.clear_failures();
+    if (order)
+        order->reset();
+    leave_stage();
+    follows = false;
+}
+
+template <Backend B>
+void StageCore<B>::note_times(int batches, bool whole_steps) {
+    times.emplace(stages(), batches);
+    plain_ = false;
+    bool any_aside = false;
+    for (std::size_t stage = 0; stage < stages(); ++stage) {
+        if (plan.stages[stage].aside) {
+            any_aside = true;
+            times->add_thread(stage);
+            continue;
+        }
+        const DeviceGuard<B> device(streams.device_of(stage));
+        times->add_stream(stage, streams.of(stage, 0));
+    }
+    if (whole_steps && !any_aside) {
+        const DeviceGuard<B> device(streams.device_of(0));
+        times->add_graphs(streams.of(0, 0));
+    }
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,166 @@
+/// \file
+/// The marks by which the stages of a pipeline wait for each other.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/device.hpp>
+#include <sluice/backend/event.hpp>
+#include <sluice/backend/semaphore.hpp>
+#include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
+#include <sluice/pipeline/detail/core/faults.hpp>
+#include <sluice/pipeline/detail/core/stage_streams.hpp>
+
+namespace sluice::detail {
+
+/// One wait of a thread.
+template <class Semaphore>
+struct SemaphoreWait {
+    Semaphore* semaphore = nullptr;
+    std::uint32_t value = 0;
+    std::size_t stage = 0;
+};
+
+/// Names a semaphore only where there is one.
+template <class B>
+struct SemaphoreType {
+    using type = BasicSemaphore<B>;
+};
+struct NoSemaphore {
+    using type = NoSemaphore;
+};
+
+/// The marks that stages set when they have been through a batch, made once: an event a stage and slot, and, where
+/// threads take part, a semaphore that counts the laps.
+template <Backend B>
+class StageOrder {
+public:
+    using Ref = BasicStreamRef<B>;
+    /// A backend without semaphores has no stages beside its streams.
+    static constexpr bool has_semaphores = SemaphoreBackend<B>;
+    using Semaphore = typename std::conditional_t<has_semaphores, SemaphoreType<B>, NoSemaphore>::type;
+    using Wait = SemaphoreWait<Semaphore>;
+
+    StageOrder(std::size_t slots, StageStreams<B>& streams, const PlanData& plan)
+        : stages_(plan.stages.size()), slots_(slots), slot_mask_(std::has_single_bit(slots) ? slots - 1 : 0),
+          streams_(streams), plan_(plan) {
+        events_.reserve(slots * stages_);
+        for (std::size_t i = 0; i < slots * stages_; ++i) {
+            const DeviceGuard<B> device(streams.device_of(i % stages_));
+            events_.emplace_back();
+        }
+        if constexpr (has_semaphores) {
+            bool any_aside = false;
+            for (const StagePlan& stage : plan.stages)
+                any_aside = any_aside || stage.aside;
+            if (!any_aside)
+                return;
+            semaphores_.reserve(slots * stages_);
+            for (std::size_t i = 0; i < slots * stages_; ++i)
+                semaphores_.push_back(std::make_unique<Semaphore>());
+            for (std::size_t stage = 0; stage < stages_; ++stage) {
+                if (!plan.stages[stage].aside && plan.stages[stage].needs_semaphore)
+                    streams.add_sides(stage);
+            }
+        }
+    }
+
+    std::size_t slots() const noexcept { return slots_; }
+    std::size_t slot_of(std::size_t batch) const noexcept {
+        if (slot_mask_ != 0) [[likely]]
+            return batch & slot_mask_; // several times a step, where a division would be felt
+        return batch % slots_;
+    }
+
+    BasicEvent<B>& event(std::size_t stage, std::size_t batch) noexcept {
+        return events_[slot_of(batch) * stages_ + stage];
+    }
+    Semaphore& semaphore(std::size_t stage, std::size_t batch) noexcept {
+        return *semaphores_[slot_of(batch) * stages_ + stage];
+    }
+    /// What a semaphore counts to when its stage has been through `batch`.
+    std::uint32_t lap_of(std::size_t batch) const noexcept {
+        return static_cast<std::uint32_t>(batch / slots_ + 1);
+    }
+    Wait wait_of(std::size_t stage, std::size_t batch) noexcept {
+        return {&semaphore(stage, batch), lap_of(batch), stage};
+    }
+
+    /// Later work of `stream` comes after stage `stage` is through `batch`.
+    void wait(Ref stream, std::size_t stage, std::size_t batch) {
+        if constexpr (has_semaphores) {
+            if (plan_.stages[stage].aside) {
+                semaphore(stage, batch).wait(stream, lap_of(batch));
+                return;
+            }
+        }
+        stream.wait(event(stage, batch));
+    }
+    /// Whether stage `stage`, which has semaphores, has signalled that it is through `batch`.
+    bool reached(std::size_t stage, std::size_t batch) noexcept {
+        if constexpr (has_semaphores)
+            return semaphore(stage, batch).reached(lap_of(batch));
+        else
+            return false;
+    }
+    /// Stage `stage`, a GPU stage, is through `batch` when `stream` gets here. Its semaphore is signalled on `signals`:
+    /// the same stream, or another one.
+    void mark(Ref stream, Ref signals, std::size_t stage, std::size_t batch, bool with_event,
+              bool with_semaphore) {
+        const bool elsewhere = with_semaphore && !(signals == stream);
+        if (with_event || elsewhere)
+            event(stage, batch).record(stream);
+        if constexpr (has_semaphores) {
+            if (elsewhere)
+                signals.wait(event(stage, batch));
+            if (with_semaphore)
+                semaphore(stage, batch).signal(signals, lap_of(batch));
+        }
+    }
+
+    /// Has the events stand for nothing that has failed: streams that wait for one get its fault.
+    void record_anew() {
+        for (std::size_t i = 0; i < events_.size(); ++i) {
+            if (!plan_.stages[i % stages_].aside)
+                events_[i].record(streams_.of(i % stages_, 0));
+        }
+    }
+
+    /// All stages are through all batches before `next`, whoever has told so. Nothing is under way.
+    void catch_up([[maybe_unused]] std::size_t next) {
+        if constexpr (has_semaphores) {
+            for (std::size_t i = 0; i < semaphores_.size() && i / stages_ < next; ++i) {
+                const std::size_t slot = i / stages_;
+                const std::uint32_t lap = lap_of((next - 1 - slot) / slots_ * slots_ + slot);
+                if (!semaphores_[i]->reached(lap))
+                    semaphores_[i]->signal(lap);
+            }
+        }
+    }
+
+    /// All laps are over, and batches count from 0 again. Nobody waits.
+    void reset() {
+        if constexpr (has_semaphores) {
+            for (auto& semaphore : semaphores_)
+                semaphore->reset();
+        }
+    }
+
+private:
+    std::size_t stages_;
+    std::size_t slots_;
+    std::size_t slot_mask_; // 0: slots are no power of two, or one
+    StageStreams<B>& streams_;
+    const PlanData& plan_;
+    List<BasicEvent<B>> events_; // a slot's side by side
+    List<std::unique_ptr<Semaphore>> semaphores_;
+};
+
+} // namespace sluice::detail

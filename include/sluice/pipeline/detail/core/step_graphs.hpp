@@ -1,0 +1,192 @@
+/// \file
+/// Graphs of pipeline steps, each under a key that tells what its work read on the host.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/graph/detail/not_capturable.hpp>
+#include <sluice/graph/graph_capture.hpp>
+#include <sluice/pipeline/detail/boundary/batch_key.hpp>
+#include <sluice/pipeline/detail/core/key_numbers.hpp>
+#include <sluice/pipeline/detail/core/stage_core.hpp>
+
+namespace sluice::detail {
+
+/// Numbers that tell steps apart. A template over nothing, as `BasicKeyBytes`.
+template <class Lazy>
+class BasicStepKey {
+public:
+    void clear() noexcept { size_ = 0; }
+    void push_back(std::uint64_t number) {
+        if (size_ < few) [[likely]]
+            numbers_[size_] = number;
+        else
+            push_more(number);
+        ++size_;
+    }
+    friend bool operator==(const BasicStepKey& a, const BasicStepKey& b) noexcept {
+        std::uint64_t differences = a.size_ ^ b.size_;
+        for (std::size_t i = 0; i < few; ++i)
+            differences |= i < a.size_ ? a.numbers_[i] ^ b.numbers_[i] : 0;
+        if (differences != 0)
+            return false;
+        for (std::size_t i = few; i < a.size_; ++i) {
+            if (a.more_[i - few] != b.more_[i - few])
+                return false;
+        }
+        return true;
+    }
+
+private:
+    static constexpr std::size_t few = 4; // As many as a graph of one step of two stages needs.
+    void push_more(std::uint64_t number) {
+        if (size_ - few >= more_.size())
+            more_.resize(2 * more_.size() + 16);
+        more_[size_ - few] = number;
+    }
+
+    std::size_t size_ = 0;
+    std::array<std::uint64_t, few> numbers_{};
+    List<std::uint64_t> more_;
+};
+using StepKey = BasicStepKey<void>;
+
+/// Runs steps as graphs. To the key that the caller gives comes the state of the slots. Work that changes its slots on
+/// the host runs eagerly for good, since a replay would not change them.
+template <Backend B>
+class StepGraphs {
+    using Ref = BasicStreamRef<B>;
+    using Core = StageCore<B>;
+
+public:
+    explicit StepGraphs(const GraphOptions& options) : graphs_(options) {}
+
+    /// The key of the next `run`, of `length` steps of which the first comes at `phase`: append to it.
+    StepKey& new_key(Core& core, std::size_t phase, std::size_t length) {
+        key_.clear();
+        key_.push_back(core.slots_number());
+        key_.push_back((static_cast<std::uint64_t>(phase) << 32) + length);
+        return key_;
+    }
+
+    /// Enqueues the step of the key in the order of `stream`, and says whether as a graph: `capture(stream)` hands its
+    /// work to a stream that is being captured, `eager()` to its own streams. `before_launch()` is called before each
+    /// launch. `append_kind(bytes)` appends what steps have in common whose work calls the same libraries, or says false:
+    /// once a step of a kind has run eagerly, others need not do so before they are captured.
+    template <class Capture, class Eager, class AppendKind, class BeforeLaunch>
+    bool run(Core& core, Ref stream, Capture&& capture, Eager&& eager, AppendKind&& append_kind,
+             BeforeLaunch&& before_launch) {
+        if (graphs_.replay(stream, key_, before_launch)) [[likely]]
+            return true;
+        bool ran_eagerly = false;
+        const auto run_eagerly = [&] {
+            ran_eagerly = true;
+            const std::uint64_t before = core.slots_number();
+            eager();
+            if (core.slots_number() != before)
+                note_changing();
+            else
+                note_kind(before, append_kind);
+        };
+        const auto capture_unless_changing = [&](Ref origin) {
+            // Before any stage is called: an attempt that is given up leaves other numbers in the slots, and stages that
+            // are behind may have to read the former ones.
+            if (holds(changing_, key_))
+                throw changes_slots();
+            const std::uint64_t before = core.slots_number();
+            capture(origin);
+            if (core.slots_number() != before)
+                throw changes_slots();
+        };
+        const auto is_warm = [&] {
+            return make_kind(core.slots_number(), append_kind) && holds(kinds_, kind_);
+        };
+        graphs_.run_or(stream, key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
+        return !ran_eagerly;
+    }
+
+    const GraphCounters& counters() const noexcept { return graphs_.counters(); }
+    const std::string& first_refusal() const noexcept { return graphs_.first_refusal(); }
+    std::optional<Ref> capture_stream() const noexcept { return graphs_.capture_stream(); }
+    /// Forgets all graphs, and the failure of a stream that was captured. What has been launched is done.
+    void reset() noexcept {
+        graphs_.clear();
+        graphs_.clear_failure();
+    }
+
+private:
+    template <class T>
+    static bool holds(const List<T>& all, const T& one) noexcept {
+        for (const T& each : all) {
+            if (each == one)
+                return true;
+        }
+        return false;
+    }
+    static NotCapturable changes_slots() {
+        return NotCapturable(
+            "capture refused: a stage changes its slot on the host, which a replay would not do", true);
+    }
+    void note_changing() {
+        if (holds(changing_, key_))
+            return;
+        if (changing_.size() < most_changing)
+            changing_.push_back(key_);
+        else
+            changing_[next_changing_++ % most_changing] = key_;
+    }
+    template <class AppendKind>
+    bool make_kind(std::uint64_t slots, AppendKind&& append_kind) {
+        kind_.clear();
+        append_scalar(kind_, slots);
+        return append_kind(kind_);
+    }
+    template <class AppendKind>
+    void note_kind(std::uint64_t slots, AppendKind&& append_kind) {
+        if (kinds_.size() < most_kinds && make_kind(slots, append_kind) && !holds(kinds_, kind_))
+            kinds_.push_back(kind_);
+    }
+
+    GraphCapture<StepKey, B> graphs_;
+    StepKey key_;
+    // Libraries load kernels and make workspaces in their first calls.
+    static constexpr std::size_t most_kinds = 64;
+    List<KeyBytes> kinds_;
+    KeyBytes kind_;
+    // Keys whose work changes slots, seen when it ran eagerly.
+    static constexpr std::size_t most_changing = 256;
+    List<StepKey> changing_;
+    std::size_t next_changing_ = 0;
+};
+
+/// Tells once why work runs eagerly, and counts.
+class Refusals {
+public:
+    explicit Refusals(RefusalHandler handler) noexcept : handler_(handler) {}
+    void untold_batches() {
+        if (count_++ == 0 && handler_ != nullptr)
+            handler_(untold);
+    }
+    GraphCounters added_to(GraphCounters counters) const noexcept {
+        counters.refusals += count_;
+        return counters;
+    }
+    /// `earlier`, or where that is empty what was told; empty while that was nothing.
+    std::string first_after(const std::string& earlier) const {
+        return earlier.empty() && count_ > 0 ? untold : earlier;
+    }
+
+private:
+    static constexpr const char* untold =
+        "capture refused: batches are told apart by what their members hold on the host, and this "
+        "type does not show its members; write a graph_key(const Batch&) for it";
+
+    RefusalHandler handler_;
+    std::uint64_t count_ = 0;
+};
+
+} // namespace sluice::detail

@@ -1,0 +1,268 @@
+// Bodies of source_slots.hpp.
+#pragma once
+
+#include <concepts>
+#include <utility>
+
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/host.hpp>
+#include <sluice/pipeline/detail/checked/source_checks.hpp>
+
+namespace sluice::detail {
+
+/// Whether the latest record of `event` has been reached for sure, whatever became of the work before it.
+template <Backend B>
+bool has_been_reached(const BasicEvent<B>& event) noexcept {
+    try {
+        // The Host backend's own `is_done` throws the fault of the work before the record, which is over then.
+        if constexpr (std::same_as<typename B::NativeEvent, host::Event*>) {
+            return event.get()->is_done();
+        } else {
+            return event.is_done();
+        }
+    } catch (...) {
+        return false;
+    }
+}
+
+/// Returns when the work before the latest record of `event` is over. A fault of that work is its stream's to report.
+/// Throws `Error` when the work may not be over.
+template <Backend B>
+void await_over(const BasicEvent<B>& event) {
+    try {
+        event.sync();
+    } catch (...) {
+        if (!has_been_reached(event))
+            throw;
+    }
+}
+
+template <Backend B>
+void SourceSlot<B>::await_reads() {
+    std::exception_ptr failed = unsafe;
+    for (const auto& read : reads) {
+        if (!read->used)
+            continue;
+        try {
+            await_over(read->event);
+            read->used = false;
+        } catch (...) {
+            failed = std::current_exception();
+        }
+    }
+    if (failed != nullptr)
+        std::rethrow_exception(failed);
+}
+
+template <Backend B>
+void SourceLedger<B>::add(Slot& slot) {
+    slot.ledger = this;
+    slots.push_back(&slot);
+    free_.resize(slots.size());
+    claims_.resize(slots.size());
+    push_free(slot);
+}
+
+template <Backend B>
+void SourceLedger<B>::abandon() noexcept {
+    {
+        const std::lock_guard lock(mutex);
+        if (--references_ > 0)
+            return;
+    }
+    destroy();
+}
+
+template <Backend B>
+bool SourceLedger<B>::all_with_caller() const noexcept {
+    for (const Slot* slot : slots) {
+        if (slot->callers == 0)
+            return false;
+    }
+    return true;
+}
+
+template <Backend B>
+typename SourceLedger<B>::Slot& SourceLedger<B>::claim() noexcept {
+    Slot& slot = *free_[free_first_];
+    free_first_ = (free_first_ + 1) % free_.size();
+    --free_count_;
+    slot.state = Slot::State::claimed;
+    slot.index = claimed;
+    claims_[claimed++ % claims_.size()] = &slot;
+    return slot;
+}
+
+template <Backend B>
+void SourceLedger<B>::settle(Slot& slot, bool filled, std::exception_ptr exception) noexcept {
+    slot.last = !filled && exception == nullptr;
+    slot.thrown = std::move(exception);
+    slot.state = Slot::State::ready;
+    if (!filled && slot.index < end)
+        end = slot.index + 1;
+    count_ready();
+}
+
+template <Backend B>
+void SourceLedger<B>::hand_out(Slot& slot) noexcept {
+    slot.state = Slot::State::out;
+    slot.callers = 1;
+    ++references_;
+    ++handed;
+    count_ready();
+}
+
+template <Backend B>
+void SourceLedger<B>::start_over(std::size_t batches) noexcept {
+    free_first_ = free_count_ = 0;
+    for (Slot* slot : slots) {
+        if (slot->state == Slot::State::out)
+            continue;
+        slot->last = false;
+        slot->thrown = nullptr;
+        push_free(*slot);
+    }
+    claimed = handed = 0;
+    end = batches;
+    count_ready();
+}
+
+template <Backend B>
+bool SourceLedger<B>::is_out(const Slot& slot) {
+    const std::lock_guard lock(mutex);
+    return slot.state == Slot::State::out;
+}
+
+template <Backend B>
+void SourceLedger<B>::hold(Slot& slot, bool elsewhere) {
+    const std::lock_guard lock(mutex);
+    if (slot.callers + slot.others == 0)
+        throw Error("source: the batch has been given back, and its slot may be filled again; keep its "
+                    "SourceBatch while it is used");
+    ++(elsewhere ? slot.others : slot.callers);
+}
+
+template <Backend B>
+void SourceLedger<B>::done(Slot& slot, bool elsewhere) noexcept {
+    bool gone = false;
+    SourceChecks<B>::handed_over(&slot);
+    {
+        const std::lock_guard lock(mutex);
+        --(elsewhere ? slot.others : slot.callers);
+        if (slot.callers + slot.others == 0) {
+            push_free(slot);
+            gone = --references_ == 0;
+        }
+        // Within the lock, since the ledger may be gone as soon as it is free.
+        changed.notify_all();
+    }
+    if (gone)
+        destroy();
+}
+
+template <Backend B>
+void SourceLedger<B>::release(Slot& slot, BasicStreamRef<B> stream) {
+    if (records(stream)) {
+        throw Error("source: a batch was released on a stream that is being captured, whose replays the "
+                    "source would not know of; release it on the stream that the graph is launched on, after "
+                    "each launch");
+    }
+    typename Slot::Read* read = nullptr;
+    try {
+        read = &begin_read(slot, stream);
+        read->event.record(stream);
+    } catch (...) {
+        // No event will tell of the end, and the slot must not be filled before it.
+        const std::exception_ptr unsafe = waited_for(stream) ? nullptr : std::current_exception();
+        const std::lock_guard lock(mutex);
+        if (read != nullptr)
+            read->busy = false;
+        if (unsafe != nullptr)
+            slot.unsafe = unsafe;
+        throw;
+    }
+    const std::lock_guard lock(mutex);
+    read->busy = false;
+}
+
+template <Backend B>
+void SourceLedger<B>::await_all_reads() noexcept {
+    for (Slot* slot : slots) {
+        try {
+            slot->await_reads();
+        } catch (...) {
+            // The device is lost, and whoever waits for its streams gets the error.
+        }
+    }
+}
+
+template <Backend B>
+void SourceLedger<B>::push_free(Slot& slot) noexcept {
+    slot.state = Slot::State::free;
+    free_[(free_first_ + free_count_++) % free_.size()] = &slot;
+}
+
+template <Backend B>
+void SourceLedger<B>::count_ready() noexcept {
+    std::size_t count = 0;
+    for (std::size_t index = handed; index < claimed; ++index, ++count) {
+        const Slot& slot = *claims_[index % claims_.size()];
+        if (slot.state != Slot::State::ready || slot.last || slot.thrown != nullptr)
+            break;
+    }
+    ready.store(count, std::memory_order_relaxed);
+}
+
+template <Backend B>
+typename SourceSlot<B>::Read& SourceLedger<B>::begin_read(Slot& slot, BasicStreamRef<B> stream) {
+    using Read = typename Slot::Read;
+    const auto take = [&](Read& read) -> Read& {
+        read.stream = stream.get();
+        read.used = read.busy = true;
+        return read;
+    };
+    {
+        const std::lock_guard lock(mutex);
+        for (const auto& read : slot.reads) {
+            if (!read->busy && read->stream == stream.get())
+                return take(*read);
+        }
+    }
+    // Seen for the first time: an event belongs to the device of its streams.
+    const int of = stream.device();
+    {
+        const std::lock_guard lock(mutex);
+        for (const auto& read : slot.reads) {
+            if (!read->busy && !read->used && read->device == of)
+                return take(*read);
+        }
+    }
+    const DeviceGuard<B> guard(of);
+    auto made = std::make_unique<Read>(Slot::read_options, of);
+    const std::lock_guard lock(mutex);
+    slot.reads.push_back(std::move(made));
+    return take(*slot.reads.back());
+}
+
+template <Backend B>
+bool SourceLedger<B>::waited_for(BasicStreamRef<B> stream) noexcept {
+    try {
+        stream.sync();
+        return true;
+    } catch (...) {
+        // The Host backend waits before it throws the fault of a stream's work.
+        return std::same_as<typename B::NativeStream, host::Queue*>;
+    }
+}
+
+template <Backend B>
+void SourceLedger<B>::destroy() noexcept {
+    try {
+        const DeviceGuard<B> guard(device);
+        delete this;
+    } catch (...) {
+        delete this; // The device is lost.
+    }
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,45 @@
+/// \file
+/// How a pipeline runs.
+#pragma once
+
+#include <optional>
+
+#include <sluice/graph/graph_capture.hpp>
+#include <sluice/pipeline/schedule.hpp>
+
+namespace sluice {
+
+/// How a pipeline runs.
+struct PipelineOptions {
+    /// How the stages run.
+    Schedule schedule = Schedule::overlapped;
+    /// Slots of each stage's output, at least 1. With 2, a stage fills one while the next one
+    /// empties the other; more let stages of uneven duration run further ahead.
+    int slots = 2;
+    /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
+    /// batch. For looking for a fault: nothing overlaps then.
+    bool launch_blocking = false;
+    /// How steps are captured and kept under `Schedule::graphed`.
+    GraphOptions graphs{.capacity = 256};
+    /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
+    /// ahead of each other, but a batch waits until as many are there, or for `flush`. What a batch of the caller's own refers
+    /// to is read no earlier than that: it must stay as it is until `BatchRead` says so, also while nothing has been
+    /// enqueued yet. 0: one, and up to 16 for batches of a `Source` as long as more of them are ready. A graph takes at most
+    /// half of a source's slots.
+    int steps_per_graph = 0;
+    /// Under `Schedule::graphed`, true: each stage's work on one batch is a graph of its own, launched on the stage's
+    /// stream between the same waits as under `overlapped`. A launch a stage instead of one for all, but no step waits
+    /// for the slowest stage of the step before: better where stages take some 50 microseconds or more. It is so anyway
+    /// where a stage opts out or is a CPU stage.
+    bool graph_each_stage = false;
+    /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
+    /// a stage and batch. Where batches follow each other in less than 400 us, so that notes would slow them down, only one lot
+    /// of so many batches in eight is noted from the fifth on. 0: notes nothing, and costs nothing.
+    int timed_batches = 0;
+    /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
+    /// program compiled with `-DSLUICE_CHECKED=1`. True: it must be, or the constructor throws. False: what this pipeline's
+    /// stages read and write is not looked at; its waits are, so that other pipelines' work is judged rightly.
+    std::optional<bool> checked = std::nullopt;
+};
+
+} // namespace sluice
