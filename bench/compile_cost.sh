@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What using sluice costs a compiler: functions and processor seconds of programs with 0, 1, 5 and 20 pipelines, beside an empty
 # file and the copies of one pipeline written by hand on the CUDA runtime API. Each pipeline has three stages, and types of its own.
+# With the headers alone, and with those that are to be linked to sluice::compiled.
 #
 #     bench/compile_cost.sh                           with g++, clang++ and nvcc, where they are in the PATH; some minutes
 #     CXX=clang++ NVCC= bench/compile_cost.sh         with this compiler alone, and no nvcc
@@ -20,6 +21,8 @@ export LC_ALL=C
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 limits=${LIMITS:-$here/compile_cost.limits}
 count_flags=(-std=c++20 -O0 -DSLUICE_HAS_CUDA=0)
+ways=(headers compiled)
+declare -A way_flag=([headers]=-DSLUICE_COMPILED=0 [compiled]=-DSLUICE_COMPILED=1)
 
 fail() {
     printf 'compile_cost: %s\n' "$1" >&2
@@ -171,67 +174,75 @@ not_compiled() {
     fail "expected $1 to compile the programs of bench/compile_cost.sh, found the errors above"
 }
 
-# count_functions COMPILER COUNT
+# count_functions COMPILER WAY COUNT
 count_functions() {
-    program "$2" >"$work/counted.cpp"
-    compile "$work/counted.cpp" "$1" "${count_flags[@]}" || not_compiled "$1"
+    program "$3" >"$work/counted.cpp"
+    compile "$work/counted.cpp" "$1" "${count_flags[@]}" "${way_flag[$2]}" || not_compiled "$1"
     nm "$work/object.o" | grep -cE ' [TtWw] '
 }
 
 # check COMPILER: its functions beside the limits, and a sentence for the first that is too many.
 check() {
-    local cxx=$1 identity count found limit sentence=''
+    local cxx=$1 identity way count found limit sentence=''
     identity=$(identify "$cxx")
     if ! grep -q "^$identity " "$limits"; then
         echo "skipped: $limits has no line of $identity; 'CXX=$cxx bench/compile_cost.sh --renew' adds it"
         return
     fi
-    for count in 0 1 5; do
-        limit=$(awk -v line="$identity $count" '$1 " " $2 " " $3 " " $4 == line { print $5 }' "$limits")
-        [[ $limit =~ ^[0-9]+$ ]] || fail "expected one line '$identity $count FUNCTIONS' in $limits, found '$limit' for FUNCTIONS"
-        found=$(count_functions "$cxx" "$count")
-        echo "$identity: $(pipelines "$count"), $found functions, limit $limit"
-        if [[ -z $sentence && $((found * 100)) -gt $((limit * 105)) ]]; then
-            sentence="$identity makes $found functions of a program with $(pipelines "$count"), more than 5 % above the limit of $limit in"
-            sentence+=" $limits: let the headers instantiate less, or accept it by 'CXX=$cxx bench/compile_cost.sh --renew'"
-        fi
+    for way in "${ways[@]}"; do
+        for count in 0 1 5; do
+            limit=$(awk -v line="$identity $way $count" '$1 " " $2 " " $3 " " $4 " " $5 == line { print $6 }' "$limits")
+            [[ $limit =~ ^[0-9]+$ ]] ||
+                fail "expected one line '$identity $way $count FUNCTIONS' in $limits, found '$limit' for FUNCTIONS"
+            found=$(count_functions "$cxx" "$way" "$count")
+            echo "$identity, $way: $(pipelines "$count"), $found functions, limit $limit"
+            if [[ -z $sentence && $((found * 100)) -gt $((limit * 105)) ]]; then
+                sentence="$identity makes $found functions of a program with $(pipelines "$count") ($way), more than 5 % above the limit"
+                sentence+=" of $limit in $limits: let the headers instantiate less, or accept it by"
+                sentence+=" 'CXX=$cxx bench/compile_cost.sh --renew'"
+            fi
+        done
     done
     [[ -z $sentence ]] || fail "$sentence"
 }
 
 # renew: the lines of other compilers, and of the file's comment, stay as they are.
 renew() {
-    local cxx identity count found
+    local cxx identity way count found
     cp "$limits" "$work/limits"
     while read -r cxx; do
         identity=$(identify "$cxx")
         sed -i "/^$identity /d" "$work/limits"
-        for count in 0 1 5; do
-            found=$(count_functions "$cxx" "$count")
-            echo "$identity $count $found" | tee -a "$work/limits"
+        for way in "${ways[@]}"; do
+            for count in 0 1 5; do
+                found=$(count_functions "$cxx" "$way" "$count")
+                echo "$identity $way $count $found" | tee -a "$work/limits"
+            done
         done
     done <"$work/compilers"
     {
         sed -n '/^#/p' "$work/limits"
-        sed '/^#/d' "$work/limits" | sort -k1,1 -k2,2n -k3,3 -k4,4n
+        sed '/^#/d' "$work/limits" | sort -k1,1 -k2,2n -k3,3 -k4,4 -k5,5n
     } >"$work/renewed"
     cat "$work/renewed" >"$limits"
 }
 
 # functions: a row for each compiler.
 functions() {
-    local cxx identity count found counts
+    local cxx identity way count found counts
     printf 'Functions in the object, %s\n' "${count_flags[*]}"
-    printf '%-26s %12s %12s %12s %12s %14s\n' '' '0 pipelines' '1 pipeline' '5 pipelines' '20 pipelines' 'each further'
+    printf '%-36s %12s %12s %12s %12s %14s\n' '' '0 pipelines' '1 pipeline' '5 pipelines' '20 pipelines' 'each further'
     while read -r cxx; do
         identity=$(identify "$cxx")
-        counts=()
-        for count in 0 1 5 20; do
-            found=$(count_functions "$cxx" "$count")
-            counts+=("$found")
+        for way in "${ways[@]}"; do
+            counts=()
+            for count in 0 1 5 20; do
+                found=$(count_functions "$cxx" "$way" "$count")
+                counts+=("$found")
+            done
+            printf '%-36s %12d %12d %12d %12d %14s\n' "$identity, $way" "${counts[@]}" \
+                "$(awk "BEGIN { print (${counts[2]} - ${counts[1]}) / 4 }")"
         done
-        printf '%-26s %12d %12d %12d %12d %14s\n' "$identity" "${counts[@]}" \
-            "$(awk "BEGIN { print (${counts[2]} - ${counts[1]}) / 4 }")"
     done <"$work/compilers"
 }
 
@@ -274,7 +285,7 @@ seconds() {
         local name=${kind/_/ }
         [[ ! $kind =~ ^[0-9]+$ ]] || name=$(pipelines "$kind")
         # shellcheck disable=SC2086 # words by intent
-        printf '%-26s %-38s %-14s %s\n' "$title" "${flags[*]}" "$name" "$(median_of ${spent[$kind]})"
+        printf '%-36s %-38s %-14s %s\n' "$title" "${flags[*]}" "$name" "$(median_of ${spent[$kind]})"
     done
 }
 
@@ -302,10 +313,14 @@ if [[ -f $cuda_include/cuda_runtime.h ]]; then has_cuda=1 where=(-isystem "$cuda
 read -ra flags <<<"-std=c++20 ${FLAGS--O2} -DSLUICE_HAS_CUDA=$has_cuda"
 printf '\nProcessor seconds, median [least, greatest] of %s\n' "$runs"
 while read -r cxx; do
-    seconds "$(identify "$cxx")" cpp "$cxx" "${flags[@]}" "${where[@]}"
+    for way in "${ways[@]}"; do
+        seconds "$(identify "$cxx"), $way" cpp "$cxx" "${flags[@]}" "${way_flag[$way]}" "${where[@]}"
+    done
 done <"$work/compilers"
 if [[ -n $nvcc && $has_cuda -eq 1 ]]; then
     version=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
     host=$(identify "${CXX:-g++}")
-    seconds "nvcc $version, ${host% *}" cu "$nvcc" "${flags[@]}" ${CXX:+-ccbin "$CXX"}
+    for way in "${ways[@]}"; do
+        seconds "nvcc $version, ${host% *}, $way" cu "$nvcc" "${flags[@]}" "${way_flag[$way]}" ${CXX:+-ccbin "$CXX"}
+    done
 fi

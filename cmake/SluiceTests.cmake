@@ -1,5 +1,5 @@
 # sluice_add_test(NAME SOURCES file... [SUPPORT file...] [LABELS host|gpu] [LIBRARIES target...] [TIMEOUT seconds]
-#                 [EACH] [THREADS])
+#                 [EACH] [THREADS] [BODIES] [CHECKED])
 #
 # One doctest program, NAME. CTest runs it as one test, or, with EACH, once for each of SOURCES, so that a test that
 # hangs is named: ends.cpp, ends_test.cpp or ends_gpu.cu in pipeline gives pipeline.ends, in pipeline.gpu gives
@@ -8,6 +8,8 @@
 # THREADS is for tests in which the library's or the test's own threads share something: queues, events, buffers,
 # pipelines, graphs, counters. They get the label `threads`, and the thread sanitizer's build holds them alone: the
 # other tests give one queue some work and wait for it, which the other sanitizers watch, in all host tests.
+# BODIES is for tests that have backends of their own, or look at a part's inside: they compile the bodies that others have from
+# the library sluice::compiled. CHECKED is for whole programs that are checked, see backend/checked.hpp.
 # A `gpu` test is skipped, visibly, where there is no device, and where sluice is built without CUDA, its sources
 # are left out and the skip is all that is left of it. `.cu` sources are left out of `host` tests without CUDA.
 # Tests find the files of tests/data in SLUICE_TEST_DATA_DIR.
@@ -26,10 +28,10 @@ set(SLUICE_TEST_FILES_AT_ONCE 24 CACHE STRING "How many files of a test program 
 mark_as_advanced(SLUICE_TEST_FILES_AT_ONCE)
 
 function(sluice_add_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH;THREADS" "TIMEOUT" "SOURCES;SUPPORT;LABELS;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH;THREADS;BODIES;CHECKED" "TIMEOUT" "SOURCES;SUPPORT;LABELS;LIBRARIES")
     if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "sluice_add_test(${name}): expected SOURCES, then any of SUPPORT, LABELS, LIBRARIES, "
-                            "TIMEOUT, EACH and THREADS")
+                            "TIMEOUT, EACH, THREADS, BODIES and CHECKED")
     endif()
     if(NOT arg_LABELS)
         set(arg_LABELS host)
@@ -82,10 +84,16 @@ function(sluice_add_test name)
         add_executable(${target} ${sources})
     endif()
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    set(library sluice_own)
+    if(arg_CHECKED)
+        set(library sluice_own_checked)
+    endif()
     target_link_libraries(
-        ${target} PRIVATE sluice_test_main_${arg_LABELS} ${arg_LIBRARIES} sluice::sluice doctest::doctest
-                          sluice_warnings)
+        ${target} PRIVATE sluice_test_main_${arg_LABELS} ${arg_LIBRARIES} ${library} doctest::doctest)
     target_compile_definitions(${target} PRIVATE "SLUICE_TEST_DATA_DIR=\"${PROJECT_SOURCE_DIR}/tests/data\"")
+    if(arg_BODIES)
+        target_compile_definitions(${target} PRIVATE SLUICE_COMPILES_BODIES)
+    endif()
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE
                                                                                   "${SLUICE_TEST_FILES_AT_ONCE}")
     if(SLUICE_SANITIZE STREQUAL "thread" AND NOT arg_THREADS)

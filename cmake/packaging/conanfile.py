@@ -1,4 +1,5 @@
 """Conan recipe. From the repository's root: conan create cmake/packaging -s compiler.cppstd=20
+With the library sluice::compiled, too: conan create cmake/packaging -s compiler.cppstd=20 -o 'sluice/*:compiled=True'
 
 The package holds sluice's own sluiceConfig.cmake, which looks for the CUDA toolkit on the machine that uses it. A project
 finds it through Conan's generator CMakeToolchain.
@@ -19,8 +20,9 @@ class Sluice(ConanFile):
     name = "sluice"
     description = "Stages of CUDA work that overlap on successive batches"
     license = "MIT"
-    package_type = "header-library"
-    settings = "os", "compiler", "build_type"
+    settings = "os", "compiler", "build_type", "arch"
+    options = {"compiled": [True, False]}
+    default_options = {"compiled": False}
     no_copy_source = True
 
     def set_version(self):
@@ -41,20 +43,26 @@ class Sluice(ConanFile):
         toolchain = CMakeToolchain(self)
         for part in ("TESTS", "EXAMPLES", "BENCHMARKS"):
             toolchain.cache_variables[f"SLUICE_BUILD_{part}"] = False
-        toolchain.cache_variables["SLUICE_CUDA"] = "OFF"
+        # Headers ask on the machine that uses them; a library has what there is on this one.
+        toolchain.cache_variables["SLUICE_CUDA"] = "AUTO" if self.options.compiled else "OFF"
+        toolchain.cache_variables["SLUICE_INSTALL_COMPILED"] = bool(self.options.compiled)
         toolchain.generate()
 
-    def package(self):
+    def build(self):
         cmake = CMake(self)
         cmake.configure()
-        cmake.install()
+        cmake.build()
+
+    def package(self):
+        CMake(self).install()
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
 
     def package_id(self):
-        self.info.clear()
+        if not self.info.options.compiled:
+            self.info.clear()
 
     def package_info(self):
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = [os.path.join("share", "cmake", "sluice")]
         self.cpp_info.bindirs = []
-        self.cpp_info.libdirs = []
+        self.cpp_info.libdirs = ["lib"] if self.options.compiled else []

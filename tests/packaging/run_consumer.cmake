@@ -9,7 +9,7 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK_DIR}")
-set(arguments "-DHOW=${HOW}" "-DEXPECT_CUDA=${EXPECT_CUDA}" "-DSLUICE_VERSION=${SLUICE_VERSION}"
+set(arguments "-DHOW=${HOW}" "-DCOMPILED=${COMPILED}" "-DEXPECT_CUDA=${EXPECT_CUDA}" "-DSLUICE_VERSION=${SLUICE_VERSION}"
               "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}" "-DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}")
 if(EXPECT_CUDA)
     list(APPEND arguments "-DSLUICE_CUDA=AUTO" "-DCMAKE_CUDA_COMPILER=${CUDA_COMPILER}"
@@ -23,6 +23,13 @@ if(DEFINED TOOL AND NOT TOOL)
 endif()
 
 function(install_to prefix)
+    if(COMPILED) # which our own build does not install
+        set(SLUICE_BINARY_DIR "${WORK_DIR}/sluice")
+        run("${CMAKE_COMMAND}" -S "${SLUICE_SOURCE_DIR}" -B "${SLUICE_BINARY_DIR}" -G "${GENERATOR}" ${arguments}
+            -DSLUICE_INSTALL_COMPILED=ON -DSLUICE_BUILD_TESTS=OFF -DSLUICE_BUILD_EXAMPLES=OFF
+            -DSLUICE_BUILD_BENCHMARKS=OFF "-DCMAKE_INSTALL_PREFIX=${prefix}")
+        run("${CMAKE_COMMAND}" --build "${SLUICE_BINARY_DIR}")
+    endif()
     run("${CMAKE_COMMAND}" --install "${SLUICE_BINARY_DIR}" --prefix "${WORK_DIR}/prefix")
     # Moved, so that no path of the installation can be left in it.
     file(RENAME "${WORK_DIR}/prefix" "${prefix}")
@@ -33,7 +40,7 @@ if(HOW STREQUAL "installed")
     list(APPEND arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/moved")
 elseif(HOW STREQUAL "pkg_config")
     install_to("${WORK_DIR}/moved")
-    set(ENV{PKG_CONFIG_PATH} "${WORK_DIR}/moved/share/pkgconfig")
+    set(ENV{PKG_CONFIG_PATH} "${WORK_DIR}/moved/share/pkgconfig:${WORK_DIR}/moved/lib/pkgconfig")
 elseif(HOW STREQUAL "fetched")
     list(APPEND arguments "-DFETCHCONTENT_SOURCE_DIR_SLUICE=${SLUICE_SOURCE_DIR}")
 elseif(HOW STREQUAL "subdirectory")
@@ -52,9 +59,13 @@ elseif(HOW STREQUAL "conan")
     set(ENV{CONAN_HOME} "${WORK_DIR}/home")
     set(ENV{CXX} "${CXX_COMPILER}")
     run("${TOOL}" profile detect)
-    run("${TOOL}" create "${SLUICE_SOURCE_DIR}/cmake/packaging" -s compiler.cppstd=20)
-    run("${TOOL}" install --requires "sluice/${SLUICE_VERSION}" -g CMakeDeps -g CMakeToolchain -s compiler.cppstd=20 -s
-        build_type=Release --output-folder "${WORK_DIR}/conan")
+    set(settings -s compiler.cppstd=20 -s build_type=Release)
+    if(COMPILED)
+        list(APPEND settings -o "sluice/*:compiled=True" -c "tools.cmake.cmaketoolchain:extra_variables={'SLUICE_CUDA':'OFF'}")
+    endif()
+    run("${TOOL}" create "${SLUICE_SOURCE_DIR}/cmake/packaging" ${settings})
+    run("${TOOL}" install --requires "sluice/${SLUICE_VERSION}" -g CMakeDeps -g CMakeToolchain ${settings}
+        --output-folder "${WORK_DIR}/conan")
     list(APPEND arguments "-DCMAKE_TOOLCHAIN_FILE=${WORK_DIR}/conan/conan_toolchain.cmake" "-DCMAKE_BUILD_TYPE=Release")
 endif()
 

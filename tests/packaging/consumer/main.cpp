@@ -4,6 +4,7 @@
 #include <cstdio>
 
 static_assert(SLUICE_HAS_CUDA == EXPECT_CUDA);
+static_assert(SLUICE_COMPILED == EXPECT_COMPILED);
 
 #if EXPECT_CUDA
 int kernel_compiled();
@@ -21,7 +22,14 @@ int main() {
     sluice::copy(stream, device, sent);
     sluice::copy(stream, received, device);
     stream.sync();
-    const bool same = received[3] == 3.0f;
+    float sum = 0;
+    sluice::Pipeline pipeline{sluice::Stages{sluice::Stage{
+        "add", [&](sluice::HostStreamRef on, const sluice::PinnedBuffer<float, sluice::Host>& in) {
+            on.enqueue([&] { sum += in[3]; });
+        }}}};
+    pipeline.submit(received);
+    pipeline.finish();
+    const bool same = received[3] == 3.0f && sum == 3.0f;
 #if EXPECT_CUDA
     if (kernel_compiled() != 1)
         return 1;

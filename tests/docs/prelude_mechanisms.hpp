@@ -5,7 +5,7 @@
 
 #include <sluice/sluice.hpp>
 
-namespace documents_architecture {
+namespace documents_mechanisms {
 
 struct Box {
     float x1, y1, x2, y2;
@@ -20,4 +20,4 @@ inline void areas(sluice::StreamRef, sluice::RaggedView<const Box>, sluice::Devi
 extern std::vector<std::vector<Image>> batches;
 extern sluice::DeviceBuffer<float> result;
 
-} // namespace documents_architecture
+} // namespace documents_mechanisms

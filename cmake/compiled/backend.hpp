@@ -1,0 +1,12 @@
+// Of the library sluice::compiled: what a backend's pipelines and sources share.
+#pragma once
+
+#define SLUICE_COMPILES_BODIES
+#include <sluice/backend/checked.hpp>
+#include <sluice/pipeline/pipeline.hpp>
+#include <sluice/pipeline/source.hpp>
+
+#define SLUICE_COMPILE_FOR(...)                                                                              \
+    template class sluice::detail::PipelineCore<__VA_ARGS__>;                                                \
+    template struct sluice::detail::SourceSlot<__VA_ARGS__>;                                                 \
+    template class sluice::detail::SourceLedger<__VA_ARGS__>

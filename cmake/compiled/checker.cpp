@@ -1,0 +1,4 @@
+// Of the library sluice::compiled: the checker.
+#define SLUICE_COMPILES_BODIES
+#define SLUICE_COMPILES_CHECKER
+#include <sluice/backend/detail/checked/checker.hpp>

@@ -1,0 +1,9 @@
+// Of the library sluice::compiled: the Cuda backend by all of its names.
+#include "backend.hpp"
+
+SLUICE_COMPILE_FOR(sluice::Cuda);
+SLUICE_COMPILE_FOR(sluice::UncheckedCuda);
+SLUICE_COMPILE_FOR(sluice::Checked<sluice::UncheckedCuda>);
+#if !SLUICE_CHECKED
+SLUICE_COMPILE_FOR(sluice::Checked<sluice::Cuda>);
+#endif

@@ -1,0 +1,13 @@
+// Of the library sluice::compiled: the Host backend by all of its names, and what does not depend on a backend.
+#include "backend.hpp"
+
+template struct sluice::host::BasicBackend<void>;
+template struct sluice::host::BasicGraphs<void>;
+template class sluice::detail::BasicAllocations<void>;
+template class sluice::detail::BasicKeyBytes<void>;
+
+SLUICE_COMPILE_FOR(sluice::UncheckedHost);
+SLUICE_COMPILE_FOR(sluice::Checked<sluice::UncheckedHost>);
+#if SLUICE_CHECKED // otherwise the first of these
+SLUICE_COMPILE_FOR(sluice::Host);
+#endif
