@@ -9,7 +9,7 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK_DIR}")
-set(arguments "-DHOW=${HOW}" "-DCOMPILED=${COMPILED}" "-DEXPECT_CUDA=${EXPECT_CUDA}" "-DSLUICE_VERSION=${SLUICE_VERSION}"
+set(arguments "-DHOW=${HOW}" "-DCOMPILED=${COMPILED}" "-DDEFINITION=${DEFINITION}" "-DEXPECT_CUDA=${EXPECT_CUDA}" "-DSLUICE_VERSION=${SLUICE_VERSION}"
               "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}" "-DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}")
 if(EXPECT_CUDA)
     list(APPEND arguments "-DSLUICE_CUDA=AUTO" "-DCMAKE_CUDA_COMPILER=${CUDA_COMPILER}"
@@ -70,5 +70,13 @@ elseif(HOW STREQUAL "conan")
 endif()
 
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK_DIR}/build" -G "${GENERATOR}" ${arguments})
+if(REFUSED) # by the linker, with this text
+    execute_process(COMMAND "${CMAKE_COMMAND}" --build "${WORK_DIR}/build" RESULT_VARIABLE result OUTPUT_VARIABLE text
+                    ERROR_VARIABLE text)
+    if(result EQUAL 0 OR NOT text MATCHES "${REFUSED}")
+        message(FATAL_ERROR "expected the linker to refuse the program, naming ${REFUSED}:\n${text}")
+    endif()
+    return()
+endif()
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/consumer")
