@@ -15,7 +15,7 @@
 namespace sluice {
 
 /// Holds a `Pipeline` of any stages that takes batches of type `Batch`, so that it can be a class's member or a
-/// function's result. It costs one indirect call a submit. Move-only; a moved-from one may only be assigned to or
+/// function's result. A submit costs what that of the pipeline does. Move-only; a moved-from one may only be assigned to or
 /// destroyed. Everything else is as said at `Pipeline`.
 ///
 /// \code

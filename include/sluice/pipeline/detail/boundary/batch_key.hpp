@@ -132,7 +132,7 @@ concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> &&
                             takes_initialisers<T>(std::make_index_sequence<initialiser_count<T>()>{})));
 
 /// The bytes of keys, one after the other. Memory that it once had it keeps. A template over nothing, so that a program
-/// compiles it only for pipelines with graphs.
+/// compiles it only where it makes a pipeline.
 template <class Lazy>
 class BasicKeyBytes {
 public:

@@ -32,18 +32,14 @@ public:
 
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
-        const auto enqueue = [&](std::size_t stage) {
+        core.enqueue_each([&](std::size_t stage) {
             if (graphs_[stage] && !core.launch_blocking())
                 core.call_in_order(stage, number,
                                    [&](Ref stream) { replay(core, stage, stream, number, batch); });
             else
                 core.run_in_order(stage, number, batch);
             core.release_batch(stage, number, hold);
-        };
-        if (core.checks.enqueue_in_other_order(core, enqueue))
-            return;
-        for (std::size_t stage = 0; stage < core.stages(); ++stage)
-            enqueue(stage);
+        });
     }
 
     void reset() noexcept override {

@@ -14,7 +14,7 @@
 
 namespace sluice::detail {
 
-// Templates over nothing, so that a program compiles them only for pipelines with graphs.
+// Templates over nothing, so that a program compiles them only where it makes a pipeline.
 
 /// Gives equal keys the same number, and different ones different numbers, never 0. It remembers the last 512 keys: one
 /// that was forgotten gets another number.

@@ -16,14 +16,10 @@ class OverlappedExecutor final : public Executor<B> {
 public:
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
-        const auto enqueue = [&](std::size_t stage) {
+        core.enqueue_each([&](std::size_t stage) {
             core.run_in_order(stage, number, batch);
             core.release_batch(stage, number, hold);
-        };
-        if (core.checks.enqueue_in_other_order(core, enqueue))
-            return;
-        for (std::size_t stage = 0; stage < core.stages(); ++stage)
-            enqueue(stage);
+        });
     }
 
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {

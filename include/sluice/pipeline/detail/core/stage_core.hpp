@@ -47,6 +47,14 @@ public:
     void run_in_order(std::size_t stage, std::size_t number, const GivenBatch<B>& batch) {
         call_in_order(stage, number, [&](Ref stream) { run(stage, stream, number, batch); });
     }
+    /// Calls `enqueue(stage)` for each stage, in their order, or in another one where stress wants that.
+    template <class Enqueue>
+    void enqueue_each(Enqueue&& enqueue) {
+        if (checks.enqueue_in_other_order(*this, enqueue))
+            return;
+        for (std::size_t stage = 0; stage < stages(); ++stage)
+            enqueue(stage);
+    }
     /// Calls `visit(stage, batch)` for all that a thread waits for before it calls a stage.
     template <class Visit>
     void for_each_thread_wait(std::size_t stage, std::size_t number, const ThreadWaits& waits,
