@@ -136,11 +136,12 @@ struct StageAccess {
         if constexpr (std::is_same_v<Own, B>) {
             setup.options = stage.options_;
         } else {
-            setup.options = {.priority = stage.options_.priority,
-                             .graphed = stage.options_.graphed,
-                             .device = stage.options_.device,
-                             .lanes = stage.options_.lanes,
-                             .keeps_slot = stage.options_.keeps_slot};
+            // Named: nvcc 13.0 loses the members' names of a list that is assigned within a template.
+            setup.options = StageOptions<B>{.priority = stage.options_.priority,
+                                            .graphed = stage.options_.graphed,
+                                            .device = stage.options_.device,
+                                            .lanes = stage.options_.lanes,
+                                            .keeps_slot = stage.options_.keeps_slot};
             setup.has_foreign_stream = stage.options_.stream.has_value();
         }
         if constexpr (IsChecked<B>::value && requires { stage.declared_.all(); })
