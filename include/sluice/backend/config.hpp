@@ -6,6 +6,7 @@
 // follow by the hundred.
 #if __cplusplus < 201709L // what GCC 10 says of -std=c++20
 #error "sluice needs C++20: compile with -std=c++20 or later"
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/needs_cxx20>
 #endif
 #if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS)
@@ -47,6 +48,9 @@
 #else
 #define SLUICE_HAS_KERNELS 0
 #endif
+
+/// A short function that compilers put in its place without optimisation too, instead of making a function of it for each type.
+#define SLUICE_ALWAYS_INLINE [[gnu::always_inline]]
 
 /// Marks a function that kernels may call too. Empty when a plain C++ compiler reads it.
 #if defined(__CUDACC__)

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/graph.hpp>
 #include <sluice/graph/graph_nodes.hpp>
@@ -74,7 +75,7 @@ private:
 
     std::shared_ptr<const BasicGraph<B>> graph_; // nodes are named by those of the graph
     BasicGraphExec<B> executable_;
-    std::unique_ptr<Tasks> tasks_; // none without tasks of its own
+    detail::Owned<Tasks> tasks_; // none without tasks of its own
     std::uint64_t builder_;
     std::size_t count_;
 };

@@ -7,6 +7,7 @@
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/cuda/device_conditions.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/graph_names.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
@@ -132,7 +133,7 @@ private:
     int device_;
     bool several_devices_;
     // For the bodies: the caller's stream is being captured already. Made when it is first needed.
-    std::unique_ptr<BasicStream<B>> body_stream_;
+    detail::Owned<BasicStream<B>> body_stream_;
     ConditionSetter setter_;
     GraphScope scope_;
     bool pending_ = false; // a setter was given out, and nothing has used it

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
 
@@ -73,7 +74,7 @@ private:
     void refuse_capture(BasicStreamRef<B> stream, const char* why) const;
 
     DeviceBuffer<T, B> value_;
-    detail::List<std::unique_ptr<Slot>> slots_;
+    detail::List<detail::Owned<Slot>> slots_;
     std::size_t next_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/detail/call_ref.hpp>
@@ -226,11 +227,11 @@ private:
         int compared = 0;       // Comparisons so far.
         std::uint64_t used = 0; // When, counted in runs of the cache.
         // Of this key; shared with the `Replay`s handed out.
-        std::shared_ptr<std::uint64_t> runs = std::make_shared<std::uint64_t>(0);
+        std::shared_ptr<std::uint64_t> runs = detail::shared_of<std::uint64_t>(std::uint64_t{0});
         Entry* next = nullptr; // Whose turn it was after this one the last time.
         // In this order: an executable goes before the graph that it was made from.
-        std::optional<BasicGraph<B>> graph;
-        std::optional<BasicGraphExec<B>> executable;
+        detail::Maybe<BasicGraph<B>> graph;
+        detail::Maybe<BasicGraphExec<B>> executable;
         std::vector<const void*> memory; // Device memory that the graph names; where checking is on.
         detail::ReplayHooks<B> hooks;    // What the graph's work wants to be told of each launch.
         std::string reason;
@@ -264,11 +265,11 @@ private:
     int device_;
     GraphCounters counters_;
     std::string first_refusal_;
-    detail::List<std::unique_ptr<Entry>> entries_;
+    detail::List<detail::Owned<Entry>> entries_;
     Entry* last_ = nullptr;
     std::uint64_t clock_ = 0;
     std::size_t unsettled_ = 0;         // New keys since the last launch.
-    std::optional<BasicStream<B>> own_; // Where work is warmed up and captured.
+    detail::Maybe<BasicStream<B>> own_; // Where work is warmed up and captured.
     int own_priority_ = 0;
     BasicEvent<B> fence_;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 
 namespace sluice {
@@ -135,7 +136,7 @@ private:
         return *static_cast<const Out*>(core().await_result(number));
     }
 
-    std::unique_ptr<Held> held_;
+    detail::Owned<Held> held_;
 };
 
 } // namespace sluice

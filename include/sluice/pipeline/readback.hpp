@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/span.hpp>
 #include <sluice/pipeline/detail/readback_state.hpp>
@@ -47,8 +48,8 @@ public:
     /// Throws `Error` when `slots` is below one, or there is not enough memory.
     template <std::invocable<std::size_t, std::span<const T>> Handler>
     Readback(std::size_t count, Handler handler, int slots = 16)
-        : state_(std::make_shared<State>(count, std::make_unique<HandlerOf<Handler>>(std::move(handler)),
-                                         slots)) {}
+        : state_(detail::shared_of<State>(count, detail::make_owned<HandlerOf<Handler>>(std::move(handler)),
+                                          slots)) {}
 
     Readback(const Readback&) = delete;            ///< Cannot be copied.
     Readback& operator=(const Readback&) = delete; ///< Cannot be assigned.

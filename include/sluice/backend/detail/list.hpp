@@ -2,6 +2,9 @@
 /// A growing array. What a vector would be, of which a compiler makes five times as many functions for each type.
 #pragma once
 
+#include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/owned.hpp>
+
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -12,7 +15,7 @@ namespace sluice::detail {
 template <class T>
 class List {
 public:
-    List() noexcept {}
+    SLUICE_ALWAYS_INLINE List() noexcept {}
     /// So many values as `T()` gives.
     explicit List(std::size_t count) : List() { resize(count); }
     List(std::size_t count, const T& value) : List() { assign(count, value); }
@@ -39,23 +42,23 @@ public:
         give_back();
     }
 
-    T* begin() noexcept { return data_; }
-    T* end() noexcept { return data_ + size_; }
-    const T* begin() const noexcept { return data_; }
-    const T* end() const noexcept { return data_ + size_; }
-    T* data() noexcept { return data_; }
-    const T* data() const noexcept { return data_; }
-    std::size_t size() const noexcept { return size_; }
-    bool empty() const noexcept { return size_ == 0; }
-    T& operator[](std::size_t at) noexcept { return data_[at]; }
-    const T& operator[](std::size_t at) const noexcept { return data_[at]; }
-    T& front() noexcept { return data_[0]; }
-    const T& front() const noexcept { return data_[0]; }
-    T& back() noexcept { return data_[size_ - 1]; }
-    const T& back() const noexcept { return data_[size_ - 1]; }
+    SLUICE_ALWAYS_INLINE T* begin() noexcept { return data_; }
+    SLUICE_ALWAYS_INLINE T* end() noexcept { return data_ + size_; }
+    SLUICE_ALWAYS_INLINE const T* begin() const noexcept { return data_; }
+    SLUICE_ALWAYS_INLINE const T* end() const noexcept { return data_ + size_; }
+    SLUICE_ALWAYS_INLINE T* data() noexcept { return data_; }
+    SLUICE_ALWAYS_INLINE const T* data() const noexcept { return data_; }
+    SLUICE_ALWAYS_INLINE std::size_t size() const noexcept { return size_; }
+    SLUICE_ALWAYS_INLINE bool empty() const noexcept { return size_ == 0; }
+    SLUICE_ALWAYS_INLINE T& operator[](std::size_t at) noexcept { return data_[at]; }
+    SLUICE_ALWAYS_INLINE const T& operator[](std::size_t at) const noexcept { return data_[at]; }
+    SLUICE_ALWAYS_INLINE T& front() noexcept { return data_[0]; }
+    SLUICE_ALWAYS_INLINE const T& front() const noexcept { return data_[0]; }
+    SLUICE_ALWAYS_INLINE T& back() noexcept { return data_[size_ - 1]; }
+    SLUICE_ALWAYS_INLINE const T& back() const noexcept { return data_[size_ - 1]; }
 
     template <class... Args>
-    T& emplace_back(Args&&... args) {
+    SLUICE_ALWAYS_INLINE T& emplace_back(Args&&... args) {
         return push_back(T(static_cast<Args&&>(args)...));
     }
     T& push_back(T value) {
@@ -65,8 +68,8 @@ public:
         ++size_;
         return *made;
     }
-    void pop_back() noexcept { data_[--size_].~T(); }
-    void reserve(std::size_t count) {
+    SLUICE_ALWAYS_INLINE void pop_back() noexcept { data_[--size_].~T(); }
+    SLUICE_ALWAYS_INLINE void reserve(std::size_t count) {
         if (count > room_)
             grow(count);
     }
@@ -119,7 +122,7 @@ private:
         for (const T& value : other)
             push_back(value);
     }
-    void swap(List& other) noexcept {
+    SLUICE_ALWAYS_INLINE void swap(List& other) noexcept {
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);
         std::swap(room_, other.room_);
@@ -140,7 +143,7 @@ private:
         data_ = data;
         room_ = room;
     }
-    void give_back() noexcept {
+    SLUICE_ALWAYS_INLINE void give_back() noexcept {
         if constexpr (is_overaligned)
             ::operator delete (data_, std::align_val_t{alignof(T)});
         else

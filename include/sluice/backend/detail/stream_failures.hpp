@@ -2,6 +2,8 @@
 /// What callables that a driver calls have thrown, by stream.
 #pragma once
 
+#include <sluice/backend/detail/owned.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <exception>
@@ -42,7 +44,7 @@ public:
         const std::lock_guard lock(mutex_);
         if (const Entry* const entry = find(stream); entry != nullptr)
             return entry->record;
-        entries_.push_back({stream, std::make_shared<Record>()});
+        entries_.push_back({stream, shared_of<Record>()});
         return entries_.back().record;
     }
 

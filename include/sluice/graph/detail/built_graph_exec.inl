@@ -47,8 +47,15 @@ void BasicBuiltGraphExec<B>::check(const BasicNode<B>& node) const {
 template <GraphBackend B>
 void BasicBuiltGraphExec<B>::launch(BasicStreamRef<B> stream) {
     executable_.launch(stream);
-    if (tasks_ != nullptr)
+    if (tasks_ == nullptr)
+        return;
+    try {
         tasks_->launched.record(stream);
+    } catch (...) {
+        // No event says when the launch is over, and the executable may end before it with what its nodes call.
+        (void)detail::thrown_text([&] { stream.sync(); });
+        throw;
+    }
 }
 
 template <GraphBackend B>
@@ -77,7 +84,7 @@ void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char
 template <GraphBackend B>
 template <std::invocable<> F>
 void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
-    auto kept = std::make_shared<F>(std::move(task));
+    auto kept = detail::shared_of<F>(std::move(task));
     void* const data = kept.get();
     set_task(node, &detail::call_task<F>, data, std::move(kept));
 }
@@ -92,7 +99,7 @@ void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(
                                       std::shared_ptr<void> task) {
     check(node);
     if (tasks_ == nullptr && task != nullptr)
-        tasks_ = std::make_unique<Tasks>();
+        tasks_ = detail::make_owned<Tasks>();
     if (tasks_ != nullptr) {
         if (tasks_->launched.is_done())
             tasks_->replaced.clear();

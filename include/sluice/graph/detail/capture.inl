@@ -4,10 +4,10 @@
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/detail/call_ref.hpp>
@@ -129,21 +129,20 @@ inline Refusal refusal_of(const std::exception_ptr& thrown, bool intact) {
 /// Records once, on `stream` itself. Returns the graph, or why there is none in `refusal`. Throws what the work throws,
 /// where that has nothing to do with the capture.
 template <GraphBackend B>
-std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> work,
-                                          const CaptureOptions& options, ReplayHooks<B>* hooks,
-                                          Refusal& refusal) {
+Maybe<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> work, const CaptureOptions& options,
+                                  ReplayHooks<B>* hooks, Refusal& refusal) {
     refusal = {};
     std::string& reason = refusal.reason;
     if (hooks != nullptr)
         hooks->clear();
     const LedgerScope ledger_scope;
     const ReplayHooksScope<B> hooks_scope(hooks);
-    std::optional<PerThreadWatch<B>> watch;
+    Maybe<PerThreadWatch<B>> watch;
     if (options.watch_per_thread_stream)
         watch.emplace();
     reason = thrown_text([&] { B::begin_capture(stream.get(), options.mode); });
     if (!reason.empty())
-        return std::nullopt;
+        return nullptr;
 
     std::exception_ptr thrown;
     try {
@@ -162,7 +161,7 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> w
         intact = intact && !forbidden_by_capture(error);
     }
 
-    std::optional<BasicGraph<B>> graph;
+    Maybe<BasicGraph<B>> graph;
     const std::string ended =
         thrown_text([&] { graph.emplace(GraphAccess::own<B>(B::end_capture(stream.get()))); });
     const bool per_thread_used = watch && watch->used();
@@ -170,12 +169,12 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> w
         if constexpr (!requires { B::capturing_graph(stream.get()); })
             intact = intact && ended.empty();
         refusal = refusal_of(thrown, intact);
-        return std::nullopt;
+        return nullptr;
     }
     if (reason.empty())
         reason = ended;
     if (!reason.empty())
-        return std::nullopt;
+        return nullptr;
 
     const CaptureLedger& ledger = capture_ledger();
     const std::size_t nodes = graph->nodes() + ledger.in_bodies - ledger.marks;
@@ -194,31 +193,30 @@ std::optional<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> w
     } else {
         return graph;
     }
-    return std::nullopt;
+    return nullptr;
 }
 
 /// What `capture` does, on `stream` itself, which nobody else may use meanwhile; what wants to be told of replays goes to
 /// `hooks`. Returns the graph, or why there is none in `refusal`. Throws what the work throws, where that has nothing to
 /// do with the capture.
 template <GraphBackend B>
-std::optional<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> work,
-                                         const CaptureOptions& options, ReplayHooks<B>* hooks,
-                                         Refusal& refusal) {
+Maybe<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> work, const CaptureOptions& options,
+                                 ReplayHooks<B>* hooks, Refusal& refusal) {
     // Within another capture on this thread, the watch would break that one, which has a watch of its own.
     const bool watches = options.watch_default_stream && !capturing();
     const int attempts = watches ? 6 : 1;
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        std::optional<typename B::DefaultStreamWatch> watch;
+        Maybe<typename B::DefaultStreamWatch> watch;
         if (watches)
             watch.emplace(attempt);
-        std::optional<BasicGraph<B>> graph = capture_once(stream, work, options, hooks, refusal);
+        Maybe<BasicGraph<B>> graph = capture_once(stream, work, options, hooks, refusal);
         if (!graph || !watch || !watch->used())
             return graph;
         refusal.reason =
             "the default stream was used meanwhile, by the work or by another thread, and a capture sees "
             "nothing of that; use the stream that the work is handed";
     }
-    return std::nullopt;
+    return nullptr;
 }
 
 } // namespace detail
@@ -233,7 +231,7 @@ requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& wor
     const DeviceGuard<B> device(stream.device());
     const BasicStream<B> recording(StreamOptions{.priority = stream.priority()});
     detail::Refusal refusal;
-    std::optional<BasicGraph<B>> graph =
+    detail::Maybe<BasicGraph<B>> graph =
         detail::try_capture<B>(recording.ref(), work, options, nullptr, refusal);
     if (!graph)
         throw Error("capture refused: " + refusal.reason);

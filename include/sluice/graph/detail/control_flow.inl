@@ -79,7 +79,7 @@ struct ControlFlow {
     static void capture_body(Condition& condition, typename B::NativeGraph graph, F&& body, int times) {
         if (condition.body_stream_ == nullptr) {
             const DeviceGuard<B> guard(condition.device_);
-            condition.body_stream_ = std::make_unique<BasicStream<B>>();
+            condition.body_stream_ = detail::make_owned<BasicStream<B>>();
         }
         const Ref stream = *condition.body_stream_;
         B::begin_capture_into(stream.get(), graph, CaptureMode::this_thread);

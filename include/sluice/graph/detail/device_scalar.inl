@@ -37,7 +37,7 @@ DeviceScalar<T, B>::DeviceScalar(T initial, int slots) : value_(1) {
         throw Error("a device scalar needs at least 1 slot, got " + std::to_string(slots));
     slots_.reserve(static_cast<std::size_t>(slots));
     for (int slot = 0; slot < slots; ++slot)
-        slots_.push_back(std::make_unique<Slot>());
+        slots_.push_back(detail::make_owned<Slot>());
     const BasicStream<B> stream;
     slots_[0]->value[0] = initial;
     copy(stream, value_, slots_[0]->value);

@@ -19,7 +19,7 @@ inline std::uint64_t next_builder_id() noexcept {
 
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder()
-    : graph_(std::make_shared<BasicGraph<B>>()), id_(detail::next_builder_id()) {}
+    : graph_(detail::shared_of<BasicGraph<B>>()), id_(detail::next_builder_id()) {}
 
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder(BasicGraphBuilder&& other) noexcept
@@ -111,7 +111,7 @@ FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes
 template <GraphBackend B>
 template <std::invocable<> F>
 HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
-    auto kept = std::make_shared<F>(std::move(task));
+    auto kept = detail::shared_of<F>(std::move(task));
     tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
     const HostNode<B> node = host(&detail::call_task<F>, kept.get(), after);
     tasks_.emplace_back(node.index_, std::move(kept));
@@ -171,7 +171,7 @@ BasicBuiltGraphExec<B> BasicGraphBuilder<B>::instantiate() const {
         throw Error("graph builder: there is nothing to instantiate; add at least 1 node");
     BasicBuiltGraphExec<B> executable{graph_, id_, count_};
     if (!tasks_.empty()) {
-        executable.tasks_ = std::make_unique<typename BasicBuiltGraphExec<B>::Tasks>();
+        executable.tasks_ = detail::make_owned<typename BasicBuiltGraphExec<B>::Tasks>();
         executable.tasks_->current = tasks_;
     }
     return executable;

@@ -104,7 +104,7 @@ inline Replay GraphCapture<Key, B>::recapture(Ref stream, const Key& key, F&& wo
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 void GraphCapture<Key, B>::clear() noexcept {
-    for (const std::unique_ptr<Entry>& entry : entries_)
+    for (const detail::Owned<Entry>& entry : entries_)
         *entry->runs = Replay::forgotten;
     entries_.clear();
     last_ = nullptr;

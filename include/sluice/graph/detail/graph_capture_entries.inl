@@ -17,7 +17,7 @@ typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key)
     // Keys mostly come in the same order again and again.
     if (last_ != nullptr && last_->next != nullptr && last_->next->key == key)
         return last_ = last_->next;
-    for (const std::unique_ptr<Entry>& entry : entries_) {
+    for (const detail::Owned<Entry>& entry : entries_) {
         if (!(entry->key == key))
             continue;
         if (last_ != nullptr)
@@ -30,7 +30,7 @@ typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key)
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 const typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key) const noexcept {
-    for (const std::unique_ptr<Entry>& entry : entries_) {
+    for (const detail::Owned<Entry>& entry : entries_) {
         if (entry->key == key)
             return entry.get();
     }
@@ -41,14 +41,14 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key) {
     if (entries_.size() < options_.capacity)
-        return *entries_.emplace_back(std::make_unique<Entry>(key));
+        return *entries_.emplace_back(detail::make_owned<Entry>(key));
     Entry* oldest = entries_.front().get();
-    for (const std::unique_ptr<Entry>& entry : entries_) {
+    for (const detail::Owned<Entry>& entry : entries_) {
         if (entry->used < oldest->used)
             oldest = entry.get();
     }
     // The executable stays: the new graph may go into it. What may throw comes first.
-    auto runs = std::make_shared<std::uint64_t>(0);
+    auto runs = detail::shared_of<std::uint64_t>(std::uint64_t{0});
     oldest->key = key;
     *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
     oldest->state = State::warming;
@@ -77,7 +77,7 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work) {
     }
     detail::ReplayHooks<B> hooks;
     detail::Refusal refusal;
-    std::optional<BasicGraph<B>> graph =
+    detail::Maybe<BasicGraph<B>> graph =
         detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!graph) {
         refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
@@ -142,7 +142,7 @@ void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, Work work) {
     ++entry.compared;
     detail::ReplayHooks<B> hooks;
     detail::Refusal refusal;
-    std::optional<BasicGraph<B>> now =
+    detail::Maybe<BasicGraph<B>> now =
         detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!now) {
         refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
@@ -175,7 +175,7 @@ void GraphCapture<Key, B>::check(Entry& entry, Ref stream, Work work) {
     }
     detail::ReplayHooks<B> hooks;
     detail::Refusal refusal;
-    const std::optional<BasicGraph<B>> now =
+    const detail::Maybe<BasicGraph<B>> now =
         detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!now)
         throw Error("capture refused: " + refusal.reason);

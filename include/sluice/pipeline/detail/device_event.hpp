@@ -17,7 +17,7 @@ class DeviceEvent {
 public:
     /// For streams of the current device at first.
     explicit DeviceEvent(const EventOptions& options = {})
-        : options_(options), device_(B::current_device()), event_(std::in_place, options) {}
+        : options_(options), device_(B::current_device()), event_(options) {}
 
     void record(BasicStreamRef<B> stream) {
         // Asking for a stream's device takes time: it stays what it is.
@@ -25,23 +25,23 @@ public:
             follow(stream.device());
             last_ = stream;
         }
-        event_->record(stream);
+        event_.record(stream);
     }
-    void sync() const { event_->sync(); }
-    bool is_done() const { return event_->is_done(); }
+    void sync() const { event_.sync(); }
+    bool is_done() const { return event_.is_done(); }
 
 private:
     void follow(int device) {
         if (device == device_)
             return;
         const DeviceGuard<B> guard(device);
-        event_.emplace(options_);
+        event_ = BasicEvent<B>(options_);
         device_ = device;
     }
 
     EventOptions options_;
     int device_;
-    std::optional<BasicEvent<B>> event_;
+    BasicEvent<B> event_;
     std::optional<BasicStreamRef<B>> last_;
 };
 

@@ -12,6 +12,7 @@
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -37,19 +38,19 @@ public:
         virtual void operator()(std::size_t index, std::span<const T> values) = 0;
     };
 
-    ReadbackState(std::size_t count, std::unique_ptr<AnyHandler> handler, int slots)
+    ReadbackState(std::size_t count, Owned<AnyHandler> handler, int slots)
         : count_(count), handler_(std::move(handler)), device_(B::current_device()) {
         if (slots < 1)
             throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
         const auto eager = static_cast<std::size_t>(slots);
-        places_ = std::make_shared<Places>(count);
+        places_ = shared_of<Places>(count);
         // Places for the graphs of captures to come: many where they are small.
         const std::size_t many = 262144 / places_->stride() < 1024 ? 262144 / places_->stride() : 1024;
         spare_ = eager < many ? many : eager;
         places_->add(eager + spare_);
         slots_.reserve(eager);
         for (std::size_t slot = 0; slot < eager; ++slot)
-            slots_.push_back(std::make_unique<Slot>(places_->take()));
+            slots_.push_back(make_owned<Slot>(places_->take()));
         entries_.resize(eager);
     }
 
@@ -137,11 +138,11 @@ private:
     void hand_over();
 
     std::size_t count_;
-    std::unique_ptr<AnyHandler> handler_;
+    Owned<AnyHandler> handler_;
     int device_;
     std::shared_ptr<Places> places_;
     std::size_t spare_ = 0; // Places to have ready for captures.
-    std::vector<std::unique_ptr<Slot>> slots_;
+    std::vector<Owned<Slot>> slots_;
     std::size_t next_slot_ = 0;
     std::vector<Entry> entries_; // A ring, in the order of the pushes and launches.
     std::size_t first_ = 0;
@@ -157,7 +158,7 @@ template <class T, Backend B>
 class ReadbackState<T, B>::Hook final : public ReplayHook<B> {
 public:
     Hook(std::weak_ptr<ReadbackState> state, std::shared_ptr<Places> places)
-        : state_(std::move(state)), replayed_(std::make_shared<Replayed>(std::move(places))) {}
+        : state_(std::move(state)), replayed_(shared_of<Replayed>(std::move(places))) {}
 
     void before_replay() override {
         if (const auto state = state_.lock(); state != nullptr)
@@ -268,7 +269,7 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
     for (const auto& other : *hooks)
         known = known || (hook != nullptr && other.get() == hook.get());
     if (!known) {
-        hook = std::make_shared<Hook>(this->weak_from_this(), places_);
+        hook = shared_of<Hook>(this->weak_from_this(), places_);
         hooks->push_back(hook);
         latest_ = hook;
     }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/detail/checked/source_checks.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/source.hpp>
@@ -41,7 +42,7 @@ public:
     template <class Make>
     void make(Make& make_slot, int number) {
         places_.push_back(SourceChecks<B>::make(make_slot, number, [&](auto& maker) {
-            return std::make_unique<SourcePlace<Batch, B>>(maker, number, this->device);
+            return make_owned<SourcePlace<Batch, B>>(maker, number, this->device);
         }));
         this->add(*places_.back());
     }
@@ -53,7 +54,7 @@ private:
             SourceChecks<B>::gone(place->batch(), static_cast<SourceSlot<B>*>(place.get()));
     }
 
-    std::vector<std::unique_ptr<SourcePlace<Batch, B>>> places_;
+    std::vector<Owned<SourcePlace<Batch, B>>> places_;
 };
 
 } // namespace sluice::detail

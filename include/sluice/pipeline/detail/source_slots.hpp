@@ -11,6 +11,7 @@
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -38,7 +39,7 @@ struct SourceSlot {
 
     explicit SourceSlot(int device) {
         // The one that nearly all sources need, before the first batch.
-        reads.push_back(std::make_unique<Read>(read_options, device));
+        reads.push_back(make_owned<Read>(read_options, device));
     }
 
     static constexpr EventOptions read_options{.sleep_while_waiting = true};
@@ -52,7 +53,7 @@ struct SourceSlot {
     bool last = false;       // Whether the source ended instead of filling the slot.
     std::exception_ptr thrown;
     std::exception_ptr unsafe; // Set when work may read the slot whose end nothing tells.
-    List<std::unique_ptr<Read>> reads;
+    List<Owned<Read>> reads;
 
     /// Waits for all that reads the slot. Throws when it may still be read; then the reads stay noted.
     void await_reads();

@@ -238,7 +238,7 @@ typename SourceSlot<B>::Read& SourceLedger<B>::begin_read(Slot& slot, BasicStrea
         }
     }
     const DeviceGuard<B> guard(of);
-    auto made = std::make_unique<Read>(Slot::read_options, of);
+    auto made = make_owned<Read>(Slot::read_options, of);
     const std::lock_guard lock(mutex);
     slot.reads.push_back(std::move(made));
     return take(*slot.reads.back());

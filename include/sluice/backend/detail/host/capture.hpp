@@ -14,6 +14,7 @@
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -36,7 +37,7 @@ public:
 
     BasicCapture(Private, Queue& origin, CaptureMode mode, Graph* body)
         : origin_(&origin), mode_(mode), thread_(std::this_thread::get_id()),
-          own_(body == nullptr ? std::make_unique<Graph>() : nullptr),
+          own_(body == nullptr ? detail::make_owned<Graph>() : nullptr),
           graph_(body == nullptr ? own_.get() : body) {
         branches_.push_back(Branch{&origin, {}});
     }
@@ -46,7 +47,7 @@ public:
     static void begin(Queue& queue, CaptureMode mode, Graph* body = nullptr) {
         if (queue.capture() != nullptr)
             throw Error("begin_capture: the stream is being captured already");
-        const auto capture = std::make_shared<Capture>(Private{}, queue, mode, body);
+        const auto capture = detail::shared_of<Capture>(Private{}, queue, mode, body);
         List& list = List::all();
         const std::lock_guard lock(list.mutex);
         list.captures.push_back(capture.get());
@@ -57,7 +58,7 @@ public:
     /// Ends the capture that `queue` began, and gives its graph; null if it was captured into a body. Throws
     /// `Error` if the graph is of no use; the capture is over then too, unless `queue` or the thread is not the
     /// one that began it.
-    std::unique_ptr<Graph> end(Queue& queue);
+    detail::Owned<Graph> end(Queue& queue);
 
     /// Appends `node` behind what `queue` has been handed so far. Throws `Error`.
     Node* append(Queue& queue, Node node) {
@@ -169,7 +170,7 @@ private:
     const CaptureMode mode_;
     const std::thread::id thread_;
     std::mutex mutex_;
-    std::unique_ptr<Graph> own_;
+    detail::Owned<Graph> own_;
     Graph* graph_;
     detail::List<Branch> branches_;
     std::string invalid_; // why; empty while it is not
@@ -179,7 +180,7 @@ private:
 // ---------------------------------------------------------------------------------------------------------------
 
 template <class Lazy>
-auto BasicCapture<Lazy>::end(Queue& queue) -> std::unique_ptr<Graph> {
+auto BasicCapture<Lazy>::end(Queue& queue) -> detail::Owned<Graph> {
     if (&queue != origin_)
         refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
     if (mode_ != CaptureMode::relaxed && thread_ != std::this_thread::get_id())
@@ -188,7 +189,7 @@ auto BasicCapture<Lazy>::end(Queue& queue) -> std::unique_ptr<Graph> {
     close();
     // Nobody else changes a capture that is over. The graph goes with whatever is thrown, even where events still hold the
     // capture.
-    std::unique_ptr<Graph> graph = std::move(own_);
+    detail::Owned<Graph> graph = std::move(own_);
     if (!invalid_.empty())
         throw Error("the capture is invalid: " + invalid_);
     for (const Branch& branch : branches_) {

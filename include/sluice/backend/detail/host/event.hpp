@@ -17,6 +17,7 @@
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -33,7 +34,7 @@ public:
     using Queue = BasicQueue<Lazy>;
 
     BasicEvent(const EventOptions& options, int device)
-        : state_(std::make_shared<State>()), timing_(options.timing), device_(device) {}
+        : state_(detail::shared_of<State>()), timing_(options.timing), device_(device) {}
 
     /// Marks this point of `queue`. Throws `Error` if the queue's capture is invalid.
     void record(Queue& queue) {

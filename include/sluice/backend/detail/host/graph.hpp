@@ -18,6 +18,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -56,7 +57,7 @@ public:
             insert(node.after, index);
         node.graph = this;
         node.index = nodes_.size();
-        nodes_.push_back(std::make_unique<Node>(std::move(node)));
+        nodes_.push_back(detail::make_owned<Node>(std::move(node)));
         return nodes_.back().get();
     }
 
@@ -127,9 +128,9 @@ private:
     static void run(const Node& node, const Queue& queue);
     void write_nodes(std::FILE* file, const std::string& prefix) const;
 
-    detail::List<std::unique_ptr<Node>> nodes_;
+    detail::List<detail::Owned<Node>> nodes_;
     detail::List<std::shared_ptr<void>> memory_;
-    std::unique_ptr<BasicBranches<Lazy>> branches_; // null where there is one alone
+    detail::Owned<BasicBranches<Lazy>> branches_; // null where there is one alone
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ std::size_t BasicGraph<Lazy>::edge_count() const {
 
 template <class Lazy>
 auto BasicGraph<Lazy>::clone() const -> std::shared_ptr<Graph> {
-    auto copy = std::make_shared<Graph>();
+    auto copy = detail::shared_of<Graph>();
     copy->nodes_.reserve(nodes_.size());
     for (const auto& node : nodes_) {
         Node* const added = copy->add(*node);
@@ -224,7 +225,7 @@ std::size_t BasicGraph<Lazy>::prepare() {
             threads += body->prepare();
         after.push_back(node->after);
     }
-    auto branches = std::make_unique<BasicBranches<Lazy>>(std::move(after));
+    auto branches = detail::make_owned<BasicBranches<Lazy>>(std::move(after));
     if (branches->count() < 2)
         return threads;
     branches_ = std::move(branches);

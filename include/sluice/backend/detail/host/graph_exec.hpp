@@ -16,6 +16,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/host/workers.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -32,7 +33,7 @@ public:
     using Queue = BasicQueue<Lazy>;
 
     explicit BasicGraphExec(const Graph& graph)
-        : origin_(&graph), graph_(prepared(graph)), turns_(std::make_shared<Turns>()) {}
+        : origin_(&graph), graph_(prepared(graph)), turns_(detail::shared_of<Turns>()) {}
 
     /// Enqueues one run of all nodes: branches that do not depend on each other run at the same time, and the queue goes
     /// on when all are over. What a node throws fails `queue`, and keeps from running what depends on it.

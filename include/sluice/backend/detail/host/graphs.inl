@@ -28,11 +28,11 @@ void BasicGraphs<Lazy>::begin_capture(Queue* stream, CaptureMode mode) {
 
 template <class Lazy>
 typename BasicGraphs<Lazy>::NativeGraph BasicGraphs<Lazy>::end_capture(Queue* stream) {
-    std::unique_ptr<Graph> graph = capture_of(stream, "end_capture")->end(*stream);
+    detail::Owned<Graph> graph = capture_of(stream, "end_capture")->end(*stream);
     if (graph == nullptr)
         throw Error("end_capture: the stream was captured into a body; end_capture_into ends that");
     counts().graphs.add();
-    return graph.release();
+    return graph.give();
 }
 
 template <class Lazy>
@@ -198,7 +198,7 @@ void BasicGraphs<Lazy>::set_host(NativeGraphExec executable, NativeNode node, vo
 template <class Lazy>
 void BasicGraphs<Lazy>::set_task(NativeGraphExec executable, NativeNode node, Task task) {
     executable->change(node, NodeKind::task,
-                       [&](Node& changed) { changed.task = std::make_shared<Task>(std::move(task)); });
+                       [&](Node& changed) { changed.task = detail::shared_of<Task>(std::move(task)); });
 }
 
 template <class Lazy>
@@ -256,7 +256,7 @@ typename BasicGraphs<Lazy>::Node BasicGraphs<Lazy>::fill_node(void* memory, std:
 
 template <class Lazy>
 typename BasicGraphs<Lazy>::Node BasicGraphs<Lazy>::task_node(Task task) {
-    return {.kind = NodeKind::task, .task = std::make_shared<Task>(std::move(task))};
+    return {.kind = NodeKind::task, .task = detail::shared_of<Task>(std::move(task))};
 }
 
 template <class Lazy>
@@ -267,7 +267,7 @@ typename BasicGraphs<Lazy>::Node BasicGraphs<Lazy>::condition_node(NativeConditi
               .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
               .condition = kind};
     for (int body = 0; body < count; ++body) {
-        node.bodies.push_back(std::make_shared<Graph>());
+        node.bodies.push_back(detail::shared_of<Graph>());
         bodies[body] = node.bodies.back().get();
     }
     return node;
@@ -286,7 +286,8 @@ bool BasicGraphs<Lazy>::any_capture() noexcept {
 }
 
 template <class Lazy>
-std::shared_ptr<typename BasicGraphs<Lazy>::Capture> BasicGraphs<Lazy>::capture_of(Queue* stream, const char* caller) {
+std::shared_ptr<typename BasicGraphs<Lazy>::Capture> BasicGraphs<Lazy>::capture_of(Queue* stream,
+                                                                                   const char* caller) {
     std::shared_ptr<Capture> capture = stream->capture();
     if (capture == nullptr)
         throw Error(std::string(caller) + ": the stream is not being captured");

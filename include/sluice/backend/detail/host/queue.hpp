@@ -16,6 +16,7 @@
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -215,7 +216,7 @@ private:
     // Behind the tail's block.
     void add_block() {
         blocks_.reserve(blocks_.size() + 1);
-        auto block = std::make_unique<Block>();
+        auto block = detail::make_owned<Block>();
         block->next = tail_.block == nullptr ? block.get() : tail_.block->next;
         if (tail_.block == nullptr)
             tail_.block = block.get();
@@ -314,7 +315,7 @@ private:
     Runs runs_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    detail::List<std::unique_ptr<Block>> blocks_;
+    detail::List<detail::Owned<Block>> blocks_;
     Position head_; // of the oldest task that is not finished
     Position tail_; // of the next one to be enqueued
     std::size_t enqueued_ = 0;

@@ -13,6 +13,7 @@
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/owned.hpp>
 
 namespace sluice::host {
 
@@ -88,7 +89,7 @@ private:
         std::exception_ptr failure_;
     };
 
-    std::shared_ptr<State> state_ = std::make_shared<State>();
+    std::shared_ptr<State> state_ = detail::shared_of<State>();
 };
 
 } // namespace sluice::host

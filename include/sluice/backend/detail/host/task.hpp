@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/owned.hpp>
 
 namespace sluice::host {
 
@@ -28,7 +29,7 @@ public:
             ::new (static_cast<void*>(storage_)) Callable(std::forward<F>(callable));
             actions_ = &actions_of<Callable>;
         } else {
-            auto boxed = [inner = std::make_unique<Callable>(std::forward<F>(callable))] { (*inner)(); };
+            auto boxed = [inner = detail::make_owned<Callable>(std::forward<F>(callable))] { (*inner)(); };
             ::new (static_cast<void*>(storage_)) decltype(boxed)(std::move(boxed));
             actions_ = &actions_of<decltype(boxed)>;
         }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/core/executor.hpp>
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
@@ -26,7 +27,7 @@ public:
             if (!core.plan.stages[stage].capturable || !core.wants_graphs(stage))
                 continue;
             const DeviceGuard<B> device(core.streams.device_of(stage));
-            graphs_[stage] = std::make_unique<StepGraphs<B>>(options);
+            graphs_[stage] = make_owned<StepGraphs<B>>(options);
         }
     }
 
@@ -121,7 +122,7 @@ private:
         }
     }
 
-    List<std::unique_ptr<StepGraphs<B>>> graphs_; // of the captured stages
+    List<Owned<StepGraphs<B>>> graphs_; // of the captured stages
     BatchNumbers<> batch_numbers_;
     Refusals refusals_;
 };

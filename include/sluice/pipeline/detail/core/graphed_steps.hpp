@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/detail/core/executor.hpp>
 #include <sluice/pipeline/detail/core/pending_batches.hpp>
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
@@ -380,8 +381,8 @@ private:
     bool on_origin_ = false; // and it is on the origin.
     List<List<BasicStream<B>>> capture_streams_;
     List<List<BasicEvent<B>>> capture_marks_;
-    List<std::optional<BasicEvent<B>>> fences_;
-    std::optional<BasicEvent<B>> fork_;
+    List<Maybe<BasicEvent<B>>> fences_;
+    Maybe<BasicEvent<B>> fork_;
 };
 
 } // namespace sluice::detail

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/memory/detail/allocations.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 
@@ -118,12 +119,12 @@ private:
         }
         if (seen_.size() == most)
             return *seen_[oldest_++ % most];
-        return *seen_.emplace_back(std::make_unique<Seen>());
+        return *seen_.emplace_back(make_owned<Seen>());
     }
 
     KeyNumbers<Lazy> numbers_;
     KeyBytes key_;
-    List<std::unique_ptr<Seen>> seen_;
+    List<Owned<Seen>> seen_;
     std::size_t oldest_ = 0;
     Seen none_;
     Seen* last_ = &none_; // The one that came last.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
@@ -109,7 +110,7 @@ private:
     StageTimes<B>& require_times(const char* call);
 
     PipelineOptions options_;
-    std::unique_ptr<Parts> parts_;
+    Owned<Parts> parts_;
     StageCore<B>& core_;    // of these
     Executor<B>* executor_; // What runs the stages now: one of these.
     bool tuning_ = false;   // Whether `Schedule::automatic` still tries.

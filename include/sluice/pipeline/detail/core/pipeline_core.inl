@@ -22,9 +22,9 @@ struct PipelineCore<B>::Parts {
 
     StageCore<B> core;
     OverlappedExecutor<B> overlapped;
-    std::optional<SerialExecutor<B>> serial;
-    std::unique_ptr<Executor<B>> graphs; // Under `Schedule::graphed`.
-    std::optional<ScheduleTuner> tuner;  // Under `Schedule::automatic`.
+    Maybe<SerialExecutor<B>> serial;
+    Owned<Executor<B>> graphs;  // Under `Schedule::graphed`.
+    Maybe<ScheduleTuner> tuner; // Under `Schedule::automatic`.
 };
 
 [[noreturn]] inline void throw_in_use(const char* call) {
@@ -50,7 +50,7 @@ public:
 
 private:
     std::atomic<bool>& in_use_;
-    std::optional<DeviceGuard<B>> device_;
+    Maybe<DeviceGuard<B>> device_;
     [[no_unique_address]] typename StageCore<B>::Checks::LibraryScope library_;
 };
 
@@ -71,7 +71,7 @@ struct HeldUntilEnd {
 template <Backend B>
 PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setups,
                               const PipelineOptions& options, OfThisKind)
-    : options_(options), parts_(std::make_unique<Parts>(plan, setups, options)), core_(parts_->core),
+    : options_(options), parts_(make_owned<Parts>(plan, setups, options)), core_(parts_->core),
       executor_(&parts_->overlapped), waiter_(BatchWaiter::make()) {
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {

@@ -22,10 +22,10 @@ void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
         for (std::size_t stage = 0; stage < core_.stages(); ++stage)
             all = all && core_.wants_graphs(stage);
         if (all)
-            parts_->graphs = std::make_unique<GraphedSteps<B>>(
-                core_, options, static_cast<std::size_t>(options_.steps_per_graph));
+            parts_->graphs = make_owned<GraphedSteps<B>>(core_, options,
+                                                         static_cast<std::size_t>(options_.steps_per_graph));
         else
-            parts_->graphs = std::make_unique<GraphedStages<B>>(core_, options);
+            parts_->graphs = make_owned<GraphedStages<B>>(core_, options);
         executor_ = parts_->graphs.get();
     } else {
         throw Error(std::string("the backend '") + B::name +

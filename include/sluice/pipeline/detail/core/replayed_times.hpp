@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/stream.hpp>
@@ -95,7 +96,7 @@ public:
                 std::swap(graphs_[left++], graph);
         }
         graphs_.resize(left);
-        auto notes = std::make_shared<GraphNotes<B>>(first, next_);
+        auto notes = shared_of<GraphNotes<B>>(first, next_);
         graphs_.push_back(notes);
         capturing_ = notes.get();
         hooks->push_back(std::move(notes));
@@ -124,7 +125,7 @@ public:
     }
 
 private:
-    std::shared_ptr<std::size_t> next_ = std::make_shared<std::size_t>(0);
+    std::shared_ptr<std::size_t> next_ = shared_of<std::size_t>(std::size_t{0});
     List<std::weak_ptr<GraphNotes<B>>> graphs_;
     GraphNotes<B>* capturing_ = nullptr;
 };

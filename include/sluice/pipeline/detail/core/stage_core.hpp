@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/shape.hpp>
@@ -107,8 +108,8 @@ public:
     [[no_unique_address]] Checks checks;
     StageStreams<B> streams;
     SlotTable slots;
-    std::optional<StageOrder<B>> order;
-    std::optional<StageTimes<B>> times; // where they are noted
+    Maybe<StageOrder<B>> order;
+    Maybe<StageTimes<B>> times; // where they are noted
     /// Whether the next stage that is called comes right behind the one before it on the same stream.
     bool follows = false;
 
@@ -141,8 +142,8 @@ private:
     static constexpr bool has_threads = SemaphoreBackend<B> && !streams_are_threads<B>;
 
     List<Entry> entries_;
-    std::optional<SlotsNumber> slots_number_;
-    std::optional<BasicStream<B>> spare_;
+    Maybe<SlotsNumber> slots_number_;
+    Maybe<BasicStream<B>> spare_;
     ThreadFault fault_;
     std::size_t current_batch_ = 0;
     int current_stage_ = -1;

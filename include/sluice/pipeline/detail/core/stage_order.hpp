@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/semaphore.hpp>
@@ -64,7 +65,7 @@ public:
                 return;
             semaphores_.reserve(slots * stages_);
             for (std::size_t i = 0; i < slots * stages_; ++i)
-                semaphores_.push_back(std::make_unique<Semaphore>());
+                semaphores_.push_back(make_owned<Semaphore>());
             for (std::size_t stage = 0; stage < stages_; ++stage) {
                 if (!plan.stages[stage].aside && plan.stages[stage].needs_semaphore)
                     streams.add_sides(stage);
@@ -160,7 +161,7 @@ private:
     StageStreams<B>& streams_;
     const PlanData& plan_;
     List<BasicEvent<B>> events_; // a slot's side by side
-    List<std::unique_ptr<Semaphore>> semaphores_;
+    List<Owned<Semaphore>> semaphores_;
 };
 
 } // namespace sluice::detail

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -237,7 +238,7 @@ private:
     };
     struct Fence {
         int device;
-        std::unique_ptr<BasicEvent<B>> event;
+        Owned<BasicEvent<B>> event;
     };
 
     void add_lanes(const std::string& stage, const StageOptions<B>& options) {
@@ -281,7 +282,7 @@ private:
                 return fence.event.get();
         }
         const DeviceGuard<B> guard(device);
-        fences_.push_back({device, std::make_unique<BasicEvent<B>>()});
+        fences_.push_back({device, make_owned<BasicEvent<B>>()});
         return fences_.back().event.get();
     }
 

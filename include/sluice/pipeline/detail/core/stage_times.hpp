@@ -12,6 +12,7 @@
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -49,8 +50,8 @@ public:
         Ring& ring = rings_[stage];
         ring.notes.resize(2 * batches_);
         for (Note& note : ring.notes) {
-            note.begin = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
-            note.end = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
+            note.begin = make_owned<BasicEvent<B>>(EventOptions{.timing = true});
+            note.end = make_owned<BasicEvent<B>>(EventOptions{.timing = true});
         }
         ring.stream = stream;
     }
@@ -192,8 +193,8 @@ public:
 private:
     enum class Kind : std::uint8_t { none, begun, on_stream, on_thread };
     struct Note {
-        std::unique_ptr<BasicEvent<B>> begin;
-        std::unique_ptr<BasicEvent<B>> end;
+        Owned<BasicEvent<B>> begin;
+        Owned<BasicEvent<B>> end;
         std::int64_t begun = 0;
         std::int64_t ended = 0;
         std::int64_t waited = 0;
@@ -208,7 +209,7 @@ private:
     /// Where the clock is at an event of a device.
     struct Zero {
         int device;
-        std::unique_ptr<BasicEvent<B>> event;
+        Owned<BasicEvent<B>> event;
         double at; // in microseconds
     };
 
@@ -230,7 +231,7 @@ private:
         std::int64_t least = 0;
         constexpr std::int64_t near_enough = 20'000; // in nanoseconds
         for (int attempt = 0; attempt < 5 || (attempt < 50 && least > near_enough); ++attempt) {
-            auto event = std::make_unique<BasicEvent<B>>(EventOptions{.timing = true});
+            auto event = make_owned<BasicEvent<B>>(EventOptions{.timing = true});
             const std::int64_t before = now();
             event->record(stream);
             event->sync();
@@ -285,7 +286,7 @@ private:
 template <Backend B>
 class StepsCapture {
 public:
-    StepsCapture(std::optional<StageTimes<B>>& times, std::size_t first)
+    StepsCapture(Maybe<StageTimes<B>>& times, std::size_t first)
         : replayed_(times && times->notes(first) ? &times->replayed() : nullptr) {
         if (replayed_ != nullptr)
             replayed_->begin_capture(first);
