@@ -53,7 +53,11 @@ void BasicBuiltGraphExec<B>::launch(BasicStreamRef<B> stream) {
         tasks_->launched.record(stream);
     } catch (...) {
         // No event says when the launch is over, and the executable may end before it with what its nodes call.
-        (void)detail::thrown_text([&] { stream.sync(); });
+        try {
+            stream.sync();
+        } catch (...) {
+            // The stream has failed, and the record's error says so.
+        }
         throw;
     }
 }
