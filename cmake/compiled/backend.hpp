@@ -6,6 +6,8 @@
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/source.hpp>
 
+#include "one_kind.hpp"
+
 #define SLUICE_COMPILE_FOR(...)                                                                              \
     template class sluice::detail::PipelineCore<__VA_ARGS__>;                                                \
     template struct sluice::detail::SourceSlot<__VA_ARGS__>;                                                 \

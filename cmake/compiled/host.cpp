@@ -1,6 +1,8 @@
 // Of the library sluice::compiled: the Host backend by all of its names, and what does not depend on a backend.
 #include "backend.hpp"
 
+SLUICE_ONE_KIND(host);
+
 template struct sluice::host::BasicBackend<void>;
 template struct sluice::host::BasicGraphs<void>;
 template class sluice::detail::BasicAllocations<void>;

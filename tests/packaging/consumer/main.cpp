@@ -10,8 +10,15 @@ static_assert(SLUICE_COMPILED == EXPECT_COMPILED);
 int kernel_compiled();
 #endif
 
+#if defined(BOTH_KINDS)
+void checked_elsewhere();
+#endif
+
 int main() {
     int unused;
+#if defined(BOTH_KINDS)
+    checked_elsewhere();
+#endif
 
     sluice::HostStream stream;
     sluice::PinnedBuffer<float, sluice::Host> sent(4);

@@ -32,6 +32,7 @@ class PipelineChecks<B, true> {
     static constexpr bool tells_calls = !IsChecked<typename HostBeside<B>::type>::value;
 
 public:
+    static constexpr bool listens = true;
     using StageScope = checked::StageScope;
     using LibraryScope = checked::InternalScope;
     using CallScope = checked::TokenScopeOn<tells_calls>;

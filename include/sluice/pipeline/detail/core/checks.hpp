@@ -27,6 +27,7 @@ class PipelineChecks {
     using Given = GivenBatch<B>;
 
 public:
+    static constexpr bool listens = false; ///< Whether any of it does something.
     /// Within the first, work is a stage's on a batch; within the second, the library's own; within the third, that of a
     /// callable that a stream has been handed.
     /// @{

@@ -18,7 +18,8 @@ public:
                 const SourceHold<B>& hold) override {
         core.enqueue_each([&](std::size_t stage) {
             core.run_in_order(stage, number, batch);
-            core.release_batch(stage, number, hold);
+            if (hold)
+                core.release_batch(stage, number, hold);
         });
     }
 

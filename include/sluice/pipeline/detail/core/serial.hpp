@@ -27,11 +27,18 @@ public:
                 former != stage && (threads || !(core.streams.of(stage, 0) == core.streams.of(former, 0)));
             if (marks_[stage].waits && !core.plan.stages[former].aside)
                 (threads ? marks_[former].signals : marks_[former].records) = true;
+            is_plain_ = is_plain_ && !marks_[stage].waits && core.is_plain(stage);
         }
     }
 
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
+        if (is_plain_ && !hold) [[likely]] {
+            core.follows = false;
+            for (std::size_t stage = 0; stage < core.stages(); ++stage)
+                core.run_plain(stage, core.streams.of(stage, number), number, batch);
+            return;
+        }
         for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
             const auto stream = core.streams.of(stage, number);
             const bool aside = core.plan.stages[stage].aside;
@@ -70,6 +77,7 @@ private:
         return (stage == 0 ? marks_.size() : stage) - 1;
     }
     List<Marks> marks_;
+    bool is_plain_ = true; // Whether each step is one call after another.
 };
 
 } // namespace sluice::detail

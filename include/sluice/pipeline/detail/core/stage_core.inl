@@ -27,17 +27,34 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
     checks.made(*this);
     if (streams.several_devices()) {
         connect_devices();
-        plain_ = false;
+        watch_calls();
     }
+}
+
+// From here on a call of a stage is more than that.
+template <Backend B>
+void StageCore<B>::watch_calls() {
+    plain_ = false;
+    for (Entry& entry : entries_)
+        entry.is_plain = false;
 }
 
 template <Backend B>
 void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     const std::size_t index = entries_.size();
     const StageOptions<B>& options = stage.options;
-    entries_.push_back({stage.callable, stage.name, options.graphed, options.keeps_slot});
-    checks.stage_added(stage);
     const StagePlan& own = plan.stages[index];
+    const auto waits = plan.waits_of(index);
+    entries_.push_back({.callable = stage.callable,
+                        .name = stage.name,
+                        .waits = waits.data(),
+                        .wait_count = static_cast<std::uint32_t>(waits.size()),
+                        .needs_event = own.needs_event,
+                        .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 &&
+                                    !own.aside && !own.as_task && !own.needs_semaphore,
+                        .wants_graphs = options.graphed,
+                        .keeps_slot = options.keeps_slot});
+    checks.stage_added(stage);
     if ((own.is_cpu || own.aside) && (options.stream || stage.has_foreign_stream)) {
         throw Error("stage '" + *stage.name +
                     "': a CPU stage has threads of its own, and was given a stream");
@@ -224,6 +241,24 @@ void StageCore<B>::for_each_thread_wait(std::size_t stage, std::size_t number, c
         visit(waits.stage, waits.batch);
 }
 
+// `call_in_order` with `run_plain`. A slot's own last reader is never the stage itself, which is on one stream.
+template <Backend B>
+inline void StageCore<B>::run_plain_in_order(std::size_t stage, std::size_t number,
+                                             const GivenBatch<B>& batch) {
+    const Ref stream = streams.of(stage, number);
+    const Entry& own = entries_[stage];
+    BasicEvent<B>* const marks =
+        order->events_of(number); // and of the batch that was in the same slots before
+    const bool first_lap = number < order->slots();
+    for (const PlanWait *wait = own.waits, *const end = wait + own.wait_count; wait != end; ++wait) {
+        if (!wait->former || (!first_lap && wait->stage != stage))
+            stream.wait(marks[wait->stage]);
+    }
+    run_plain(stage, stream, number, batch);
+    if (own.needs_event)
+        marks[stage].record(stream);
+}
+
 // Lets `stream`, of the stage and batch, wait for all that this work must come after. Threads wait by themselves.
 template <Backend B>
 void StageCore<B>::await_inputs(std::size_t stage, std::size_t number, Ref stream) {
@@ -335,7 +370,7 @@ void StageCore<B>::forget_faults() noexcept {
 template <Backend B>
 void StageCore<B>::note_times(int batches, bool whole_steps) {
     times.emplace(stages(), batches);
-    plain_ = false;
+    watch_calls();
     bool any_aside = false;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
         if (plan.stages[stage].aside) {

@@ -80,9 +80,9 @@ public:
         return batch % slots_;
     }
 
-    BasicEvent<B>& event(std::size_t stage, std::size_t batch) noexcept {
-        return events_[slot_of(batch) * stages_ + stage];
-    }
+    /// A batch's events, one a stage.
+    BasicEvent<B>* events_of(std::size_t batch) noexcept { return &events_[slot_of(batch) * stages_]; }
+    BasicEvent<B>& event(std::size_t stage, std::size_t batch) noexcept { return events_of(batch)[stage]; }
     Semaphore& semaphore(std::size_t stage, std::size_t batch) noexcept {
         return *semaphores_[slot_of(batch) * stages_ + stage];
     }
