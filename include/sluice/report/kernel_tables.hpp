@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/report/detail/counter_steps.hpp>
+#include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/device_activity.hpp>
 #include <sluice/report/html.hpp>
 
@@ -16,8 +16,8 @@ namespace sluice {
 /// number, time, share, bytes, and whether they have instructions of Tensor Cores ("-": not known). Titles begin with the
 /// report's. Of a name, what a compiler puts round it is left out.
 inline std::vector<HtmlTable> tables_of(const ActivityReport& report) {
-    const auto number = [](double value) { return detail::counters::number_text(value); };
-    const auto percent = [](double share) { return detail::timeline_table::fixed(100 * share, 1); };
+    using detail::numbers::percent;
+    const auto number = detail::numbers::number_text;
     const std::string before = report.title.empty() ? "" : report.title + ": ";
 
     HtmlTable causes{before + "time by cause", {"cause", "ms", "% of the time"}, {}};

@@ -77,8 +77,7 @@ inline void say(Advice& advice) {
     }
     advice.sentence = "use " + name_of(advice.best) + ": " + bound::rate_text(advice.best.measured);
     if (serial != nullptr && serial->measured > 0 && advice.best.schedule != Schedule::serial)
-        advice.sentence +=
-            ", " + timeline_table::fixed(serial->measured / advice.best.measured, 2) + " x serial";
+        advice.sentence += ", " + numbers::fixed(serial->measured / advice.best.measured, 2) + " x serial";
     advice.sentence += "; at first " + advice.first.sentence.substr(0, advice.first.sentence.size() - 1) +
                        "; now " + advice.bound.sentence;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
 
 namespace sluice {
@@ -49,13 +49,8 @@ inline StageWork work_of(const std::vector<StageTime>& times, std::size_t stage)
 }
 
 inline std::string time_text(double microseconds) {
-    char text[32];
     const auto print = [&](double value, const char* unit) {
-        const int decimals = value < 9.95 ? 1 : 0;
-        return std::string(
-                   text,
-                   std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals).ptr) +
-               unit;
+        return numbers::fixed(value, value < 9.95 ? 1 : 0) + unit;
     };
     if (microseconds < 9999.5)
         return print(microseconds, " us");
@@ -64,10 +59,7 @@ inline std::string time_text(double microseconds) {
 /// Batches per second, with a comma after the thousands.
 inline std::string rate_text(double period) {
     const double rate = 1e6 / period;
-    char text[32];
-    std::string digits(
-        text,
-        std::to_chars(text, text + sizeof text, rate, std::chars_format::fixed, rate < 99.5 ? 1 : 0).ptr);
+    std::string digits = numbers::fixed(rate, rate < 99.5 ? 1 : 0);
     const std::size_t point = digits.find('.') == std::string::npos ? digits.size() : digits.find('.');
     for (std::size_t at = point; at > 3; at -= 3)
         digits.insert(at - 3, 1, ',');

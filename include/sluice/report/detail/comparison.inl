@@ -85,7 +85,7 @@ inline Comparison compare(const TimelineReport& before, const TimelineReport& af
 }
 
 inline std::string comparison_sentence(const Comparison& comparison) {
-    using detail::counters::number_text;
+    using detail::numbers::number_text;
     const RowComparison& whole = comparison.whole;
     const auto name = [](const std::string& title) { return detail::timeline_text::shortened(title, 32); };
     const bool same = comparison.title_before == comparison.title_after;

@@ -55,7 +55,7 @@ inline std::string short_name(std::string_view name) {
     return result;
 }
 
-inline std::string percent(double share) { return timeline_table::fixed(100 * share, 1); }
+using numbers::percent;
 
 /// A cell of a table of kernels.
 inline const char* text_of(TensorCores code) {
@@ -227,67 +227,59 @@ inline std::string to_table(const ActivityReport& report, std::size_t most) {
 }
 
 inline std::string to_json(const ActivityReport& report) {
-    detail::timeline_json::Writer json;
-    json.open(nullptr, '{');
-    json.member("title", report.title);
-    json.member("begin_us", report.begin);
-    json.member("end_us", report.end);
-    json.member("wall_us", report.wall);
-    json.member("slowdown", report.slowdown);
-    json.member("count", report.count);
-    json.open("device", '{');
-    json.member("compute_only", report.device.compute_only);
-    json.member("copy_only", report.device.copy_only);
-    json.member("both", report.device.both);
-    json.member("neither", report.device.neither);
-    json.close('}');
-    json.member("busy_share", report.busy_share);
-    json.member("overlap", report.overlap);
-    json.member("at_work_overlap", report.at_work_overlap);
-    json.member("noted_overlap", report.noted_overlap);
-    json.open("causes", '{');
-    json.member("kernel_us", report.causes.kernel);
-    json.member("copy_us", report.causes.copy);
-    json.member("set_us", report.causes.set);
-    json.member("communication_us", report.causes.communication);
-    json.member("runtime_us", report.causes.runtime);
-    json.member("source_us", report.causes.source);
-    json.member("other_us", report.causes.other);
-    json.close('}');
-    json.open("stages", '[');
-    for (const StageActivity& stage : report.stages) {
-        json.open(nullptr, '{');
-        json.member("name", stage.name);
-        json.member("activities", stage.activities);
-        json.member("busy_us", stage.busy);
-        json.member("share", stage.share);
-        json.member("at_work_us", stage.at_work);
-        json.member("at_work_share", stage.at_work_share);
-        json.member("noted_share", stage.noted_share);
-        json.close('}');
-    }
+    namespace parts = detail::device_activity_text;
+    using Json = detail::JsonWriter;
+    Json json;
+    json.open('{');
+    json.members({{"title", report.title},
+                  {"begin_us", report.begin},
+                  {"end_us", report.end},
+                  {"wall_us", report.wall},
+                  {"slowdown", report.slowdown},
+                  {"count", report.count}});
+    detail::timeline_json::add_device(json, report.device);
+    json.members({{"busy_share", report.busy_share},
+                  {"overlap", report.overlap},
+                  {"at_work_overlap", report.at_work_overlap},
+                  {"noted_overlap", report.noted_overlap}});
+    const TimeByCause& causes = report.causes;
+    json.object({{"kernel_us", causes.kernel},
+                 {"copy_us", causes.copy},
+                 {"set_us", causes.set},
+                 {"communication_us", causes.communication},
+                 {"runtime_us", causes.runtime},
+                 {"source_us", causes.source},
+                 {"other_us", causes.other}},
+                "causes");
+    json.open('[', "stages");
+    for (const StageActivity& stage : report.stages)
+        json.object({{"name", stage.name},
+                     {"activities", stage.activities},
+                     {"busy_us", stage.busy},
+                     {"share", stage.share},
+                     {"at_work_us", stage.at_work},
+                     {"at_work_share", stage.at_work_share},
+                     {"noted_share", stage.noted_share}});
     json.close(']');
-    json.open("kernels", '[');
+    json.open('[', "kernels");
     for (const KernelTotal& kernel : report.kernels) {
-        json.open(nullptr, '{');
-        json.member("name", kernel.name);
-        json.member("stage", kernel.stage);
-        json.member("kind", std::string_view(detail::device_activity_text::name_of(kernel.kind)));
-        json.member("count", kernel.count);
-        json.member("total_us", kernel.total);
-        json.member("mean_us", kernel.mean);
-        json.member("share", kernel.share);
-        json.member("bytes", static_cast<std::size_t>(kernel.bytes));
-        json.word("tensor_cores", kernel.tensor_cores == TensorCores::present  ? "true"
-                                  : kernel.tensor_cores == TensorCores::absent ? "false"
-                                                                               : "null");
-        json.close('}');
+        const bool known = kernel.tensor_cores != TensorCores::unknown;
+        json.object({{"name", kernel.name},
+                     {"stage", kernel.stage},
+                     {"kind", parts::name_of(kernel.kind)},
+                     {"count", kernel.count},
+                     {"total_us", kernel.total},
+                     {"mean_us", kernel.mean},
+                     {"share", kernel.share},
+                     {"bytes", static_cast<std::size_t>(kernel.bytes)},
+                     {"tensor_cores", known ? Json::Value(kernel.tensor_cores == TensorCores::present)
+                                            : Json::Value::null()}});
     }
     json.close(']');
-    json.member("tensor_core_share", report.tensor_core_share);
-    json.member("tensor_core_unknown", report.tensor_core_unknown);
-    json.member("dropped", report.dropped);
-    json.member("silent_graphs", report.silent_graphs);
+    json.members({{"tensor_core_share", report.tensor_core_share},
+                  {"tensor_core_unknown", report.tensor_core_unknown},
+                  {"dropped", report.dropped},
+                  {"silent_graphs", report.silent_graphs}});
     json.close('}');
     return std::move(json).text();
 }

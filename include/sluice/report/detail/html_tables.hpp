@@ -8,6 +8,7 @@
 
 #include <sluice/report/comparison.hpp>
 #include <sluice/report/detail/drawing_text.hpp>
+#include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/timeline_report.hpp>
 
 namespace sluice::detail::drawing {
@@ -93,10 +94,10 @@ inline std::string html_report(const TimelineReport& report, bool titled) {
 /// Rows of a comparison: three groups of columns.
 inline void add_comparison_row(HtmlTableText& table, const RowComparison& row, bool whole) {
     const auto number = [](double value, bool there) {
-        return there && value > 0 ? counters::number_text(value) : std::string("-");
+        return there && value > 0 ? numbers::number_text(value) : std::string("-");
     };
     const auto percent = [](double share, bool there) {
-        return there ? timeline_table::fixed(100 * share, 1) : std::string("-");
+        return there ? numbers::percent(share) : std::string("-");
     };
     const bool before = whole || row.before != TimelineReport::no_row;
     const bool after = whole || row.after != TimelineReport::no_row;
@@ -104,13 +105,12 @@ inline void add_comparison_row(HtmlTableText& table, const RowComparison& row, b
     table.cell(row.unit, false);
     table.cell(before ? time_text(row.time_before) : "-", true);
     table.cell(after ? time_text(row.time_after) : "-", true);
-    table.cell(row.speedup > 0 ? counters::number_text(row.speedup) + " x" : "-", true);
+    table.cell(row.speedup > 0 ? numbers::number_text(row.speedup) + " x" : "-", true);
     table.cell(percent(row.share_before, before), true);
     table.cell(percent(row.share_after, after), true);
     const double points = 100 * (row.share_after - row.share_before);
     const std::string sign = points > 0.05 ? "+" : "";
-    table.cell(before && after ? sign + timeline_table::fixed(points > -0.05 && points < 0 ? 0 : points, 1)
-                               : "-",
+    table.cell(before && after ? sign + numbers::fixed(points > -0.05 && points < 0 ? 0 : points, 1) : "-",
                true);
     table.cell(number(row.rate_before, before), true);
     table.cell(number(row.rate_after, after), true);

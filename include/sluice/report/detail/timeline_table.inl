@@ -1,9 +1,8 @@
 // Bodies of pace_sentence and to_table, of timeline_report.hpp.
 #pragma once
 
-#include <charconv>
-
 #include <sluice/report/detail/counter_steps.hpp>
+#include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
 
 namespace sluice {
@@ -13,29 +12,10 @@ namespace detail::timeline_table {
 inline constexpr std::size_t line_columns = 80;
 inline constexpr double busy_enough = 0.75; // as a share, for what sets the pace
 
-// Numbers
-// -----------------------------------------------------------------------------------------------------
-
-inline std::string fixed(double value, int decimals) {
-    char digits[32]; // values are below 1e6
-    const std::to_chars_result result =
-        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals);
-    return {digits, result.ptr};
-}
-
-/// Four digits, as 0.123, 12.34 or 1234, or up to six of a whole number; 1.2e+07 and the like from a million on.
-inline std::string four_digits(double value) {
-    if (value < 999999.5)
-        return fixed(value, value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0);
-    char digits[32];
-    const std::to_chars_result result =
-        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::scientific, 1);
-    return {digits, result.ptr};
-}
-
-inline std::string count(std::size_t value) {
-    return value < 10000000 ? std::to_string(value) : four_digits(static_cast<double>(value));
-}
+using numbers::count;
+using numbers::fixed;
+using numbers::four_digits;
+using numbers::percent;
 
 /// A unit of time, and how many microseconds it has.
 struct TimeUnit {
@@ -66,8 +46,6 @@ inline std::string name_of(const TimelineReport& report, std::size_t row, std::s
     return name + " (" + (same_unit ? number : timeline_text::shortened(named.unit, 12)) + ")";
 }
 
-inline std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
-
 /// Percent that `share` is not more than.
 inline std::string percent_above(double share) {
     const double rounded = 100 * share - 1e-9; // a share of 0.4 is 40 %, whatever the last bit of it
@@ -75,26 +53,11 @@ inline std::string percent_above(double share) {
     return std::to_string(whole + (rounded > whole ? 1 : 0)) + " %";
 }
 
-/// `text` with a line break in the place of a space wherever a line would be too wide.
+/// `text` in lines.
 inline std::string wrapped(const std::string& text) {
     std::string result;
-    std::size_t column = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        std::size_t end = text.find(' ', at);
-        end = end == std::string::npos ? text.size() : end;
-        const std::string word = text.substr(at, end - at);
-        const std::size_t width = timeline_text::width_of(word);
-        if (column > 0 && column + 1 + width > line_columns) {
-            result += '\n';
-            column = 0;
-        } else if (at > 0) {
-            result += ' ';
-            ++column;
-        }
-        result += word;
-        column += width;
-        at = end + 1;
-    }
+    for (const std::string& line : timeline_text::lines_of<timeline_text::Columns>(text, line_columns))
+        result += (result.empty() ? "" : "\n") + line;
     return result;
 }
 
@@ -115,13 +78,13 @@ inline std::string head_of(const TimelineReport& report) {
     for (const RowReport& row : report.rows)
         has_device = has_device || row.unit != "CPU";
     if (has_device && report.wall > 0) {
-        const auto share = [](double value) { return fixed(100 * value, 1) + " % "; };
+        const auto share = [](double value) { return percent(value) + " % "; };
         head += "device: " + share(report.device.compute_only) + "compute only, " +
                 share(report.device.copy_only) + "copy only, " + share(report.device.both) + "both, " +
                 share(report.device.neither) + "neither\n";
     }
     if (report.rows.size() > 1 && report.wall > 0) {
-        head += "rows: " + fixed(100 * report.overlap, 1) + " % two or more computing, busy times sum to " +
+        head += "rows: " + percent(report.overlap) + " % two or more computing, busy times sum to " +
                 four_digits(report.serial_sum) + " x the wall time\n";
     }
     return head;
@@ -164,9 +127,9 @@ inline std::vector<Column> columns_of(const TimelineReport& report) {
         };
         const bool any = row.spans > 0;
         const double gaps = report.wall > 0 ? row.gap_time / report.wall : 0;
-        add_line({count(row.spans), fixed(100 * row.share, 1), time(row.mean, unit, any),
+        add_line({count(row.spans), percent(row.share), time(row.mean, unit, any),
                   time(row.median, unit, any), time(row.p99, unit, any), time(row.longest, unit, any),
-                  fixed(100 * (gaps < 1 ? gaps : 1), 1), time(row.longest_gap, gap_unit, row.gaps > 0)});
+                  percent(gaps < 1 ? gaps : 1), time(row.longest_gap, gap_unit, row.gaps > 0)});
     }
     return columns;
 }
@@ -260,14 +223,15 @@ inline std::string pace_sentence(const TimelineReport& report) {
     const bool alone = report.next_row == TimelineReport::no_row;
     const std::string name = parts::name_of(report, report.pace_row, report.next_row);
     const std::string next = alone ? "" : parts::name_of(report, report.next_row, report.pace_row);
-    const std::string next_share = alone ? "" : parts::percent(report.rows[report.next_row].share);
+    const auto percent = [](double share) { return parts::percent(share, 0) + " %"; };
+    const std::string next_share = alone ? "" : percent(report.rows[report.next_row].share);
     if (pace.share >= parts::busy_enough) {
-        return name + " set the pace: it was busy " + parts::percent(pace.share) + " of the time" +
+        return name + " set the pace: it was busy " + percent(pace.share) + " of the time" +
                (alone ? "." : ", " + next + ' ' + next_share + '.');
     }
     if (report.busy_share >= parts::busy_enough && !alone) {
-        return "no stage set the pace alone: something ran " + parts::percent(report.busy_share) +
-               " of the time, but " + name + " only " + parts::percent(pace.share) + " and " + next + ' ' +
+        return "no stage set the pace alone: something ran " + percent(report.busy_share) +
+               " of the time, but " + name + " only " + percent(pace.share) + " and " + next + ' ' +
                next_share + ", so they waited for one another.";
     }
     return "no stage was busy more than " + parts::percent_above(pace.share) +

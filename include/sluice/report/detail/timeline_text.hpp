@@ -1,9 +1,10 @@
-// UTF-8, as to_table and to_json of timeline_report.hpp need it.
+// UTF-8: what may be shown, how wide it is, and lines of it.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sluice::detail::timeline_text {
 
@@ -73,44 +74,87 @@ inline std::size_t columns_of(char32_t value) {
     return 1;
 }
 
-/// How many columns `text` takes, which is UTF-8 without controls.
-inline std::size_t width_of(std::string_view text) {
-    std::size_t width = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        const CodePoint point = code_point_at(text, at);
-        width += columns_of(point.value);
-        at += point.bytes;
-    }
-    return width;
-}
-
-/// `text` with U+FFFD for controls and for bytes that are not UTF-8.
-inline std::string printable(std::string_view text) {
+/// `text` with U+FFFD for bytes that are not UTF-8, and for what `hidden` holds of.
+template <class Hidden>
+std::string replaced(std::string_view text, Hidden hidden) {
     std::string result;
     for (std::size_t at = 0; at < text.size();) {
         const CodePoint point = code_point_at(text, at);
-        result += point.valid && !is_control(point.value) ? text.substr(at, point.bytes) : replacement_text;
+        result += point.valid && !hidden(point.value) ? text.substr(at, point.bytes) : replacement_text;
         at += point.bytes;
     }
     return result;
 }
 
-/// `text`, or as much of its beginning as `columns` hold with "…" behind it; `columns` is 1 or more. It is printable.
-inline std::string shortened(std::string_view text, std::size_t columns) {
-    std::string whole = printable(text);
-    if (width_of(whole) <= columns)
-        return whole;
-    std::size_t width = 0;
-    std::size_t at = 0;
-    while (at < whole.size()) {
-        const CodePoint point = code_point_at(whole, at);
-        if (width + columns_of(point.value) > columns - 1)
-            break;
-        width += columns_of(point.value);
+/// `text` with U+FFFD for controls and for bytes that are not UTF-8.
+inline std::string printable(std::string_view text) { return replaced(text, is_control); }
+
+/// How a text is measured: in columns of a terminal, or in pixels.
+struct Columns {
+    static constexpr std::size_t ellipsis = 1;
+    static constexpr std::size_t space = 1;
+    static std::size_t of(char32_t value) { return columns_of(value); }
+};
+
+/// How wide `text` is, which is UTF-8 without controls.
+template <class Measure>
+auto width_by(std::string_view text) {
+    auto width = Measure::of(U' ') - Measure::of(U' ');
+    for (std::size_t at = 0; at < text.size();) {
+        const CodePoint point = code_point_at(text, at);
+        width += Measure::of(point.value);
         at += point.bytes;
     }
-    whole.resize(at);
-    return whole + "\xE2\x80\xA6"; // …
+    return width;
+}
+
+/// `text`, or as much of its beginning as fits into `room` with "…" behind it.
+template <class Measure>
+std::string cut(const std::string& text, decltype(Measure::of(U' ')) room) {
+    if (width_by<Measure>(text) <= room)
+        return text;
+    auto width = Measure::ellipsis;
+    std::size_t at = 0;
+    while (at < text.size()) {
+        const CodePoint point = code_point_at(text, at);
+        width += Measure::of(point.value);
+        if (width > room)
+            break;
+        at += point.bytes;
+    }
+    return text.substr(0, at) + "\u2026";
+}
+
+/// Lines of whole words, none wider than `room`; a word that is wider is cut.
+template <class Measure>
+std::vector<std::string> lines_of(const std::string& words, decltype(Measure::of(U' ')) room) {
+    std::vector<std::string> lines;
+    std::string row;
+    const auto flush = [&] {
+        lines.push_back(cut<Measure>(row, room));
+        row.clear();
+    };
+    for (std::size_t at = 0; at < words.size();) {
+        const std::size_t stop = words.find_first_of(" \t\r\n", at);
+        const std::size_t end = stop == std::string::npos ? words.size() : stop;
+        const std::string word = words.substr(at, end - at);
+        if (!row.empty() && width_by<Measure>(row) + Measure::space + width_by<Measure>(word) > room)
+            flush();
+        row += row.empty() || word.empty() ? word : " " + word;
+        if (end < words.size() && words[end] == '\n')
+            flush();
+        at = end + 1;
+    }
+    flush();
+    return lines;
+}
+
+/// How many columns `text` takes, which is UTF-8 without controls.
+inline std::size_t width_of(std::string_view text) { return width_by<Columns>(text); }
+
+/// `text`, or as much of its beginning as `columns` hold with "…" behind it; `columns` is 1 or more. It is printable.
+inline std::string shortened(std::string_view text, std::size_t columns) {
+    return cut<Columns>(printable(text), columns);
 }
 
 } // namespace sluice::detail::timeline_text

@@ -1,0 +1,65 @@
+// Numbers as text. Unlike printf's, it is the same in every locale.
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <string>
+
+namespace sluice::detail::numbers {
+
+/// The shortest text that reads back as `value`, which is finite.
+inline std::string shortest(double value) {
+    char digits[32]; // a double's shortest form takes 24
+    return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+/// `value`, which is below 1e20, with `decimals` decimals, 9 at most.
+inline std::string fixed(double value, int decimals) {
+    char digits[32];
+    return {digits,
+            std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals).ptr};
+}
+
+/// `value` as 1.235e+09.
+inline std::string scientific(double value, int decimals) {
+    char digits[32];
+    return {
+        digits,
+        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::scientific, decimals).ptr};
+}
+
+/// `fixed` without zeros at the end.
+inline std::string trimmed(double value, int decimals = 2) {
+    std::string text = fixed(value, decimals);
+    if (decimals > 0) {
+        text.resize(text.find_last_not_of('0') + 1);
+        text.resize(text.back() == '.' ? text.size() - 1 : text.size());
+    }
+    return text == "-0" ? "0" : text;
+}
+
+/// A share of 0.25 as "25.0", or "25" where there are to be no decimals.
+inline std::string percent(double share, int decimals = 1) { return fixed(100 * share, decimals); }
+
+/// From here on numbers are written as 1.2e+07 and the like.
+inline constexpr double large = 999999.5;
+
+/// How many decimals make `size` a number of four digits.
+inline int decimals_of(double size) { return size < 9.9995 ? 3 : size < 99.995 ? 2 : size < 999.95 ? 1 : 0; }
+
+/// Four digits, as 0.123, 12.34 or 1234, or up to six of a whole number; 1.2e+07 and the like from a million on.
+inline std::string four_digits(double value) {
+    return value < large ? fixed(value, decimals_of(value)) : scientific(value, 1);
+}
+
+/// Four digits without zeros at the end: "0.5", "12.25", "123456", "1.235e+09".
+inline std::string number_text(double value) {
+    const double size = value < 0 ? -value : value;
+    return size < large ? trimmed(value, decimals_of(size)) : scientific(value, 3);
+}
+
+inline std::string count(std::size_t value) {
+    return value < 10000000 ? std::to_string(value) : four_digits(static_cast<double>(value));
+}
+
+} // namespace sluice::detail::numbers
