@@ -140,7 +140,7 @@ constexpr std::size_t spans = batches * 4;
 Timeline run(const std::string& title, double apart) {
     Timeline timeline(title);
     timeline.add_row("source", "CPU");
-    timeline.add_row("encode", "GPU 0");
+    timeline.add_row("encode, a long name of a row", "GPU 0");
     timeline.add_row("train", "GPU 0");
     const std::size_t memory = timeline.add_counter("memory", "B");
     const std::size_t power = timeline.add_counter("power", "W");
@@ -178,14 +178,17 @@ std::string picture_of_two(double width) {
 }
 
 void check_page(const Found& found) {
-    CHECK(found.at("canvases") == "11"); // three rows and two counters of each, and the axis
-    CHECK(found.at("painted") == "11");
+    CHECK(found.at("drawn") == "10"); // three rows and two counters of each
+    CHECK(std::stoi("0" + found.at("ticks")) > 2);
     CHECK(std::stoi("0" + found.at("texts")) > 100);
     CHECK(found.at("tip") == "source (CPU) | batch 0, source | begins at 0 \u00b5s | lasts 400 \u00b5s");
     CHECK(found.at("counter") == "memory | 1.118 GiB | from 11 ms on");
     CHECK(found.at("zoomed") == "1");
     CHECK(found.at("redrawn") == "1");
     CHECK(found.at("back") == "1");
+    CHECK(found.at("wheel") == "1");
+    CHECK(found.at("dragged") == "1");
+    CHECK(found.at("double") == "1");
     CHECK(found.at("sorted") == "conv loss gemm");
     CHECK(found.at("again") == "gemm loss conv");
     CHECK(found.at("text") == "conv gemm loss");
@@ -234,12 +237,12 @@ TEST_CASE("what is broken is found") {
     const std::string page = probed_page(page_of_two());
     const std::string picture = picture_of_two(400);
     const std::vector<Found> found =
-        look({{replaced(page, "function valueText(", "function otherText("), 1200},
+        look({{replaced(page, "const ticksOf =", "const otherTicks ="), 1200},
               {replaced(page, ".scroll{overflow-x:auto", ".scroll{overflow-x:visible"), 400},
-              {replaced(page, "drawBox(draw, batch, kind, left",
-                        "if (batch !== 3) drawBox(draw, batch, kind, left"),
-               1200},
+              {replaced(page, "addSpan(span, from,", "if (span.batch !== 3) addSpan(span, from,"), 1200},
               {replaced(page, "--muted:#57606a", "--muted:#d7d0da"), 400},
+              {replaced(page, ".muted{fill:#57606a}", ".muted{fill:#d7d0da}"), 400},
+              {replaced(page, "node.getComputedTextLength() <= room", "true"), 400},
               {probed_picture(replaced(picture, "</style>", "text{font-size:24px!important}</style>")), 400},
               {probed_picture(replaced(picture, ".c0{", ".c00{")), 400}},
              false);
@@ -248,8 +251,10 @@ TEST_CASE("what is broken is found") {
     CHECK(contains(problem(1), "the page is "));
     CHECK(found[2].at("spans") == std::to_string(2 * (spans - 4)));
     CHECK(contains(problem(3), "contrast "));
-    CHECK_FALSE(found[4].problems.empty());
-    CHECK(contains(problem(5), "without its colour: train, batch 0"));
+    CHECK(contains(problem(4), "contrast "));
+    CHECK(contains(problem(5), "covered: "));
+    CHECK_FALSE(found[6].problems.empty());
+    CHECK(contains(problem(7), "without its colour: train, batch 0"));
 }
 
 } // namespace report_browser

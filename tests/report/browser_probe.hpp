@@ -4,24 +4,11 @@
 
 namespace sluice::test {
 
-/// Runs before all else: counts what is drawn on canvases, keeps errors, and draws at once what would be drawn with the next
-/// frame.
+/// Runs before all else: keeps errors, and draws at once what would be drawn with the next frame.
 inline constexpr const char* probe_before = R"js(<script>
-window.probed = {errors: [], boxes: [], texts: []};
+window.probed = {errors: []};
 addEventListener('error', event => probed.errors.push(event.message));
 window.requestAnimationFrame = draw => { draw(); return 0; };
-{
-  const canvas = CanvasRenderingContext2D.prototype, {fillRect, fillText} = canvas;
-  canvas.fillRect = function(x, y, width, height) {
-    probed.boxes.push({canvas: this.canvas, style: this.fillStyle, x, y, width, height});
-    return fillRect.call(this, x, y, width, height);
-  };
-  canvas.fillText = function(text, x, y) {
-    const half = this.measureText(text).width / 2, middle = this.textAlign === 'center' ? x : x + half;
-    probed.texts.push({canvas: this.canvas, text, left: middle - half, right: middle + half});
-    return fillText.call(this, text, x, y);
-  };
-}
 </script>)js";
 
 /// What both kinds of page are asked.
@@ -75,9 +62,10 @@ say('dark', luminance(colourOf(background)) < .2 ? 1 : 0);
 const boxes = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 while (walker.nextNode()) {
   const node = walker.currentNode, parent = node.parentElement, text = node.data.trim();
-  if (!text || parent.closest('script,style,noscript,[hidden]')) continue;
-  const ratio = contrast(getComputedStyle(parent).color, background);
-  if (ratio < 4.5) problem('contrast ' + ratio.toFixed(1) + ': ' + text);
+  if (!text || parent.closest('script,style,noscript,title,[hidden]')) continue;
+  const {color, fill} = getComputedStyle(parent);
+  const ratio = contrast(parent.closest('svg') ? fill : color, background);
+  if (ratio < 4.5 && !parent.matches('.no')) problem('contrast ' + ratio.toFixed(1) + ': ' + text);
   const frame = parent.closest('.scroll')?.getBoundingClientRect();
   const range = document.createRange();
   range.selectNodeContents(node);
@@ -93,75 +81,91 @@ while (walker.nextNode()) {
   }
 }
 checkBoxes(boxes, innerWidth);
-for (const label of document.querySelectorAll('.row>span')) {
-  if (label.scrollWidth > label.clientWidth) problem('cut: ' + label.textContent);
+for (const name of document.querySelectorAll('#chart>text')) {
+  const cut = name.lastChild.data !== undefined ? '' : name.firstChild.data;
+  if (cut && !cut.startsWith('encode')) problem('cut: ' + name.textContent);
 }
 
-// Canvases: what was drawn, and that it is seen.
-const view = document.getElementById('view'), data = JSON.parse(document.getElementById('data').textContent);
-const isSpan = ({canvas, style}) => view.contains(canvas) &&
-  (typeof style !== 'string' || data.palette.includes(style));
+// What was drawn, and that it is seen.
+const view = document.getElementById('view'), chart = document.getElementById('chart');
 const range = document.getElementById('range');
 const press = key => document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
-probed.boxes.length = probed.texts.length = 0;
 press('0'); // draws all, once
-const spans = probed.boxes.filter(isSpan);
+const plot = chart.querySelector('.hit').getBoundingClientRect();
+const spansOf = () => [...chart.querySelectorAll('.spans path:not(.merged)')].flatMap(path =>
+  [...path.getAttribute('d').matchAll(/M([^ ]*) ([^h]*)h([^v]*)v([^h]*)/g)].map(([, ...numbers]) => {
+    const [x, y, width, height] = numbers.map(Number);
+    return {path, x, y, width, height};
+  }));
+const spans = spansOf();
 say('spans', spans.length);
-for (const {canvas, x, width} of spans) {
-  if (x < -9 || x + width > canvas.clientWidth + 10 || !(width > 0)) problem('a span from ' + x + ' of ' + width);
+for (const {path, x, width} of spans) {
+  if (x < -9 || x + width > plot.width + 10 || !(width > 0)) problem('a span from ' + x + ' of ' + width);
+  const fill = getComputedStyle(path).fill;
+  if (fill === 'none' || fill === 'rgb(0, 0, 0)') problem('without its colour: ' + path.getAttribute('class'));
 }
-for (const {canvas, text, left, right} of probed.texts) {
-  if (left < -1 || right > canvas.clientWidth + 1) problem('outside its canvas: ' + text);
-}
-let painted = 0;
-const canvases = [...view.querySelectorAll('canvas')];
-for (const canvas of canvases) {
-  const {width, height} = canvas;
-  if (canvas.clientWidth < 100 || canvas.clientHeight < 5) { problem('a canvas of ' + canvas.clientWidth); continue; }
-  const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
-  let seen = 0;
-  for (let i = 3; i < pixels.length; i += 4) seen += pixels[i] > 0;
-  painted += seen > 0 ? 1 : 0;
-}
-say('canvases', canvases.length);
-say('painted', painted);
+const isDrawn = group => [...group.querySelectorAll('path')].some(path => {
+  const box = path.getBoundingClientRect();
+  return box.width > 50 && box.height > 3;
+});
+say('drawn', [...chart.querySelectorAll('.spans, .counter')].filter(isDrawn).length);
+say('ticks', view.querySelectorAll('#axis .tick').length);
+const lines = [...chart.querySelectorAll('.counter .line')];
+if (lines.some(line => getComputedStyle(line).fill !== 'none')) problem('a line is filled');
 
 // Arrows of missing edges: how many end on a row "train".
-const trains = canvases.filter(canvas => (canvas.getAttribute('aria-label') ?? '').startsWith('train:'));
+const trains = [...chart.querySelectorAll('.spans[aria-label^="train:"]')];
 let arrows = 0;
-for (const head of view.querySelectorAll('svg.edges .head')) {
+for (const head of chart.querySelectorAll('.head')) {
   const at = head.getBoundingClientRect(), y = (at.top + at.bottom) / 2;
-  arrows += trains.some(canvas => {
-    const row = canvas.getBoundingClientRect();
+  arrows += trains.some(group => {
+    const row = group.getBoundingClientRect();
     return y > row.top && y < row.bottom && at.right > row.left && at.right < row.right + 1;
   });
 }
-say('arrows', arrows + ' ' + (view.querySelector('svg.edges title')?.textContent ?? ''));
+say('arrows', arrows + ' ' + (chart.querySelector('.order title')?.textContent ?? ''));
 
 // Hover over the first span, and over a counter.
 const tip = document.getElementById('tip');
-const hover = (canvas, x, y) => {
-  const box = canvas.getBoundingClientRect();
-  canvas.dispatchEvent(new PointerEvent('pointermove',
-    {bubbles: true, pointerId: 1, clientX: box.left + x, clientY: box.top + y}));
+const hover = (element, x, y) => {
+  element.dispatchEvent(new PointerEvent('pointermove',
+    {bubbles: true, pointerId: 1, clientX: plot.left + x, clientY: plot.top + y}));
   const shown = tip.getBoundingClientRect();
   if (tip.hidden || shown.left < 0 || shown.right > innerWidth) problem('the tip is not seen');
   return tip.textContent;
 };
 if (spans.length)
-  say('tip', hover(spans[0].canvas, spans[0].x + spans[0].width / 2, spans[0].y + spans[0].height / 2));
-const counter = view.querySelector('.counter')?.nextSibling;
-if (counter) say('counter', hover(counter, counter.clientWidth - 5, 10));
+  say('tip', hover(spans[0].path, spans[0].x + spans[0].width / 2, spans[0].y + spans[0].height / 2));
+const counter = chart.querySelector('.counter')?.getBoundingClientRect();
+if (counter) say('counter', hover(chart, plot.width - 5, (counter.top + counter.bottom) / 2 - plot.top));
 
 // Keys zoom.
 const all = range.textContent;
 press('+');
 say('zoomed', range.textContent !== all ? 1 : 0);
-const before = probed.boxes.length;
-press('+');
-say('redrawn', probed.boxes.slice(before).filter(isSpan).length > 0 ? 1 : 0);
+const wider = spansOf();
+say('redrawn', wider.length > 0 && wider.length < spans.length && wider[0].width > spans[0].width ? 1 : 0);
 press('0');
 say('back', range.textContent === all ? 1 : 0);
+
+// The wheel and dragging do too, and a double click shows all again.
+view.setPointerCapture = () => {}; // which made events have none for
+const send = (kind, name, x, more) => chart.dispatchEvent(new kind(name,
+  {bubbles: true, cancelable: true, pointerId: 1, clientX: plot.left + x, clientY: plot.top + 30, ...more}));
+const shown = [], note = () => shown.push(range.textContent);
+note();
+send(WheelEvent, 'wheel', plot.width / 2, {deltaY: -200});
+note();
+send(PointerEvent, 'pointerdown', 100, {});
+send(PointerEvent, 'pointermove', 40, {});
+send(PointerEvent, 'pointerup', 40, {});
+note();
+send(MouseEvent, 'dblclick', 50, {});
+note();
+const lengthOf = text => text.slice(text.indexOf('('));
+say('wheel', lengthOf(shown[1]) !== lengthOf(shown[0]) ? 1 : 0);
+say('dragged', shown[2] !== shown[1] && lengthOf(shown[2]) === lengthOf(shown[1]) ? 1 : 0);
+say('double', shown[3] === shown[0] ? 1 : 0);
 
 // Heads sort: the largest number first, then the smallest, then by text.
 const table = document.querySelector('table.sortable');
@@ -192,7 +196,7 @@ const texts = [...svg.querySelectorAll('text')];
 checkBoxes(texts.map(text => ({text: text.lastChild.data, box: text.getBoundingClientRect()})), frame.width);
 for (const text of texts) {
   const ratio = contrast(getComputedStyle(text).fill, background);
-  if (!text.classList.contains('n') && ratio < 4.5) problem('contrast ' + ratio.toFixed(1) + ': ' + text.lastChild.data);
+  if (!text.classList.contains('no') && ratio < 4.5) problem('contrast ' + ratio.toFixed(1) + ': ' + text.lastChild.data);
   if (text.getBoundingClientRect().bottom > frame.bottom) problem('below the picture: ' + text.lastChild.data);
 }
 let spans = 0;

@@ -1,4 +1,5 @@
-// Pages of timelines: that they need nothing else, and that their data are the spans. No browser runs here.
+// Pages of timelines: that they need nothing else, that their data are the spans, and that they are laid out as pictures are. No
+// browser runs here.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <sluice/report/html.hpp>
+#include <sluice/report/svg.hpp>
 
 #include "report/files.hpp"
 #include "support/error_text.hpp"
@@ -102,9 +104,12 @@ private:
         for (char c = next(); c != '"'; c = next()) {
             REQUIRE(static_cast<unsigned char>(c) >= 0x20);
             if (c == '\\') {
-                REQUIRE(next() == 'u');
-                c = static_cast<char>(std::stoi(text_.substr(at_, 4), nullptr, 16));
-                at_ += 4;
+                c = next();
+                REQUIRE((c == 'u' || c == '"' || c == '\\'));
+                if (c == 'u') {
+                    c = static_cast<char>(std::stoi(text_.substr(at_, 4), nullptr, 16));
+                    at_ += 4;
+                }
             }
             out += c;
         }
@@ -154,29 +159,29 @@ TEST_CASE("a page's data are the spans, by lanes") {
         expected.emplace_back(timeline.rows()[row].name, i, kind, begin, duration);
     }
     const Json data = data_of(to_html(timeline));
-    CHECK(data.at("palette").items.size() == 8);
-    const Json& drawn = data.at("timelines").at(std::size_t{0});
-    CHECK(drawn.at("title").text == "random");
+    CHECK(data.at("first").number == doctest::Approx(timeline.begin()));
+    CHECK(data.at("last").number == doctest::Approx(timeline.end()));
     std::vector<Key> found;
     std::string order;
-    for (const Json& unit : drawn.at("units").items) {
-        order += unit.at("name").text + ":";
-        for (const Json& row : unit.at("rows").items) {
-            order += row.at("name").text;
-            CHECK(row.at("crowded").number == 0);
-            std::vector<double> ends(static_cast<std::size_t>(row.at("lanes").number), -1e9);
-            const std::vector<Json>& numbers = row.at("spans").items;
-            REQUIRE(numbers.size() % 5 == 0);
-            for (std::size_t i = 0; i < numbers.size(); i += 5) {
-                found.emplace_back(row.at("name").text, numbers[i + 1].number, numbers[i + 2].number,
-                                   numbers[i + 3].number, numbers[i + 4].number);
-                double& end = ends.at(static_cast<std::size_t>(numbers[i].number));
-                CHECK(numbers[i + 3].number >= end - 1e-6);
-                end = numbers[i + 3].number + numbers[i + 4].number;
-            }
+    double bottom = 0;
+    for (const Json& row : data.at("rows").items) {
+        order += row.at("unit").text + ":" + row.at("name").text + ' ';
+        CHECK(row.at("top").number >= bottom);
+        bottom = row.at("top").number + row.at("height").number;
+        CHECK(row.at("height").number >= row.at("lanes").number * row.at("lane").number);
+        CHECK(row.at("crowded").number == 0);
+        std::vector<double> ends(static_cast<std::size_t>(row.at("lanes").number), -1e9);
+        const std::vector<Json>& numbers = row.at("spans").items;
+        REQUIRE(numbers.size() % 5 == 0);
+        for (std::size_t i = 0; i < numbers.size(); i += 5) {
+            found.emplace_back(row.at("name").text, numbers[i + 1].number, numbers[i + 2].number,
+                               numbers[i + 3].number, numbers[i + 4].number);
+            double& end = ends.at(static_cast<std::size_t>(numbers[i].number));
+            CHECK(numbers[i + 3].number >= end - 1e-6);
+            end = numbers[i + 3].number + numbers[i + 4].number;
         }
     }
-    CHECK(order == "CPU:acGPU:b");
+    CHECK(order == "CPU:a CPU:c GPU:b ");
     REQUIRE(found.size() == expected.size());
     const auto by_batch = [](const Key& a, const Key& b) { return std::get<1>(a) < std::get<1>(b); };
     std::sort(found.begin(), found.end(), by_batch);
@@ -205,10 +210,9 @@ TEST_CASE("names and text break out of nothing") {
     CHECK(count(page, "<!--") == 0);
     CHECK(count(page, "</pre>") == 1);
     const Json data = data_of(page);
-    const Json& drawn = data.at("timelines").at(std::size_t{0});
-    CHECK(drawn.at("title").text == shown);
-    CHECK(drawn.at("units").at(std::size_t{0}).at("name").text == shown);
-    CHECK(drawn.at("units").at(std::size_t{0}).at("rows").at(std::size_t{0}).at("name").text == shown);
+    CHECK(data.at("rows").at(std::size_t{0}).at("name").text == shown);
+    CHECK(data.at("rows").at(std::size_t{0}).at("unit").text == shown);
+    CHECK(data.at("counters").at(std::size_t{0}).at("name").text == shown);
     CHECK(contains(page, "<h1>&lt;/script&gt;&lt;script&gt;alert(1)"));
     CHECK(contains(between(page, "<pre id=\"report\">", "</pre>"), "&amp; \n\xEF\xBF\xBD"));
 }
@@ -231,6 +235,43 @@ TEST_CASE("a page loads nothing") {
         CHECK(contains(page, input));
 }
 
+TEST_CASE("a page's rows are where a picture has them") {
+    Timeline timeline("run");
+    for (const char* unit : {"CPU", "GPU 0", ""}) {
+        const std::size_t row = timeline.add_row(std::string("row of ") + unit, unit);
+        for (std::size_t batch = 0; batch < 9; ++batch)
+            timeline.add({row, batch, 10.0 * static_cast<double>(batch),
+                          10.0 * static_cast<double>(batch) + 25, static_cast<SpanKind>(batch % 4)});
+    }
+    timeline.add_value(timeline.add_counter("memory", "B"), 20, 1 << 20);
+    HtmlOptions titled;
+    titled.title = "another"; // or the timeline's is not above its rows
+    const std::string page = to_html(timeline, titled);
+    const std::string picture = to_svg(timeline);
+    const auto part_of = [](const std::string& text, const std::string& begin, const std::string& end) {
+        std::string parts;
+        for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1))
+            parts += text.substr(at, text.find(end, at) - at) + '\n';
+        return parts;
+    };
+    // Names, and what colours and patterns mean.
+    CHECK(count(page, "<text x=\"12\"") > 7);
+    std::string names = part_of(picture, "<text x=\"12\"", "</text>");
+    names.resize(names.rfind('\n', names.find("class=\"muted\">time, ")));
+    const std::string on_page = part_of(page, "<text x=\"12\"", "</text>");
+    CHECK(on_page.substr(0, names.size()) == names);
+    CHECK(part_of(page, ".c0{", "</defs>") == part_of(picture, ".c0{", "</defs>"));
+    // Each lane of the picture is one of the page.
+    const Json data = data_of(page);
+    for (const Json& row : data.at("rows").items) {
+        for (double lane = 0; lane < row.at("lanes").number; ++lane) {
+            CAPTURE(lane);
+            const double y = row.at("top").number + 3 + lane * (row.at("lane").number + 1);
+            CHECK(contains(picture, " y=\"" + detail::numbers::trimmed(y) + '"'));
+        }
+    }
+}
+
 TEST_CASE("two timelines stand on one page") {
     Timeline before("before");
     Timeline after("after");
@@ -239,8 +280,11 @@ TEST_CASE("two timelines stand on one page") {
     const std::string page = to_html({&before, &after});
     CHECK(between(page, "<title>", "</title>") == "before, after");
     const Json data = data_of(page);
-    REQUIRE(data.at("timelines").items.size() == 2);
-    CHECK(data.at("timelines").at(std::size_t{1}).at("title").text == "after");
+    REQUIRE(data.at("rows").items.size() == 2);
+    CHECK(data.at("rows").at(std::size_t{1}).at("top").number >
+          data.at("rows").at(std::size_t{0}).at("top").number);
+    CHECK(contains(page, "class=\"title\">after</text>"));
+    CHECK_FALSE(contains(to_html(after), "class=\"title\"")); // the heading says it
     HtmlOptions options;
     options.title = "both";
     CHECK(between(to_html({&before, &after}, options), "<h1>", "</h1>") == "both");
@@ -249,7 +293,7 @@ TEST_CASE("two timelines stand on one page") {
 
 TEST_CASE("a page without timelines or text is a page") {
     CHECK(between(to_html(Timeline()), "<h1>", "</h1>") == "Timeline");
-    CHECK(data_of(to_html(std::vector<const Timeline*>{})).at("timelines").items.empty());
+    CHECK(data_of(to_html(std::vector<const Timeline*>{})).at("rows").items.empty());
     CHECK_FALSE(contains(to_html(Timeline()), "<pre id=\"report\">"));
 }
 
@@ -306,18 +350,25 @@ TEST_CASE("a page's data are the counters' steps") {
     timeline.add_value(counter, 20.5, 1e10);
     timeline.add_value(counter, -3, 0.25);
     timeline.add_counter("empty");
-    const Json data = data_of(to_html(timeline));
-    const Json& counters = data.at("timelines").at(std::size_t{0}).at("counters");
+    const std::string page = to_html(timeline);
+    const Json data = data_of(page);
+    const Json& counters = data.at("counters");
     REQUIRE(counters.items.size() == 2);
-    CHECK(counters.at(std::size_t{0}).at("name").text == "memory");
-    CHECK(counters.at(std::size_t{0}).at("unit").text == "B");
-    CHECK(counters.at(std::size_t{0}).at("end").number == 90);
-    const std::vector<Json>& steps = counters.at(std::size_t{0}).at("steps").items;
-    REQUIRE(steps.size() == 4);
-    const double expected[] = {-3, 0.25, 20.5, 1e10};
-    for (std::size_t i = 0; i < 4; ++i)
-        CHECK(steps[i].number == expected[i]);
+    const Json& first = counters.at(std::size_t{0});
+    CHECK(first.at("name").text == "memory");
+    CHECK(first.at("end").number == 90);
+    const std::vector<Json>& steps = first.at("steps").items;
+    REQUIRE(steps.size() == 6);
+    // The first one holds already where the axis begins. Of 40 pixels the scale takes 35.
+    CHECK(steps[0].number == 0);
+    CHECK(steps[1].number == first.at("base").number);
+    CHECK(steps[2].text == "0.25 B");
+    CHECK(steps[3].number == 20.5);
+    CHECK(steps[4].number == first.at("base").number - 35);
+    CHECK(steps[5].text == "9.313 GiB");
     CHECK(counters.at(1).at("steps").items.empty());
+    CHECK(contains(page, ">0 to 9.313 GiB</text>"));
+    CHECK(contains(page, ">no values</text>"));
 }
 
 TEST_CASE("a row has at most 100 lanes on a page") {
@@ -326,8 +377,7 @@ TEST_CASE("a row has at most 100 lanes on a page") {
     for (std::size_t i = 0; i < 300; ++i)
         timeline.add({0, i, static_cast<double>(i), 1000});
     const Json data = data_of(to_html(timeline));
-    const Json& row =
-        data.at("timelines").at(std::size_t{0}).at("units").at(std::size_t{0}).at("rows").at(std::size_t{0});
+    const Json& row = data.at("rows").at(std::size_t{0});
     CHECK(row.at("lanes").number == 100);
     CHECK(row.at("crowded").number == 1);
     CHECK(row.at("spans").items.size() == 300 * 5);

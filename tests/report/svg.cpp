@@ -107,8 +107,9 @@ TEST_CASE("each span is a rectangle at its time, with its text") {
     CHECK(all[1].css == "p4");
     CHECK(all[2].css == "s4");
     CHECK(all[3].css == "w5 dash");
-    CHECK(texts(elements, "n on") == std::vector<std::string>{"3", "4"});
-    CHECK(texts(elements, "n") == std::vector<std::string>{"12", "5"});
+    CHECK(texts(elements, "no on on3") == std::vector<std::string>{"3"});
+    CHECK(texts(elements, "no on on4 halo4") == std::vector<std::string>{"4"});
+    CHECK(texts(elements, "no") == std::vector<std::string>{"12", "5"});
     // The picture ends where its last span does.
     CHECK(all[3].x + all[3].width == doctest::Approx(960 - 16).epsilon(1e-3));
     std::size_t patterns = 0;
@@ -119,7 +120,7 @@ TEST_CASE("each span is a rectangle at its time, with its text") {
 
 TEST_CASE("a batch's number is only where it fits") {
     const auto elements = parse(to_svg(one_row({{0, 1, 0, 1}, {0, 123456, 1, 1.5}, {0, 2, 500, 1000}})));
-    CHECK(texts(elements, "n on") == std::vector<std::string>{"2"});
+    CHECK(texts(elements, "no on on2") == std::vector<std::string>{"2"});
 }
 
 TEST_CASE("names that are XML, broken UTF-8 or control characters are text") {

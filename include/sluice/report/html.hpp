@@ -28,13 +28,13 @@ struct HtmlOptions {
 
 /// One self-contained HTML page that shows `timeline` in a browser. It loads nothing, and needs JavaScript.
 ///
-/// Above it stands `report_of(timeline)`: what set the pace, and the numbers of each row. Below its rows are its counters, as
-/// step lines on a scale from 0, or from the lowest value where it is negative, to the highest.
+/// Above it stands `report_of(timeline)`: what set the pace, and the numbers of each row. The timeline is laid out as `to_svg`
+/// lays it out, with the same rows, lanes, counters, colours and legend; the page's script draws the part of the time that is
+/// looked at, for the width of the window. In the last of 100 lanes spans may cover each other.
 ///
 /// The wheel zooms round the pointer, dragging pans (two fingers zoom), a double click shows all, and so do
 /// the keys + - 0 and the arrows to the left and right. A tooltip has a span's row, batch, kind, begin and
-/// duration. Rows, lanes and colours are those of `to_svg`, except that in the last of 100 lanes spans may
-/// cover each other. Times are kept to the nanosecond; the page's size is about 30 bytes a span.
+/// duration, or a counter's value. Times are kept to the nanosecond; the page's size is about 30 bytes a span.
 ///
 /// Missing edges are dashed red arrows, with their sentences as tooltips.
 ///

@@ -5,9 +5,9 @@ namespace sluice::detail::drawing {
 
 inline constexpr const char* html_style = R"css(
 :root{color-scheme:light dark;--bg:#fff;--fg:#24292f;--muted:#57606a;--grid:#d8dee4;--stripe:#f4f6f8;
---axis:#8c959f;--merged:#8c959f;--tip:#24292f;--tipfg:#fff;--line:#0072b2;--edge:#cf222e}
+--axis:#8c959f;--tip:#24292f;--tipfg:#fff}
 @media(prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--muted:#9198a1;--grid:#30363d;
---stripe:#171d25;--axis:#6e7681;--merged:#6e7681;--tip:#e6edf3;--tipfg:#0d1117;--line:#56b4e9;--edge:#ff7b72}}
+--stripe:#171d25;--axis:#6e7681;--tip:#e6edf3;--tipfg:#0d1117}}
 *{box-sizing:border-box}
 body{margin:0;padding:16px;background:var(--bg);color:var(--fg);
 font:13px/1.4 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
@@ -42,23 +42,14 @@ th[aria-sort=descending] button::after{content:" \25BC"}
 border-radius:4px;min-width:30px;padding:2px 8px;cursor:pointer}
 .bar .keys{display:flex;gap:4px}
 .item{display:inline-flex;align-items:center;gap:6px}
-.item canvas{width:24px;height:12px}
-#view{position:relative}
-svg.edges{position:absolute;left:0;top:0;width:100%;height:100%;overflow:visible;pointer-events:none}
-.edge,.wide{fill:none;stroke:var(--edge);stroke-width:1.5;stroke-dasharray:5 3}
-.wide{stroke:var(--bg);stroke-opacity:.75;stroke-width:6;stroke-dasharray:none;pointer-events:stroke}
-.head{fill:var(--edge)}
+#view{margin:0 -12px;touch-action:pan-y}
 #view:focus-visible{outline:2px solid var(--axis);outline-offset:4px}
-.unit{font-weight:600;font-size:11px;color:var(--muted);margin:6px 0 1px;overflow-wrap:anywhere}
-.row{display:grid;grid-template-columns:clamp(100px,20%,220px) minmax(0,1fr);align-items:center}
-.row>span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;padding-right:8px}
-.row>.counter b,.row>.counter small{display:block;font-weight:400;overflow:hidden;text-overflow:ellipsis}
-.row>.counter small{color:var(--muted)}
-.row>canvas{display:block;width:100%;cursor:grab;touch-action:pan-y}
-.row.stripe>canvas{background:var(--stripe)}
-.row>canvas:active{cursor:grabbing}
-.apart{margin-top:10px}
-.axis{position:sticky;bottom:0;background:var(--bg);color:var(--muted)}
+#chart,#axis{display:block}
+#axis{position:sticky;bottom:0;background:var(--bg)}
+#axis .plot{overflow:visible}
+.plot{cursor:grab}
+#view:active .plot{cursor:grabbing}
+.wide{pointer-events:stroke}
 .note{color:var(--muted)}
 #tip{position:fixed;left:0;top:0;z-index:2;max-width:min(320px,90vw);padding:5px 8px;border-radius:4px;
 background:var(--tip);color:var(--tipfg);white-space:pre-line;overflow-wrap:anywhere;pointer-events:none}
@@ -66,14 +57,18 @@ pre{overflow-x:auto;background:var(--stripe);border-radius:6px;padding:10px;marg
 font:12px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}
 )css";
 
-inline constexpr const char* html_body =
+/// What stands before the timelines.
+inline constexpr const char* html_bar =
     "<div class=\"bar\"><span class=\"keys\"><button id=\"in\" title=\"Zoom in (+)\">+</button>"
     "<button id=\"out\" title=\"Zoom out (-)\">&#8722;</button>"
     "<button id=\"all\" title=\"Show all (0, double click)\">all</button></span>"
     "<span id=\"range\"></span></div>\n"
     "<div id=\"view\" tabindex=\"0\" role=\"group\" aria-label=\"Timelines; plus and minus zoom, the arrows "
-    "to the left and right pan, 0 shows all\"></div>\n"
-    "<div class=\"bar\" id=\"legend\"></div>\n<div id=\"tip\" hidden></div>\n"
+    "to the left and right pan, 0 shows all\">\n";
+
+/// What stands behind the timelines.
+inline constexpr const char* html_tip =
+    "<div id=\"tip\" hidden></div>\n"
     "<noscript><p>The timeline on this page is drawn by JavaScript, which is switched off.</p></noscript>\n";
 
 } // namespace sluice::detail::drawing

@@ -8,8 +8,26 @@
 
 namespace sluice::detail::drawing {
 
-/// More lanes than this would be no picture.
-inline constexpr std::size_t most_lanes = 100;
+/// How high a row and its lanes are drawn, in pixels.
+struct RowShape {
+    static constexpr std::size_t most_lanes = 100; ///< More would be no picture.
+
+    std::size_t lanes = 1;
+    double lane_height = 18;
+    bool crowded = false; ///< Whether the last lane holds spans that more lanes would be needed for.
+
+    RowShape() = default;
+    explicit RowShape(const Lanes& row) : lanes(row.count), crowded(row.count > most_lanes) {
+        lanes = crowded ? most_lanes : lanes;
+        const double even = 56 / static_cast<double>(lanes);
+        if (lanes > 1)
+            lane_height = even > 14 ? 14 : even < 4 ? 4 : even;
+    }
+    /// The lane in which a span of `lane` is drawn.
+    std::size_t shown(std::size_t lane) const { return lane < lanes ? lane : lanes - 1; }
+    double top_of(std::size_t lane) const { return 3 + static_cast<double>(lane) * (lane_height + 1); }
+    double height() const { return top_of(lanes) + 2; }
+};
 
 /// One rectangle.
 struct Block {
@@ -18,14 +36,10 @@ struct Block {
     bool narrow = false;   ///< Whether all of them are narrower than a quarter of a pixel.
 };
 
-/// A row as it is drawn.
+/// A row's blocks by lane.
 struct BlockRow {
     std::vector<std::vector<Block>> lanes;
-    double lane_height = 18; ///< Pixels.
-    bool merged = false;     ///< Whether a block stands for several narrow spans.
-    bool crowded = false;    ///< Whether the last lane holds spans that more lanes would be needed for.
-
-    double height() const { return static_cast<double>(lanes.size()) * (lane_height + 1) + 5; }
+    bool merged = false; ///< Whether a block stands for several narrow spans.
 };
 
 /// Joins narrow neighbours of one lane that are less than `quarter` microseconds apart.
@@ -47,18 +61,13 @@ inline bool merge_narrow(std::vector<Block>& lane, double quarter) {
 }
 
 /// The blocks of one row. `quarter` is a quarter of a pixel in microseconds.
-inline BlockRow blocks_of(const Lanes& row, double quarter, bool merge) {
+inline BlockRow blocks_of(const Lanes& row, const RowShape& shape, double quarter, bool merge) {
     BlockRow drawn;
-    drawn.crowded = row.count > most_lanes;
-    drawn.lanes.resize(drawn.crowded ? most_lanes : row.count);
-    const auto lanes = static_cast<double>(drawn.lanes.size());
-    if (drawn.lanes.size() > 1)
-        drawn.lane_height = 56 / lanes > 14 ? 14 : 56 / lanes < 4 ? 4 : 56 / lanes;
+    drawn.lanes.resize(shape.lanes);
     for (const Placed& placed : row.spans) {
         const Block block{placed.span, 1, placed.span.end - placed.span.begin < quarter};
-        const bool last = drawn.crowded && placed.lane >= most_lanes - 1;
-        std::vector<Block>& lane = drawn.lanes[last ? most_lanes - 1 : placed.lane];
-        if (last && !lane.empty() && block.span.begin < lane.back().span.end) {
+        std::vector<Block>& lane = drawn.lanes[shape.shown(placed.lane)];
+        if (!lane.empty() && block.span.begin < lane.back().span.end) { // in the last of a crowded row alone
             Block& crowd = lane.back();
             crowd.span.end = crowd.span.end > block.span.end ? crowd.span.end : block.span.end;
             crowd.spans += 1;

@@ -69,7 +69,7 @@ inline Axis axis_of(TimeRange range, double apart) {
         const double at = static_cast<double>(index) * step;
         if (at > range.end + step * 1e-9)
             break;
-        axis.ticks.push_back({at, fixed(at / scales[scale].microseconds, decimals)});
+        axis.ticks.push_back({at, trimmed(at / scales[scale].microseconds, decimals)});
     }
     return axis;
 }

@@ -30,6 +30,15 @@ inline void check_times(const char* who, const Timeline& timeline) {
     }
 }
 
+/// Likewise of all of them, and null pointers.
+inline void check_timelines(const char* who, const std::vector<const Timeline*>& timelines) {
+    for (const Timeline* timeline : timelines) {
+        if (timeline == nullptr)
+            throw Error(std::string(who) + ": a timeline's pointer is null");
+        check_times(who, *timeline);
+    }
+}
+
 /// Rows of one unit, in the order of their numbers.
 struct Unit {
     std::string name;
@@ -113,12 +122,5 @@ inline std::vector<Lanes> lanes_of(const Timeline& timeline, double begin, doubl
         place(row);
     return rows;
 }
-
-/// Colours of batches, told apart by colour-blind readers too: Okabe and Ito's palette with a grey instead of
-/// black. On the sixth only, text is white.
-inline constexpr const char* palette[] = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7",
-                                          "#f0e442", "#0072b2", "#d55e00", "#a0a0a0"};
-inline constexpr std::size_t palette_size = 8;
-inline constexpr std::size_t palette_dark = 5;
 
 } // namespace sluice::detail::drawing
