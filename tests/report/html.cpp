@@ -15,6 +15,7 @@
 #include <sluice/report/svg.hpp>
 
 #include "report/files.hpp"
+#include "report/xml.hpp"
 #include "support/error_text.hpp"
 
 namespace report_html {
@@ -129,8 +130,16 @@ std::string between(const std::string& page, const std::string& from, const std:
     return page.substr(begin + from.size(), end - begin - from.size());
 }
 
-Json data_of(const std::string& page) {
-    return JsonReader(between(page, "<script type=\"application/json\" id=\"data\">", "</script>")).read();
+/// The data of the groups of one class.
+std::vector<Json> data_of(const std::string& page, const std::string& css) {
+    std::vector<Json> all;
+    const std::string group = "<g class=\"" + css + '"';
+    for (std::size_t at = page.find(group); at != std::string::npos; at = page.find(group, at + 1)) {
+        const std::string tag = page.substr(at + 2, page.find('>', at) - at - 2);
+        const std::string json = attributes_of(tag, 0).at("data-of");
+        all.push_back(JsonReader(json).read());
+    }
+    return all;
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -158,13 +167,15 @@ TEST_CASE("a page's data are the spans, by lanes") {
         timeline.add({row, i, begin, begin + duration, static_cast<SpanKind>(kind)});
         expected.emplace_back(timeline.rows()[row].name, i, kind, begin, duration);
     }
-    const Json data = data_of(to_html(timeline));
-    CHECK(data.at("first").number == doctest::Approx(timeline.begin()));
-    CHECK(data.at("last").number == doctest::Approx(timeline.end()));
+    const std::string page = to_html(timeline);
+    const std::string view = unescaped(between(page, "<div id=\"view\" data-of=\"", "\""));
+    const Json range = JsonReader(view).read();
+    CHECK(range.at("first").number == doctest::Approx(timeline.begin()));
+    CHECK(range.at("last").number == doctest::Approx(timeline.end()));
     std::vector<Key> found;
     std::string order;
     double bottom = 0;
-    for (const Json& row : data.at("rows").items) {
+    for (const Json& row : data_of(page, "spans")) {
         order += row.at("unit").text + ":" + row.at("name").text + ' ';
         CHECK(row.at("top").number >= bottom);
         bottom = row.at("top").number + row.at("height").number;
@@ -205,14 +216,13 @@ TEST_CASE("names and text break out of nothing") {
     options.tables = {{evil, {evil}, {{evil}}}};
     timeline.add_counter(evil, evil);
     const std::string page = to_html(timeline, options);
-    CHECK(count(page, "</script>") == 2); // the data's and the script's
-    CHECK(count(page, "<script") == 2);
+    CHECK(count(page, "</script>") == 1);
+    CHECK(count(page, "<script") == 1);
     CHECK(count(page, "<!--") == 0);
     CHECK(count(page, "</pre>") == 1);
-    const Json data = data_of(page);
-    CHECK(data.at("rows").at(std::size_t{0}).at("name").text == shown);
-    CHECK(data.at("rows").at(std::size_t{0}).at("unit").text == shown);
-    CHECK(data.at("counters").at(std::size_t{0}).at("name").text == shown);
+    CHECK(data_of(page, "spans").at(0).at("name").text == shown);
+    CHECK(data_of(page, "spans").at(0).at("unit").text == shown);
+    CHECK(data_of(page, "counter").at(0).at("name").text == shown);
     CHECK(contains(page, "<h1>&lt;/script&gt;&lt;script&gt;alert(1)"));
     CHECK(contains(between(page, "<pre id=\"report\">", "</pre>"), "&amp; \n\xEF\xBF\xBD"));
 }
@@ -262,8 +272,8 @@ TEST_CASE("a page's rows are where a picture has them") {
     CHECK(on_page.substr(0, names.size()) == names);
     CHECK(part_of(page, ".c0{", "</defs>") == part_of(picture, ".c0{", "</defs>"));
     // Each lane of the picture is one of the page.
-    const Json data = data_of(page);
-    for (const Json& row : data.at("rows").items) {
+    REQUIRE(data_of(page, "spans").size() == 3);
+    for (const Json& row : data_of(page, "spans")) {
         for (double lane = 0; lane < row.at("lanes").number; ++lane) {
             CAPTURE(lane);
             const double y = row.at("top").number + 3 + lane * (row.at("lane").number + 1);
@@ -279,10 +289,9 @@ TEST_CASE("two timelines stand on one page") {
     after.add_row("row");
     const std::string page = to_html({&before, &after});
     CHECK(between(page, "<title>", "</title>") == "before, after");
-    const Json data = data_of(page);
-    REQUIRE(data.at("rows").items.size() == 2);
-    CHECK(data.at("rows").at(std::size_t{1}).at("top").number >
-          data.at("rows").at(std::size_t{0}).at("top").number);
+    const std::vector<Json> rows = data_of(page, "spans");
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[1].at("top").number > rows[0].at("top").number);
     CHECK(contains(page, "class=\"title\">after</text>"));
     CHECK_FALSE(contains(to_html(after), "class=\"title\"")); // the heading says it
     HtmlOptions options;
@@ -293,7 +302,7 @@ TEST_CASE("two timelines stand on one page") {
 
 TEST_CASE("a page without timelines or text is a page") {
     CHECK(between(to_html(Timeline()), "<h1>", "</h1>") == "Timeline");
-    CHECK(data_of(to_html(std::vector<const Timeline*>{})).at("rows").items.empty());
+    CHECK(data_of(to_html(std::vector<const Timeline*>{}), "spans").empty());
     CHECK_FALSE(contains(to_html(Timeline()), "<pre id=\"report\">"));
 }
 
@@ -351,10 +360,9 @@ TEST_CASE("a page's data are the counters' steps") {
     timeline.add_value(counter, -3, 0.25);
     timeline.add_counter("empty");
     const std::string page = to_html(timeline);
-    const Json data = data_of(page);
-    const Json& counters = data.at("counters");
-    REQUIRE(counters.items.size() == 2);
-    const Json& first = counters.at(std::size_t{0});
+    const std::vector<Json> counters = data_of(page, "counter");
+    REQUIRE(counters.size() == 2);
+    const Json& first = counters[0];
     CHECK(first.at("name").text == "memory");
     CHECK(first.at("end").number == 90);
     const std::vector<Json>& steps = first.at("steps").items;
@@ -366,7 +374,7 @@ TEST_CASE("a page's data are the counters' steps") {
     CHECK(steps[3].number == 20.5);
     CHECK(steps[4].number == first.at("base").number - 35);
     CHECK(steps[5].text == "9.313 GiB");
-    CHECK(counters.at(1).at("steps").items.empty());
+    CHECK(counters[1].at("steps").items.empty());
     CHECK(contains(page, ">0 to 9.313 GiB</text>"));
     CHECK(contains(page, ">no values</text>"));
 }
@@ -376,8 +384,7 @@ TEST_CASE("a row has at most 100 lanes on a page") {
     timeline.add_row("crowd");
     for (std::size_t i = 0; i < 300; ++i)
         timeline.add({0, i, static_cast<double>(i), 1000});
-    const Json data = data_of(to_html(timeline));
-    const Json& row = data.at("rows").at(std::size_t{0});
+    const Json row = data_of(to_html(timeline), "spans").at(0);
     CHECK(row.at("lanes").number == 100);
     CHECK(row.at("crowded").number == 1);
     CHECK(row.at("spans").items.size() == 300 * 5);

@@ -38,15 +38,10 @@ TEST_CASE("JSON: what is not finite is null") {
     CHECK(std::move(json).text() == "[null,null,null]");
 }
 
-TEST_CASE("JSON: strings have no control characters, no broken bytes, and in a script no tags") {
-    const std::string evil = "</script>&\"\\\n\x01\xFF\u00e9";
-    const auto written = [&](bool in_script) {
-        JsonWriter json(in_script);
-        json.items({evil});
-        return std::move(json).text();
-    };
-    CHECK(written(false) == "\"</script>&\\\"\\\\\\u000a\\u0001\uFFFD\u00e9\"");
-    CHECK(written(true) == "\"\\u003c/script>&\\\"\\\\\\u000a\\u0001\uFFFD\u00e9\"");
+TEST_CASE("JSON: strings have no control characters and no broken bytes") {
+    JsonWriter json;
+    json.items({"</script>&\"\\\n\x01\xFF\u00e9"});
+    CHECK(std::move(json).text() == "\"</script>&\\\"\\\\\\u000a\\u0001\uFFFD\u00e9\"");
 }
 
 TEST_CASE("numbers as text") {

@@ -49,12 +49,9 @@ inline StageWork work_of(const std::vector<StageTime>& times, std::size_t stage)
 }
 
 inline std::string time_text(double microseconds) {
-    const auto print = [&](double value, const char* unit) {
-        return numbers::fixed(value, value < 9.95 ? 1 : 0) + unit;
-    };
-    if (microseconds < 9999.5)
-        return print(microseconds, " us");
-    return microseconds < 9'999'500 ? print(microseconds / 1e3, " ms") : print(microseconds / 1e6, " s");
+    const numbers::TimeUnit unit = numbers::unit_for(microseconds);
+    const double value = microseconds / unit.microseconds;
+    return numbers::fixed(value, value < 9.95 ? 1 : 0) + ' ' + unit.name;
 }
 /// Batches per second, with a comma after the thousands.
 inline std::string rate_text(double period) {

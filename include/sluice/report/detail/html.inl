@@ -41,20 +41,20 @@ inline std::string html_page(const char* who, const std::vector<const Timeline*>
         title += (title.empty() || timelines[i]->title().empty() ? "" : ", ") + timelines[i]->title();
     title = title.empty() ? "Timeline" : title;
     const std::string heading = escape_xml(title);
-    const Chart chart = chart_of(timelines, title);
     std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>" +
                        heading + "</title>\n<style>" + html_style + "</style>\n</head>\n<body>\n<h1>" +
-                       heading + "</h1>\n" + html_reports(timelines) + html_bar + chart.html + html_tip;
+                       heading + "</h1>\n" + html_reports(timelines) + html_bar +
+                       html_chart(timelines, title) + html_tip;
     for (const HtmlTable& table : options.tables)
         page += html_table(who, table);
     if (!options.text.empty())
         page += "<h2>Notes</h2>\n<pre id=\"report\">" + escape_xml(options.text) + "</pre>\n";
-    page += "<script type=\"application/json\" id=\"data\">" + chart.data + "</script>\n<script>" +
-            html_script_view + html_script_input + html_script_tables + "</script>\n</body>\n</html>\n";
-    return page;
+    for (const char* part : {"<script>", html_script_view, html_script_input, html_script_tables})
+        page += part;
+    return page + "</script>\n</body>\n</html>\n";
 }
 
 } // namespace sluice::detail::drawing

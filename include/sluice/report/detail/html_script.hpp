@@ -8,8 +8,8 @@ namespace sluice::detail::drawing {
 inline constexpr const char* html_script_view = R"js(
 'use strict';
 (() => {
-const data = JSON.parse(document.getElementById('data').textContent), {first, last, rows, counters, edges} = data;
 const [view, chart, axis] = ['view', 'chart', 'axis'].map(id => document.getElementById(id));
+const dataOf = element => JSON.parse(element.dataset.of), {first, last, left: most} = dataOf(view);
 const made = (tag, attributes, text) => {
   const element = document.createElementNS(chart.namespaceURI, tag);
   for (const name in attributes) element.setAttribute(name, attributes[name]);
@@ -25,30 +25,26 @@ const timeText = us => {
 
 // The data with their elements; spans by lane.
 const elements = css => [...chart.querySelectorAll(css)];
+const byNumber = (flat, size) => Array.from({length: flat.length / size}, (_, i) => flat.slice(i * size, (i + 1) * size));
 const names = elements(':scope > text').map(node => ({node, letters: [...node.textContent]}));
-elements('.spans').forEach((group, number) => {
-  const row = rows[number];
-  row.group = group;
-  row.byLane = Array.from({length: row.lanes}, () => []);
-  for (let i = 0; i < row.spans.length; i += 5) {
-    const [lane, batch, kind, begin, duration] = row.spans.slice(i, i + 5);
-    row.byLane[lane].push({batch, kind, begin, end: begin + duration});
-  }
+const rows = elements('.spans').map(group => {
+  const row = dataOf(group), byLane = Array.from({length: row.lanes}, () => []);
+  for (const [lane, batch, kind, begin, duration] of byNumber(row.spans, 5))
+    byLane[lane].push({batch, kind, begin, end: begin + duration});
+  return {...row, group, byLane};
 });
-elements('.counter').forEach((group, number) => {
-  const counter = counters[number], flat = counter.steps;
-  [counter.area, counter.line] = group.children;
-  counter.steps = [];
-  for (let i = 0; i < flat.length; i += 3) counter.steps.push({time: flat[i], y: flat[i + 1], text: flat[i + 2]});
+const counters = elements('.counter').map(group => {
+  const counter = dataOf(group), [area, line] = group.children;
+  return {...counter, area, line, steps: byNumber(counter.steps, 3).map(([time, y, text]) => ({time, y, text}))};
 });
-const arrows = elements('.order').map(group => ({group, paths: group.querySelectorAll('path')}));
+const edges = elements('.order').map(group => ({group, ends: dataOf(group), paths: group.querySelectorAll('path')}));
 
 let begin = first, end = last, left = 0, width = 1, scale = 1;
 const xOf = time => (time - begin) * scale;
 const short = value => Math.round(value * 100) / 100;
 const layOut = () => {
   const whole = view.clientWidth;
-  left = Math.min(data.left, .3 * whole);
+  left = Math.min(most, .3 * whole);
   width = Math.max(1, whole - left - 16);
   for (const plot of view.querySelectorAll('.plot')) {
     plot.setAttribute('x', left);
@@ -64,16 +60,20 @@ const layOut = () => {
     node.append(made('title', {}, words));
   }
 };
-// The first span of a lane that ends after `time`. In a crowded row's last lane ends are in no order.
-const firstAfter = (row, lane, time) => {
-  if (row.crowded && lane === row.byLane[row.lanes - 1]) return 0;
-  let low = 0, high = lane.length;
+// How many of `all` come before the first of which `holds` does not hold.
+const countOf = (all, holds) => {
+  let low = 0, high = all.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (lane[middle].end < time) low = middle + 1; else high = middle;
+    if (holds(all[middle])) low = middle + 1; else high = middle;
   }
   return low;
 };
+// The first span of a lane that ends after `time`. In a crowded row's last lane ends are in no order.
+const firstAfter = (row, lane, time) =>
+  row.crowded && lane === row.byLane[row.lanes - 1] ? 0 : countOf(lane, ({end}) => end < time);
+// The number of the last step at or before `time`; -1: there is none.
+const stepAt = ({steps}, time) => countOf(steps, step => step.time <= time) - 1;
 // All boxes of one look are one path.
 const drawRow = row => {
   const paths = new Map(), numbers = [];
@@ -114,15 +114,6 @@ const drawRow = row => {
   });
   row.group.replaceChildren(...[...paths].map(([css, d]) => made('path', {class: css, d})), ...numbers);
 };
-// The number of the last step at or before `time`; -1: there is none.
-const stepAt = ({steps}, time) => {
-  let low = -1, high = steps.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (steps[middle].time <= time) low = middle; else high = middle - 1;
-  }
-  return low;
-};
 const drawCounter = counter => {
   const {steps, base, line, area} = counter, xAt = time => short(Math.max(-9, Math.min(width + 9, xOf(time))));
   let path = '', from = 0;
@@ -135,8 +126,8 @@ const drawCounter = counter => {
   line.setAttribute('d', path);
   area.setAttribute('d', path && path + `V${base}H${from}Z`);
 };
-const drawEdge = ([from, y1, to, y2], number) => {
-  const {group, paths: [wide, edge, head]} = arrows[number], x1 = short(xOf(from)), x2 = short(xOf(to));
+const drawEdge = ({group, ends: [from, y1, to, y2], paths: [wide, edge, head]}) => {
+  const x1 = short(xOf(from)), x2 = short(xOf(to));
   group.style.display = Math.min(from, to) >= begin && Math.max(from, to) <= end ? '' : 'none';
   const reach = Math.max(24, Math.abs(x2 - x1) / 2), sag = y1 === y2 ? 12 : 0;
   const curve = `M${x1} ${y1}C${x1 + reach} ${y1 + sag} ${x2 - reach} ${y2 + sag} ${x2 - 6} ${y2}`;

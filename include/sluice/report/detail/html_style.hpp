@@ -50,7 +50,6 @@ border-radius:4px;min-width:30px;padding:2px 8px;cursor:pointer}
 .plot{cursor:grab}
 #view:active .plot{cursor:grabbing}
 .wide{pointer-events:stroke}
-.note{color:var(--muted)}
 #tip{position:fixed;left:0;top:0;z-index:2;max-width:min(320px,90vw);padding:5px 8px;border-radius:4px;
 background:var(--tip);color:var(--tipfg);white-space:pre-line;overflow-wrap:anywhere;pointer-events:none}
 pre{overflow-x:auto;background:var(--stripe);border-radius:6px;padding:10px;margin:4px 0;
@@ -62,9 +61,7 @@ inline constexpr const char* html_bar =
     "<div class=\"bar\"><span class=\"keys\"><button id=\"in\" title=\"Zoom in (+)\">+</button>"
     "<button id=\"out\" title=\"Zoom out (-)\">&#8722;</button>"
     "<button id=\"all\" title=\"Show all (0, double click)\">all</button></span>"
-    "<span id=\"range\"></span></div>\n"
-    "<div id=\"view\" tabindex=\"0\" role=\"group\" aria-label=\"Timelines; plus and minus zoom, the arrows "
-    "to the left and right pan, 0 shows all\">\n";
+    "<span id=\"range\"></span></div>\n";
 
 /// What stands behind the timelines.
 inline constexpr const char* html_tip =

@@ -42,9 +42,6 @@ public:
         Value value;
     };
 
-    /// `in_script`: strings may stand in an HTML `<script>`, and have no `<`.
-    explicit JsonWriter(bool in_script = false) : in_script_(in_script) {}
-
     void open(char bracket, const char* key = nullptr) {
         name(key);
         text_ += bracket;
@@ -93,7 +90,7 @@ private:
             const std::string_view bytes = value.substr(at, point.bytes);
             if (!point.valid) {
                 text_ += timeline_text::replacement_text;
-            } else if (point.value < 0x20 || (in_script_ && bytes == "<")) {
+            } else if (point.value < 0x20) {
                 text_ += "\\u00";
                 text_ += "0123456789abcdef"[point.value >> 4];
                 text_ += "0123456789abcdef"[point.value & 0xF];
@@ -108,7 +105,6 @@ private:
     }
 
     std::string text_;
-    bool in_script_;
 };
 
 } // namespace sluice::detail

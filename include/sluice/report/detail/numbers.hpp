@@ -62,4 +62,17 @@ inline std::string count(std::size_t value) {
     return value < 10000000 ? std::to_string(value) : four_digits(static_cast<double>(value));
 }
 
+/// A unit of time, and how many microseconds it has.
+struct TimeUnit {
+    const char* name;
+    double microseconds;
+};
+
+/// The unit in which `time`, in microseconds, has four digits before the point at most, up to seconds.
+inline TimeUnit unit_for(double time) {
+    if (time < 9999.5)
+        return {"us", 1};
+    return time < 9999.5e3 ? TimeUnit{"ms", 1e3} : TimeUnit{"s", 1e6};
+}
+
 } // namespace sluice::detail::numbers

@@ -7,10 +7,12 @@
 
 namespace sluice::detail::drawing {
 
-/// An arrow with a text for the pointer. Of a page its script makes the same paths.
-inline std::string edge_group(const std::string& text, const std::string& curve, const std::string& head) {
-    return "<g class=\"order\"><title>" + escape_xml(text) + "</title><path class=\"wide\" d=\"" + curve +
-           "\"/><path class=\"edge\" d=\"" + curve + "\"/><path class=\"head\" d=\"" + head + "\"/></g>\n";
+/// An arrow with a text for the pointer, and more attributes. Of a page its script makes the same paths.
+inline std::string edge_group(const std::string& text, const std::string& curve, const std::string& head,
+                              const std::string& more = {}) {
+    return "<g class=\"order\"" + more + "><title>" + escape_xml(text) + "</title><path class=\"wide\" d=\"" +
+           curve + "\"/><path class=\"edge\" d=\"" + curve + "\"/><path class=\"head\" d=\"" + head +
+           "\"/></g>\n";
 }
 
 /// A curve that leaves to the right and comes from the left, with a head.

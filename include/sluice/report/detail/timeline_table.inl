@@ -16,19 +16,8 @@ using numbers::count;
 using numbers::fixed;
 using numbers::four_digits;
 using numbers::percent;
-
-/// A unit of time, and how many microseconds it has.
-struct TimeUnit {
-    const char* name;
-    double microseconds;
-};
-
-/// The unit in which `time`, in microseconds, has four digits before the point at most, up to seconds.
-inline TimeUnit unit_for(double time) {
-    if (time < 9999.5)
-        return {"us", 1};
-    return time < 9999.5e3 ? TimeUnit{"ms", 1e3} : TimeUnit{"s", 1e6};
-}
+using numbers::TimeUnit;
+using numbers::unit_for;
 
 // The sentence
 // -----------------------------------------------------------------------------------------------------
