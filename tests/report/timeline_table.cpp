@@ -7,9 +7,12 @@
 
 #include <sluice/report/timeline_report.hpp>
 
+#include "support/error_text.hpp"
+
 namespace report_timeline_table {
 
 using namespace sluice;
+using namespace sluice::test;
 
 namespace {
 
@@ -211,6 +214,13 @@ TEST_CASE("a long name is cut with an ellipsis, and a short one is not") {
     const std::string table = to_table(report_of(timeline));
     CHECK(has(table, "an encoder whose name\u2026 GPU 0 "));
     CHECK(has(table, "short                  GPU 0 "));
+}
+
+TEST_CASE("a sentence has no line that is wider than 80 columns, whatever its words are") {
+    Timeline timeline;
+    timeline.set_sentence("short " + std::string(200, 'w') + " words");
+    const std::string table = to_table(report_of(timeline));
+    CHECK(contains(table, "\nshort\n" + std::string(79, 'w') + "\u2026\nwords\n"));
 }
 
 } // namespace report_timeline_table

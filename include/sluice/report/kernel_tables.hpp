@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,14 +22,9 @@ inline std::vector<HtmlTable> tables_of(const ActivityReport& report) {
     const std::string before = report.title.empty() ? "" : report.title + ": ";
 
     HtmlTable causes{before + "time by cause", {"cause", "ms", "% of the time"}, {}};
-    const TimeByCause& time = report.causes;
-    const std::pair<const char*, double> parts[] = {
-        {"kernel", time.kernel},   {"copy", time.copy},
-        {"fill", time.set},        {"communication", time.communication},
-        {"runtime", time.runtime}, {"source", time.source},
-        {"other", time.other}};
-    for (const auto& [name, part] : parts)
-        causes.rows.push_back({name, number(part / 1e3), percent(report.wall > 0 ? part / report.wall : 0)});
+    for (const auto& [name, time] : detail::device_activity_text::named(report.causes))
+        causes.rows.push_back({std::string_view(name) == "set" ? "fill" : name, number(time / 1e3),
+                               percent(report.wall > 0 ? time / report.wall : 0)});
 
     HtmlTable kernels{
         before + "kernels",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <sluice/report/detail/text_table.hpp>
 #include <sluice/report/timeline_report.hpp>
 
 namespace sluice {
@@ -175,18 +176,12 @@ Advice advise(Run&& run, const AdviceOptions& options) {
 }
 
 inline std::string to_table(const Advice& advice) {
-    namespace parts = detail::timeline_table;
-    std::string table = "way to run it                                    predicted    measured\n";
-    for (const AdviceTrial& trial : advice.trials) {
-        std::string line = detail::advice::name_of(trial);
-        line.resize(46, ' ');
-        for (const double time : {trial.predicted, trial.measured}) {
-            const std::string text = time > 0 ? detail::bound::time_text(time) : "-";
-            line += std::string(text.size() < 12 ? 12 - text.size() : 1, ' ') + text;
-        }
-        table += line + '\n';
-    }
-    return table + '\n' + parts::wrapped(advice.sentence) + '\n';
+    const auto text = [](double time) { return time > 0 ? detail::bound::time_text(time) : "-"; };
+    detail::TextTable table({46}, {12, 12});
+    table.add({"way to run it", "predicted", "measured"});
+    for (const AdviceTrial& trial : advice.trials)
+        table.add({detail::advice::name_of(trial), text(trial.predicted), text(trial.measured)});
+    return table.text() + '\n' + detail::timeline_table::wrapped(advice.sentence) + '\n';
 }
 
 inline std::string to_sentence(const ScheduleChoice& choice) {

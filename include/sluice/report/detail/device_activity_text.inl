@@ -2,7 +2,10 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
+#include <sluice/report/detail/json_writer.hpp>
+#include <sluice/report/detail/text_table.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
 
 namespace sluice {
@@ -62,9 +65,12 @@ inline const char* text_of(TensorCores code) {
     return code == TensorCores::present ? "yes" : code == TensorCores::absent ? "no" : "-";
 }
 
-inline void add_right(std::string& line, const std::string& cell, std::size_t width) {
-    line.append(cell.size() < width ? width - cell.size() : 1, ' ');
-    line += cell;
+/// The causes with their names.
+inline std::vector<std::pair<const char*, double>> named(const TimeByCause& time) {
+    return {{"kernel", time.kernel},   {"copy", time.copy},
+            {"set", time.set},         {"communication", time.communication},
+            {"runtime", time.runtime}, {"source", time.source},
+            {"other", time.other}};
 }
 
 inline std::string head_of(const ActivityReport& report) {
@@ -110,59 +116,27 @@ inline std::string head_of(const ActivityReport& report) {
 inline std::string causes_of(const ActivityReport& report) {
     namespace table = timeline_table;
     const table::TimeUnit unit = table::unit_for(report.wall);
-    std::string text = "time by cause ";
-    add_right(text, unit.name, 8);
-    add_right(text, "%", 8);
-    text += '\n';
-    const auto add = [&](const char* name, double time) {
-        std::string line;
-        table::add_left(line, name, 14);
-        add_right(line, table::four_digits(time / unit.microseconds), 8);
-        add_right(line, percent(report.wall > 0 ? time / report.wall : 0), 8);
-        text += line + '\n';
-    };
-    add("kernel", report.causes.kernel);
-    add("copy", report.causes.copy);
-    add("set", report.causes.set);
-    add("communication", report.causes.communication);
-    add("runtime", report.causes.runtime);
-    add("source", report.causes.source);
-    add("other", report.causes.other);
-    return text;
-}
-
-/// Whether there are shares of stages by events.
-inline bool has_noted(const ActivityReport& report) {
-    for (const StageActivity& stage : report.stages) {
-        if (stage.noted_share > 0)
-            return true;
-    }
-    return false;
+    TextTable lines({14}, {8, 8});
+    lines.add({"time by cause", unit.name, "%"});
+    for (const auto& [name, time] : named(report.causes))
+        lines.add({name, table::four_digits(time / unit.microseconds),
+                   percent(report.wall > 0 ? time / report.wall : 0)});
+    return lines.text();
 }
 
 inline std::string stages_of(const ActivityReport& report) {
-    namespace table = timeline_table;
-    const bool noted = has_noted(report);
-    std::string text = "stage             activities  running %  first to last %";
-    text += noted ? "  by events %\n" : "\n";
-    for (const StageActivity& stage : report.stages) {
-        std::string line;
-        table::add_left(line, stage.name, 16);
-        add_right(line, table::count(stage.activities), 12);
-        add_right(line, percent(stage.share), 11);
-        add_right(line, percent(stage.at_work_share), 17);
-        if (noted)
-            add_right(line, percent(stage.noted_share), 13);
-        text += line + '\n';
-    }
-    std::string line;
-    table::add_left(line, "two or more", 16);
-    add_right(line, "", 12);
-    add_right(line, percent(report.overlap), 11);
-    add_right(line, percent(report.at_work_overlap), 17);
-    if (noted)
-        add_right(line, percent(report.noted_overlap), 13);
-    return text + line + '\n';
+    bool noted = false; // by events
+    for (const StageActivity& stage : report.stages)
+        noted = noted || stage.noted_share > 0;
+    TextTable lines({16},
+                    noted ? std::vector<std::size_t>{12, 11, 17, 13} : std::vector<std::size_t>{12, 11, 17});
+    lines.add({"stage", "activities", "running %", "first to last %", "by events %"});
+    for (const StageActivity& stage : report.stages)
+        lines.add({stage.name, timeline_table::count(stage.activities), percent(stage.share),
+                   percent(stage.at_work_share), percent(stage.noted_share)});
+    lines.add({"two or more", "", percent(report.overlap), percent(report.at_work_overlap),
+               percent(report.noted_overlap)});
+    return lines.text();
 }
 
 inline std::string kernels_of(const ActivityReport& report, std::size_t most) {
@@ -171,26 +145,16 @@ inline std::string kernels_of(const ActivityReport& report, std::size_t most) {
     for (const KernelTotal& kernel : report.kernels)
         longest = (std::max)(longest, kernel.total);
     const table::TimeUnit unit = table::unit_for(longest);
-    constexpr std::size_t stage_columns = 8;
     const bool with_code = report.tensor_core_unknown < 1;
-    const std::size_t name_columns = with_code ? 31 : 36;
-    std::string text;
-    const auto add = [&](const std::string& stage, const std::string& name, const std::string& code,
-                         const std::string& count, const std::string& total, const std::string& mean,
-                         const std::string& share) {
-        std::string line;
-        table::add_left(line, stage, stage_columns);
-        line += ' ';
-        table::add_left(line, name, name_columns);
-        if (with_code)
-            add_right(line, code, 5);
-        add_right(line, count, 8);
-        add_right(line, total, 9);
-        add_right(line, mean, 10);
-        add_right(line, share, 7);
-        text += line + '\n';
+    TextTable lines({8, with_code ? std::size_t{31} : 36}, with_code
+                                                               ? std::vector<std::size_t>{5, 8, 9, 10, 7}
+                                                               : std::vector<std::size_t>{8, 9, 10, 7});
+    const auto add = [&](std::vector<std::string> cells) {
+        if (!with_code)
+            cells.erase(cells.begin() + 2);
+        lines.add(cells);
     };
-    add("stage", "kernel", "TC", "count", std::string("total ") + unit.name, "mean us", "%");
+    add({"stage", "kernel", "TC", "count", std::string("total ") + unit.name, "mean us", "%"});
     std::size_t of_stage = 0;
     std::size_t left_out = 0;
     for (std::size_t i = 0; i < report.kernels.size(); ++i) {
@@ -200,13 +164,12 @@ inline std::string kernels_of(const ActivityReport& report, std::size_t most) {
             ++left_out;
             continue;
         }
-        add(of_stage > 0           ? ""
-            : kernel.stage.empty() ? "-"
-                                   : kernel.stage,
-            short_name(kernel.name), text_of(kernel.tensor_cores), table::count(kernel.count),
-            table::four_digits(kernel.total / unit.microseconds), table::four_digits(kernel.mean),
-            percent(kernel.share));
+        const std::string stage = kernel.stage.empty() ? "-" : kernel.stage;
+        add({of_stage > 0 ? "" : stage, short_name(kernel.name), text_of(kernel.tensor_cores),
+             table::count(kernel.count), table::four_digits(kernel.total / unit.microseconds),
+             table::four_digits(kernel.mean), percent(kernel.share)});
     }
+    std::string text = lines.text();
     if (left_out > 0)
         text += "and " + table::count(left_out) + " more names\n";
     if (with_code)
@@ -242,15 +205,10 @@ inline std::string to_json(const ActivityReport& report) {
                   {"overlap", report.overlap},
                   {"at_work_overlap", report.at_work_overlap},
                   {"noted_overlap", report.noted_overlap}});
-    const TimeByCause& causes = report.causes;
-    json.object({{"kernel_us", causes.kernel},
-                 {"copy_us", causes.copy},
-                 {"set_us", causes.set},
-                 {"communication_us", causes.communication},
-                 {"runtime_us", causes.runtime},
-                 {"source_us", causes.source},
-                 {"other_us", causes.other}},
-                "causes");
+    json.open('{', "causes");
+    for (const auto& [name, time] : parts::named(report.causes))
+        json.members({{name + std::string("_us"), time}});
+    json.close('}');
     json.open('[', "stages");
     for (const StageActivity& stage : report.stages)
         json.object({{"name", stage.name},

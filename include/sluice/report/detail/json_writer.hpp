@@ -38,11 +38,11 @@ public:
         bool string_ = false;
     };
     struct Member {
-        const char* key;
+        std::string key;
         Value value;
     };
 
-    void open(char bracket, const char* key = nullptr) {
+    void open(char bracket, std::string_view key = {}) {
         name(key);
         text_ += bracket;
     }
@@ -54,14 +54,14 @@ public:
         }
     }
     /// An object of these members alone.
-    void object(std::initializer_list<Member> all, const char* key = nullptr) {
+    void object(std::initializer_list<Member> all, std::string_view key = {}) {
         open('{', key);
         members(all);
         close('}');
     }
     void items(std::initializer_list<Value> all) {
         for (const Value& value : all) {
-            name(nullptr);
+            name({});
             write(value);
         }
     }
@@ -69,10 +69,10 @@ public:
 
 private:
     /// What stands before a value: a comma, where it is not the first, and its key, where it has one.
-    void name(const char* key) {
+    void name(std::string_view key) {
         if (!text_.empty() && text_.back() != '{' && text_.back() != '[')
             text_ += ',';
-        if (key != nullptr) {
+        if (!key.empty()) {
             string(key);
             text_ += ':';
         }

@@ -3,6 +3,7 @@
 
 #include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/numbers.hpp>
+#include <sluice/report/detail/text_table.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
 
 namespace sluice {
@@ -155,33 +156,30 @@ inline Widths widths_of(const TimelineReport& report, const std::vector<Column>&
     return widths;
 }
 
-inline void add_left(std::string& line, const std::string& text, std::size_t width) {
-    const std::string cell = timeline_text::shortened(text, width);
-    line += cell;
-    line.append(width - timeline_text::width_of(cell), ' ');
-}
-
 inline std::string rows_of(const TimelineReport& report) {
     const std::vector<Column> columns = columns_of(report);
     const Widths widths = widths_of(report, columns);
-    std::string text;
+    std::vector<std::size_t> names{widths.name};
+    if (widths.unit > 0)
+        names.push_back(widths.unit);
+    std::vector<std::size_t> numbers;
+    numbers.reserve(columns.size());
+    for (const Column& column : columns)
+        numbers.push_back(widths.space + column.width);
+    TextTable table(names, numbers);
     const auto add_line = [&](const std::string& name, const std::string& unit, std::size_t line) {
-        add_left(text, name, widths.name);
-        if (widths.unit > 0) {
-            text += ' ';
-            add_left(text, unit, widths.unit);
-        }
-        for (const Column& column : columns) {
-            text.append(widths.space + column.width - column.cells[line].size(), ' ');
-            text += column.cells[line];
-        }
-        text += '\n';
+        std::vector<std::string> cells{name};
+        if (widths.unit > 0)
+            cells.push_back(unit);
+        for (const Column& column : columns)
+            cells.push_back(column.cells[line]);
+        table.add(cells);
     };
     add_line("row", widths.unit >= 4 ? "unit" : "", 0);
     add_line("", "", 1);
     for (std::size_t i = 0; i < report.rows.size(); ++i)
         add_line(report.rows[i].name, report.rows[i].unit, head_lines + i);
-    return text;
+    return table.text();
 }
 
 /// A line for each counter.
