@@ -326,6 +326,26 @@ constexpr bool told_by_bytes() {
     }
 }
 
+/// Whether a callable may set something in a slot of type `T` on the host when it is called. The buffers and spans of sluice are
+/// there for what it enqueues.
+template <class T>
+constexpr bool has_host_part() {
+    if constexpr (std::is_array_v<T>) {
+        return has_host_part<std::remove_all_extents_t<T>>();
+    } else if constexpr (std::is_empty_v<T>) {
+        return false;
+    } else if constexpr (NamesMemory<T> && requires { typename T::backend; }) {
+        return false;
+    } else if constexpr (PlainAggregate<T>) {
+        using Has = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
+            return std::bool_constant<(has_host_part<std::remove_cvref_t<decltype(members)>>() || ...)>{};
+        }));
+        return Has::value;
+    } else {
+        return true;
+    }
+}
+
 /// Whether a batch refers to, or owns, host memory that may change while work still reads it. Numbers do not, nor device
 /// memory; constant elements are taken as a promise.
 template <class T>

@@ -59,6 +59,7 @@ struct SlotOps {
     std::size_t bytes;
     bool empty;         ///< Its bytes tell nothing.
     bool told_by_bytes; ///< As `told_by_bytes` says.
+    bool has_host_part; ///< As `has_host_part` says.
     bool (*append_key)(KeyBytes& key, const void* slot);
     /// Makes one with the slot maker at `maker`.
     void* (*make)(void* maker, int number);
@@ -71,6 +72,7 @@ struct SlotOps {
         SlotOps ops{.bytes = sizeof(Slot),
                     .empty = std::is_empty_v<Slot>,
                     .told_by_bytes = detail::told_by_bytes<Slot>(),
+                    .has_host_part = detail::has_host_part<Slot>(),
                     .append_key = &key_of<Slot>,
                     .make = &make_with<Maker, Slot>,
                     .destroy = &destroy_as<Slot>,

@@ -83,6 +83,7 @@ private:
 
     void submit_given(const GivenBatch<B>& batch, const Hold& hold);
     void await_batch(std::size_t number);
+    void await_host_readers();
     void await_stage(std::size_t stage, std::size_t number);
     void enter();
     void leave();

@@ -161,6 +161,7 @@ void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold)
         core_.checks.let_go(true);
         const SubmitBegin begin =
             watched_ ? SubmitBegin{StageTimes<B>::now(), waited_for_results()} : SubmitBegin{};
+        await_host_readers();
         begun_ = submitted_ + 1;
         held.passed_on = parts_->graphs && parts_->graphs->keeps_batches();
         executor_->submit(core_, submitted_, batch, hold);
@@ -172,6 +173,16 @@ void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold)
         if (watched_) [[unlikely]]
             look_at_submit(begin);
     });
+}
+
+// Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
+template <Backend B>
+void PipelineCore<B>::await_host_readers() {
+    if (core_.host_readers().empty() || submitted_ < core_.order->slots()) [[likely]]
+        return;
+    for (const std::size_t reader : core_.host_readers())
+        await_stage(reader, submitted_ - core_.order->slots());
+    throw_known_fault();
 }
 
 template <Backend B>

@@ -104,6 +104,9 @@ public:
     std::size_t lanes(std::size_t stage) const noexcept {
         return plan.stages[stage].aside ? threads_[stage].count() : streams.lanes(stage);
     }
+    /// CPU stages that read what other stages' callables set in their slots on the host: those are called again for a slot once these
+    /// have been through the batch before.
+    const List<std::size_t>& host_readers() const noexcept { return host_readers_; }
     /// A number for the state of the slots on the host.
     std::uint64_t slots_number() { return slots_number_->get(); }
     /// What is known to have gone wrong on a thread.
@@ -146,6 +149,7 @@ private:
 
     void add_stage(const StageSetup<B>& stage, Schedule schedule);
     void make_slots(std::size_t stage, const SlotSetup& setup);
+    void find_host_readers();
     void connect_devices();
     void watch_calls();
 
@@ -167,6 +171,7 @@ private:
     static constexpr bool has_threads = SemaphoreBackend<B> && !streams_are_threads<B>;
 
     List<Entry> entries_;
+    List<std::size_t> host_readers_;
     Maybe<SlotsNumber> slots_number_;
     Maybe<BasicStream<B>> spare_;
     ThreadFault fault_;

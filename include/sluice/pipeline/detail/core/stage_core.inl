@@ -22,12 +22,30 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
         if (plan.stages[stage].maker >= 0)
             make_slots(stage, setups.slots[plan.stages[stage].maker]);
     }
+    find_host_readers();
     order.emplace(slots.count(), streams, plan);
     slots_number_.emplace(plan, slots);
     checks.made(*this);
     if (streams.several_devices()) {
         connect_devices();
         watch_calls();
+    }
+}
+
+template <Backend B>
+void StageCore<B>::find_host_readers() {
+    for (std::size_t reader = 0; reader < stages(); ++reader) {
+        bool reads = false;
+        for (std::size_t stage = 0; plan.stages[reader].is_cpu && stage < stages(); ++stage) {
+            const StagePlan& own = plan.stages[stage];
+            if (own.is_cpu || own.maker < 0 || !plan.reads_output(reader, stage) ||
+                !slots.ops(static_cast<std::size_t>(own.maker)).has_host_part)
+                continue;
+            reads = true;
+            entries_[stage].wants_graphs = false; // A replay sets nothing on the host.
+        }
+        if (reads)
+            host_readers_.push_back(reader);
     }
 }
 

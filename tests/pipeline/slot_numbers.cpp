@@ -1,0 +1,112 @@
+// What a GPU stage's callable sets in its slot on the host, read by a CPU stage, which runs later.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/ragged.hpp>
+#include <sluice/sluice.hpp>
+
+#include "support/apart_backend.hpp"
+#include "support/backend.hpp"
+
+namespace pipeline_slot_numbers {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr int batches = 40;
+
+template <class B>
+struct Counted {
+    PinnedBuffer<int, B> values;
+    int number = -1;
+};
+template <class B>
+struct Plain {
+    PinnedBuffer<int, B> values;
+};
+struct Batch {
+    int number;
+};
+
+// Batches of which a CPU stage, slower than what is before it, finds another number in its slot than was set with them.
+template <class B>
+int other_numbers(const PipelineOptions& options, int lanes) {
+    std::vector<int> seen;
+    Stage count{"count",
+                [](BasicStreamRef<B>, const Batch& batch, Counted<B>& out) { out.number = batch.number; }};
+    Stage read{"read",
+               [&](const Batch& batch, const Counted<B>& in) {
+                   std::this_thread::sleep_for(std::chrono::microseconds(300));
+                   if (in.number != batch.number)
+                       seen.push_back(batch.number);
+               },
+               StageOptions<Host>{.lanes = lanes}};
+    Pipeline pipeline{Stages{count, read}, Slots{[](int) { return Counted<B>{PinnedBuffer<int, B>(1)}; }},
+                      options};
+    for (int i = 0; i < batches; ++i)
+        (void)pipeline.submit(Batch{i});
+    pipeline.finish();
+    return static_cast<int>(seen.size());
+}
+
+template <class B>
+void check_numbers() {
+    for (const Schedule schedule :
+         {Schedule::serial, Schedule::overlapped, Schedule::graphed, Schedule::automatic}) {
+        for (const int slots : {1, 2, 3}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(slots);
+            CHECK(other_numbers<B>({.schedule = schedule, .slots = slots}, 1) == 0);
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("a CPU stage finds in a slot the numbers that were set for its batch") {
+    check_numbers<TestBackend>();
+}
+
+#if !defined(SLUICE_TEST_CUDA)
+TEST_CASE("a CPU stage on threads beside the streams finds the numbers that were set for its batch") {
+    check_numbers<Apart>();
+}
+#endif
+
+TEST_CASE("a stage whose numbers a CPU stage reads sets them for each batch, under graphs too") {
+    int calls = 0;
+    Stage count{"count", [&](BasicStreamRef<TestBackend>, const Batch& batch, Counted<TestBackend>& out) {
+                    out.number = batch.number;
+                    ++calls;
+                }};
+    Stage read{"read", [](const Counted<TestBackend>&) {}};
+    Pipeline pipeline{Stages{count, read},
+                      Slots{[](int) { return Counted<TestBackend>{PinnedBuffer<int, TestBackend>(1)}; }},
+                      PipelineOptions{.schedule = Schedule::graphed}};
+    for (int i = 0; i < batches; ++i)
+        (void)pipeline.submit(Batch{i % 2});
+    pipeline.finish();
+    CHECK(calls == batches);
+}
+
+TEST_CASE("a slot has a part on the host unless it is of buffers and spans alone") {
+    using B = TestBackend;
+    CHECK(detail::has_host_part<Counted<B>>());
+    CHECK(detail::has_host_part<int>());
+    CHECK(detail::has_host_part<std::vector<int>>());
+    CHECK(detail::has_host_part<RaggedBatch<int, B>>());
+    CHECK_FALSE(detail::has_host_part<Plain<B>>());
+    CHECK_FALSE(detail::has_host_part<DeviceBuffer<int, B>>());
+    CHECK_FALSE(detail::has_host_part<DeviceBuffer<int, B>[2]>());
+    CHECK_FALSE(detail::has_host_part<PinnedSpan<int, B>>());
+    struct Nothing {};
+    CHECK_FALSE(detail::has_host_part<Nothing>());
+}
+
+} // namespace pipeline_slot_numbers
