@@ -49,6 +49,8 @@ public:
     virtual bool runs_whole_steps() const noexcept { return false; }
     /// Sees that all batches are on their way through all stages.
     virtual void flush(Core&) {}
+    /// A stage has thrown for `batch`: sees that all batches before it are on their way through all stages.
+    virtual void finish_before(Core&, std::size_t /*batch*/) {}
     /// Forgets all batches. Nobody works on any.
     virtual void reset() noexcept {}
     /// Calls `visit(stage, stream)` for the streams on which stages are captured, with -1 where there are several: CUDA's

@@ -73,6 +73,13 @@ public:
         steady_ = false;
     }
 
+    void finish_before(Core& core, std::size_t batch) override {
+        Until until = next_;
+        for (std::size_t& end : until)
+            end = larger(end, batch);
+        run_eagerly(core, until);
+    }
+
     void reset() noexcept override {
         pending_.drop();
         graphs_.reset();

@@ -92,7 +92,15 @@ void PipelineCore<B>::fail() {
         fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : begun_ - 1) : std::nullopt,
                 true);
     }
-    fail_at(stage, stage >= 0 ? std::optional(core_.current_batch()) : std::nullopt, false);
+    if (stage < 0)
+        fail_at(stage, std::nullopt, false);
+    const std::size_t batch = core_.current_batch();
+    try {
+        executor_->finish_before(core_, batch);
+    } catch (...) {
+        // What failed first is told.
+    }
+    fail_at(stage, batch, false);
 }
 
 template <Backend B>

@@ -141,7 +141,7 @@ private:
         const PlanWait* waits;
         std::uint32_t wait_count;
         bool needs_event;
-        /// It has one stream, on the current device, no thread waits for it, and nobody watches it.
+        /// It has one stream, on the current device, neither waits for a thread nor is waited for by one, and is not watched.
         bool is_plain;
         bool wants_graphs;
         bool keeps_slot;

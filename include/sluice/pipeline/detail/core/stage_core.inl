@@ -63,15 +63,18 @@ void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     const StageOptions<B>& options = stage.options;
     const StagePlan& own = plan.stages[index];
     const auto waits = plan.waits_of(index);
-    entries_.push_back({.callable = stage.callable,
-                        .name = stage.name,
-                        .waits = waits.data(),
-                        .wait_count = static_cast<std::uint32_t>(waits.size()),
-                        .needs_event = own.needs_event,
-                        .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 &&
-                                    !own.aside && !own.as_task && !own.needs_semaphore,
-                        .wants_graphs = options.graphed,
-                        .keeps_slot = options.keeps_slot});
+    bool with_threads = own.aside || own.as_task || own.needs_semaphore;
+    for (const PlanWait& wait : waits)
+        with_threads = with_threads || plan.stages[wait.stage].aside;
+    entries_.push_back(
+        {.callable = stage.callable,
+         .name = stage.name,
+         .waits = waits.data(),
+         .wait_count = static_cast<std::uint32_t>(waits.size()),
+         .needs_event = own.needs_event,
+         .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 && !with_threads,
+         .wants_graphs = options.graphed,
+         .keeps_slot = options.keeps_slot});
     checks.stage_added(stage);
     if ((own.is_cpu || own.aside) && (options.stream || stage.has_foreign_stream)) {
         throw Error("stage '" + *stage.name +
