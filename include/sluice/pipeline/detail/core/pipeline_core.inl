@@ -156,12 +156,12 @@ void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold)
     if (!parts_->graphs || !parts_->graphs->replays()) [[likely]]
         B::check_launches();
     or_fail([&] {
+        await_host_readers();
         throw_known_fault();
         enter();
         core_.checks.let_go(true);
         const SubmitBegin begin =
             watched_ ? SubmitBegin{StageTimes<B>::now(), waited_for_results()} : SubmitBegin{};
-        await_host_readers();
         begun_ = submitted_ + 1;
         held.passed_on = parts_->graphs && parts_->graphs->keeps_batches();
         executor_->submit(core_, submitted_, batch, hold);
@@ -182,7 +182,6 @@ void PipelineCore<B>::await_host_readers() {
         return;
     for (const std::size_t reader : core_.host_readers())
         await_stage(reader, submitted_ - core_.order->slots());
-    throw_known_fault();
 }
 
 template <Backend B>
