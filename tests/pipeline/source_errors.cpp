@@ -62,7 +62,7 @@ TEST_CASE("Contract 5: a wait that fails fails the source, and the slot is not f
         const std::string text = text_of([&] { (void)source.next(); });
         CHECK(contains_all(text, {"source: filling batch 1 failed",
                                   "waiting for the work that reads its slot failed", "no patience"}));
-        CHECK(text_of([&] { (void)source.next(); }) == text);
+        CHECK_FALSE(source.next()); // The source has ended.
         CHECK(fills.load() == 1);
         // It may still be read.
         CHECK(contains(text_of([&] { source.rewind(); }), "no patience"));

@@ -253,7 +253,7 @@ struct NoState {};
 /// `CountedRandom`, and `Sampler` for which samples make up a batch).
 ///
 /// A slot is filled again only after its `SourceBatch` has gone and the work that read it is done. When `fill` throws, the
-/// caller gets the batches before that one, and then an `Error` with the exception nested; `rewind` starts anew. So it is
+/// caller gets the batches before that one, then, once, an `Error` with the exception nested; `rewind` starts anew. So it is
 /// when waiting for the work fails and the slot may still be read. Destroying a source, or `stop`, in the middle lets the
 /// batches being filled come to their end and drops the rest.
 ///
@@ -290,8 +290,9 @@ public:
     ~Source();
 
     /// The next batch, or an empty one after the last. Waits until it has been filled. Throws `Error` when filling it
-    /// failed, when it was not ready within `SourceOptions::timeout`, when a worker thread cannot be started, and when it
-    /// would wait for ever, since the caller holds all slots; after the last three the source goes on where it stands.
+    /// failed: the source has ended then, and gives empty ones until `rewind`. Throws also when it was not ready within
+    /// `SourceOptions::timeout`, when a worker thread cannot be started, and when it would wait for ever, since the caller
+    /// holds all slots; after these the source goes on where it stands.
     [[nodiscard]] value_type next();
 
     /// How many further batches `next` would return right now without waiting, if nothing is in its way. 0 without

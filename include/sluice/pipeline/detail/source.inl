@@ -248,8 +248,10 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     if (ledger.ready.load(std::memory_order_relaxed) == 0)
         await_turn(index, lock);
     Slot& slot = *ledger.slot_of(index);
-    if (slot.thrown != nullptr)
+    if (slot.thrown != nullptr) {
+        ledger.end = index; // Nothing comes behind it, so that a loop around `next` ends whatever it catches.
         throw_failure(index, slot.thrown);
+    }
     if (slot.last)
         return {};
     ledger.hand_out(slot);
