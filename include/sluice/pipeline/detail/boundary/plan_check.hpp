@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
+#include <sluice/pipeline/detail/boundary/batch_key.hpp>
 #include <sluice/pipeline/detail/boundary/shape.hpp>
+#include <sluice/pipeline/stage.hpp>
 
 namespace sluice::detail {
 
@@ -55,12 +58,83 @@ struct FitsTogether {
     static_assert(
         Fault != PlanFault::changed_by_one_of_several,
         "sluice::Pipeline: an output that several stages read must be taken as const by each of them");
+    static_assert(
+        Fault != PlanFault::device_memory_on_cpu,
+        "sluice::Pipeline: a stage's callable takes no stream, so it runs on the CPU, and is handed device "
+        "memory, which the host cannot read; let it take (stream, ...), or hand it a PinnedBuffer");
     static constexpr bool value = Fault == PlanFault::none;
 };
 
+template <class T>
+struct WithoutTag {
+    using type = T;
+};
+template <class Tag, class T>
+struct WithoutTag<Tagged<Tag, T>> {
+    using type = T;
+};
+
+/// Whether a value is, or shows itself to have nothing but, device memory.
+template <class Value>
+constexpr bool is_device_memory() {
+    using T = typename WithoutTag<Value>::type;
+    if constexpr (requires {
+                      typename T::backend;
+                      typename T::element_type;
+                  }) {
+        return std::is_same_v<T, DeviceSpan<typename T::element_type, typename T::backend>>;
+    } else if constexpr (
+        requires {
+            typename T::backend;
+            typename T::value_type;
+        } &&
+        !requires(const T& value) { value.values(); }) {
+        return std::is_same_v<T, DeviceBuffer<typename T::value_type, typename T::backend>>;
+    } else if constexpr (requires(const T& value) {
+                             typename T::backend;
+                             value.values().data();
+                         }) {
+        return is_device_memory<std::remove_cvref_t<decltype(std::declval<const T&>().values())>>();
+    } else if constexpr (IsStdArray<T>::value) {
+        return is_device_memory<typename T::value_type>();
+    } else if constexpr (std::is_empty_v<T>) {
+        return false;
+    } else if constexpr (PlainAggregate<T>) {
+        using AllAre = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
+            return std::bool_constant<(is_device_memory<std::remove_cvref_t<decltype(members)>>() && ...)>{};
+        }));
+        return AllAre::value;
+    } else {
+        return false;
+    }
+}
+
+/// Whether a callable on the CPU is handed device memory. One that takes a stream of `Host` is, beside a device's stages.
+template <class Callable, class B, class... Inputs>
+constexpr bool reads_device_memory_on_cpu(Types<Inputs...>) {
+    using Traits = CallableTraits<Callable>;
+    constexpr bool on_cpu = !Traits::takes_stream || !(std::is_same_v<typename Traits::backend, B>);
+    return on_cpu && (is_device_memory<std::remove_cvref_t<Inputs>>() || ...);
+}
+
+template <class Shape, std::size_t... Is>
+constexpr FoundFault find_device_memory_on_cpu(std::index_sequence<Is...>) {
+    FoundFault found;
+    ((found.fault == PlanFault::none &&
+              reads_device_memory_on_cpu<typename Shape::template StageAt<Is>::Callable,
+                                         typename Shape::backend>(
+                  typename CallableTraits<typename Shape::template StageAt<Is>::Callable>::inputs{})
+          ? void(found = {PlanFault::device_memory_on_cpu, Is})
+          : void()),
+     ...);
+    return found;
+}
+
 template <class Shape>
 constexpr bool check_plan() {
-    constexpr FoundFault found = Shape::bindings.found;
+    constexpr FoundFault found =
+        Shape::sound ? find_device_memory_on_cpu<Shape>(std::make_index_sequence<Shape::stages>{})
+                     : Shape::bindings.found;
     if constexpr (found.fault == PlanFault::left_over || found.fault == PlanFault::makes_nothing)
         return FitsTogether<std::tuple_element_t<found.number, typename Shape::Makers>, found.number,
                             found.fault>::value;

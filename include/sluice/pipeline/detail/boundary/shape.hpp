@@ -44,6 +44,7 @@ enum class PlanFault {
     twice,
     unread,
     changed_by_one_of_several,
+    device_memory_on_cpu,
 };
 
 /// A fault, and the number of the stage, or else of the slot maker, that has it.
