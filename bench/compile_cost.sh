@@ -59,7 +59,7 @@ void run$k() {
                               sluice::Slots{[](int) { return A$k{}; }, [](int) { return B$k{}; }}};
     Batch batch{1000};
     for (int i = 0; i < 10; ++i)
-        pipeline.submit(batch);
+        pipeline.submit(batch).wait();
     pipeline.finish();
 }
 END

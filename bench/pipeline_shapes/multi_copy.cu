@@ -136,7 +136,7 @@ public:
     template <class Make>
     FramesSubject(const std::vector<PinnedBuffer<int>>& frames, Make make)
         : frames_(frames), pipeline_(make()) {}
-    void step() { pipeline_.submit(frames_[step_++ % lanes]); }
+    void step() { pipeline_.submit(frames_[step_++ % lanes]).stays(); }
     void sync() { pipeline_.finish(); }
 
 private:

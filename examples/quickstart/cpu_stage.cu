@@ -54,7 +54,7 @@ int main() {
     for (int i = 0; i < 30; ++i) {
         for (int& value : batch)
             value = i;
-        pipeline.submit(batch); // returns when `squares` has read the batch
+        pipeline.submit(batch).wait(); // returns when `squares` has read the batch
     }
     pipeline.finish(); // after this, `right` and `batches` may be read here
 

@@ -66,7 +66,7 @@ int main() {
     for (int i = 0; i < count; ++i) {
         for (float& value : batch)
             value = static_cast<float>(2 * i);
-        pipeline.submit(batch);
+        pipeline.submit(batch).wait();
     }
     pipeline.flush(); // what is enqueued on `mine` from here on comes after all batches
 

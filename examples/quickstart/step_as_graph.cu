@@ -67,7 +67,7 @@ bool graphs_of_a_pipeline() {
     sluice::PinnedBuffer<float> batch{1};
     for (int i = 0; i < runs; ++i) {
         batch[0] = static_cast<float>(i % 2);
-        pipeline.submit(batch); // returns when the batch has been read
+        pipeline.submit(batch).wait(); // returns when the batch has been read
     }
     pipeline.finish();
     averages.finish();

@@ -88,7 +88,7 @@ int main() {
     for (int i = 0; i < 20; ++i) {
         const float x = static_cast<float>(i);
         batch.pack(std::vector<std::vector<float>>{{1, 2, 3}, {}, {x, x, 1}});
-        pipeline.submit(batch);
+        pipeline.submit(batch).wait();
     }
     pipeline.finish();
     results.finish();

@@ -15,7 +15,7 @@ void run() {
     pipeline.submit(std::vector<float>(8));
 #else
     const std::vector<float> batch(8);
-    pipeline.submit(batch);
+    pipeline.submit(batch).wait();
 #endif
     pipeline.finish();
 }

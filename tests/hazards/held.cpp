@@ -1,4 +1,5 @@
 // Batches that a graphed pipeline holds back.
+#include <span>
 #include <vector>
 
 #include "hazards/pipelines.hpp"
@@ -57,10 +58,97 @@ TEST_CASE("Hazard: the host changes a held batch that names its memory") {
     find(host_race("host images", {"load", 0}, {"host"}), [](World& w) {
         auto pipeline = step_pipeline(of_four_steps);
         const Step step{std::as_const(w.host_images).span(), w.result.span()}; // for which no handle waits
-        (void)pipeline.submit(step);
+        pipeline.submit(step).stays();
         w.host_images[1] = 7;
         pipeline.finish();
     });
+}
+
+TEST_CASE("Hazard: the host changes a batch by a pointer that it has kept, after the promise that it stays") {
+    find(host_race("batch labels", {"train", 0}, {"host"}), [](World&) {
+        TwoStages two{encode(), train()};
+        float* const labels = two.batches[0].labels.data();
+        two.submit(0); // by stays()
+        settle(two.pipeline.stream(0));
+        settle(two.pipeline.stream(1));
+        labels[3] = 7;
+        two.pipeline.flush();
+        two.submit(1);
+        two.pipeline.finish();
+    });
+}
+
+namespace {
+
+// A batch in ordinary memory, which the stage reads when the stream gets there.
+struct Rows {
+    std::vector<float> values = std::vector<float>(count);
+};
+struct View {
+    std::span<const float> values;
+};
+
+template <class T>
+auto reader_of(const PipelineOptions& options) {
+    const auto read = [](Ref s, const T& in) { s.enqueue([first = in.values.data()] { (void)*first; }); };
+    return Pipeline{Stages{Stage{"read", read, StageOptions<B>{.graphed = false}}}, options};
+}
+
+constexpr Schedule all_schedules[] = {Schedule::serial, Schedule::overlapped, Schedule::graphed};
+
+} // namespace
+
+TEST_CASE("Hazard: the host changes a batch's vector before it has been read") {
+    for (const Schedule schedule : all_schedules) {
+        for (const bool promised : {false, true}) {
+            find(host_race(nullptr, {"read", 0}, {"host"}), [&](World&) {
+                Rows batch;
+                auto pipeline = reader_of<Rows>({.schedule = schedule});
+                BatchRead read = pipeline.submit(batch);
+                if (promised)
+                    read.stays();
+                batch.values[5] = 7;
+                pipeline.submit(batch).wait();
+                pipeline.finish();
+            });
+        }
+    }
+}
+
+TEST_CASE("Hazard: the host changes ordinary memory that a batch names") {
+    for (const Schedule schedule : all_schedules) {
+        find(host_race(nullptr, {"read", 0}, {"host"}), [&](World&) {
+            std::vector<float> values(count);
+            auto pipeline = reader_of<View>({.schedule = schedule});
+            pipeline.submit(View{values}).stays();
+            values[5] = 7;
+            pipeline.flush();
+            pipeline.submit(View{values}).stays();
+            pipeline.finish();
+        });
+    }
+}
+
+TEST_CASE("Right: a batch's vector is filled again when it has been read, and other ones meanwhile") {
+    for (const Schedule schedule : all_schedules) {
+        pass([&](World&) {
+            Rows batches[2];
+            std::vector<float> values(count);
+            auto pipeline = reader_of<Rows>({.schedule = schedule});
+            auto views = reader_of<View>({.schedule = schedule});
+            BatchRead read[2];
+            for (std::size_t step = 0; step < 12; ++step) {
+                read[step % 2].wait();
+                batches[step % 2].values.assign(count + step, static_cast<float>(step));
+                read[step % 2] = pipeline.submit(batches[step % 2]);
+                values[step] = 1;
+                views.submit(View{values}).wait();
+                Rows short_lived;
+                pipeline.submit(short_lived).wait();
+            }
+            pipeline.finish();
+        });
+    }
 }
 
 TEST_CASE("Hazard: the host says that it writes a held batch") {
@@ -103,7 +191,7 @@ TEST_CASE("Hazard: a held batch is freed") {
         {
             const Pinned images = numbered("short-lived");
             const Step step{images.span(), w.result.span()};
-            (void)pipeline.submit(step);
+            pipeline.submit(step).stays();
         }
         pipeline.reset();
     });
@@ -144,12 +232,12 @@ TEST_CASE("Right: a held batch is filled again when its BatchRead says so") {
     });
 }
 
-TEST_CASE("Right: a batch that nobody's const keeps waits by itself, and is filled again at once") {
+TEST_CASE("Right: a batch whose BatchRead goes at once waits by itself, and is filled again") {
     pass([](World&) {
         TwoStages two{encode(), train(), of_four_steps};
         for (std::size_t step = 0; step < 12; ++step) {
             refill(two.batches[0].images, static_cast<float>(step));
-            (void)two.pipeline.submit(two.batches[0]);
+            const BatchRead gone = two.pipeline.submit(two.batches[0]);
         }
         two.pipeline.finish();
     });
@@ -176,7 +264,7 @@ TEST_CASE("Right: stages write by way of batches while others are held") {
             auto pipeline = step_pipeline(options);
             for (int i = 0; i < 24; ++i) {
                 const Step step{std::as_const(w.host_images).span(), results.emplace_back(count).span()};
-                (void)pipeline.submit(step);
+                pipeline.submit(step).stays();
             }
             pipeline.finish();
             CHECK(results[23][1] == w.host_images[1]);

@@ -45,7 +45,7 @@ struct TwoStages {
         : pipeline(std::move(first), std::move(second), Make<Slot>{}, options) {}
 
     /// Batch `number`, which stays as it is: nothing waits.
-    void submit(std::size_t number) { (void)pipeline.submit(std::as_const(batches[number % most])); }
+    void submit(std::size_t number) { pipeline.submit(batches[number % most]).stays(); }
     void submit_all(std::size_t number) {
         for (std::size_t i = 0; i < number; ++i)
             submit(i);
@@ -90,7 +90,7 @@ struct Diamond {
 
     void submit_all(std::size_t number) {
         for (std::size_t i = 0; i < number; ++i)
-            (void)pipeline.submit(std::as_const(batches[i % 4]));
+            pipeline.submit(batches[i % 4]).stays();
     }
 };
 
@@ -142,7 +142,7 @@ struct WithCpuStage {
 
     void submit_all(std::size_t number) {
         for (std::size_t i = 0; i < number; ++i)
-            (void)pipeline.submit(std::as_const(batches[i % 4]));
+            pipeline.submit(batches[i % 4]).stays();
     }
 };
 

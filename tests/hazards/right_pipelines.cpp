@@ -207,7 +207,7 @@ TEST_CASE("Right: batches are filled again after they have been read, in each wa
         two.pipeline.finish();
         for (std::size_t step = 0; step < 3; ++step) { // what submit returns waits as it goes
             two.batches[0].images[0] = 1;
-            two.pipeline.submit(two.batches[0]);
+            two.pipeline.submit(two.batches[0]).wait();
             host_writes(two.batches[0].images, "load");
         }
         two.pipeline.finish();

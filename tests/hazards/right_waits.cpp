@@ -186,7 +186,7 @@ TEST_CASE("Right: what a CPU stage has written is read after the pipeline was fi
             OnThreads threads;
             auto pipeline = threads.pipeline({.schedule = schedule});
             for (const Cells& batch : threads.batches)
-                (void)pipeline.submit(batch);
+                pipeline.submit(batch).stays();
             pipeline.finish();
             host_reads(threads.total);
         });
@@ -202,7 +202,7 @@ TEST_CASE("Right: batches change after a CPU stage has failed") {
             bool failed = false;
             for (std::size_t turn = 0; turn < 1000 && !failed; ++turn) {
                 try {
-                    (void)pipeline.submit(std::as_const(threads.batches[turn % 8]));
+                    pipeline.submit(std::as_const(threads.batches[turn % 8])).stays();
                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 } catch (const Error&) {
                     failed = true;
@@ -281,7 +281,7 @@ TEST_CASE("Right: stages on one stream with others between them share a workspac
                     PipelineOptions{.schedule = schedule, .slots = 3, .steps_per_graph = steps}};
                 const Batch batch;
                 for (std::size_t step = 0; step < 24; ++step)
-                    (void)pipeline.submit(batch);
+                    pipeline.submit(batch).stays();
                 pipeline.finish();
             });
         }

@@ -89,7 +89,7 @@ TEST_CASE("AnyPipeline: a batch of the caller's own is read before it is filled 
         for (std::size_t index = 0; index < 20; ++index) {
             for (std::size_t i = 0; i < words; ++i)
                 batch[i] = input_word(index, i);
-            trainer.pipeline().submit(batch);
+            trainer.pipeline().submit(batch).wait();
         }
         trainer.pipeline().finish();
         CHECK(trainer.values() == expected_memories(2, words, batches_from(0, 20)));

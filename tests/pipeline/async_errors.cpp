@@ -46,7 +46,7 @@ PipelineOptions options_for(Schedule schedule) {
 template <class P>
 void submit_all(P& pipeline, const Inputs<B>& inputs) {
     for (std::size_t batch = 0; batch < batches; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
 }
 
 template <class P>
@@ -93,12 +93,12 @@ TEST_CASE("Contract 5: a fault that is known is reported at the next submit, flu
             chain.clear();
             arrange_fault(chain, stage, 1);
             auto pipeline = chain.pipeline<stages>(options_for(schedule));
-            pipeline.submit(inputs[0]);
-            pipeline.submit(inputs[1]);
+            pipeline.submit(inputs[0]).stays();
+            pipeline.submit(inputs[1]).stays();
             await_known_fault(pipeline, stage);
             const Caught error([&] {
                 if (call == "submit")
-                    pipeline.submit(inputs[2]);
+                    pipeline.submit(inputs[2]).stays();
                 if (call == "flush")
                     pipeline.flush();
                 if (call == "flush(stream)")
@@ -109,8 +109,8 @@ TEST_CASE("Contract 5: a fault that is known is reported at the next submit, flu
             CHECK(error.text() == text_for(schedule, stage, 1));
             CHECK(error.nests<std::range_error>(is_bad_pixel));
             CHECK(pipeline.failed());
-            CHECK(
-                contains_all(text_of([&] { pipeline.submit(inputs[2]); }), {"needs a reset()", "bad pixel"}));
+            CHECK(contains_all(text_of([&] { pipeline.submit(inputs[2]).stays(); }),
+                               {"needs a reset()", "bad pixel"}));
         }
     });
 }
@@ -162,8 +162,8 @@ TEST_CASE("Contract 5: a fault that nobody asked for does not trouble the destru
         chain.clear();
         arrange_fault(chain, stage, 1);
         auto pipeline = chain.pipeline<stages>(options_for(schedule));
-        pipeline.submit(inputs[0]);
-        pipeline.submit(inputs[1]);
+        pipeline.submit(inputs[0]).stays();
+        pipeline.submit(inputs[1]).stays();
     });
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("Contract 5: a stage that throws is reported before an earlier fault o
         }
     };
     auto pipeline = chain.pipeline<stages>();
-    CHECK(text_of([&] { pipeline.submit(inputs[0]); }) ==
+    CHECK(text_of([&] { pipeline.submit(inputs[0]).stays(); }) ==
           "stage 'second', batch 0: its callable threw: no weights");
     pipeline.reset();
     chain.before = nullptr;
@@ -196,11 +196,11 @@ TEST_CASE("Contract 5: a fault of the caller's own work on a stage's stream is n
             throw std::logic_error("no weights");
     };
     auto pipeline = chain.pipeline<stages>();
-    CHECK_THROWS_AS(pipeline.submit(inputs[0]), Error);
+    CHECK_THROWS_AS(pipeline.submit(inputs[0]).stays(), Error);
     pipeline.reset();
     pipeline.stream(0).enqueue([] { throw std::range_error("bad pixel"); });
     await_known_fault(pipeline, 0);
-    const Caught error([&] { pipeline.submit(inputs[0]); });
+    const Caught error([&] { pipeline.submit(inputs[0]).stays(); });
     REQUIRE(error);
     CHECK(error->stage() == "first");
     CHECK_FALSE(error->batch());

@@ -51,7 +51,7 @@ TEST_CASE("automatic: the same bits as serial, wherever the batches end") {
                 auto pipeline =
                     dag.pipeline(dag_options(Schedule::automatic, 3 + static_cast<int>(batches % 2), 0));
                 for (std::size_t batch = 0; batch < batches; ++batch)
-                    pipeline.submit(inputs[batch % distinct]);
+                    pipeline.submit(inputs[batch % distinct]).stays();
                 pipeline.finish();
                 // How many it takes depends on how long they take.
                 if (batches < enough && !pipeline.choice().decided)
@@ -90,7 +90,7 @@ TEST_CASE(
                       {.schedule = Schedule::automatic}};
     const Inputs<B> inputs(1, 1);
     for (int i = 0; i < static_cast<int>(enough) && !pipeline.choice().decided; ++i)
-        pipeline.submit(inputs);
+        pipeline.submit(inputs).stays();
     pipeline.finish();
     REQUIRE(pipeline.choice().decided);
     CHECK(pipeline.choice().schedule != Schedule::graphed);
@@ -120,7 +120,7 @@ TEST_CASE(
                           {.schedule = Schedule::automatic}};
         const std::string text = text_of([&] {
             for (std::size_t batch = 0; batch < 1000; ++batch)
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
             pipeline.finish();
         });
         CHECK(contains(text, "it gives up"));
@@ -130,7 +130,7 @@ TEST_CASE(
         stages.clear();
         fails = false;
         for (std::size_t batch = 0; batch < 10 || (batch < enough && !pipeline.choice().decided); ++batch)
-            pipeline.submit(inputs[batch % distinct]);
+            pipeline.submit(inputs[batch % distinct]).stays();
         pipeline.finish();
         CHECK(pipeline.choice().decided);
         const std::size_t batches = pipeline.submitted();
@@ -156,7 +156,7 @@ TEST_CASE("automatic: results that are read back are no change of the work, and 
             Slots{stages.make_cells()},
             {.schedule = Schedule::automatic}};
         for (; batches < enough && !pipeline.choice().decided; ++batches)
-            pipeline.submit(inputs[batches % distinct]);
+            pipeline.submit(inputs[batches % distinct]).stays();
         pipeline.finish();
         CHECK(pipeline.choice().decided);
         for (const ScheduleTrial& trial : pipeline.choice().trials) {

@@ -293,9 +293,9 @@ TEST_CASE("batches with a std::array are taken, and may change under way where i
         std::array<DeviceBuffer<int, B>, 2> halves{DeviceBuffer<int, B>(8), DeviceBuffer<int, B>(8)};
         std::array<std::array<float, 2>, 3> numbers{};
     };
-    CHECK(detail::may_change_under_way<Shaped>());
-    CHECK(detail::may_change_under_way<Pair>());
-    CHECK_FALSE(detail::may_change_under_way<OnDevice>());
+    CHECK(detail::names_host_memory<Shaped>());
+    CHECK(detail::names_host_memory<Pair>());
+    CHECK_FALSE(detail::names_host_memory<OnDevice>());
 
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         std::vector<int> seen;
@@ -312,7 +312,7 @@ TEST_CASE("batches with a std::array are taken, and may change under way where i
         Pair batch;
         for (int i = 0; i < 10; ++i) {
             batch.halves[1][0] = i;
-            pipeline.submit(batch); // waits until it has been read
+            pipeline.submit(batch).wait(); // waits until it has been read
         }
         pipeline.finish();
         results.finish();

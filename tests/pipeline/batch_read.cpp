@@ -50,7 +50,7 @@ void for_each_way(Check&& check) {
 
 } // namespace
 
-TEST_CASE("BatchRead: a loop that fills one batch again and again is right as it stands") {
+TEST_CASE("BatchRead: one batch is filled again and again, with a wait, or with what is returned dropped") {
     for_each_way([]<class D>(PipelineOptions options) {
         D dag(words);
         options.slots = slots_for(dag, options);
@@ -58,7 +58,13 @@ TEST_CASE("BatchRead: a loop that fills one batch again and again is right as it
         PinnedBuffer<Word, B> batch(words);
         for (std::size_t step = 0; step < count; ++step) {
             load(step, batch);
-            pipeline.submit(batch);
+            if (step % 3 == 0)
+                pipeline.submit(batch).wait();
+            else if (step % 3 == 1)
+                const BatchRead dropped = pipeline.submit(batch);
+            else
+                const BatchRead dropped =
+                    pipeline.submit(std::as_const(batch)); // constant here, not elsewhere
         }
         pipeline.finish();
         CHECK(dag.memories() == dag.expected(batches_from(0, count)));
@@ -82,7 +88,7 @@ TEST_CASE("BatchRead: two batches in turns, each filled once it has been read") 
     });
 }
 
-TEST_CASE("BatchRead: a constant batch is waited for when asked, however late, and not otherwise") {
+TEST_CASE("BatchRead: a batch is waited for when asked, however late") {
     for_each_way([]<class D>(PipelineOptions options) {
         D dag(words);
         options.slots = slots_for(dag, options);
@@ -177,13 +183,13 @@ TEST_CASE(
             CHECK(error->stage() == "last");
             CHECK(error->batch() == 0);
         } else {
-            pipeline.submit(batch); // waits when what it returns goes
+            const BatchRead gone = pipeline.submit(batch);
         }
         CHECK(pipeline.failed());
         CHECK(calls == 1);
         if (!asked) {
             // The destructor could not throw it: the next call does, once.
-            const Caught error([&] { pipeline.submit(batch); });
+            const Caught error([&] { pipeline.submit(batch).wait(); });
             REQUIRE(error);
             CHECK(error->stage() == "last");
             CHECK(error->batch() == 0);
@@ -211,12 +217,12 @@ TEST_CASE(
         PinnedBuffer<Word, B> batch(words);
         Pipeline pipeline{Stages{Stage{"only", only}}, Slots{}, dag_options(Schedule::graphed, 2, 4)};
         BatchRead later = pipeline.submit(std::as_const(batch));
-        pipeline.submit(batch);
+        { const BatchRead gone = pipeline.submit(batch); }
         CHECK(pipeline.failed());
         if (reset) {
             pipeline.reset();
             throws = false;
-            CHECK_NOTHROW(pipeline.submit(batch));
+            CHECK_NOTHROW(pipeline.submit(batch).wait());
             CHECK_NOTHROW(pipeline.finish());
         } else {
             const auto error = caught_error([&] { later.wait(); });

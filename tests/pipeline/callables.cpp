@@ -118,7 +118,7 @@ TEST_CASE("Callables: one pipeline may be given batches of several types") {
     Pipeline pipeline{Stages{Stage{"note", note, StageOptions<Host>{}}}, Slots{}};
     const std::string text = "batch";
     pipeline.submit(1);
-    pipeline.submit(text);
+    pipeline.submit(text).stays();
     pipeline.finish();
     CHECK(log == Log{"int", "text"});
 }

@@ -82,7 +82,7 @@ TEST_CASE("External streams: CUDA's default streams, and one that belongs to CCC
             ops::spin(mine, 2000);
             fill_bytes(mine, chain.memory(), 9);
             for (std::size_t batch = 0; batch < batches; ++batch)
-                pipeline.submit(inputs[batch]);
+                pipeline.submit(inputs[batch]).stays();
             pipeline.flush();
             CHECK(chain.results(batches, mine) ==
                   chain_results(3, words, batches_from(0, batches), 0x09090909u));

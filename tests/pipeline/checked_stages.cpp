@@ -62,7 +62,7 @@ struct Two {
                           Slots{[](int) { return Slot{}; }},
                           {.schedule = schedule, .steps_per_graph = steps}};
         for (int batch = 0; batch < 16; ++batch)
-            pipeline.submit(std::as_const(input).span());
+            pipeline.submit(std::as_const(input).span()).stays();
         pipeline.finish();
     }
     void run(Schedule schedule) { run(first(), second(), schedule); }
@@ -151,7 +151,7 @@ TEST_CASE_FIXTURE(Fixture, "A side stream that is not joined") {
 
 TEST_CASE_FIXTURE(Fixture, "A slot that the host touches while it is in flight") {
     Pipeline pipeline{Stages{first(), second()}, Slots{[&](int) { return Slot{}; }}};
-    (void)pipeline.submit(std::as_const(input).span());
+    pipeline.submit(std::as_const(input).span()).stays();
     const checked::Finding found = mistake_of([&] { host_writes(input, "loader"); });
     CHECK(found.mistake == Mistake::host_race);
     CHECK(found.first.stage == "encode");
@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(Fixture, "A pipeline that is not to be checked tells nothing o
                       Slots{[&](int) { return Slot{}; }},
                       {.checked = false}};
     for (int batch = 0; batch < 4; ++batch)
-        CHECK(is_right([&] { (void)pipeline.submit(std::as_const(input).span()); }));
+        CHECK(is_right([&] { pipeline.submit(std::as_const(input).span()).stays(); }));
     pipeline.finish();
 }
 

@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "A result that is read before it is waited for
                    copy(stream, out.values, batch);
                }};
     Pipeline pipeline{Stages{work}, Slots{[](int) { return Result{}; }}};
-    (void)pipeline.submit(std::as_const(input).span());
+    pipeline.submit(std::as_const(input).span()).stays();
     const checked::Finding found = mistake_of([&] { (void)(slots[0]->values[3] == 0.0f); });
     CHECK(found.mistake == Mistake::host_race);
     CHECK(found.first.stage == "work");
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "What the caller changes while a CPU stage rea
     Pipeline pipeline{Stages{copy_in, look}, Slots{[](int) { return Result{}; }}};
     Batch batch;
     const checked::Finding found = mistake_of([&] {
-        (void)pipeline.submit(batch);
+        pipeline.submit(batch).stays();
         host_writes(table, "change");
         changed.open();
         pipeline.finish();
@@ -133,7 +133,7 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "What the caller changes while a CPU stage rea
     // What the caller changes in a batch that nobody has waited for.
     pipeline.reset();
     const checked::Finding early = mistake_of([&] {
-        (void)pipeline.submit(std::as_const(batch));
+        pipeline.submit(std::as_const(batch)).stays();
         host_writes(batch.images, "load");
     });
     CHECK(early.missing_edge.find("submit returned, or finish() of the pipeline, or sync()") !=

@@ -61,7 +61,7 @@ TEST_CASE("CPU stages: first, in the middle and last, and every stage a CPU stag
             CpuChain<B> chain(words, 40);
             auto pipeline = chain.template pipeline<cpu>(options);
             for (std::size_t batch = 0; batch < 40; ++batch) {
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
                 if (batch == 7)
                     pipeline.flush();
                 if (batch == 20)
@@ -97,7 +97,7 @@ TEST_CASE("CPU stages: lanes work side by side, and what comes after has the res
                                  Stage{"sink", sink}},
                           Slots{make_cells, [](int) { return Word{}; }}, options};
         for (std::size_t batch = 0; batch < 30; ++batch)
-            pipeline.submit(inputs[batch % distinct]);
+            pipeline.submit(inputs[batch % distinct]).stays();
         pipeline.finish();
         REQUIRE(order.size() == 30);
         for (std::size_t batch = 0; batch < 30; ++batch)
@@ -124,7 +124,7 @@ TEST_CASE(
                 auto pipeline = chain.template pipeline<1u << stage>(options);
                 const auto epoch = [&] {
                     for (std::size_t batch = 0; batch < 10; ++batch)
-                        pipeline.submit(inputs[batch % distinct]);
+                        pipeline.submit(inputs[batch % distinct]).stays();
                     pipeline.finish();
                 };
                 const Caught error(epoch);
@@ -199,7 +199,7 @@ TEST_CASE("CPU stages: a pipeline is destroyed while a CPU stage is behind, or h
                 auto pipeline = chain.template pipeline<2>(options);
                 try {
                     for (std::size_t batch = 0; batch < 6; ++batch)
-                        pipeline.submit(inputs[batch % distinct]);
+                        pipeline.submit(inputs[batch % distinct]).stays();
                 } catch (const Error&) {
                     CHECK(throws);
                 }
@@ -229,7 +229,7 @@ TEST_CASE("CPU stages: one that takes a host stream may enqueue there, and what 
                 Slots{make_cells}, options};
             const Caught error([&] {
                 for (std::size_t batch = 0; batch < 10; ++batch)
-                    pipeline.submit(inputs[batch % distinct]);
+                    pipeline.submit(inputs[batch % distinct]).stays();
                 pipeline.finish();
             });
             if (!throws) {
@@ -244,7 +244,7 @@ TEST_CASE("CPU stages: one that takes a host stream may enqueue there, and what 
             pipeline.reset();
             seen.clear();
             for (std::size_t batch = 0; batch < 10; ++batch)
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
             pipeline.finish();
             CHECK(seen.size() == 10);
         }
@@ -271,7 +271,7 @@ TEST_CASE(
                              Stage{"idle", [](BasicStreamRef<B>, PinnedSpan<const Word, B>) {}}},
                       Slots{[](int) { return Word{}; }}, PipelineOptions{.slots = 3}};
     for (std::size_t batch = 0; batch < 40; ++batch)
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
     pipeline.finish();
     REQUIRE(seen.size() == 40);
     for (std::size_t batch = 0; batch < 40; ++batch)

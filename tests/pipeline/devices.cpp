@@ -69,7 +69,7 @@ TEST_CASE("Contract 10: a pipeline is driven with any device current, and leaves
             };
             drive([&] { pipeline.wait_for(mine); });
             for (std::size_t batch = 0; batch < batches; ++batch)
-                drive([&] { pipeline.submit(inputs[batch]); });
+                drive([&] { pipeline.submit(inputs[batch]).stays(); });
             drive([&] { pipeline.flush(); });
             drive([&] { pipeline.flush(mine); });
             drive([&] { pipeline.finish(); });
@@ -93,8 +93,8 @@ TEST_CASE("Contract 10: the caller's device is current again after a stage has t
     };
     auto pipeline = chain.pipeline<2>();
     at_home.reset();
-    pipeline.submit(inputs[0]);
-    CHECK_THROWS_AS(pipeline.submit(inputs[1]), Error);
+    pipeline.submit(inputs[0]).stays();
+    CHECK_THROWS_AS(pipeline.submit(inputs[1]).stays(), Error);
     CHECK(B::current_device() == 0);
     CHECK_THROWS_AS(pipeline.finish(), Error);
     CHECK(B::current_device() == 0);
@@ -169,7 +169,7 @@ TEST_CASE("Contract 10: an external stream of another device is refused in a sen
               "wait_for: the stream belongs to device 1, the pipeline to device 0; both must be the same "
               "device's");
         for (std::size_t batch = 0; batch < batches; ++batch)
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         CHECK(contains(text_of([&] { pipeline.flush(theirs); }), "flush: the stream belongs to device 1"));
         CHECK_FALSE(pipeline.failed());
         pipeline.finish();
@@ -244,7 +244,7 @@ TEST_CASE("Contract 10: results are read back from any device, under every sched
             const Inputs<B> inputs(2, words);
             std::vector<Word> expected;
             for (std::size_t batch = 0; batch < 40; ++batch) {
-                pipeline.submit(PinnedSpan<const Word, B>(inputs[batch % 2].data(), 1));
+                pipeline.submit(PinnedSpan<const Word, B>(inputs[batch % 2].data(), 1)).stays();
                 expected.push_back(inputs[batch % 2].data()[0]);
             }
             pipeline.finish();
@@ -293,7 +293,7 @@ TEST_CASE("Contract 10: stages of several devices give the bits of a plain loop,
                 dag.lanes[1] = 2;
                 auto pipeline = dag.pipeline(dag_options(schedule, 3, steps));
                 for (std::size_t batch = 0; batch < count; ++batch) {
-                    pipeline.submit(inputs[batch % 2]);
+                    pipeline.submit(inputs[batch % 2]).stays();
                     if (batch == 7)
                         pipeline.flush();
                 }

@@ -93,11 +93,11 @@ TEST_CASE("Contract 5: a call that fails as it waits, or orders streams, leaves 
         CHECK(contains(text_of([&] { pipeline.finish(); }), "needs a reset()"));
         pipeline.reset();
     };
-    pipeline.submit(batch);
+    pipeline.submit(batch).wait();
     fails("record", [&] { pipeline.flush(); });
-    pipeline.submit(batch);
+    pipeline.submit(batch).wait();
     fails("record", [&] { pipeline.flush(other); });
-    pipeline.submit(batch);
+    pipeline.submit(batch).wait();
     fails("synchronize_stream", [&] { pipeline.finish(); });
     BatchRead read = pipeline.submit(batch);
     fails("synchronize_event", [&] { read.wait(); });
@@ -114,7 +114,7 @@ TEST_CASE("Contract 5: a call that fails as it waits, or orders streams, leaves 
         Failing::function = "current_device";
     }
     Failing::function = {};
-    const Caught error([&] { pipeline.submit(batch); });
+    const Caught error([&] { pipeline.submit(batch).wait(); });
     REQUIRE(error);
     CHECK(contains(error.text(), "no current_device today"));
     CHECK(pipeline.failed());

@@ -74,7 +74,7 @@ TEST_CASE("Contract 4: flush and finish anywhere leave out nothing and repeat no
                     pipeline.finish();
                     pipeline.finish();
                 }
-                pipeline.submit(inputs[batch]);
+                pipeline.submit(inputs[batch]).stays();
                 if (batch == end)
                     pipeline.flush();
             }
@@ -87,7 +87,7 @@ TEST_CASE("Contract 4: flush and finish anywhere leave out nothing and repeat no
         Chain<B> chain(S, words, batches);
         auto pipeline = chain.template pipeline<S>(options);
         for (std::size_t batch = 0; batch < batches; ++batch) {
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
             batch % 2 == 0 ? pipeline.finish() : pipeline.flush();
         }
         pipeline.finish();
@@ -105,7 +105,7 @@ TEST_CASE("Contract 4: finish waits for every stage of every batch") {
         };
         auto pipeline = chain.template pipeline<S>(options);
         for (std::size_t batch = 0; batch < 4; ++batch)
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         pipeline.finish();
         for (std::size_t stage = 0; stage < S; ++stage)
             CHECK(pipeline.stream(stage).is_done());
@@ -120,7 +120,7 @@ TEST_CASE("Contract 4: a pipeline that is destroyed without finish completes wha
         {
             auto pipeline = chain.template pipeline<S>(options);
             for (std::size_t batch = 0; batch < 5; ++batch)
-                pipeline.submit(inputs[batch]);
+                pipeline.submit(inputs[batch]).stays();
         }
         CHECK(chain.results(5) == chain_results(S, words, batches_from(0, 5)));
     });
@@ -160,13 +160,13 @@ TEST_CASE("Contract 4: reset in the middle starts anew, with all slots free") {
         Chain<B> chain(S, words, 8);
         auto pipeline = chain.template pipeline<S>(options);
         for (std::size_t batch = 0; batch < 7; ++batch)
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         pipeline.reset();
         CHECK(pipeline.submitted() == 0);
         CHECK(chain.results(7) == chain_results(S, words, batches_from(0, 7)));
         chain.clear();
         for (std::size_t batch = 0; batch < 8; ++batch)
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         pipeline.finish();
         CHECK(pipeline.submitted() == 8);
         CHECK(chain.results(8) == chain_results(S, words, batches_from(0, 8)));

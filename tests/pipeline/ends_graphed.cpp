@@ -172,7 +172,7 @@ TEST_CASE(
             const auto epoch = [&] {
                 for (std::size_t batch = 0; batch < 40; ++batch) {
                     captures = pipeline.graph_counters().captures;
-                    pipeline.submit(inputs[batch % distinct]);
+                    pipeline.submit(inputs[batch % distinct]).stays();
                 }
                 pipeline.finish();
             };

@@ -61,7 +61,7 @@ void for_each_place(Check&& check) {
 template <class P>
 void submit_from(P& pipeline, const Inputs<B>& inputs, std::size_t first, std::size_t count) {
     for (std::size_t batch = first; batch < first + count; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
 }
 
 constexpr unsigned from(std::size_t stage) { return 1u << stage; }
@@ -89,7 +89,7 @@ void check_one_stream(const std::vector<std::size_t>& on_it, std::optional<std::
             dag.lanes[*of_two_lanes] = 2;
         auto pipeline = dag.pipeline(options);
         for (std::size_t batch = 0; batch < count; ++batch) {
-            pipeline.submit(inputs[batch % 2]);
+            pipeline.submit(inputs[batch % 2]).stays();
             if (ends > 0 && batch % ends == 0)
                 batch % 2 == 0 ? pipeline.flush() : pipeline.finish();
         }

@@ -168,7 +168,7 @@ TEST_CASE("Contract 5: all stages captured, any one call fails: an Error or an e
                                            memories.make_cells(), options};
                 const auto epoch = [&] {
                     for (std::size_t batch = 0; batch < steps; ++batch)
-                        pipeline.submit(inputs[batch % distinct]);
+                        pipeline.submit(inputs[batch % distinct]).stays();
                     pipeline.finish();
                 };
                 try {
@@ -209,7 +209,7 @@ TEST_CASE("Contract 5: every call from the k-th on fails: an Error, nothing leak
                 auto pipeline = chain.pipeline<3>(options_for(schedule), stages_for<3>(schedule));
                 const Caught inner([&] {
                     for (std::size_t batch = 0; batch < batches; ++batch)
-                        pipeline.submit(inputs[batch]);
+                        pipeline.submit(inputs[batch]).stays();
                     pipeline.finish();
                 });
                 if (inner) {

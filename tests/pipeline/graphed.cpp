@@ -49,7 +49,7 @@ TEST_CASE("graphed: two captured stages give the bits of a plain loop, whatever 
             TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)},
                                        make_cells, graphed(slots)};
             for (std::size_t batch = 0; batch < count; ++batch)
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
             pipeline.finish();
             CHECK(memories.values() == expected_memories(2, repeating(count)));
             if (count == 40) {
@@ -69,7 +69,7 @@ TEST_CASE("graphed: three captured stages, with flush and finish in the middle")
                              Stage{"last", memories.last(2)}},
                       Slots{make_cells, make_cells}, graphed(2)};
     for (std::size_t batch = 0; batch < 60; ++batch) {
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
         if (batch == 0 || batch == 20)
             pipeline.flush();
         if (batch == 21 || batch == 40)
@@ -88,7 +88,7 @@ TEST_CASE("graphed: a pipeline that is destroyed takes its batches to the end") 
         TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)},
                                    make_cells, graphed(2)};
         for (std::size_t batch = 0; batch < 5; ++batch)
-            pipeline.submit(inputs[batch % distinct]);
+            pipeline.submit(inputs[batch % distinct]).stays();
     }
     CHECK(memories.values() == expected_memories(2, repeating(5)));
 }
@@ -108,7 +108,7 @@ TEST_CASE("graphed: stages that opt out run beside the graph of the others") {
             options[uncaptured].graphed = false;
             auto pipeline = chain.template pipeline<S>(graphed(slots), options);
             for (std::size_t batch = 0; batch < 50; ++batch)
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
             pipeline.finish();
             CHECK(chain.results(50) == chain_results(S, words, repeating(50)));
             CHECK(chain.calls(S - 1) == 50);
@@ -178,7 +178,7 @@ TEST_CASE(
                 if (external_to < 0)
                     pipeline.wait_for(mine);
                 for (std::size_t batch = 0; batch < count; ++batch)
-                    pipeline.submit(inputs[batch % distinct]);
+                    pipeline.submit(inputs[batch % distinct]).stays();
                 external_to < 0 ? pipeline.flush(mine) : pipeline.flush();
                 copy(mine, between, memories.all);
                 std::vector<Word> left(between.size());
@@ -208,7 +208,7 @@ TEST_CASE("graphed: a stage that waits cannot be captured, and costs nothing but
     };
     TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", waiting}, make_cells, options};
     for (std::size_t batch = 0; batch < 24; ++batch)
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
     pipeline.finish();
     CHECK(memories.values() == expected_memories(2, repeating(24)));
     CHECK(pipeline.graph_counters().replays == 0);
@@ -228,17 +228,17 @@ TEST_CASE("graphed: what a stage throws names it and its batch, and the pipeline
     };
     TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", failing}, make_cells,
                                graphed(2)};
-    pipeline.submit(inputs[0]);
-    const auto error = caught_error([&] { pipeline.submit(inputs[1]); });
+    pipeline.submit(inputs[0]).stays();
+    const auto error = caught_error([&] { pipeline.submit(inputs[1]).stays(); });
     REQUIRE(error);
     CHECK(error->stage() == "last");
     CHECK(error->batch() == 0); // one behind
     CHECK(pipeline.failed());
-    CHECK(text_of([&] { pipeline.submit(inputs[0]); }).find("reset") != std::string::npos);
+    CHECK(text_of([&] { pipeline.submit(inputs[0]).stays(); }).find("reset") != std::string::npos);
     throws = false;
     pipeline.reset();
     for (std::size_t batch = 0; batch < 20; ++batch)
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
     pipeline.finish();
     CHECK(pipeline.graph_counters().replays > 5);
 }
@@ -253,7 +253,7 @@ TEST_CASE("graphed: batches that never come again are not captured, and soon not
     TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells,
                                options};
     for (std::size_t batch = 0; batch < 120; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
     pipeline.finish();
     CHECK(memories.values() == expected_memories(2, batches_from(0, 120)));
     CHECK(pipeline.graph_counters().captures == 0);
@@ -272,7 +272,7 @@ TEST_CASE("graphed: a graph for each stage, and nothing is held back") {
                                  Stage{"last", memories.last(2)}},
                           Slots{make_cells, make_cells}, options};
         for (std::size_t batch = 0; batch < 60; ++batch)
-            pipeline.submit(inputs[batch % distinct]);
+            pipeline.submit(inputs[batch % distinct]).stays();
         // All of it is on the stages' streams, without a flush.
         for (std::size_t stage = 0; stage < 3; ++stage)
             pipeline.stream(stage).sync();
@@ -290,7 +290,7 @@ TEST_CASE("graphed: beside a stage that opts out, one slot will do") {
                                Stage{"last", memories.last(1), StageOptions<B>{.graphed = false}}, make_cells,
                                graphed(1)};
     for (std::size_t batch = 0; batch < 50; ++batch)
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
     pipeline.finish();
     CHECK(memories.values() == expected_memories(2, repeating(50)));
     CHECK(pipeline.graph_counters().replays > 30);

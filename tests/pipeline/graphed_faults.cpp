@@ -264,9 +264,9 @@ TEST_CASE(
         Fault::arm(1);
         CHECK(returns_after_opening(latch, [&] { read = BatchRead(); }));
         Fault::disarm();
-        CHECK(contains(text_of([&] { pipeline.submit(batch); }), Fault::name));
+        CHECK(contains(text_of([&] { pipeline.submit(batch).wait(); }), Fault::name));
         pipeline.reset();
-        pipeline.submit(batch);
+        pipeline.submit(batch).wait();
         pipeline.finish();
     }
 }

@@ -43,7 +43,7 @@ TEST_CASE("Contract 5: a fault that is found late is not blamed on work that cam
                 auto pipeline = chain.pipeline<stages>({.slots = slots});
                 const Caught error([&] {
                     for (std::size_t number = 0; number < batches; ++number)
-                        pipeline.submit(inputs[number]);
+                        pipeline.submit(inputs[number]).stays();
                     pipeline.finish();
                 });
                 REQUIRE(error);
@@ -136,7 +136,7 @@ TEST_CASE("Contract 5: a fault is told with its batch while another stage is sti
         open = true;
         open.notify_all();
     });
-    const Caught error([&] { (void)pipeline.submit(inputs[0]); });
+    const Caught error([&] { pipeline.submit(inputs[0]).stays(); });
     opens.join();
     REQUIRE(error);
     CHECK(error->stage() == "broken");

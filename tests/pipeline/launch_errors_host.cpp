@@ -23,7 +23,7 @@ constexpr Schedule schedules[] = {Schedule::serial, Schedule::overlapped, Schedu
 template <class P>
 void submit_all(P& pipeline, const Inputs<B>& inputs) {
     for (std::size_t batch = 0; batch < batches; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
 }
 
 PipelineOptions options_for(Schedule schedule, int timed) {
@@ -43,13 +43,13 @@ TEST_CASE("Contract 5: a refused launch from outside is not blamed on a stage, a
         auto pipeline = chain.pipeline<stages>(options_for(schedule, 0));
         for (std::size_t batch = 0; batch < batches; ++batch) {
             Launches::refuse();
-            const Caught error([&] { pipeline.submit(inputs[batch]); });
+            const Caught error([&] { pipeline.submit(inputs[batch]).stays(); });
             REQUIRE(error);
             CHECK(error->name() == Launches::name);
             CHECK(error->stage().empty());
             CHECK_FALSE(error->batch());
             CHECK_FALSE(pipeline.failed());
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         }
         pipeline.finish();
         CHECK(chain.results(batches) == chain_results(stages, words, batches_from(0, batches)));

@@ -89,7 +89,7 @@ private:
     void submit(P& pipeline, std::size_t batches) {
         for (std::size_t batch = 0; batch < batches; ++batch) {
             const PinnedSpan<const Word, B> values(input_.data() + words * (batch % inputs), words);
-            pipeline.submit(Batch<B>{values, rows_of(batch)});
+            pipeline.submit(Batch<B>{values, rows_of(batch)}).stays();
             if (batch % 1024 == 1000)
                 pipeline.finish(); // which fills and drains graphs
         }

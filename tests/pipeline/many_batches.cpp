@@ -37,7 +37,7 @@ void run(Schedule schedule, int lanes, std::uint64_t seed) {
     options.slots = slots_for(dag, options);
     auto pipeline = dag.pipeline(options);
     for (std::size_t batch = 0; batch < count; ++batch)
-        pipeline.submit(inputs[batch % 3]);
+        pipeline.submit(inputs[batch % 3]).stays();
     pipeline.finish();
     CHECK(dag.memories() == dag.expected(repeating(count, 3)));
 }

@@ -90,7 +90,7 @@ void check_randomly(std::uint64_t seed, int times) {
         };
         if (random.below(2) == 0) {
             for (std::size_t batch = 0; batch < count; ++batch) {
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
                 at_random();
             }
         } else {

@@ -35,8 +35,8 @@ TEST_CASE("Contract 5: a handler that throws within a stage fails the pipeline, 
             readback.push(stream, chain.memory(1));
     };
     auto pipeline = chain.pipeline<2>();
-    pipeline.submit(inputs[0]);
-    const Caught error([&] { pipeline.submit(inputs[1]); });
+    pipeline.submit(inputs[0]).stays();
+    const Caught error([&] { pipeline.submit(inputs[1]).stays(); });
     CHECK(error.text() == "stage 'second', batch 1: its callable threw: loss is not a number");
     CHECK(error.nests<std::domain_error>([](const auto&) { return true; }));
     CHECK(results == 1);
@@ -48,7 +48,7 @@ TEST_CASE("Contract 5: a handler that throws within a stage fails the pipeline, 
     chain.clear();
     results = 0;
     for (std::size_t batch = 0; batch < 4; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
     pipeline.finish();
     readback.finish();
     CHECK(results == 4);

@@ -82,7 +82,8 @@ TEST_CASE("run: all results, in order, each still there when the next ones are u
     });
 }
 
-TEST_CASE("run: a loop that is left early loses no batch of the source, and nothing of the stages' work") {
+TEST_CASE(
+    "run: a loop that is left early loses no batch of the source, no result, and none of the stages' work") {
     for_each_way([]<class D>(PipelineOptions options) {
         for (const std::size_t first : {1u, 2u, 5u}) {
             CAPTURE(first);
@@ -96,18 +97,132 @@ TEST_CASE("run: a loop that is left early loses no batch of the source, and noth
                 if (++seen == first)
                     break;
             }
-            const std::size_t submitted = pipeline.submitted();
-            CHECK(submitted < first + static_cast<std::size_t>(options.slots));
+            CHECK(pipeline.submitted() < first + static_cast<std::size_t>(options.slots));
             std::vector<Word> results, expected;
             for (const auto& result : pipeline.run(source))
                 append(results, result);
             pipeline.finish();
             CHECK(pipeline.submitted() == 20);
             CHECK(dag.memories() == dag.expected(batches_from(0, 20), &expected));
-            expected.erase(expected.begin(),
-                           expected.begin() + static_cast<std::ptrdiff_t>(submitted * words));
+            expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(first * words));
             CHECK(results == expected);
         }
+    });
+}
+
+TEST_CASE("run: drain gives what a loop that was left early has not seen, once, also behind a finish") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        for (const bool finish : {false, true}) {
+            D dag(words);
+            options.slots = slots_for(dag, options);
+            auto pipeline = dag.pipeline(options);
+            Source source{make_slot, fill_slot, source_of(20)};
+            std::vector<Word> results, expected;
+            for (const auto& result : pipeline.run(source)) {
+                append(results, result);
+                if (results.size() == 3 * words)
+                    break;
+            }
+            if (finish)
+                pipeline.finish();
+            for (const auto& result : pipeline.drain())
+                append(results, result);
+            (void)dag.expected(batches_from(0, pipeline.submitted()), &expected);
+            CHECK(results == expected);
+            for (const auto& result : pipeline.drain())
+                append(results, result);
+            CHECK(results == expected);
+        }
+    });
+}
+
+TEST_CASE("run: a submit takes the slots of what a loop has left") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        const Inputs<B> inputs(1, words);
+        Source source{make_slot, fill_slot, source_of(20)};
+        for (const auto& result : pipeline.run(source)) {
+            (void)result;
+            break;
+        }
+        pipeline.submit(inputs[0]).stays();
+        const std::size_t submitted = pipeline.submitted();
+        std::vector<Word> results, expected;
+        for (const auto& result : pipeline.run(source))
+            append(results, result);
+        std::vector<std::size_t> batches = batches_from(0, 20);
+        batches.insert(batches.begin() + static_cast<std::ptrdiff_t>(submitted) - 1, 0);
+        (void)dag.expected(batches, &expected);
+        expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(submitted * words));
+        CHECK(results == expected);
+    });
+}
+
+TEST_CASE(
+    "run: what the source throws comes behind the results of all batches before it, and ends the loop") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        for (const std::size_t failing : {0u, 1u, 10u}) {
+            CAPTURE(failing);
+            D dag(words);
+            options.slots = slots_for(dag, options);
+            auto pipeline = dag.pipeline(options);
+            const auto fill = [&](std::size_t index, PinnedBuffer<Word, B>& out) {
+                if (index == failing)
+                    throw std::runtime_error("no file");
+                fill_slot(index, out);
+            };
+            Source source{make_slot, fill, source_of(20)};
+            std::vector<Word> results, expected;
+            const auto all = [&] {
+                for (const auto& result : pipeline.run(source))
+                    append(results, result);
+            };
+            CHECK(contains(text_of(all),
+                           "source: filling batch " + std::to_string(failing) + " failed: no file"));
+            (void)dag.expected(batches_from(0, failing), &expected);
+            CHECK(results == expected);
+            CHECK_FALSE(pipeline.failed());
+            CHECK_NOTHROW(all()); // The source has ended.
+            CHECK(results == expected);
+        }
+    });
+}
+
+TEST_CASE("run: a range that can be gone through once may fill its batch again for the next") {
+    struct Once {
+        struct Iterator {
+            using value_type = PinnedBuffer<Word, B>;
+            using difference_type = std::ptrdiff_t;
+            Once* range;
+            value_type& operator*() const { return range->batch; }
+            Iterator& operator++() {
+                range->fill();
+                return *this;
+            }
+            void operator++(int) { ++*this; }
+            bool operator==(const Iterator&) const { return range->index == 9; }
+        };
+        PinnedBuffer<Word, B> batch{words};
+        std::size_t index = 0;
+        Iterator begin() {
+            fill_slot(index, batch);
+            return {this};
+        }
+        Iterator end() { return {this}; }
+        void fill() { fill_slot(++index, batch); }
+    };
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        Once once;
+        std::vector<Word> results, expected;
+        for (const auto& result : pipeline.run(once))
+            append(results, result);
+        (void)dag.expected(batches_from(0, 9), &expected);
+        CHECK(results == expected);
     });
 }
 
@@ -126,7 +241,7 @@ TEST_CASE("run: epochs, with submits in between") {
                 order.push_back(order.size());
             }
             source.rewind();
-            pipeline.submit(inputs[1]);
+            pipeline.submit(inputs[1]).stays();
         }
         pipeline.finish();
         std::vector<std::size_t> batches;

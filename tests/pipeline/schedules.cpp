@@ -28,7 +28,7 @@ std::vector<Word> run(Schedule schedule, int slots, const std::vector<std::size_
     {
         auto pipeline = chain.template pipeline<S>({.schedule = schedule, .slots = slots});
         for (const std::size_t batch : numbers)
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         pipeline.finish();
         CHECK(pipeline.submitted() == batches);
         if (schedule == Schedule::graphed && S > 1 && batches == 100)

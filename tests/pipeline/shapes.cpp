@@ -32,7 +32,7 @@ void check(const PipelineOptions& options, std::size_t count, std::size_t ends) 
     D dag(words);
     auto pipeline = dag.pipeline(options);
     for (std::size_t batch = 0; batch < count; ++batch) {
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
         if (ends > 0 && batch % ends == 0)
             batch % 2 == 0 ? pipeline.flush() : pipeline.finish();
     }

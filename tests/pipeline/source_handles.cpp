@@ -105,7 +105,7 @@ TEST_CASE("Source: an empty batch is refused by submit, and the pipeline goes on
     CHECK(contains(text_of([&] { pipeline.submit(source.next()); }), "submit: the batch is empty"));
     CHECK(contains(text_of([&] { pipeline.submit(*source.next()); }), "an empty SourceBatch"));
     CHECK_FALSE(pipeline.failed());
-    pipeline.submit(inputs[0]);
+    pipeline.submit(inputs[0]).stays();
     pipeline.finish();
     CHECK(chain.results(1) == chain_results(2, words, batches_from(0, 1)));
 }

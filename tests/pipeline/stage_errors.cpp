@@ -38,7 +38,7 @@ void arrange_throw(Chain<B>& chain, std::size_t stage, std::size_t batch, bool w
 template <class P>
 void submit_all(P& pipeline, const Inputs<B>& inputs) {
     for (std::size_t batch = 0; batch < batches; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
 }
 
 template <class P>
@@ -191,7 +191,7 @@ TEST_CASE("Contract 5: a failed pipeline refuses every call and says why") {
                                 {name, ": the pipeline has failed before and needs a reset() first",
                                  "stage 'second', batch 2", "the image is 3 rows short"});
         };
-        CHECK(refuses("submit", [&] { pipeline.submit(inputs[3]); }));
+        CHECK(refuses("submit", [&] { pipeline.submit(inputs[3]).stays(); }));
         CHECK(refuses("flush", [&] { pipeline.flush(); }));
         CHECK(refuses("flush", [&] { pipeline.flush(stream); }));
         CHECK(refuses("wait_for", [&] { pipeline.wait_for(stream); }));

@@ -64,10 +64,10 @@ TEST_CASE("Contract 2: after the first lap a step creates and allocates nothing"
         Chain<B> chain(S, words, lap + laps);
         auto pipeline = chain.template pipeline<S>(options);
         for (std::size_t batch = 0; batch < lap; ++batch)
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         const Made before = Made::so_far();
         for (std::size_t batch = lap; batch < lap + laps; ++batch) {
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
             if (batch % 10 == 3)
                 pipeline.flush();
         }
@@ -137,10 +137,10 @@ TEST_CASE("Contract 2: nor does a graphed step, once its batches have come befor
                 Stage{"last", memories.last(1), StageOptions<B>{.graphed = last_captured}},
                 memories.make_cells(), PipelineOptions{.schedule = Schedule::graphed, .slots = slots}};
             for (std::size_t batch = 0; batch < warm_up; ++batch)
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
             const Made before = Made::so_far();
             for (std::size_t batch = warm_up; batch < warm_up + laps; ++batch) {
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
                 if (batch % 10 == 3)
                     pipeline.flush();
             }
@@ -188,7 +188,7 @@ TEST_CASE("Contract 2: neither submit nor flush waits for the work of any stage"
             };
             auto pipeline = chain.template pipeline<S>(options);
             for (std::size_t batch = 0; batch < batches; ++batch)
-                pipeline.submit(inputs[batch]);
+                pipeline.submit(inputs[batch]).stays();
             pipeline.flush();
             REQUIRE_FALSE(pipeline.stream(held).is_done()); // the gate has held all the while
             gate.open();

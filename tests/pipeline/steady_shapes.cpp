@@ -60,7 +60,7 @@ void check(const PipelineOptions& asked, std::size_t warm_up, bool from_source, 
         for (std::size_t batch = 0; batch < count; ++batch) {
             if (batch == warm_up)
                 before = Made::template so_far<B>();
-            pipeline.submit(inputs[batch % distinct]);
+            pipeline.submit(inputs[batch % distinct]).stays();
         }
         pipeline.finish();
         after = Made::template so_far<B>();

@@ -98,7 +98,8 @@ struct Chain {
                               {.schedule = schedule, .slots = slots, .graph_each_stage = each_stage}};
             for (std::size_t i = 0; i < batches; ++i) {
                 const std::size_t rows = i + 1 == batches ? words / 2 : words;
-                pipeline.submit(Batch{PinnedSpan<const Word, B>(input.data() + words * i, words), rows, i});
+                pipeline.submit(Batch{PinnedSpan<const Word, B>(input.data() + words * i, words), rows, i})
+                    .stays();
             }
             pipeline.finish();
         }
@@ -184,7 +185,7 @@ TEST_CASE("Contract 11: stress: stages on one external stream are never enqueued
                           PipelineOptions{.schedule = schedule, .graph_each_stage = true}};
         const Batch batch{std::as_const(input).span()};
         for (std::size_t i = 0; i < 8; ++i)
-            (void)pipeline.submit(batch);
+            pipeline.submit(batch).stays();
         pipeline.finish();
         return std::vector<Word>(seen.begin(), seen.end());
     };

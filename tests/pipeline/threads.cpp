@@ -22,9 +22,12 @@ constexpr std::size_t words = 32;
 // Calls every function of a pipeline that drives it, and returns what each is refused with.
 template <class P>
 std::vector<std::string> refusals(P& pipeline, const Inputs<B>& inputs, BasicStreamRef<B> stream) {
-    return {text_of([&] { pipeline.submit(inputs[0]); }), text_of([&] { pipeline.flush(); }),
-            text_of([&] { pipeline.flush(stream); }),     text_of([&] { pipeline.wait_for(stream); }),
-            text_of([&] { pipeline.finish(); }),          text_of([&] { pipeline.reset(); })};
+    return {text_of([&] { pipeline.submit(inputs[0]).stays(); }),
+            text_of([&] { pipeline.flush(); }),
+            text_of([&] { pipeline.flush(stream); }),
+            text_of([&] { pipeline.wait_for(stream); }),
+            text_of([&] { pipeline.finish(); }),
+            text_of([&] { pipeline.reset(); })};
 }
 
 void check_refusals(const std::vector<std::string>& texts) {
@@ -115,7 +118,7 @@ TEST_CASE("Contract 9: graphed pipelines of several threads do not disturb each 
                 memories.make_cells(),
                 PipelineOptions{.schedule = Schedule::graphed, .slots = thread == 2 ? 1 : 2}};
             for (std::size_t batch = 0; batch < batches; ++batch)
-                pipeline.submit(inputs[batch % distinct]);
+                pipeline.submit(inputs[batch % distinct]).stays();
             pipeline.finish();
             results[thread].push_back(memories.values());
             counters[thread].replays += pipeline.graph_counters().replays;
@@ -150,7 +153,7 @@ TEST_CASE("Contract 9: a second thread is refused while the pipeline is in use, 
             std::thread([&] { texts = refusals(pipeline, inputs, stream); }).join();
     };
     for (std::size_t batch = 0; batch < 3; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
     pipeline.finish();
     check_refusals(texts);
     CHECK(chain.results(3) == chain_results(2, words, batches_from(0, 3)));
@@ -168,17 +171,17 @@ TEST_CASE("Contract 9: a stage is refused its own pipeline") {
         if (stage == 1 && batch == 1)
             pipeline.finish();
     };
-    pipeline.submit(inputs[0]);
+    pipeline.submit(inputs[0]).stays();
     check_refusals(texts);
 
-    const Caught error([&] { pipeline.submit(inputs[1]); });
+    const Caught error([&] { pipeline.submit(inputs[1]).stays(); });
     CHECK(contains_all(error.text(), {"stage 'second', batch 1: finish: the pipeline is in use"}));
     CHECK(pipeline.failed());
     chain.before = nullptr;
     pipeline.reset();
     chain.clear();
     for (std::size_t batch = 0; batch < 3; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
     pipeline.finish();
     CHECK(chain.results(3) == chain_results(2, words, batches_from(0, 3)));
 }
@@ -188,7 +191,7 @@ TEST_CASE("Contract 9: one thread after another may drive a pipeline") {
     Chain<B> chain(3, words, 8);
     auto pipeline = chain.pipeline<3>();
     for (std::size_t batch = 0; batch < 8; ++batch)
-        std::thread([&] { pipeline.submit(inputs[batch]); }).join();
+        std::thread([&] { pipeline.submit(inputs[batch]).stays(); }).join();
     std::thread([&] { pipeline.finish(); }).join();
     CHECK(chain.results(8) == chain_results(3, words, batches_from(0, 8)));
 }

@@ -60,7 +60,7 @@ template <class P>
 void submit_all(P& pipeline) {
     static const Inputs<B> inputs(distinct, words);
     for (std::size_t batch = 0; batch < count; ++batch)
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
     pipeline.finish();
 }
 
@@ -219,10 +219,10 @@ TEST_CASE("types: branches with no way between them run at the same time, and a 
             Slots{[](int) { return Cells{DeviceBuffer<Word, B>(words)}; },
                   [](int) { return Left{{DeviceBuffer<Word, B>(words)}}; },
                   [](int) { return Right{{DeviceBuffer<Word, B>(words)}}; }}};
-        pipeline.submit(inputs[0]);
+        pipeline.submit(inputs[0]).stays();
         const std::size_t held = hold_left ? 1 : 2, free = hold_left ? 2 : 1;
         // The branch that is not held comes to its end, and the next batch into the root.
-        pipeline.submit(inputs[1]);
+        pipeline.submit(inputs[1]).stays();
         CHECK(eventually([&] { return pipeline.stream(0).is_done(); }));
         CHECK(eventually([&] { return pipeline.stream(free).is_done(); }));
         CHECK_FALSE(pipeline.stream(held).is_done());

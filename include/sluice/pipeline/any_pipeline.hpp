@@ -56,26 +56,25 @@ public:
                       options) {}
 
     /// As `Pipeline::submit`.
-    BatchRead submit(const Batch& batch) { return core().submit(given(batch), false); }
-    /// The same, for a batch that might be filled again.
-    BatchRead submit(Batch& batch) {
-        return core().submit(given(batch), detail::may_change_under_way<Batch>());
+    [[nodiscard("call wait() or stays(), or keep it: see sluice::BatchRead")]] BatchRead
+    submit(const Batch& batch) requires NamesHostMemory<Batch> {
+        return core().submit(given(batch), true);
     }
+    /// As `Pipeline::submit`.
+    BatchRead submit(const Batch& batch) requires(!NamesHostMemory<Batch>) {
+        return core().submit(given(batch), false);
+    }
+    /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
+    void submit(const Batch&& batch) requires(!Submittable<Batch>) = delete;
     /// For a batch of a source.
     void submit(const SourceBatch<Batch, B>& batch) {
         const Batch& plain = detail::require_source_batch(batch);
         core().submit_held(given(plain), batch.hold());
     }
-    /// The same.
-    void submit(SourceBatch<Batch, B>& batch) { submit(std::as_const(batch)); }
     /// For `*batch` of a source's batch.
     template <class Held>
     requires std::same_as<Held, HeldBatch<Batch, B>>
     void submit(const Held& batch) { core().submit_held(given(batch), detail::HeldBatchAccess::hold(batch)); }
-    /// The same.
-    template <class Held>
-    requires std::same_as<Held, HeldBatch<Batch, B>>
-    void submit(Held& batch) { submit(std::as_const(batch)); }
 
     /// As `Pipeline::run`, of a pipeline whose last stage makes an `Out`: `for (const auto& loss :
     /// pipeline.run<Loss>(source))`. Throws `Error`, also where it makes something else, or nothing.
@@ -83,6 +82,12 @@ public:
     Results<AnyPipeline, Source, Out> run(Source& source) {
         require_result<Out>();
         return Results<AnyPipeline, Source, Out>(*this, source);
+    }
+
+    /// As `Pipeline::drain`. Throws `Error` as `run` does.
+    template <class Out>
+    Results<AnyPipeline, detail::NoBatches, Out> drain() {
+        return run<Out>(detail::NoBatches::instance());
     }
 
     /// As `Pipeline::wait_for`.
@@ -131,6 +136,7 @@ private:
     detail::GivenBatch<B> given(const Batch& batch) const noexcept;
     template <class Out>
     void require_result() const;
+    detail::ResultsLeft& results_left() noexcept { return core().results_left(); }
     template <class Out>
     const Out& await_result(std::size_t number) {
         return *static_cast<const Out*>(core().await_result(number));

@@ -18,10 +18,18 @@ class PipelineCore;
 /// when its memory may be filled again. Not before: under `Schedule::graphed` a batch may be held, and read long after `submit`
 /// has returned. On a checked backend (backend/checked.hpp) a change before that is an `Error` of the next call.
 ///
-/// Destroying it waits as well where the batch might be filled again: if it was submitted as something that is not
-/// `const` and has pinned memory. So a loop that fills one batch again and again is right as it stands, and one that
-/// keeps what `submit` returns and fills two batches in turns overlaps. Numbers, device memory and batches of a `Source`
-/// are never waited for. A fault that the destructor meets is thrown by the next call of the pipeline.
+/// Three things can be done with it:
+///
+/// | the batch | |
+/// | --- | --- |
+/// | is filled again at once | `pipeline.submit(batch).wait();` the host waits, and enqueues nothing meanwhile |
+/// | stays as it is until `finish` | `pipeline.submit(batch).stays();` nobody waits |
+/// | is one of several that are filled in turns | keep it, and call `wait` before that batch is filled again |
+///
+/// Destroying it waits as well, where the batch names host memory as far as can be seen (`NamesHostMemory`), and the
+/// compiler warns where it is dropped at once. Numbers and device memory are never waited for, nor what lies behind a plain
+/// pointer; `submit` of a `Source`'s batch returns nothing, as there is nothing to see to. A fault that the destructor
+/// meets is thrown by the next call of the pipeline.
 ///
 /// Used by the thread that drives the pipeline, which it may outlive.
 ///
@@ -41,12 +49,17 @@ public:
     BatchRead(BatchRead&& other) noexcept = default;
     /// Waits first where the destructor would.
     BatchRead& operator=(BatchRead&& other) noexcept;
-    /// Waits where the batch might be filled again.
+    /// Waits where the batch names host memory.
     ~BatchRead() { wait_quietly(); }
 
     /// Waits until the batch has been read. Sends held batches on their way, as `flush` does, where it is one of them.
     /// Throws `Error` for a fault of that work.
     void wait();
+
+    /// Promises that the batch, and the memory that it names, stays as it is until the pipeline's next `finish` or
+    /// `reset`: nothing waits for it any more. On a checked backend a change before the stages have read it is an `Error`
+    /// of a later call.
+    void stays() noexcept;
 
 private:
     template <Backend B>

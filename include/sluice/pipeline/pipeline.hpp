@@ -28,6 +28,11 @@ template <class Batch>
 concept Submittable =
     std::is_lvalue_reference_v<Batch> || std::is_trivially_copyable_v<std::remove_cvref_t<Batch>>;
 
+/// A batch that names, or owns, memory of the host, as far as it shows its members: the stages read it after `submit` has
+/// returned.
+template <class Batch>
+concept NamesHostMemory = detail::names_host_memory<std::remove_cvref_t<Batch>>();
+
 /// The stages of a pipeline, in an order in which each comes after those whose outputs it takes.
 template <class... Ss>
 struct Stages {
@@ -128,16 +133,23 @@ public:
 
     /// Enqueues all stages for `batch` and returns.
     ///
-    /// What the stages read of it, such as pinned memory, must stay as it is until they have: `BatchRead` tells when, and
-    /// batches of a `Source` see to it themselves. That holds for a batch that is held under `Schedule::graphed`, of which
-    /// nothing has been enqueued yet, as well. A batch that is not trivially copyable is referred to until then.
+    /// What the stages read of it, such as pinned memory, must stay as it is until they have: say with what is returned
+    /// which it is, `submit(batch).wait()` for a batch that is filled again at once, or `submit(batch).stays()` for one
+    /// that stays as it is until `finish`; or keep it until the batch is to be filled again, see `BatchRead`. Batches of a
+    /// `Source` see to it themselves. That holds for a batch that is held under `Schedule::graphed`, of which nothing has
+    /// been enqueued yet, as well. A batch that is not trivially copyable is referred to until then.
     /// \throws Error for a stage's exception or failed call, a known fault of earlier work, or a pipeline that has
     /// failed before.
     template <class Batch>
-    requires Submittable<Batch> BatchRead submit(Batch&& batch) {
-        constexpr bool may_change = !std::is_const_v<std::remove_reference_t<Batch>> &&
-                                    detail::may_change_under_way<std::remove_cvref_t<Batch>>();
-        return core_.submit(given(std::as_const(batch)), may_change);
+    requires Submittable<Batch> && NamesHostMemory<Batch>
+    [[nodiscard("call wait() or stays(), or keep it: see sluice::BatchRead")]] BatchRead
+    submit(Batch&& batch) {
+        return core_.submit(given(std::as_const(batch)), true);
+    }
+    /// The same for a batch of numbers and device memory, which nobody needs to wait for.
+    template <class Batch>
+    requires Submittable<Batch> &&(!NamesHostMemory<Batch>)BatchRead submit(Batch&& batch) {
+        return core_.submit(given(std::as_const(batch)), false);
     }
 
     /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
@@ -169,9 +181,21 @@ public:
     /// Submits the batches of `source` and gives the results of the last stage, in order: `for (const auto& result :
     /// pipeline.run(source))`. Each is valid, and not written, until the next one is asked for; as many batches are under
     /// way as there are slots. Waits for each result. The last stage must have an output, in memory that the host reads.
-    /// A loop that is left early loses nothing but the results of the batches under way. Throws `Error`.
+    /// Batches that are no source's stay as they are until their results have been given; of a range that can be gone
+    /// through once, until the next one is asked for.
+    ///
+    /// A loop that is left early loses nothing: the next `run`, or `drain`, begins with the results of the batches under
+    /// way. A `submit` in between needs their slots, and gives them up. Throws `Error`: a stage's at once, and what the
+    /// source throws behind the results of all batches before it.
     template <class Source>
     Results<Pipeline, Source, result_type> run(Source& source);
+
+    /// The results that a loop over `run` has left, when it was left early: `for (const auto& result : pipeline.drain())`.
+    /// Throws `Error`.
+    template <class None = detail::NoBatches>
+    Results<Pipeline, None, result_type> drain() {
+        return run(None::instance());
+    }
 
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
     void wait_for(BasicStreamRef<backend> stream) { core_.wait_for(stream); }
@@ -251,6 +275,7 @@ private:
     }
     template <class Batch, Backend B>
     void submit_of_source(const SourceBatch<Batch, B>& batch);
+    detail::ResultsLeft& results_left() noexcept { return core_.results_left(); }
     template <class Out>
     const Out& await_result(std::size_t number) {
         return *static_cast<const Out*>(core_.await_result(number));

@@ -3,40 +3,63 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <iterator>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
-#include <sluice/backend/config.hpp>
+#include <sluice/pipeline/batch_read.hpp>
 
 namespace sluice {
 
-/// The results of a pipeline for the batches of a source, in order: what `Pipeline::run` and `AnyPipeline::run` return.
-/// Each is an `Out`. Iterated once. The pipeline and the source must outlive it; it can be neither copied nor moved.
+namespace detail {
+/// The batches `next` to `end`, counted since the last reset, that a `run` has submitted and whose results nobody has seen.
+struct ResultsLeft {
+    std::size_t next = 0;
+    std::size_t end = 0;
+};
+/// What `drain` takes for a source.
+struct NoBatches {
+    const int* begin() const noexcept { return nullptr; }
+    static NoBatches& instance() noexcept {
+        static NoBatches none;
+        return none;
+    }
+};
+} // namespace detail
+
+/// The results of a pipeline for the batches of a source, in order: what `run` and `drain` of `Pipeline` and `AnyPipeline`
+/// return. Each is an `Out`. Iterated once. The pipeline and the source must outlive it; it can be neither copied nor moved.
 template <class Pipe, class Source, class Out>
 class Results {
 public:
-    /// Asks for nothing yet. Called by `run`.
-    Results(Pipe& pipeline, Source& source)
-        : pipeline_(pipeline), next_(std::begin(source)), end_(std::end(source)),
-          taken_(pipeline.submitted()) {}
+    /// Asks for nothing yet. Called by `run` and `drain`.
+    Results(Pipe& pipeline, Source& source) : pipeline_(pipeline), source_(source) {}
     Results(const Results&) = delete;            ///< Cannot be copied.
     Results& operator=(const Results&) = delete; ///< Cannot be assigned.
 
     class Iterator;
     /// The first result. Submits as many batches as there are slots, and waits for the first one. Throws `Error`.
-    Iterator begin() { return Iterator(*this); }
+    Iterator begin();
     /// Behind the last result.
     std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
+    using Batches = decltype(std::begin(std::declval<Source&>()));
+    static constexpr bool has_batches = !std::is_same_v<Source, detail::NoBatches>;
+
     void advance();
+    void submit_ahead();
+    bool take_batch();
+    void submit_batch();
 
     Pipe& pipeline_;
-    decltype(std::begin(std::declval<Source&>())) next_;
-    decltype(std::end(std::declval<Source&>())) end_;
-    std::size_t taken_;
-    bool submitted_ = false; // Whether `*next_` has been.
+    Source& source_;
+    std::optional<Batches> batches_; // Once the first one has been asked for.
+    BatchRead read_; // Of `**batches_`, where it may not be there any longer when the next one is.
+    bool ended_ = false;
+    std::exception_ptr source_error_; // Thrown behind the results of the batches before it.
     const Out* shown_ = nullptr;
 };
 
@@ -55,7 +78,6 @@ public:
     std::add_lvalue_reference_t<const Out> operator*() const noexcept { return *results_->shown_; }
     /// Gives the result back, submits the next batch, and waits for the next result. Throws `Error`.
     Iterator& operator++() {
-        ++results_->taken_;
         results_->advance();
         return *this;
     }
@@ -70,20 +92,64 @@ private:
 };
 
 template <class Pipe, class Source, class Out>
+typename Results<Pipe, Source, Out>::Iterator Results<Pipe, Source, Out>::begin() {
+    detail::ResultsLeft& left = pipeline_.results_left();
+    const std::size_t submitted = pipeline_.submitted();
+    if (left.end != submitted)
+        left = {submitted, submitted}; // Later submits have used the slots of what was left.
+    return Iterator(*this);
+}
+
+template <class Pipe, class Source, class Out>
 void Results<Pipe, Source, Out>::advance() {
     shown_ = nullptr;
-    const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
-    while (pipeline_.submitted() - taken_ < slots) {
-        // Only now, since a batch that a source has given and nobody submits is lost.
-        if (submitted_)
-            ++next_;
-        submitted_ = !(next_ == end_);
-        if (!submitted_)
-            break;
-        pipeline_.submit(*next_);
+    if constexpr (has_batches)
+        submit_ahead();
+    detail::ResultsLeft& left = pipeline_.results_left();
+    if (left.next < left.end) {
+        shown_ = &pipeline_.template await_result<Out>(left.next);
+        ++left.next;
+    } else if (source_error_ != nullptr) {
+        std::rethrow_exception(std::exchange(source_error_, nullptr));
     }
-    if (taken_ < pipeline_.submitted())
-        shown_ = &pipeline_.template await_result<Out>(taken_);
+}
+
+// Until as many batches are under way as there are slots.
+template <class Pipe, class Source, class Out>
+void Results<Pipe, Source, Out>::submit_ahead() {
+    const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
+    while (!ended_ && pipeline_.submitted() - pipeline_.results_left().next < slots) {
+        read_.wait(); // Asking for the next batch may fill this one again.
+        try {
+            ended_ = !take_batch();
+        } catch (...) {
+            source_error_ = std::current_exception();
+            ended_ = true;
+        }
+        if (!ended_)
+            submit_batch();
+        pipeline_.results_left().end = pipeline_.submitted();
+    }
+}
+
+// The next batch, no sooner than it can be submitted: one that a source has given and nobody submits is lost.
+template <class Pipe, class Source, class Out>
+bool Results<Pipe, Source, Out>::take_batch() {
+    if (batches_)
+        ++*batches_;
+    else
+        batches_.emplace(std::begin(source_));
+    return !(*batches_ == std::end(source_));
+}
+
+template <class Pipe, class Source, class Out>
+void Results<Pipe, Source, Out>::submit_batch() {
+    if constexpr (std::is_void_v<decltype(pipeline_.submit(**batches_))>)
+        pipeline_.submit(**batches_);
+    else if constexpr (std::forward_iterator<Batches>)
+        pipeline_.submit(**batches_).stays();
+    else
+        read_ = pipeline_.submit(**batches_);
 }
 
 } // namespace sluice

@@ -20,6 +20,12 @@ inline void BatchRead::wait() {
         wait_by(*waiter);
 }
 
+inline void BatchRead::stays() noexcept {
+    const detail::BatchWaiterRef waiter = std::move(waiter_);
+    if (waiter && waiter->pipeline != nullptr && waiter->stays != nullptr)
+        waiter->stays(waiter->pipeline, run_, number_);
+}
+
 // One reference alone: of several, GCC 12 takes one to be the last, and warns of the others in users' programs.
 inline void BatchRead::wait_quietly() noexcept {
     if (!waiter_ || !waits_)

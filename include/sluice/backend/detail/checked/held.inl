@@ -19,7 +19,29 @@ inline const char* held_words(std::size_t steps) {
 }
 inline bool is_held(const Doer& doer) noexcept { return doer.op == Op::batch && doer.what != nullptr; }
 
-SLUICE_CHECKED_FUNCTION void HeldReads::hold(const HeldRange* ranges, std::size_t count, std::uint32_t stage,
+// Where a batch's bytes are known to be; null where they are the device's or have been freed.
+inline Block* block_of(Checker& checker, const BatchRange& range) {
+    if (range.bytes == 0)
+        return nullptr;
+    const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
+    if (range.ordinary)
+        return &checker.blocks.at(begin, begin + range.bytes);
+    Block* const block = checker.blocks.find(begin);
+    return block == nullptr || !block->alive || block->device ? nullptr : block;
+}
+
+SLUICE_CHECKED_FUNCTION void watch(const BatchRange* ranges, std::size_t count) {
+    Locked checker;
+    if (!checker->doer_known())
+        return;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(ranges[i].begin);
+        if (Block* const block = block_of(*checker, ranges[i]); block != nullptr && ranges[i].constant)
+            (void)checker->suspect(*block, begin, begin + ranges[i].bytes);
+    }
+}
+
+SLUICE_CHECKED_FUNCTION void HeldReads::hold(const BatchRange* ranges, std::size_t count, std::uint32_t stage,
                                              std::uint64_t batch, std::size_t steps, Key after) {
     Locked checker;
     if (!checker->doer_known())
@@ -34,8 +56,8 @@ SLUICE_CHECKED_FUNCTION void HeldReads::hold(const HeldRange* ranges, std::size_
     const Doer doer{.stage = stage, .batch = batch, .op = Op::batch, .what = held_words(steps)};
     for (std::size_t i = 0; i < count; ++i) {
         const auto begin = reinterpret_cast<std::uintptr_t>(ranges[i].begin);
-        Block* const block = checker->blocks.find(begin);
-        if (block == nullptr || !block->alive || block->device || ranges[i].bytes == 0)
+        Block* const block = block_of(*checker, ranges[i]);
+        if (block == nullptr)
             continue;
         const std::uintptr_t wanted = begin + ranges[i].bytes;
         const std::uintptr_t end = wanted < block->end ? wanted : block->end;

@@ -309,12 +309,16 @@ void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen);
 /// The same of the calling thread's own work on an object, such as filling a batch.
 void host_works_on(const void* object, bool writes, Op op);
 
-/// Memory of a batch that a pipeline holds back. `constant`: nothing but the host can write it by way of the batch.
-struct HeldRange {
+/// Memory of a batch. `constant`: nothing but the host can write it by way of the batch. `ordinary`: the host's, neither pinned
+/// nor allocated by sluice.
+struct BatchRange {
     const void* begin = nullptr;
     std::size_t bytes = 0;
     bool constant = false;
+    bool ordinary = false;
 };
+/// Nobody writes these bytes before the work has read them that reads them now: where they change, it was the host.
+void watch(const BatchRange* ranges, std::size_t count);
 /// Reads of pinned memory that a pipeline has yet to enqueue: until it lets go of them, nobody may write there.
 class HeldReads {
 public:
@@ -323,7 +327,7 @@ public:
     HeldReads& operator=(const HeldReads&) = delete;
     ~HeldReads();
     /// Stage `stage` will read batch `batch` there in a graph of `steps` steps, after what the stream `after` has been handed.
-    void hold(const HeldRange* ranges, std::size_t count, std::uint32_t stage, std::uint64_t batch,
+    void hold(const BatchRange* ranges, std::size_t count, std::uint32_t stage, std::uint64_t batch,
               std::size_t steps, Key after);
     /// What has been held may change from here on. Throws `Error`, or leaves it to the next call, where something has changed.
     void let_go(bool may_throw);

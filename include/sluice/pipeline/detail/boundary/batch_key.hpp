@@ -346,41 +346,40 @@ constexpr bool has_host_part() {
     }
 }
 
-/// Whether a batch refers to, or owns, host memory that may change while work still reads it. Numbers do not, nor device
-/// memory; constant elements are taken as a promise.
+/// Whether a batch refers to, or owns, host memory, which may change while work still reads it. Numbers do not, nor device
+/// memory; of a plain pointer nobody knows. Whether it is `const` says nothing: others may name the same memory.
 template <class T>
-constexpr bool may_change_under_way() {
+constexpr bool names_host_memory() {
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T> ||
                   std::is_null_pointer_v<T>) {
         return false;
     } else if constexpr (std::is_array_v<T>) {
-        return may_change_under_way<std::remove_all_extents_t<T>>();
+        return names_host_memory<std::remove_all_extents_t<T>>();
     } else if constexpr (IsStdArray<T>::value) {
-        return may_change_under_way<typename T::value_type>();
+        return names_host_memory<typename T::value_type>();
     } else if constexpr (requires {
                              typename T::backend;
                              typename T::element_type;
                          }) {
         // One of sluice's spans: of device memory, in stream order, or of pinned memory.
-        return !std::is_const_v<typename T::element_type> &&
-               std::is_same_v<T, PinnedSpan<typename T::element_type, typename T::backend>>;
+        return std::is_same_v<T, PinnedSpan<typename T::element_type, typename T::backend>>;
     } else if constexpr (requires {
                              typename T::backend;
                              typename T::value_type;
                          }) {
         return !std::is_same_v<T, DeviceBuffer<typename T::value_type, typename T::backend>>;
     } else if constexpr (NamesMemory<T>) {
-        return !std::is_const_v<typename T::element_type>;
+        return true;
     } else if constexpr (PlainAggregate<T>) {
-        bool changes = false;
+        bool names = false;
         if constexpr (member_count<T>() > 0) {
-            using Changes = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
-                return std::bool_constant<(may_change_under_way<std::remove_cvref_t<decltype(members)>>() ||
+            using Names = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
+                return std::bool_constant<(names_host_memory<std::remove_cvref_t<decltype(members)>>() ||
                                            ...)>{};
             }));
-            changes = Changes::value;
+            names = Names::value;
         }
-        return changes;
+        return names;
     } else {
         // A class of its own: one that cannot be copied as bytes owns what it refers to.
         return !std::is_trivially_copyable_v<T>;

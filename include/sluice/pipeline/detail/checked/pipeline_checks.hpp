@@ -135,23 +135,39 @@ public:
     void drop() noexcept {
         held_reads_.let_go(false);
         held_.clear();
+        latest_.memory.clear();
     }
     /// `executor` has been given batch `number`, the caller's own. What it reads must stay as it is while no stage that takes it
     /// has been handed it yet.
     void batch_submitted(const Core& core, const Executor<B>& executor, std::size_t number,
                          const Given& batch) {
         const checked::BookkeepingScope own_memory;
-        if (executor.keeps_batches() && on_ && first_to_read(core, executor, number) < core.stages() &&
-            !checked::knows_object(batch.value)) {
-            Held& held = held_.emplace_back();
-            held.number = number;
+        latest_.number = number;
+        latest_.memory.clear();
+        if (on_ && !checked::knows_object(batch.value)) {
             const bool alone = !others_fill_ && !core.streams.any_external();
             const auto add = [&](const checked::Range& range, bool constant) {
-                held.memory.push_back({range.begin, range.bytes, constant && alone});
+                latest_.memory.push_back({range.begin, range.bytes, constant && alone, range.on_host});
             };
             batch.ops->show_memory(batch.value, add);
+            if (executor.keeps_batches() && first_to_read(core, executor, number) < core.stages())
+                held_.push_back(latest_);
         }
         executor_called(core, executor);
+        // Pinned memory tells when the host gets at it.
+        watched_.clear();
+        for (const checked::BatchRange& range : latest_.memory) {
+            if (range.ordinary)
+                watched_.push_back(range);
+        }
+        if (!watched_.empty())
+            checked::watch(watched_.data(), watched_.size());
+    }
+    /// The caller has promised that batch `number` stays as it is. Known of the latest one.
+    void batch_stays(std::size_t number) {
+        const checked::BookkeepingScope own_memory;
+        if (latest_.number == number)
+            checked::watch(latest_.memory.data(), latest_.memory.size());
     }
     /// `executor` has been called, and holds what it does.
     void executor_called(const Core& core, const Executor<B>& executor) {
@@ -159,7 +175,7 @@ public:
             return;
         while (!held_.empty() && first_to_read(core, executor, held_.front().number) == core.stages())
             held_.pop_front();
-        for (const Held& held : held_) {
+        for (const BatchMemory& held : held_) {
             const std::size_t stage = first_to_read(core, executor, held.number);
             held_reads_.hold(held.memory.data(), held.memory.size(), labels_[stage], held.number, steps_,
                              checked::key_of(core.streams.of(stage, held.number).get()));
@@ -167,9 +183,9 @@ public:
     }
 
 private:
-    struct Held {
+    struct BatchMemory {
         std::size_t number = 0;
-        std::vector<checked::HeldRange> memory;
+        std::vector<checked::BatchRange> memory;
     };
 
     /// Tells what a stage's work on batch `number` reads and writes, which `stream`, or a thread's, has been handed.
@@ -222,7 +238,9 @@ private:
     std::vector<const void*> objects_;
     std::vector<checked::Handed> handed_; // Kept for its memory.
     bool others_fill_ = false;
-    std::deque<Held> held_;
+    BatchMemory latest_;                       // of the caller's own
+    std::vector<checked::BatchRange> watched_; // Kept for its memory.
+    std::deque<BatchMemory> held_;
     checked::HeldReads held_reads_;
     StageStress<B> stress_;
 };

@@ -82,6 +82,7 @@ public:
     static void let_go(bool) noexcept {}
     static void drop() noexcept {}
     static void batch_submitted(const Core&, const Executor<B>&, std::size_t, const Given&) noexcept {}
+    static void batch_stays(std::size_t) noexcept {}
     static void executor_called(const Core&, const Executor<B>&) noexcept {}
 };
 

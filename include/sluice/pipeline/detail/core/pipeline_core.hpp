@@ -15,6 +15,7 @@
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
 #include <sluice/pipeline/pipeline_options.hpp>
+#include <sluice/pipeline/results.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage_time.hpp>
@@ -47,12 +48,15 @@ public:
     PipelineCore& operator=(const PipelineCore&) = delete;
     ~PipelineCore();
 
-    /// A batch of the caller's own; `may_change`: whether its memory might, when the handle has gone.
-    BatchRead submit(const GivenBatch<B>& batch, bool may_change);
+    /// A batch of the caller's own; `names_host_memory`: whether the handle waits when it goes.
+    BatchRead submit(const GivenBatch<B>& batch, bool names_host_memory);
     /// One of a source, which `hold` holds.
     void submit_held(const GivenBatch<B>& batch, const Hold& hold);
     /// Waits for the last stage's output for batch `number`, and gives its slot.
     const void* await_result(std::size_t number);
+
+    /// What `run` has left.
+    ResultsLeft& results_left() noexcept { return results_left_; }
 
     void wait_for(Ref stream);
     void flush();
@@ -123,6 +127,7 @@ private:
     std::size_t run_ = 0; // Counts resets.
     std::string failure_;
     BatchWaiterRef waiter_;
+    ResultsLeft results_left_;
 };
 
 } // namespace sluice::detail

@@ -80,6 +80,13 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
         if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
             self.await_batch(number);
     };
+    if constexpr (IsChecked<B>::value) {
+        waiter_->stays = [](void* pipeline, std::size_t run, std::size_t number) {
+            auto& self = *static_cast<PipelineCore*>(pipeline);
+            if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
+                self.core_.checks.batch_stays(number);
+        };
+    }
     waiter_->drain = [](void* pipeline) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
         if (!self.in_use_.load(std::memory_order_relaxed))
@@ -135,9 +142,9 @@ void PipelineCore<B>::or_fail(Work&& work) {
 }
 
 template <Backend B>
-BatchRead PipelineCore<B>::submit(const GivenBatch<B>& batch, bool may_change) {
+BatchRead PipelineCore<B>::submit(const GivenBatch<B>& batch, bool names_host_memory) {
     submit_given(batch, {});
-    return BatchRead(waiter_, run_, submitted_ - 1, may_change);
+    return BatchRead(waiter_, run_, submitted_ - 1, names_host_memory);
 }
 
 template <Backend B>
@@ -307,6 +314,7 @@ void PipelineCore<B>::enter() {
     if (inside_) [[likely]]
         return;
     core_.streams.wait_for_external();
+    results_left_ = {};
     inside_ = true;
 }
 
