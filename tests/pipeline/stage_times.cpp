@@ -195,6 +195,32 @@ TEST_CASE("stage times: of fast batches, those that were noted by all") {
     }
 }
 
+TEST_CASE("stage times: what the loop waited before a submit for its batch to be read") {
+    for (const bool waits : {false, true}) {
+        Pipeline pipeline{Stages{Stage{"first", [](Ref stream, PinnedSpan<const Word, B>,
+                                                   Nothing&) { ops::spin(stream.get(), first_takes); }},
+                                 Stage{"second", [](Ref, const Nothing&) {}}},
+                          Slots{make_nothing},
+                          {.timed_batches = 4}};
+        const PinnedBuffer<Word, B> batch(1);
+        for (int i = 0; i < 5; ++i) {
+            BatchRead read = pipeline.submit(batch.span());
+            if (waits)
+                read.wait();
+            else
+                read.stays();
+        }
+        pipeline.finish();
+        for (const StageTime& submit : pipeline.submit_times()) {
+            CAPTURE(submit.batch);
+            if (waits && submit.batch > 0)
+                CHECK(submit.reading > first_takes / 2.0);
+            else
+                CHECK(submit.reading == 0);
+        }
+    }
+}
+
 TEST_CASE("stage times: nothing is made while they are noted") {
     Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.timed_batches = 4}};
     for (int i = 0; i < 6; ++i)

@@ -185,6 +185,21 @@ TEST_CASE("bound: of random costs nearly all are named right, and no advice is f
     MESSAGE(right << " of " << all << " named right");
 }
 
+TEST_CASE("bound: a loop that waits for its batch to be read is told so, and what to do") {
+    for (const double reading : {5.0, 250.0}) {
+        PipelineTimes times = model({.fill = 5, .loop = 300, .submit = 10, .first = 60, .second = 20});
+        for (StageTime& submit : times.submits)
+            submit.reading = reading;
+        const Bound bound = bound_of(times);
+        CHECK(bound.part == BoundPart::loop);
+        CHECK(bound.reading == doctest::Approx(reading));
+        CHECK((bound.sentence.find("It waits 250 us of ") != std::string::npos) == (reading == 250));
+        CHECK((bound.sentence.find(
+                   "keep what submit returns and fill several batches in turns, or use a Source.") !=
+               std::string::npos) == (reading == 250));
+    }
+}
+
 TEST_CASE("bound: what submit waits for results is no launching") {
     PipelineTimes times = model({.fill = 5, .submit = 80, .first = 20, .second = 20});
     for (StageTime& submit : times.submits)

@@ -18,6 +18,8 @@ struct StageTime {
     double begin = 0;      ///< Microseconds of `std::chrono::steady_clock`.
     double end = 0;        ///< Likewise.
     double waited = 0;     ///< Of a call of `submit`: how much of it the thread waited for results to arrive.
+    double reading =
+        0; ///< Before a call of `submit`: how long the thread waited, since the one before, for batches to be read.
 };
 
 /// Nanoseconds that the calling thread has waited so far for results to arrive, within `Readback::push` and replays of it.

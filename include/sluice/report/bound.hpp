@@ -49,6 +49,7 @@ struct Bound {
     double fill = 0;     ///< Of one worker, for one batch; 0 without a source.
     double waited = 0;   ///< That the caller waited for the source.
     double submit = 0;   ///< In `submit`, without the waits for results there.
+    double reading = 0;  ///< That the caller waited, outside of `submit`, for batches of its own to be read.
     double longest = 0;  ///< Of the stage that takes longest.
     double together = 0; ///< Of all stages, one after another.
 

@@ -135,8 +135,10 @@ inline Means means_of(const PipelineTimes& times) {
         bound.period = spacing > bound.period ? spacing : bound.period;
     }
     bound.submit = mean_length(submits);
-    for (const StageTime& submit : submits)
+    for (const StageTime& submit : submits) {
         bound.submit -= submit.waited / static_cast<double>(submits.size());
+        bound.reading += submit.reading / static_cast<double>(submits.size());
+    }
     std::size_t given = 0;
     for (const FillTime& fill : times.fills) {
         bound.fill += (fill.end - fill.begin) / static_cast<double>(times.fills.size());
@@ -255,6 +257,15 @@ inline void say_waiting(const PipelineTimes& times, const Means& means, Bound& b
     bound.sentence += '.';
 }
 
+/// Where the loop waits for its batches to be read a tenth of the time or more: that, and what to do.
+inline std::string reading_text(const Bound& bound) {
+    if (bound.reading < 0.1 * bound.period)
+        return {};
+    return " It waits " + time_text(bound.reading) + " of " + time_text(bound.period) +
+           " for its batch to be read: keep what submit returns and fill several batches in turns, or use a "
+           "Source.";
+}
+
 } // namespace detail::bound
 
 inline Bound bound_of(const PipelineTimes& times) {
@@ -284,7 +295,8 @@ inline Bound bound_of(const PipelineTimes& times) {
     } else if (outside >= 0.6 * bound.period && !behind && means.stages[busiest].share < 0.9) {
         bound.part = BoundPart::loop;
         bound.sentence = "the loop that submits bounds this: it spends " + parts::time_text(outside) +
-                         " of " + parts::time_text(bound.period) + " a batch outside of submit.";
+                         " of " + parts::time_text(bound.period) + " a batch outside of submit." +
+                         parts::reading_text(bound);
     } else if (bound.submit >= 0.6 * bound.period && !behind && !means.trails &&
                bound.submit >= means.stages[busiest].share * bound.period) {
         bound.part = BoundPart::submit;
@@ -299,6 +311,7 @@ inline Bound bound_of(const PipelineTimes& times) {
     } else {
         bound.part = BoundPart::waiting;
         parts::say_waiting(times, means, bound);
+        bound.sentence += parts::reading_text(bound);
     }
     return bound;
 }

@@ -207,10 +207,13 @@ void PipelineCore<B>::await_batch(std::size_t number) {
         return; // Nothing is under way then.
     }
     or_fail([&] {
+        const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
         for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
             if (core_.plan.stages[stage].reads_batch)
                 await_stage(stage, number);
         }
+        if (watched_) [[unlikely]]
+            reading_ += StageTimes<B>::now() - begun;
         throw_known_fault();
     });
 }
@@ -303,7 +306,9 @@ void PipelineCore<B>::reset() {
     if (tuning_)
         parts_->tuner->interrupted();
     begun_ = 0;
+    reading_ = 0;
     submitted_ = 0;
+    results_left_ = {};
     ++run_;
     failure_.clear();
     waiter_->unreported = nullptr;
@@ -314,7 +319,6 @@ void PipelineCore<B>::enter() {
     if (inside_) [[likely]]
         return;
     core_.streams.wait_for_external();
-    results_left_ = {};
     inside_ = true;
 }
 

@@ -54,7 +54,7 @@ template <Backend B>
 void PipelineCore<B>::look_at_submit(const SubmitBegin& begin) {
     if (core_.times) {
         core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time,
-                                 waited_for_results() - begin.waited);
+                                 waited_for_results() - begin.waited, std::exchange(reading_, 0));
         core_.times->comes(submitted_);
     }
     if (tuning_ && parts_->tuner->count(begin.time))

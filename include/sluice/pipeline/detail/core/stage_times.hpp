@@ -136,13 +136,14 @@ public:
 
     /// Between these two, the calling thread works on the batch.
     static std::int64_t now() noexcept { return steady_nanoseconds(); }
-    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun,
-                     std::int64_t waited = 0) noexcept {
+    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun, std::int64_t waited = 0,
+                     std::int64_t reading = 0) noexcept {
         if (!windows_.hold(batch))
             return;
         Note& note = note_of(stage, batch);
         note.begun = begun;
         note.waited = waited;
+        note.reading = reading;
         note.ended = now();
         note.batch = batch;
         note.kind = Kind::on_thread;
@@ -198,6 +199,7 @@ private:
         std::int64_t begun = 0;
         std::int64_t ended = 0;
         std::int64_t waited = 0;
+        std::int64_t reading = 0;
         std::size_t batch = 0;
         bool follows = false;
         Kind kind = Kind::none;
@@ -258,7 +260,8 @@ private:
             if (note.kind == Kind::on_thread) {
                 times.push_back({stage, note.batch, static_cast<double>(note.begun) / 1000,
                                  static_cast<double>(note.ended) / 1000,
-                                 static_cast<double>(note.waited) / 1000});
+                                 static_cast<double>(note.waited) / 1000,
+                                 static_cast<double>(note.reading) / 1000});
             } else if (note.kind == Kind::on_stream && note.end->is_done()) {
                 const Zero& zero = zero_of(zeros, *ring.stream);
                 const BasicEvent<B>& begin =
