@@ -108,6 +108,7 @@ TEST_CASE("Contract 5: a fault that is known is reported at the next submit, flu
             });
             CHECK(error.text() == text_for(schedule, stage, 1));
             CHECK(error.nests<std::range_error>(is_bad_pixel));
+            CHECK(error.nests_directly<std::range_error>());
             CHECK(pipeline.failed());
             CHECK(contains_all(text_of([&] { pipeline.submit(inputs[2]).stays(); }),
                                {"needs a reset()", "bad pixel"}));
@@ -126,6 +127,7 @@ TEST_CASE("Contract 5: finish waits for a fault and reports it; reset makes the 
         const Caught error([&] { pipeline.finish(); });
         CHECK(error.text() == text_for(schedule, stage, batches - 1));
         CHECK(error.nests<std::range_error>(is_bad_pixel));
+        CHECK(error.nests_directly<std::range_error>());
         CHECK(pipeline.failed());
 
         pipeline.reset();

@@ -96,7 +96,7 @@ TEST_CASE("Contract 5: a fault of a replay that is known is thrown by the next c
             });
             REQUIRE(error);
             CHECK(contains(error.text(), "bad pixel"));
-            CHECK(error.nests<std::range_error>([](const auto&) { return true; }));
+            CHECK(error.nests_directly<std::range_error>());
             CHECK(pipeline.failed());
             CHECK(pipeline.submitted() == 21);
 

@@ -53,6 +53,25 @@ public:
         return whole_ != nullptr && search<T>(whole_, holds, false);
     }
 
+    /// Whether a `T` is what `std::rethrow_if_nested` throws of it.
+    template <class T>
+    bool nests_directly() const {
+        try {
+            if (whole_ != nullptr)
+                std::rethrow_exception(whole_);
+        } catch (const std::nested_exception& outer) {
+            try {
+                if (outer.nested_ptr() != nullptr)
+                    outer.rethrow_nested();
+            } catch (const T&) {
+                return true;
+            } catch (...) {
+            }
+        } catch (...) {
+        }
+        return false;
+    }
+
 private:
     template <class T, class Holds>
     static bool search(const std::exception_ptr& exception, Holds& holds, bool nested) {

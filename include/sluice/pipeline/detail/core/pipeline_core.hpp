@@ -109,7 +109,8 @@ private:
     void throw_known_fault();
     void throw_stream_fault();
     [[noreturn]] void fail();
-    [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier);
+    [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier,
+                              bool of_stream = false);
     // In pipeline_queries.inl:
     void require_stage(const char* what, std::size_t index) const;
     StageTimes<B>& require_times(const char* call);

@@ -51,6 +51,23 @@ void PipelineCore<B>::throw_known_fault() {
     throw_thread_fault();
 }
 
+/// Within a handler: throws `placed`, which says all that the exception in hand does, with what that nests.
+[[noreturn]] inline void throw_instead(const Error& placed) {
+    try {
+        throw;
+    } catch (const std::nested_exception& outer) {
+        if (outer.nested_ptr() == nullptr)
+            std::throw_with_nested(placed);
+        try {
+            outer.rethrow_nested();
+        } catch (...) {
+            std::throw_with_nested(placed);
+        }
+    } catch (...) {
+        std::throw_with_nested(placed);
+    }
+}
+
 template <Backend B>
 void PipelineCore<B>::throw_stream_fault() {
     core_.streams.for_each([&](Ref stream) {
@@ -60,14 +77,14 @@ void PipelineCore<B>::throw_stream_fault() {
             throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
             const FaultPlace place =
                 find_fault(core_, submitted_, begun_, stream, executor_->runs_whole_steps());
-            fail_at(place.stage, place.batch, place.or_earlier);
+            fail_at(place.stage, place.batch, place.or_earlier, true);
         }
     });
     executor_->for_each_capture_stream([&](int stage, Ref stream) {
         try {
             B::throw_if_failed(stream.get());
         } catch (...) {
-            fail_at(stage, std::nullopt, false);
+            fail_at(stage, std::nullopt, false, true);
         }
     });
 }
@@ -104,7 +121,7 @@ void PipelineCore<B>::fail() {
 }
 
 template <Backend B>
-void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier) {
+void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier, bool of_stream) {
     core_.leave_stage();
     core_.drain();
     drop_batches();
@@ -122,6 +139,9 @@ void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool 
     } catch (const Error& error) {
         const Error placed = place(error);
         failure_ = placed.what();
+        // What a host function threw is nested as what a stage throws is, not one deeper.
+        if (of_stream)
+            throw_instead(placed);
         std::throw_with_nested(placed);
     } catch (const std::exception& exception) {
         explanation = exception.what();
