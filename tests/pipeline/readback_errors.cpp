@@ -55,6 +55,37 @@ TEST_CASE("Contract 5: a handler that throws within a stage fails the pipeline, 
     CHECK(chain.results(4) == chain_results(2, words, batches_from(0, 4)));
 }
 
+TEST_CASE(
+    "Contract 5: poll hands over the results of the batches before the one that failed, before a reset") {
+    Delay::set({.seed = 9, .one_in = 2, .microseconds = 300});
+    const Inputs<B> inputs(4, words);
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Chain<B> chain(2, words, 4);
+        std::vector<std::size_t> seen;
+        Readback<Word, B> readback(
+            words, [&](std::size_t index, std::span<const Word>) { seen.push_back(index); }, 8);
+        chain.after = [&](std::size_t stage, BasicStreamRef<B> stream, std::size_t batch) {
+            if (stage == 1 && batch == 3)
+                throw std::domain_error("loss is not a number");
+            if (stage == 1)
+                readback.push(stream, chain.memory(1));
+        };
+        auto pipeline = chain.pipeline<2>({.schedule = schedule});
+        const Caught error([&] {
+            for (std::size_t batch = 0; batch < 4; ++batch)
+                pipeline.submit(inputs[batch]).stays();
+        });
+        REQUIRE(error);
+        CHECK(error->batch() == 3);
+        readback.poll();
+        CHECK(seen == std::vector<std::size_t>{0, 1, 2});
+        pipeline.reset();
+        readback.reset();
+        CHECK(seen.size() == 3);
+    }
+}
+
 TEST_CASE("Contract 5: any one call of a readback fails: an Error, and no copy outlives its memory") {
     using F = Faulty<TestBackend>;
     const Alive before = alive_now<F>();

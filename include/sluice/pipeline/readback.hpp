@@ -76,7 +76,8 @@ public:
     void finish() { state_->finish(); }
 
     /// Waits for copies under way, drops what has not been handed over, and starts anew from index 0. Call it
-    /// where the pipeline is reset: results of work that failed are still in the way otherwise.
+    /// where the pipeline is reset: results of work that failed are still in the way otherwise. Call `poll` before it to have
+    /// the results of the batches before the one that failed.
     void reset() noexcept { state_->reset(); }
 
     /// Results that have been pushed since the readback was made or reset, those of replays included.

@@ -10,6 +10,8 @@
 
 namespace sluice::detail {
 
+class BatchWaiterRef;
+
 /// What a pipeline lends to those who wait for its batches; `pipeline` is null once it has gone.
 struct BatchWaiter {
     void* pipeline = nullptr;
@@ -19,7 +21,7 @@ struct BatchWaiter {
     std::size_t references = 0;              // One thread has them all.
     std::exception_ptr unreported; // What a destructor's wait has thrown, for the pipeline's next call.
 
-    static class BatchWaiterRef make();
+    static BatchWaiterRef make();
 };
 
 /// A shared pointer without atomics.
