@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -43,6 +44,7 @@ extern int steps;
 extern std::vector<std::string> files;
 extern std::vector<float> history;
 void fill(int step, Batch& to);
+void read(std::ifstream& file, std::size_t index, Batch& to);
 void load(const std::string& file, std::size_t place, Batch& to);
 std::vector<float> losses_of_a_run(sluice::Schedule schedule);
 

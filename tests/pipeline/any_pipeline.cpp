@@ -132,4 +132,30 @@ TEST_CASE("AnyPipeline: moved, it goes on; options and streams are the pipeline'
     CHECK_FALSE(moved.failed());
 }
 
+TEST_CASE("AnyPipeline: moved while batches are under way, which are waited for as before") {
+    for_each_schedule([](const PipelineOptions& options) {
+        Memories memories{words};
+        AnyPipeline<Batch, B> pipeline{
+            Stage{"first", [&](Ref stream, const Batch& in,
+                               Memories::Cells& to) { memories.first()(stream, in.span(), to); }},
+            Stage{"last", [&](Ref stream, Memories::Cells& in) { memories.last(1)(stream, in); }},
+            memories.make_cells(), options};
+        Batch batch(words);
+        const auto fill = [&](std::size_t index) {
+            for (std::size_t i = 0; i < words; ++i)
+                batch[i] = input_word(index, i);
+        };
+        BatchRead read;
+        for (std::size_t index = 0; index < 6; ++index) {
+            read.wait();
+            fill(index);
+            read = pipeline.submit(batch);
+            AnyPipeline<Batch, B> moved = std::move(pipeline);
+            pipeline = std::move(moved);
+        }
+        pipeline.finish();
+        CHECK(memories.values() == expected_memories(2, words, batches_from(0, 6)));
+    });
+}
+
 } // namespace pipeline_any_pipeline
