@@ -51,6 +51,30 @@ void for_each_way(Check&& check) {
     }
 }
 
+// A range that can be gone through once: its one batch is filled again for each.
+struct Once {
+    struct Iterator {
+        using value_type = PinnedBuffer<Word, B>;
+        using difference_type = std::ptrdiff_t;
+        Once* range;
+        value_type& operator*() const { return range->batch; }
+        Iterator& operator++() {
+            range->fill();
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        bool operator==(const Iterator&) const { return range->index == 9; }
+    };
+    PinnedBuffer<Word, B> batch{words};
+    std::size_t index = 0;
+    Iterator begin() {
+        fill_slot(index, batch);
+        return {this};
+    }
+    Iterator end() { return {this}; }
+    void fill() { fill_slot(++index, batch); }
+};
+
 template <class Result>
 void append(std::vector<Word>& all, const Result& result) {
     all.insert(all.end(), result.words.data(), result.words.data() + words);
@@ -191,28 +215,6 @@ TEST_CASE(
 }
 
 TEST_CASE("run: a range that can be gone through once may fill its batch again for the next") {
-    struct Once {
-        struct Iterator {
-            using value_type = PinnedBuffer<Word, B>;
-            using difference_type = std::ptrdiff_t;
-            Once* range;
-            value_type& operator*() const { return range->batch; }
-            Iterator& operator++() {
-                range->fill();
-                return *this;
-            }
-            void operator++(int) { ++*this; }
-            bool operator==(const Iterator&) const { return range->index == 9; }
-        };
-        PinnedBuffer<Word, B> batch{words};
-        std::size_t index = 0;
-        Iterator begin() {
-            fill_slot(index, batch);
-            return {this};
-        }
-        Iterator end() { return {this}; }
-        void fill() { fill_slot(++index, batch); }
-    };
     for_each_way([]<class D>(PipelineOptions options) {
         D dag(words);
         options.slots = slots_for(dag, options);

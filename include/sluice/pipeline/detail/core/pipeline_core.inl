@@ -212,9 +212,9 @@ void PipelineCore<B>::await_batch(std::size_t number) {
             if (core_.plan.stages[stage].reads_batch)
                 await_stage(stage, number);
         }
+        throw_known_fault();
         if (watched_) [[unlikely]]
             reading_ += StageTimes<B>::now() - begun;
-        throw_known_fault();
     });
 }
 
