@@ -125,9 +125,8 @@ private:
     bool inside_ = false;   // Whether external streams have been joined since the pipeline was last left.
     std::size_t begun_ = 0; // batches of which work may be under way: one more than submitted_ within submit
     std::size_t submitted_ = 0;
-    std::int64_t reading_ =
-        0; // Nanoseconds since the last submit that the caller has waited for batches to be read.
-    std::size_t run_ = 0; // Counts resets.
+    std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit.
+    std::size_t run_ = 0;      // Counts resets.
     ResultsLeft results_left_;
     std::string failure_;
     BatchWaiterRef waiter_;
