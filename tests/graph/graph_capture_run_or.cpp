@@ -169,7 +169,9 @@ TEST_CASE("GraphCapture: hooks are told of every launch, and go with their graph
     graphs.recapture(steps.stream, 0, work);
     CHECK(notes == "~a~b<a<b>a>b");
     notes.clear();
-    graphs.run(steps.stream, 1, steps.work()); // makes key 0 go
+    graphs.run(steps.stream, 1, steps.work());
+    CHECK(notes == "");
+    graphs.run(steps.stream, 1, steps.work()); // takes the place of key 0
     CHECK(notes == "~a~b");
     graphs.run(steps.stream, 0, work);
     graphs.run(steps.stream, 0, work);

@@ -21,7 +21,7 @@
 
 namespace sluice {
 
-/// Called once for each key whose work runs eagerly instead of as a graph, with the reason.
+/// Called with each reason why work runs eagerly that could be a graph, once: not again for further keys.
 using RefusalHandler = void (*)(const char* reason);
 
 /// Writes the reason to the standard error stream.
@@ -31,7 +31,9 @@ inline void print_refusal(const char* reason) {
 
 /// How a `GraphCapture` works.
 struct GraphOptions {
-    /// How many executables are kept, at least 1. A further one replaces the least recently used.
+    /// How many executables are kept, at least 1. When there are as many, a key that comes again replaces the least recently
+    /// used one, if that has not been used since the key came before. So of more keys that come in turns, some keep their
+    /// graphs and the others run eagerly.
     std::size_t capacity = 16;
     /// How often the work of a new key runs eagerly, on the stream that it will be captured on, before the next run
     /// captures it: libraries load kernels and make workspaces in their first calls, and a key that never comes again is
@@ -39,8 +41,9 @@ struct GraphOptions {
     int warmup = 1;
     /// See `capture`.
     CaptureOptions capture = {};
-    /// After so many new keys in a row without a launched graph, further ones run eagerly and are not kept, until a graph
-    /// is launched again. 0: all are kept.
+    /// How many graphs may be made of which it is not known that they pay: for a key that comes for the first time (without
+    /// a warm-up), and in the place of another key's. Every 64 runs allow one more. A key that comes again while there is
+    /// room is captured in any case. So many new keys in a row are also told of as a refusal. 0: no limit.
     std::size_t give_up_after = 64;
     /// Hands each new executable to the device at once, instead of with its first replay.
     bool upload = true;
@@ -55,16 +58,39 @@ struct GraphOptions {
     RefusalHandler on_refusal = &print_refusal;
 };
 
+/// Runs that launched no graph, by reason. In a pipeline each is what one launch would have been: a step or several, or a
+/// stage's work on a batch where each stage has graphs of its own.
+struct EagerRuns {
+    std::uint64_t first_runs = 0; ///< a key's first ones, before it is captured; some keys never come again
+    std::uint64_t no_place =
+        0; ///< of keys that came again, while as many others as there are places are in use
+    std::uint64_t refused = 0;       ///< of keys whose capture was refused, or broke
+    std::uint64_t changed_slots = 0; ///< of work that changes its slots on the host, which a replay would not
+    std::uint64_t untold = 0;        ///< of batches that cannot be told apart
+    std::uint64_t ends = 0; ///< steps that not all stages take part in: the first, and those of a `flush`
+    std::uint64_t opted_out =
+        0; ///< of stages that are not to be captured: `StageOptions::graphed`, CPU stages
+    std::uint64_t blocking = 0; ///< under `PipelineOptions::launch_blocking`
+
+    /// All of them.
+    std::uint64_t total() const noexcept {
+        return first_runs + no_place + refused + changed_slots + untold + ends + opted_out + blocking;
+    }
+    /// Adds each number.
+    EagerRuns& operator+=(const EagerRuns& other) noexcept;
+};
+
 /// What a `GraphCapture` has done so far.
 struct GraphCounters {
     std::uint64_t captures = 0;       ///< graphs recorded
     std::uint64_t instantiations = 0; ///< executables made
     std::uint64_t updates = 0;        ///< executables changed in place instead
     std::uint64_t replays = 0;        ///< executables launched, the first launch of each included
-    std::uint64_t evictions = 0;      ///< keys that others have replaced
+    std::uint64_t evictions = 0;      ///< graphs that made way for another key's
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
     std::uint64_t comparisons = 0;    ///< captures made to see whether the work has changed under its key,
     std::uint64_t changes = 0;        ///< and those that found that it has
+    EagerRuns eager;                  ///< runs that were not replays
 
     /// Adds each number.
     GraphCounters& operator+=(const GraphCounters& other) noexcept;
@@ -88,7 +114,7 @@ public:
     /// Whether an executable was launched; otherwise the work ran eagerly.
     bool replayed() const noexcept { return replayed_; }
     /// Whether the outputs are still this run's: no later run of the same key has overwritten them. Also false once another
-    /// key has replaced this one or `clear` was called, since later runs are not counted here then.
+    /// keys have made this one forgotten or `clear` was called, since later runs are not counted here then.
     bool is_current() const noexcept { return runs_ == nullptr || *runs_ == run_; }
     /// Throws `Error` if they are not.
     void require_current() const;
@@ -103,24 +129,26 @@ private:
 };
 
 /// Runs work as a graph: eagerly when a key comes for the first time, then by one launch. The second run captures the
-/// work and launches what it has captured, so that each run calls the work at most once and has its effect exactly once.
+/// work and launches what it has captured. Each run has the effect of the work exactly once.
 ///
 /// A key stands for everything that the work reads on the host: shapes, pointers, scalars. Work that would enqueue
 /// something else needs another key; what changes on the device, in buffers and `DeviceScalar`s, does not. Keys are of
 /// any type with `==` that can be copied.
 ///
 /// A capture that is refused (see `capture` for the reasons) costs no more than the attempt: the key's work continues to
-/// run eagerly, the reason is reported once, and `counters().refusals` counts it. In a run with a refusal the work is
-/// called again after the attempt. What the work itself throws, `run` throws, and the next run of the key tries again.
-/// `run` also throws an error that earlier calls left behind, without running the work, when it is about to run a new key
-/// or to capture. Work called within another capture on the same thread becomes part of that one.
+/// run eagerly, the reason is reported once, and `counters().refusals` counts it. A run calls the work at most once, but for
+/// an attempt to capture it that is made again (see `capture`) or is refused: then the work is called again, and does again what
+/// it does on the host, such as counting. What the work itself throws, `run` throws, and the next run of the key tries again.
+/// `run` also throws an error that earlier calls left behind, without running the work, when it is about to run a new key or to
+/// capture. Work called within another capture on the same thread becomes part of that one.
 ///
 /// Work is captured on a stream of the `GraphCapture`'s own, with the priority of the caller's stream. What other threads
 /// enqueue on the caller's stream during the capture runs as usual. So the work must use the stream that it is given, and
 /// streams that it forks from that one. Launches go to the caller's stream.
 ///
 /// Executables are kept in a cache of fixed size. A new graph goes into the executable of the key that it replaces where
-/// the driver can update it, and into a new one otherwise. Steady state creates and allocates nothing.
+/// the driver can update it, and into a new one otherwise. Keys without a graph are remembered, as many as the capacity again
+/// and at least 16, so that it is known when they come again. Steady state creates and allocates nothing.
 ///
 /// One thread at a time. Belongs to the device that was current when it was made. Buffers that the work uses must
 /// outlive the replays.
@@ -199,16 +227,14 @@ public:
     /// What the constructor was given.
     const GraphOptions& options() const noexcept { return options_; }
 
-    /// Keys in the cache, those refused included.
-    std::size_t size() const noexcept { return entries_.size(); }
+    /// Keys that have a graph.
+    std::size_t size() const noexcept;
     /// The key's graph, until the next call that may capture; null when it has none.
     const BasicGraph<B>* graph(const Key& key) const noexcept;
     /// The key's executable, until the next call that may capture; null when it has none.
     const BasicGraphExec<B>* executable(const Key& key) const noexcept;
-    /// Whether keys come again, so that new ones are let into the cache.
-    bool settled() const noexcept {
-        return options_.give_up_after == 0 || unsettled_ < options_.give_up_after;
-    }
+    /// Whether a graph may be made of which it is not known that it pays: see `GraphOptions::give_up_after`.
+    bool settled() const noexcept { return options_.give_up_after == 0 || allowance_ > 0; }
     /// Why the key's last capture was refused; empty when it was not.
     const std::string& refusal(const Key& key) const noexcept;
     /// Why a capture was refused first, of any key, or what a comparison has found to have changed; empty while all is well.
@@ -225,6 +251,7 @@ private:
         State state = State::warming;
         int warm = 0;           // Eager runs so far.
         int compared = 0;       // Comparisons so far.
+        bool quiet = false;     // Refused, as was known before.
         std::uint64_t used = 0; // When, counted in runs of the cache.
         // Of this key; shared with the `Replay`s handed out.
         std::shared_ptr<std::uint64_t> runs = detail::shared_of<std::uint64_t>(std::uint64_t{0});
@@ -244,12 +271,21 @@ private:
     Entry* find(const Key& key) noexcept;
     const Entry* find(const Key& key) const noexcept;
     Entry& admit(const Key& key);
+    struct Room {
+        bool is_there = false;
+        Entry* instead_of = nullptr; // Whose executable the new graph takes over.
+    };
+    Room find_room(const Entry& entry, bool is_new);
+    void forget_graph(Entry& entry) noexcept;
+    std::size_t most_known() const noexcept {
+        return options_.capacity + (options_.capacity < 16 ? 16 : options_.capacity);
+    }
     Replay launch(Entry& entry, Ref stream) {
         launch_entry(entry, stream);
         return Replay{entry.runs, true};
     }
     void launch_entry(Entry& entry, Ref stream);
-    void record(Entry& entry, Ref stream, Work work);
+    void record(Entry& entry, Ref stream, Work work, Entry* instead_of = nullptr);
     void check(Entry& entry, Ref stream, Work work);
     void compare(Entry& entry, Ref stream, Work work);
     bool is_new(const Entry& entry) const noexcept { return entry.compared < options_.comparisons; }
@@ -259,7 +295,16 @@ private:
     void run_aside(Ref stream, Work work);
     Ref own_stream(Ref like);
     void refuse(Entry& entry, const std::string& reason, bool quiet = false);
-    void tell(const char* reason);
+    void tell(const std::string& reason);
+    // Counts a run, which from time to time allows another graph that may not pay.
+    std::uint64_t tick() noexcept {
+        if (++clock_ % runs_an_allowance == 0 && allowance_ < options_.give_up_after)
+            ++allowance_;
+        return clock_;
+    }
+
+    static constexpr std::uint64_t runs_an_allowance = 64;
+    static constexpr std::size_t most_told = 32; // Further reasons are told each time.
 
     GraphOptions options_;
     int device_;
@@ -268,7 +313,9 @@ private:
     detail::List<detail::Owned<Entry>> entries_;
     Entry* last_ = nullptr;
     std::uint64_t clock_ = 0;
-    std::size_t unsettled_ = 0;         // New keys since the last launch.
+    std::size_t new_in_a_row_ = 0;      // New keys since the last launch.
+    std::size_t allowance_;             // Graphs that may be made now without knowing that they pay.
+    std::vector<std::string> told_;     // Reasons.
     detail::Maybe<BasicStream<B>> own_; // Where work is warmed up and captured.
     int own_priority_ = 0;
     BasicEvent<B> fence_;

@@ -9,6 +9,18 @@
 
 namespace sluice {
 
+inline EagerRuns& EagerRuns::operator+=(const EagerRuns& other) noexcept {
+    first_runs += other.first_runs;
+    no_place += other.no_place;
+    refused += other.refused;
+    changed_slots += other.changed_slots;
+    untold += other.untold;
+    ends += other.ends;
+    opted_out += other.opted_out;
+    blocking += other.blocking;
+    return *this;
+}
+
 inline GraphCounters& GraphCounters::operator+=(const GraphCounters& other) noexcept {
     captures += other.captures;
     instantiations += other.instantiations;
@@ -18,6 +30,7 @@ inline GraphCounters& GraphCounters::operator+=(const GraphCounters& other) noex
     refusals += other.refusals;
     comparisons += other.comparisons;
     changes += other.changes;
+    eager += other.eager;
     return *this;
 }
 
@@ -36,7 +49,7 @@ inline void Replay::require_current() const {
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
-    : options_(options), device_(B::current_device()) {
+    : options_(options), device_(B::current_device()), allowance_(options.give_up_after) {
     if (options.capacity == 0)
         throw Error("a GraphCapture needs a capacity of at least 1 executable, got 0");
     if (options.warmup < 0)
@@ -44,7 +57,7 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
                     std::to_string(options.warmup));
     if (options.comparisons < 0)
         throw Error("a GraphCapture needs 0 comparisons or more, got " + std::to_string(options.comparisons));
-    entries_.reserve(options.capacity);
+    entries_.reserve(most_known());
 }
 
 template <class Key, Backend B>
@@ -85,7 +98,7 @@ inline bool GraphCapture<Key, B>::replay(Ref stream, const Key& key, BeforeLaunc
     Entry* const found = find(key);
     if (found == nullptr || found->state != State::ready || options_.check || is_new(*found) || capturing())
         return false;
-    unsettled_ = 0; // It has come again.
+    new_in_a_row_ = 0;
     before_launch();
     launch_entry(*found, stream);
     return true;
@@ -108,6 +121,8 @@ void GraphCapture<Key, B>::clear() noexcept {
         *entry->runs = Replay::forgotten;
     entries_.clear();
     last_ = nullptr;
+    new_in_a_row_ = 0;
+    allowance_ = options_.give_up_after;
 }
 
 template <class Key, Backend B>
@@ -125,7 +140,7 @@ GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work, detail:
         else if (is_new(*found)) [[unlikely]]
             compare(*found, stream, work);
         if (found->state == State::ready) [[likely]] {
-            unsettled_ = 0; // It has come again.
+            new_in_a_row_ = 0;
             before_launch();
             return launch(*found, stream);
         }
@@ -133,38 +148,43 @@ GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work, detail:
 
     if (own_)
         B::throw_if_failed(own_->get());
-    if (found == nullptr && !settled()) {
-        eagerly(false);
-        return {};
-    }
-    const auto run_eagerly = [&](Entry& entry, bool warming) {
-        entry.used = ++clock_;
+    const auto run_eagerly = [&](Entry& entry, std::uint64_t& of_this_reason, bool warming = false) {
+        entry.used = tick();
         ++*entry.runs;
+        ++of_this_reason;
         Replay replay{entry.runs, false};
         eagerly(warming);
         return replay;
     };
+    EagerRuns& eager = counters_.eager;
+    const auto run_refused = [&](Entry& entry) {
+        return run_eagerly(entry, entry.quiet ? eager.changed_slots : eager.refused);
+    };
     if (found != nullptr && found->state == State::refused)
-        return run_eagerly(*found, false);
+        return run_refused(*found);
     // Before the key is let in: it is none of its doing.
     detail::throw_if_left_behind<B>("run");
-    if (found == nullptr && ++unsettled_ == options_.give_up_after) {
-        tell("capture refused: keys do not come again, the last ones were all new; further ones run eagerly "
-             "and are not kept");
+    const bool is_new = found == nullptr;
+    if (is_new && ++new_in_a_row_ == options_.give_up_after) {
+        tell("capture refused: keys do not come again, the last " + std::to_string(new_in_a_row_) +
+             " were all new");
     }
-    Entry& entry = found != nullptr ? *found : admit(key);
-    if (found == nullptr && is_warm())
+    Entry& entry = is_new ? admit(key) : *found;
+    if (is_new && is_warm())
         entry.warm = options_.warmup;
     if (entry.warm < options_.warmup && !B::is_default_stream(stream.get())) {
-        Replay replay = run_eagerly(entry, true);
+        Replay replay = run_eagerly(entry, eager.first_runs, true);
         ++entry.warm; // Not where the work has thrown.
         return replay;
     }
-    record(entry, stream, work);
+    const Room room = find_room(entry, is_new);
+    if (!room.is_there)
+        return run_eagerly(entry, is_new ? eager.first_runs : eager.no_place);
+    record(entry, stream, work, room.instead_of);
     if (entry.state != State::ready)
-        return run_eagerly(entry, false);
-    if (found != nullptr)
-        unsettled_ = 0;
+        return run_refused(entry);
+    if (!is_new)
+        new_in_a_row_ = 0;
     before_launch();
     return launch(entry, stream);
 }
@@ -188,7 +208,7 @@ void GraphCapture<Key, B>::launch_entry(Entry& entry, Ref stream) {
     for (const auto& hook : entry.hooks)
         hook->before_replay();
     entry.executable->launch(stream);
-    entry.used = ++clock_;
+    entry.used = tick();
     ++*entry.runs;
     ++counters_.replays;
     for (const auto& hook : entry.hooks)
@@ -252,12 +272,18 @@ typename GraphCapture<Key, B>::Ref GraphCapture<Key, B>::own_stream(Ref like) {
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::tell(const char* reason) {
+void GraphCapture<Key, B>::tell(const std::string& reason) {
     ++counters_.refusals;
     if (first_refusal_.empty())
         first_refusal_ = reason;
+    for (const std::string& earlier : told_) {
+        if (earlier == reason)
+            return;
+    }
+    if (told_.size() < most_told)
+        told_.push_back(reason);
     if (options_.on_refusal != nullptr)
-        options_.on_refusal(reason);
+        options_.on_refusal(reason.c_str());
 }
 
 } // namespace sluice

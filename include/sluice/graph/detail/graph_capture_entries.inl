@@ -40,31 +40,80 @@ const typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key) {
-    if (entries_.size() < options_.capacity)
+    if (entries_.size() < most_known())
         return *entries_.emplace_back(detail::make_owned<Entry>(key));
-    Entry* oldest = entries_.front().get();
+    // There are more entries than places for graphs.
+    Entry* oldest = nullptr;
     for (const detail::Owned<Entry>& entry : entries_) {
-        if (entry->used < oldest->used)
+        if (!entry->executable && (oldest == nullptr || entry->used < oldest->used))
             oldest = entry.get();
     }
-    // The executable stays: the new graph may go into it. What may throw comes first.
+    // What may throw comes first.
     auto runs = detail::shared_of<std::uint64_t>(std::uint64_t{0});
     oldest->key = key;
     *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
     oldest->state = State::warming;
     oldest->warm = 0;
-    oldest->compared = 0;
-    oldest->graph.reset();
-    oldest->memory.clear();
-    oldest->hooks.clear();
+    oldest->used = 0;
+    forget_graph(*oldest);
     oldest->reason.clear();
-    ++counters_.evictions;
     return *oldest;
 }
 
 template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B> std::size_t GraphCapture<Key, B>::size()
+const noexcept {
+    std::size_t with_graph = 0;
+    for (const detail::Owned<Entry>& entry : entries_)
+        with_graph += entry->executable ? 1 : 0;
+    return with_graph;
+}
+
+// Whether the entry may be captured now: where there is room, and otherwise in the place of a graph that was not used since
+// the entry's key came before. What it is not known to be good for is limited.
+template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work) {
+typename GraphCapture<Key, B>::Room GraphCapture<Key, B>::find_room(const Entry& entry, bool is_new) {
+    if (entry.executable)
+        return {true};
+    Entry* oldest = nullptr;
+    std::size_t with_graph = 0;
+    for (const detail::Owned<Entry>& other : entries_) {
+        if (!other->executable)
+            continue;
+        ++with_graph;
+        if (oldest == nullptr || other->used < oldest->used)
+            oldest = other.get();
+    }
+    const bool is_room = with_graph < options_.capacity;
+    if (is_room && !is_new)
+        return {true};
+    const bool may_replace = !is_new && oldest != nullptr && oldest->used < entry.used;
+    if ((is_room || may_replace) && settled()) {
+        if (allowance_ > 0)
+            --allowance_;
+        return {true, is_room ? nullptr : oldest};
+    }
+    if (!is_new && counters_.eager.no_place == 0) {
+        tell("capture refused: more keys come again than the GraphOptions::capacity of " +
+             std::to_string(options_.capacity) + " has places for");
+    }
+    return {};
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+void GraphCapture<Key, B>::forget_graph(Entry& entry) noexcept {
+    entry.executable.reset();
+    entry.graph.reset();
+    entry.memory.clear();
+    entry.hooks.clear();
+    entry.compared = 0;
+}
+
+template <class Key, Backend B>
+requires std::equality_comparable<Key> && GraphBackend<B>
+void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work, Entry* instead_of) {
     const DeviceGuard<B> device(device_);
     // Until there is a new graph there is none, so that the next run tries again where the work throws.
     entry.state = State::warming;
@@ -84,6 +133,12 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work) {
         return;
     }
     ++counters_.captures;
+    if (instead_of != nullptr) {
+        entry.executable = std::move(instead_of->executable);
+        forget_graph(*instead_of);
+        instead_of->state = State::warming;
+        ++counters_.evictions;
+    }
     try {
         make_executable(entry, stream, std::move(*graph), std::move(hooks));
         entry.reason.clear();
@@ -190,15 +245,13 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 void GraphCapture<Key, B>::refuse(Entry& entry, const std::string& reason, bool quiet) {
     entry.state = State::refused;
-    entry.executable.reset();
-    entry.graph.reset();
-    entry.memory.clear();
-    entry.hooks.clear();
+    forget_graph(entry);
+    entry.quiet = quiet;
     entry.reason = reason;
     if (first_refusal_.empty())
         first_refusal_ = reason;
     if (!quiet)
-        tell(entry.reason.c_str());
+        tell(entry.reason);
 }
 
 } // namespace sluice

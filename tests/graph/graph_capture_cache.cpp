@@ -1,0 +1,213 @@
+// GraphCapture: which keys have a graph, where there are more of them than places.
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <sluice/graph/graph_capture.hpp>
+
+#include "graph/capture_case.hpp"
+#include "support/backend.hpp"
+#include "support/error_text.hpp"
+
+namespace graph_graph_capture_cache {
+
+using namespace sluice;
+using namespace sluice::test;
+using namespace sluice::test::capture_case;
+
+namespace {
+
+std::string told;
+int told_times = 0;
+void listen(const char* reason) {
+    told = reason;
+    ++told_times;
+}
+GraphOptions listening(GraphOptions options) {
+    told.clear();
+    told_times = 0;
+    options.on_refusal = &listen;
+    return options;
+}
+
+/// Runs the work of keys, and counts.
+struct Keys {
+    explicit Keys(const GraphOptions& options) : graphs(listening(options)) {}
+    bool run(int key) {
+        ++runs;
+        return graphs.run(steps.stream, key, steps.work()).replayed();
+    }
+    // As work that has run before under another key.
+    bool run_warm(int key) {
+        ++runs;
+        return graphs
+            .run_or(
+                steps.stream, key, steps.work(), [&] { steps.enqueue(steps.stream); }, [] { return true; },
+                [] {})
+            .replayed();
+    }
+    void check_values() { CHECK(steps.values() == Steps::expected(runs)); }
+
+    Steps steps;
+    int runs = 0;
+    GraphCapture<int, B> graphs;
+};
+
+} // namespace
+
+TEST_CASE("GraphCapture: of one key more than there are places, the others keep their graphs") {
+    Keys keys({.capacity = 16});
+    for (int run = 0; run < 340; ++run)
+        keys.run(run % 17);
+    const GraphCounters& counters = keys.graphs.counters();
+    CHECK(counters.captures == 16);
+    CHECK(counters.instantiations == 16);
+    CHECK(counters.evictions == 0);
+    CHECK(counters.replays == 16 * 19); // 94 % of those after the first lap
+    CHECK(counters.eager.first_runs == 17);
+    CHECK(counters.eager.no_place == 19);
+    CHECK(counters.eager.total() + counters.replays == 340);
+    CHECK(told_times == 1);
+    CHECK(contains(told, "GraphOptions::capacity of 16"));
+    CHECK(keys.graphs.size() == 16);
+    keys.check_values();
+}
+
+TEST_CASE("GraphCapture: keys that are in use replace those that no longer are") {
+    Keys keys({.capacity = 4});
+    for (int run = 0; run < 40; ++run)
+        keys.run(run % 4);
+    CHECK(keys.graphs.counters().replays == 36);
+    for (int run = 0; run < 40; ++run)
+        keys.run(10 + run % 4);
+    CHECK(keys.graphs.counters().replays == 72);
+    CHECK(keys.graphs.counters().evictions == 4);
+    CHECK(keys.graphs.counters().updates == 4);
+    CHECK(keys.graphs.size() == 4);
+    CHECK(told_times == 0);
+    keys.check_values();
+}
+
+TEST_CASE("GraphCapture: a key that comes again has a graph again, however many came only once before") {
+    for (const bool warm : {false, true}) {
+        for (const int places : {1, 16, 64, 256}) {
+            CAPTURE(warm);
+            CAPTURE(places);
+            Keys keys({.capacity = static_cast<std::size_t>(places)});
+            const auto run = [&](int key) { return warm ? keys.run_warm(key) : keys.run(key); };
+            for (int key = 0; key < 200; ++key)
+                run(key);
+            CHECK(keys.graphs.counters().captures <= 64 + 200 / 64);
+            int replayed = 0;
+            for (int time = 0; time < 1000; ++time)
+                replayed += run(1000) ? 1 : 0;
+            CHECK(replayed >= 1000 - 65);
+            CHECK(contains(told, "keys do not come again"));
+            CHECK(told_times == 1);
+            keys.check_values();
+        }
+    }
+}
+
+TEST_CASE("GraphCapture: where keys come too rarely for their graphs to pay, few are made") {
+    for (const bool warm : {false, true}) {
+        CAPTURE(warm);
+        Keys keys({.capacity = 64});
+        std::mt19937 random(7);
+        for (int run = 0; run < 6400; ++run) {
+            const int key = static_cast<int>(random() % 192);
+            warm ? keys.run_warm(key) : keys.run(key);
+        }
+        // Those that fill the places, and of the others as many as are allowed at first, and one in 64 runs.
+        CHECK(keys.graphs.counters().captures <= 64 + 64 + 100);
+        CHECK(keys.graphs.counters().replays > 1500);
+        keys.check_values();
+    }
+}
+
+TEST_CASE("GraphCapture: without a limit each key is captured as soon as it may be") {
+    Keys keys({.capacity = 200, .give_up_after = 0});
+    for (int run = 0; run < 300; ++run)
+        keys.run_warm(run % 150);
+    CHECK(keys.graphs.counters().captures == 150);
+    CHECK(keys.graphs.counters().replays == 300);
+    CHECK(keys.graphs.settled());
+    CHECK(told_times == 0);
+    keys.check_values();
+}
+
+TEST_CASE("GraphCapture: each run that is no launch is counted under its reason") {
+    Keys keys({.capacity = 1, .warmup = 2});
+    for (int run = 0; run < 3; ++run)
+        CHECK(keys.run(0) == (run == 2));
+    for (int run = 0; run < 3; ++run) {
+        keys.graphs.run(keys.steps.stream, 1, [&](Ref to) {
+            keys.steps.enqueue(to);
+            to.sync();
+        });
+        ++keys.runs;
+    }
+    const EagerRuns& eager = keys.graphs.counters().eager;
+    CHECK(eager.first_runs == 4);
+    CHECK(eager.refused == 1);
+    CHECK(eager.total() == 5);
+    CHECK(keys.graphs.counters().refusals == 1);
+    CHECK(keys.run(0)); // a capture that is refused takes nobody's place
+    keys.check_values();
+}
+
+TEST_CASE("GraphCapture: what keys that are forgotten leave behind does not count for others") {
+    Keys keys({.capacity = 1, .warmup = 0});
+    for (int key = 0; key < 40; ++key) {
+        keys.graphs.run(keys.steps.stream, key, [&](Ref to) {
+            keys.steps.enqueue(to);
+            to.sync();
+        });
+        ++keys.runs;
+    }
+    CHECK(keys.graphs.counters().refusals == 40);
+    for (int key = 40; key < 60; ++key)
+        CHECK(keys.run(key) == (key == 40)); // then there is no room
+    CHECK(keys.run(59));
+    CHECK(keys.graphs.refusal(59).empty());
+    CHECK_FALSE(keys.run(40)); // whose graph has made way
+    CHECK(keys.graphs.counters().evictions == 1);
+    keys.check_values();
+}
+
+TEST_CASE("GraphCapture: a capture that is refused has called the work, which is called again to run") {
+    Keys keys({.warmup = 1});
+    int calls = 0;
+    for (int run = 0; run < 10; ++run) {
+        keys.graphs.run(keys.steps.stream, 0, [&](Ref to) {
+            calls += 1;
+            keys.steps.enqueue(to);
+            to.sync();
+        });
+        ++keys.runs;
+    }
+    CHECK(calls == 11);
+    keys.check_values();
+}
+
+TEST_CASE("GraphCapture: a reason that holds for many keys is told once, and counted for each") {
+    Keys keys({.warmup = 0});
+    for (int run = 0; run < 20; ++run) {
+        keys.graphs.run(keys.steps.stream, run % 10, [&](Ref to) {
+            keys.steps.enqueue(to);
+            to.sync();
+        });
+        ++keys.runs;
+    }
+    CHECK(keys.graphs.counters().refusals == 10);
+    CHECK(keys.graphs.counters().eager.refused == 20);
+    CHECK(told_times == 1);
+    keys.graphs.run(keys.steps.stream, 100, [](Ref) {});
+    CHECK(told_times == 2);
+    CHECK(contains(told, "nothing was captured"));
+    keys.check_values();
+}
+
+} // namespace graph_graph_capture_cache
