@@ -228,7 +228,7 @@ public:
     /// What `Schedule::automatic` has found so far. Throws `Error` where the pipeline was made with another schedule.
     const ScheduleChoice& choice() const { return core_.choice(); }
 
-    /// What became of the steps' graphs; all 0 under other schedules.
+    /// What became of the steps' graphs, and why steps that were not replayed were not; all 0 under other schedules.
     GraphCounters graph_counters() const noexcept { return core_.graph_counters(); }
 
     /// When each stage worked on each of the last `PipelineOptions::timed_batches` batches that were noted: stage by stage, in

@@ -34,11 +34,13 @@ public:
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
         core.enqueue_each([&](std::size_t stage) {
-            if (graphs_[stage] && !core.launch_blocking())
+            if (graphs_[stage] && !core.launch_blocking()) {
                 core.call_in_order(stage, number,
                                    [&](Ref stream) { replay(core, stage, stream, number, batch); });
-            else
+            } else {
+                graphs_[stage] ? refusals_.blocking() : refusals_.opted_out();
                 core.run_in_order(stage, number, batch);
+            }
             core.release_batch(stage, number, hold);
         });
     }

@@ -67,6 +67,8 @@ public:
         enqueue(core, longest_);
         // What later stages still lack, batch by batch.
         until_.assign(stages_, submitted_);
+        if (until_ != next_)
+            refusals_.ends();
         run_eagerly(core, until_);
         release_read(core);
         started_ = submitted_;
@@ -189,10 +191,15 @@ private:
             }
         }
         grouped_ = first + length;
-        if (whole && !core.launch_blocking() && make_key(core, first, length))
+        if (!core.launch_blocking() && whole && make_key(core, first, length)) {
             run_graph(core, first, length, until);
-        else
+        } else {
+            if (core.launch_blocking())
+                refusals_.blocking();
+            else if (!whole)
+                refusals_.ends();
             run_eagerly(core, until);
+        }
         release_read(core);
     }
 

@@ -163,21 +163,25 @@ private:
     std::size_t next_changing_ = 0;
 };
 
-/// Tells once why work runs eagerly, and counts.
+/// Counts work that runs eagerly although no `GraphCapture` was asked for it, by reason, and tells once what is a refusal.
 class Refusals {
 public:
     explicit Refusals(RefusalHandler handler) noexcept : handler_(handler) {}
     void untold_batches() {
-        if (count_++ == 0 && handler_ != nullptr)
+        if (eager_.untold++ == 0 && handler_ != nullptr)
             handler_(untold);
     }
+    void ends() noexcept { ++eager_.ends; }
+    void opted_out() noexcept { ++eager_.opted_out; }
+    void blocking() noexcept { ++eager_.blocking; }
     GraphCounters added_to(GraphCounters counters) const noexcept {
-        counters.refusals += count_;
+        counters.refusals += eager_.untold;
+        counters.eager += eager_;
         return counters;
     }
     /// `earlier`, or where that is empty what was told; empty while that was nothing.
     std::string first_after(const std::string& earlier) const {
-        return earlier.empty() && count_ > 0 ? untold : earlier;
+        return earlier.empty() && eager_.untold > 0 ? untold : earlier;
     }
 
 private:
@@ -186,7 +190,7 @@ private:
         "type does not show its members; write a graph_key(const Batch&) for it";
 
     RefusalHandler handler_;
-    std::uint64_t count_ = 0;
+    EagerRuns eager_;
 };
 
 } // namespace sluice::detail

@@ -1,0 +1,184 @@
+// Schedule::graphed: whatever is not replayed is counted, under its reason.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/chain.hpp"
+#include "support/delayed_backend.hpp"
+
+namespace pipeline_graphed_eager {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Delayed<TestBackend>;
+using Ref = BasicStreamRef<B>;
+using Cells = DeviceBuffer<Word, B>;
+constexpr std::size_t words = 40;
+constexpr std::size_t distinct = 3;
+
+struct Memories : test::CapturableStages<B> {
+    Memories() : test::CapturableStages<B>(pipeline_graphed_eager::words) {}
+};
+
+PipelineOptions graphed(int slots, bool each_stage = false) {
+    PipelineOptions options{.schedule = Schedule::graphed, .slots = slots, .graph_each_stage = each_stage};
+    options.graphs.on_refusal = nullptr;
+    return options;
+}
+
+/// What two stages count over 30 batches, with a `flush` after the tenth.
+template <class First, class Last>
+GraphCounters counters_of(const First& first, const Last& last, const PipelineOptions& options) {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(distinct, words);
+    TwoStreamPipeline pipeline{first, last, [](int) { return Cells(words); }, options};
+    for (std::size_t batch = 0; batch < 30; ++batch) {
+        pipeline.submit(inputs[batch % distinct]);
+        if (batch == 9)
+            pipeline.flush();
+    }
+    pipeline.finish();
+    return pipeline.graph_counters();
+}
+
+/// A batch that shows nothing of itself.
+class Hidden {
+public:
+    explicit Hidden(PinnedSpan<const Word, B> in) : in_(in), number_(std::make_shared<int>(1)) {}
+    PinnedSpan<const Word, B> in() const { return in_; }
+
+private:
+    PinnedSpan<const Word, B> in_;
+    std::shared_ptr<int> number_;
+};
+
+} // namespace
+
+TEST_CASE("graphed: each step is a replay, or is counted as eager with its reason") {
+    Memories memories;
+    const Stage first{"first", memories.first()};
+    const Stage last{"last", memories.last(1)};
+    {
+        const GraphCounters counters = counters_of(first, last, graphed(2));
+        CHECK(counters.eager.ends == 4); // the first step, and what is left at the end, twice
+        CHECK(counters.eager.first_runs > 0);
+        CHECK(counters.eager.total() == counters.eager.ends + counters.eager.first_runs);
+        CHECK(counters.replays + counters.eager.total() == 30 + 2);
+    }
+    {
+        const GraphCounters counters = counters_of(first, last, graphed(2, true));
+        CHECK(counters.eager.total() == counters.eager.first_runs);
+        CHECK(counters.replays + counters.eager.total() == 2 * 30);
+    }
+}
+
+TEST_CASE("graphed: steps under launch_blocking are counted as eager") {
+    Memories memories;
+    const Stage first{"first", memories.first()};
+    const Stage last{"last", memories.last(1)};
+    for (const bool each_stage : {false, true}) {
+        CAPTURE(each_stage);
+        PipelineOptions options = graphed(2, each_stage);
+        options.launch_blocking = true;
+        const GraphCounters counters = counters_of(first, last, options);
+        CHECK(counters.replays == 0);
+        CHECK(counters.eager.blocking == (each_stage ? 60 : 30));
+        CHECK(counters.eager.total() == counters.eager.blocking + counters.eager.ends);
+    }
+}
+
+TEST_CASE("graphed: a stage that opts out is counted as eager") {
+    Memories memories;
+    const Stage last{"last", memories.last(1), StageOptions<B>{.graphed = false}};
+    const GraphCounters counters = counters_of(Stage{"first", memories.first()}, last, graphed(2));
+    CHECK(counters.eager.opted_out == 30);
+    CHECK(counters.replays + counters.eager.total() == 60);
+    CHECK(counters.refusals == 0);
+}
+
+TEST_CASE("graphed: batches that cannot be told apart are counted as eager") {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(distinct, words);
+    const std::vector<Hidden> batches{Hidden(inputs[0]), Hidden(inputs[1]), Hidden(inputs[2])};
+    for (const bool each_stage : {false, true}) {
+        CAPTURE(each_stage);
+        Memories memories;
+        const auto read = [&](Ref stream, const Hidden& in, Cells& out) {
+            memories.first()(stream, in.in(), out);
+        };
+        TwoStreamPipeline pipeline{Stage{"first", read}, Stage{"last", memories.last(1)},
+                                   memories.make_cells(), graphed(2, each_stage)};
+        for (std::size_t batch = 0; batch < 20; ++batch)
+            pipeline.submit(batches[batch % distinct]);
+        pipeline.finish();
+        const GraphCounters counters = pipeline.graph_counters();
+        CHECK(counters.eager.untold == (each_stage ? 20 : 19));
+        CHECK(counters.refusals == counters.eager.untold);
+        CHECK(counters.replays + counters.eager.total() == (each_stage ? 40 : 21));
+    }
+}
+
+TEST_CASE(
+    "graphed: stages that change their slots on the host, and those that are refused, are counted as eager") {
+    Memories memories;
+    const auto late = [&, calls = 0](Ref stream, Cells& in) mutable {
+        memories.last(1)(stream, in);
+        if (++calls > 0)
+            stream.sync();
+    };
+    for (const bool each_stage : {false, true}) {
+        CAPTURE(each_stage);
+        const GraphCounters counters =
+            counters_of(Stage{"first", memories.first()}, Stage{"last", late}, graphed(2, each_stage));
+        CHECK(counters.refusals > 0);
+        CHECK(counters.eager.refused > 0);
+        CHECK(counters.replays + counters.eager.total() == (each_stage ? 60 : 32));
+    }
+
+    struct Counted {
+        Cells cells{words};
+        int batches = 0;
+    };
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(distinct, words);
+    const auto counting = [&](Ref stream, PinnedSpan<const Word, B> in, Counted& out) {
+        ++out.batches;
+        memories.first()(stream, in, out.cells);
+    };
+    const auto reading = [&](Ref stream, Counted& in) { memories.last(1)(stream, in.cells); };
+    TwoStreamPipeline pipeline{Stage{"first", counting}, Stage{"last", reading},
+                               [](int) { return Counted(); }, graphed(2)};
+    for (std::size_t batch = 0; batch < 30; ++batch)
+        pipeline.submit(inputs[batch % distinct]);
+    pipeline.finish();
+    const GraphCounters counters = pipeline.graph_counters();
+    CHECK(counters.replays == 0);
+    CHECK(counters.eager.total() == 31);
+}
+
+TEST_CASE("graphed: a stage that enqueues nothing costs nothing beside others, and alone is a refusal") {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(distinct, words);
+    Memories memories;
+    const auto nothing = [](Ref, Cells&) {};
+    {
+        const GraphCounters counters =
+            counters_of(Stage{"first", memories.first()}, Stage{"last", nothing}, graphed(2));
+        CHECK(counters.refusals == 0);
+        CHECK(counters.replays > 15);
+    }
+    {
+        const GraphCounters counters =
+            counters_of(Stage{"first", memories.first()}, Stage{"last", nothing}, graphed(2, true));
+        CHECK(counters.refusals == 2); // one a slot
+        CHECK(counters.eager.refused == 28);
+        CHECK(counters.replays + counters.eager.total() == 60);
+    }
+}
+
+} // namespace pipeline_graphed_eager
