@@ -80,6 +80,42 @@ TEST_CASE("built graphs: if runs its body when the condition holds, in each laun
           }) == std::vector<Values>{{107}, {130}, {109}, {110}});
 }
 
+TEST_CASE(
+    "built graphs: a branch comes after what decides it, also where its list of nodes does not say so") {
+    TestCondition condition, other;
+    // Long before the node that decides: without an edge, the branch looks first.
+    const auto late = [&](Builder& builder, Numbers& x) {
+        BasicNode<B> last = ops::multiply_add(builder, at(x, 1), 1, 1);
+        for (int i = 0; i < 50; ++i)
+            last = ops::multiply_add(builder, at(x, 1), 1, 1, {last});
+        return last;
+    };
+    CHECK(results({{3, 0}, {30, 0}, {4, 0}, {10, 0}}, [&](Builder& builder, Numbers& x) {
+              const auto setter = builder.setter(condition);
+              const auto last = late(builder, x);
+              ops::decide_below(builder, setter, x.data(), 10, {last});
+              builder.if_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 2, 1); });
+              CHECK(builder.graph().nodes() == 53);
+          }) == std::vector<Values>{{7, 51}, {30, 51}, {9, 51}, {10, 51}});
+    // Two that are decided side by side, and a loop that looks first.
+    CHECK(results({{3, 0}, {30, 5}}, [&](Builder& builder, Numbers& x) {
+              const auto low = builder.setter(condition);
+              const auto again = builder.setter(other);
+              ops::decide_below(builder, low, x.data(), 10);
+              ops::decide_below(builder, again, at(x, 1), 5);
+              builder.if_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 2, 1); });
+              builder.while_nonzero(other, [&](Builder& body) {
+                  const auto added = ops::multiply_add(body, at(x, 1), 1, 1);
+                  ops::decide_below(body, body.setter(other), at(x, 1), 5, {added});
+              });
+          }) == std::vector<Values>{{7, 5}, {30, 5}});
+    Numbers x(1);
+    Builder builder;
+    const auto decided = ops::decide_below(builder, builder.setter(condition), x.data(), 10);
+    builder.if_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 2, 1); }, {decided});
+    CHECK(builder.graph().edges() == 1);
+}
+
 TEST_CASE("built graphs: if, else runs one of two") {
     TestCondition condition;
     const auto build = [&](Builder& builder, Numbers& x) {
@@ -225,8 +261,14 @@ TEST_CASE("built graphs: branches refuse what makes no sense") {
         b.while_nonzero(condition, [&](Builder& body) { body.while_nonzero(other, nothing); });
     });
     refused("take another", [&](Builder& b) {
-        (void)b.setter(condition);
+        ops::decide(b, b.setter(condition), x.data());
         b.if_nonzero(condition, [&](Builder& body) { (void)body.setter(condition); });
+    });
+    refused("if_nonzero: no node calls set() of the condition", [&](Builder& b) {
+        ops::multiply_add(b, x.data(), 1, 1); // before the setter was given out
+        (void)b.setter(condition);
+        b.empty();
+        b.if_nonzero(condition, nothing);
     });
     refused("take another", [&](Builder& b) {
         b.while_nonzero(condition, [&](Builder& body) { body.if_nonzero(condition, nothing); });

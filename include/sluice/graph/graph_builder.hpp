@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -92,16 +93,17 @@ public:
                                     const Args&... args) requires KernelGraphBackend<B>;
 
     /// What nodes of this graph decide `condition` with: the setter of the next conditional node that is added here with
-    /// it, or in the body of a `while_nonzero` the loop's own. Every launch must call `set` in a node before the
-    /// conditional node. Throws `Error` as `BasicCondition::setter` does.
+    /// it, or in the body of a `while_nonzero` the loop's own. Every launch must call `set` in a node that is added before the
+    /// conditional node, which comes after all nodes added in between that may hold the setter: host nodes, child graphs, and
+    /// kernels with an argument of a class. Throws `Error` as `BasicCondition::setter` does.
     ConditionSetter setter(BasicCondition<B>& condition);
 
     /// Runs what `body(builder)` adds if the condition is not 0. These functions build the bodies before they return, with
     /// builders that are gone then; nodes of a body come after all that the conditional node comes after, name nodes of
     /// the same body alone, and keep their parameters. On CUDA bodies hold no host nodes, and the version must be 12.4,
     /// with several bodies 12.8. The condition must outlive the executables. Throws `Error` also where `condition` has no
-    /// setter given out here since it was last used, and what a body throws, after which the builder can only be
-    /// assigned to or destroyed.
+    /// setter given out here since it was last used, or no node that may hold it, and what a body throws, after which the
+    /// builder can only be assigned to or destroyed.
     template <class Body>
     ConditionNode<B> if_nonzero(BasicCondition<B>& condition, Body&& body, const Nodes& after = {});
 
@@ -139,6 +141,10 @@ private:
     std::vector<typename B::NativeNode> natives(const Nodes& nodes) const;
     void check(const BasicNode<B>& node) const;
     void check_usable() const;
+    void add_deciders(BasicCondition<B>& condition, const std::string& place,
+                      std::vector<typename B::NativeNode>& before);
+    // To be called before a node is made that may hold a setter, so that nothing throws once it is there.
+    void reserve_decider() { deciders_.reserve(deciders_.size() + 1); }
     template <class... Bodies>
     ConditionNode<B> conditional(const char* caller, BasicCondition<B>& condition, ConditionKind kind,
                                  const Nodes& after, Bodies&... bodies);
@@ -151,6 +157,9 @@ private:
 
     std::shared_ptr<BasicGraph<B>> graph_; // shared with executables, which name its nodes
     std::vector<std::pair<std::size_t, std::shared_ptr<void>>> tasks_; // by the nodes' indices
+    // Conditions' words, with the number of nodes when their setter was given out; nodes that may hold setters, with theirs.
+    std::vector<std::pair<const unsigned*, std::size_t>> setters_;
+    std::vector<std::pair<std::size_t, typename B::NativeNode>> deciders_;
     std::uint64_t id_;
     std::size_t count_ = 0;
     bool is_body_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <type_traits>
 
 #include <sluice/graph/graph_builder.hpp>
 
@@ -23,13 +24,16 @@ BasicGraphBuilder<B>::BasicGraphBuilder()
 
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder(BasicGraphBuilder&& other) noexcept
-    : graph_(std::move(other.graph_)), tasks_(std::move(other.tasks_)), id_(std::exchange(other.id_, 0)),
-      count_(other.count_), is_body_(other.is_body_), incomplete_(other.incomplete_) {}
+    : graph_(std::move(other.graph_)), tasks_(std::move(other.tasks_)), setters_(std::move(other.setters_)),
+      deciders_(std::move(other.deciders_)), id_(std::exchange(other.id_, 0)), count_(other.count_),
+      is_body_(other.is_body_), incomplete_(other.incomplete_) {}
 
 template <GraphBackend B>
 BasicGraphBuilder<B>& BasicGraphBuilder<B>::operator=(BasicGraphBuilder&& other) noexcept {
     graph_ = std::move(other.graph_);
     tasks_ = std::move(other.tasks_);
+    setters_ = std::move(other.setters_);
+    deciders_ = std::move(other.deciders_);
     id_ = std::exchange(other.id_, 0);
     count_ = other.count_;
     is_body_ = other.is_body_;
@@ -125,13 +129,21 @@ HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, cons
         throw Error(
             "graph builder: a body of a conditional node cannot call the host on CUDA; put the host node "
             "before or after the conditional one");
-    return made<HostNode<B>>(B::add_host(graph_->get(), before.data(), before.size(), function, data));
+    reserve_decider();
+    const auto node =
+        made<HostNode<B>>(B::add_host(graph_->get(), before.data(), before.size(), function, data));
+    deciders_.emplace_back(node.index_, node.native_);
+    return node;
 }
 
 template <GraphBackend B>
 ChildNode<B> BasicGraphBuilder<B>::child(const BasicGraph<B>& graph, const Nodes& after) {
     const auto before = natives(after);
-    return made<ChildNode<B>>(B::add_child(graph_->get(), before.data(), before.size(), graph.get()));
+    reserve_decider();
+    const auto node =
+        made<ChildNode<B>>(B::add_child(graph_->get(), before.data(), before.size(), graph.get()));
+    deciders_.emplace_back(node.index_, node.native_);
+    return node;
 }
 
 template <GraphBackend B>
@@ -140,6 +152,7 @@ KernelNode<B, Params...> BasicGraphBuilder<B>::kernel(const KernelDims& dims, vo
                                                       const Nodes& after,
                                                       const Args&... args) requires KernelGraphBackend<B> {
     typename B::NativeNode node{};
+    reserve_decider();
     if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
         const auto before = natives(after);
         const auto add = [&](void** arguments) {
@@ -148,7 +161,10 @@ KernelNode<B, Params...> BasicGraphBuilder<B>::kernel(const KernelDims& dims, vo
         };
         detail::with_kernel_arguments<Params...>(add, static_cast<Params>(args)...);
     }
-    return {made<BasicNode<B>>(node), function, dims};
+    const auto made_node = made<BasicNode<B>>(node);
+    if constexpr ((std::is_class_v<std::remove_cvref_t<Params>> || ...))
+        deciders_.emplace_back(made_node.index_, node);
+    return {made_node, function, dims};
 }
 
 template <GraphBackend B>

@@ -13,7 +13,44 @@ ConditionSetter BasicGraphBuilder<B>::setter(BasicCondition<B>& condition) {
     using Conditions = detail::ControlFlow<B>;
     check_usable();
     Conditions::check_built(condition, "graph builder");
+    const unsigned* const word = Conditions::word_of(condition);
+    bool known = false;
+    for (const auto& [of, since] : setters_)
+        known = known || of == word;
+    if (!known)
+        setters_.emplace_back(word, count_);
     return Conditions::setter(condition, Conditions::scope_in(graph_->get(), id_), "graph builder");
+}
+
+// Has a conditional node come after whatever may call `set`: which nodes hold the setter is not known of callables.
+template <GraphBackend B>
+void BasicGraphBuilder<B>::add_deciders(BasicCondition<B>& condition, const std::string& place,
+                                        std::vector<typename B::NativeNode>& before) {
+    const unsigned* const word = detail::ControlFlow<B>::word_of(condition);
+    std::size_t since = 0;
+    for (std::size_t i = 0; i < setters_.size(); ++i) {
+        if (setters_[i].first != word)
+            continue;
+        since = setters_[i].second;
+        setters_[i] = setters_.back();
+        setters_.pop_back();
+        break;
+    }
+    bool decided = false;
+    for (const auto& [index, node] : deciders_) {
+        if (index < since)
+            continue;
+        decided = true;
+        bool named = false;
+        for (const auto& other : before)
+            named = named || other == node;
+        if (!named)
+            before.push_back(node);
+    }
+    if (!decided) {
+        throw Error(place + ": no node calls set() of the condition; add one with the setter, between "
+                            "setter(condition) and this one");
+    }
 }
 
 template <GraphBackend B>
@@ -74,6 +111,8 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
         before.assign(1, B::add_fill(graph_->get(), before.data(), before.size(),
                                      Conditions::word_of(condition), 1, sizeof(unsigned)));
         ++count_;
+    } else {
+        add_deciders(condition, place, before);
     }
     typename B::NativeGraph graphs[sizeof...(Bodies)] = {};
     const auto node = made<ConditionNode<B>>(B::add_condition(graph_->get(), before.data(), before.size(),
