@@ -30,7 +30,10 @@ public:
     }
 
     template <class B>
-    static void before(const char*) {}
+    static void before(const char* function) {
+        if (std::string_view(function) == "begin_capture")
+            captured() = 0;
+    }
     template <class B>
     static void before(const char*, typename B::NativeEvent) {}
     template <class B>
@@ -41,7 +44,11 @@ public:
         // A stream joins a capture by its first wait there: work before that would run now, outside of it.
         if (called == "wait" && detail::capture_ledger().depth > 0)
             return;
-        CountedRandom random({.seed = current().seed, .sample = calls()++});
+        // Work that is captured again must be the same.
+        const bool captures = detail::capture_ledger().depth > 0;
+        CountedRandom random({.seed = current().seed,
+                              .epoch = captures ? 1U : 0U,
+                              .sample = captures ? captured()++ : calls()++});
         if (random.below(current().one_in) == 0)
             ops::spin(stream, random.below(current().microseconds));
     }
@@ -50,6 +57,10 @@ private:
     static Settings& current() {
         static Settings settings;
         return settings;
+    }
+    static std::uint64_t& captured() {
+        thread_local std::uint64_t value = 0;
+        return value;
     }
     static std::atomic<std::uint64_t>& calls() {
         static std::atomic<std::uint64_t> value{0};

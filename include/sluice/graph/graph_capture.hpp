@@ -49,7 +49,8 @@ struct GraphOptions {
     bool upload = true;
     /// For looking for a fault, slow: before each replay the work is captured again and compared with what will be
     /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
-    /// has changed under its key, or memory has been freed, `run` throws.
+    /// has changed under its key, or memory has been freed, `run` throws. Pipelines that look for races do so in any case, and
+    /// their error names the stage and the batch.
     bool check = false;
     /// So many first replays of each key capture the work again and compare it likewise, but replay what they have captured
     /// where it has changed: nothing is lost, and `GraphCounters::changes` tells. What changes later goes unnoticed.

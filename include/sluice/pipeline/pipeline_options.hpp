@@ -37,7 +37,7 @@ struct PipelineOptions {
     /// of so many batches in eight is noted from the fifth on. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
     /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
-    /// program compiled with `-DSLUICE_CHECKED=1`. True: it must be, or the constructor throws. False: what this pipeline's
+    /// program compiled with `-DSLUICE_CHECKED=1`; under `Schedule::graphed` also work that has changed under its graph. True: it must be, or the constructor throws. False: what this pipeline's
     /// stages read and write is not looked at; its waits are, so that other pipelines' work is judged rightly.
     std::optional<bool> checked = std::nullopt;
 };

@@ -237,7 +237,8 @@ void GraphCapture<Key, B>::check(Entry& entry, Ref stream, Work work) {
     const std::string change = change_of(*entry.graph, entry.hooks, *now, hooks);
     if (!change.empty()) {
         throw Error("replay refused: the work under this key has changed since it was captured, " + change +
-                    "; give other work another key, or call recapture");
+                    "; give other work another key, in a pipeline by what the batch holds or its graph_key, "
+                    "or call recapture");
     }
 }
 

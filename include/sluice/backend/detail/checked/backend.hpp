@@ -18,6 +18,22 @@
 
 namespace sluice {
 
+namespace detail {
+
+/// A callable of a checked stream, with the number by which the checker knows it.
+template <class F>
+struct CheckedCall {
+    using Wrapped = F; // For the Host backend, which compares callables.
+    F kept;
+    checked::Token token;
+    void operator()() {
+        const checked::TokenScope scope(token);
+        kept();
+    }
+};
+
+} // namespace detail
+
 /// See backend/checked.hpp, and the concepts `Backend`, `GraphBackend` and `SemaphoreBackend` for what each function does.
 /// What is not here is `B`'s own.
 template <class B>
@@ -75,10 +91,7 @@ struct Checked : detail::CheckedGraphs<B> {
         know(stream);
         stress(stream);
         const detail::checked::Token token = detail::checked::enqueued(key(stream));
-        B::enqueue(stream, [token, kept = std::decay_t<F>(std::forward<F>(callable))]() mutable {
-            const detail::checked::TokenScope scope(token);
-            kept();
-        });
+        B::enqueue(stream, detail::CheckedCall<std::decay_t<F>>{std::forward<F>(callable), token});
     }
     /// @}
 

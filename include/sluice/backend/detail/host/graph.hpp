@@ -94,7 +94,8 @@ public:
     /// `queue`. One run at a time.
     void run(const Queue& queue) const;
 
-    /// Of the nodes' kinds, order and parameters; of callables, their types; of the addresses in `own`, which one.
+    /// Of the nodes' kinds, order and parameters; of callables, their types, and the values that they have captured, where they
+    /// are integers and pointers without padding between them; of the addresses in `own`, which one.
     std::uint64_t signature(const std::vector<const void*>& own) const;
 
     /// Calls `visit(const void*)` for the memory that copies and fills name, bodies and children included.
@@ -305,6 +306,8 @@ std::uint64_t BasicGraph<Lazy>::signature(const std::vector<const void*>& own) c
         for (const std::size_t index : node->after)
             mix(index);
         mix(node->task == nullptr ? nullptr : node->task->type());
+        if (node->task != nullptr)
+            node->task->visit_value(mix);
         mix_address(node->to);
         mix_address(node->from);
         mix(node->bytes);

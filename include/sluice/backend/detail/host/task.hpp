@@ -13,6 +13,19 @@
 
 namespace sluice::host {
 
+/// How many bytes of a callable are its value and nothing else, so that another one of the type with other bytes does something
+/// else; 0 where that is not known. One that wraps another one, as its first member, names that one's type as `Wrapped`.
+template <class Callable>
+constexpr std::size_t value_bytes_of() noexcept {
+    if constexpr (requires { typename Callable::Wrapped; })
+        return value_bytes_of<typename Callable::Wrapped>();
+    else if constexpr (std::is_trivially_copyable_v<Callable> &&
+                       std::has_unique_object_representations_v<Callable>)
+        return sizeof(Callable);
+    else
+        return 0;
+}
+
 /// A move-only callable without arguments. One of up to `inline_bytes` is kept in place, so that enqueueing
 /// it allocates nothing; a larger one is moved to the heap.
 class Task {
@@ -50,18 +63,26 @@ public:
     /// The same for all callables of one type that are kept in one way; null without a callable.
     const void* type() const noexcept { return actions_; }
 
+    /// Calls `visit(byte)` for the bytes that tell it from other callables of its type; for none where they are not known.
+    template <class Visit>
+    void visit_value(Visit&& visit) const {
+        for (std::size_t i = 0; actions_ != nullptr && i < actions_->value_bytes; ++i)
+            visit(storage_[i]);
+    }
+
 private:
     struct Actions {
         void (*run)(void*);
         void (*move)(void* to, void* from) noexcept;
         void (*destroy)(void*) noexcept;
+        std::size_t value_bytes;
     };
 
     template <class Callable>
     static constexpr Actions actions_of{
         [](void* self) { (*static_cast<Callable*>(self))(); },
         [](void* to, void* from) noexcept { ::new (to) Callable(std::move(*static_cast<Callable*>(from))); },
-        [](void* self) noexcept { static_cast<Callable*>(self)->~Callable(); }};
+        [](void* self) noexcept { static_cast<Callable*>(self)->~Callable(); }, value_bytes_of<Callable>()};
 
     void take(Task& other) noexcept {
         if (other.actions_ != nullptr) {

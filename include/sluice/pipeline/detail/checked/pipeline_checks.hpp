@@ -48,6 +48,8 @@ public:
             checked::object_gone(object);
     }
 
+    bool on() const noexcept { return on_; }
+
     void stage_added(const StageSetup<B>& stage) {
         labels_.push_back(checked::stage_label(stage.name->c_str()));
         declared_.push_back(stage.declared);

@@ -48,6 +48,9 @@ public:
         }
     }
 
+    /// Whether anything is looked for.
+    static constexpr bool on() noexcept { return false; }
+
     // While a pipeline is made.
     static void stage_added(const StageSetup<B>&) noexcept {}
     static void slots_begin() noexcept {}

@@ -104,7 +104,12 @@ private:
             core.enter_stage(stage, number);
             core.checks.graph_begins_with(number);
             graphs.run(
-                core, stream, [&](Ref origin) { core.run(stage, origin, number, batch); }, eager,
+                core, stream,
+                [&](Ref origin) {
+                    core.run(stage, origin, number, batch);
+                    graphs.stage_captured(stage, number, origin);
+                },
+                eager,
                 [&](KeyBytes& kind) {
                     if (!reads_batch)
                         return false;

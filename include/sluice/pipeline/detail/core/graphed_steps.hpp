@@ -307,6 +307,7 @@ private:
                     stream.wait(capture_marks_[wait.stage][of_batch % slots_]);
             }
             core.run(stage, stream, batch, pending_.given(batch));
+            graphs_.stage_captured(stage, batch, stream);
             if (plan_.stages[stage].awaited)
                 capture_marks_[stage][batch % slots_].record(stream);
         };

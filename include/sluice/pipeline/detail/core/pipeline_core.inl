@@ -101,9 +101,12 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
         break;
     case Schedule::overlapped:
         break;
-    case Schedule::graphed:
-        use_graphs(options.graph_each_stage, options.graphs);
+    case Schedule::graphed: {
+        GraphOptions graph_options = options.graphs;
+        graph_options.check = graph_options.check || core_.checks.on();
+        use_graphs(options.graph_each_stage, graph_options);
         break;
+    }
     case Schedule::automatic:
         parts_->tuner.emplace(trials());
         tuning_ = !parts_->tuner->choice().decided;

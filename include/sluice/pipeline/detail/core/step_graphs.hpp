@@ -11,6 +11,7 @@
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
+#include <sluice/pipeline/detail/core/capture_places.hpp>
 #include <sluice/pipeline/detail/core/key_numbers.hpp>
 #include <sluice/pipeline/detail/core/stage_core.hpp>
 
@@ -65,6 +66,12 @@ class StepGraphs {
 public:
     explicit StepGraphs(const GraphOptions& options) : graphs_(options) {}
 
+    /// While it captures: `stage` has been called for batch `number`, which is captured on `stream`.
+    void stage_captured(std::size_t stage, std::size_t number, Ref stream) {
+        if (graphs_.options().check) [[unlikely]]
+            places_.note(stage, number, stream);
+    }
+
     /// The key of the next `run`, of `length` steps of which the first comes at `phase`: append to it.
     StepKey& new_key(Core& core, std::size_t phase, std::size_t length) {
         key_.clear();
@@ -97,6 +104,7 @@ public:
             // are behind may have to read the former ones.
             if (holds(changing_, key_))
                 throw changes_slots();
+            places_.begin(); // It may be another attempt.
             const std::uint64_t before = core.slots_number();
             capture(origin);
             if (core.slots_number() != before)
@@ -105,7 +113,13 @@ public:
         const auto is_warm = [&] {
             return make_kind(core.slots_number(), append_kind) && holds(kinds_, kind_);
         };
-        graphs_.run_or(stream, key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
+        const auto run_or = [&] {
+            graphs_.run_or(stream, key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
+        };
+        if (graphs_.options().check) [[unlikely]]
+            checked(core, run_or);
+        else
+            run_or();
         return !ran_eagerly;
     }
 
@@ -116,6 +130,7 @@ public:
     void reset() noexcept {
         graphs_.clear();
         graphs_.clear_failure();
+        places_.clear();
     }
 
 private:
@@ -126,6 +141,19 @@ private:
                 return true;
         }
         return false;
+    }
+    // A change that is found is the stage's whose work has changed.
+    void checked(Core& core, CallRef<void()> run) {
+        places_.begin();
+        try {
+            run();
+        } catch (...) {
+            const auto* const changed = core.current_stage() < 0 ? places_.changed(key_) : nullptr;
+            if (changed != nullptr)
+                core.enter_stage(changed->stage, changed->batch);
+            throw;
+        }
+        places_.keep(key_);
     }
     static NotCapturable changes_slots() {
         return NotCapturable(
@@ -153,6 +181,7 @@ private:
 
     GraphCapture<StepKey, B> graphs_;
     StepKey key_;
+    CapturePlaces<B, StepKey> places_; // where captures are checked
     // Libraries load kernels and make workspaces in their first calls.
     static constexpr std::size_t most_kinds = 64;
     List<KeyBytes> kinds_;
