@@ -177,6 +177,25 @@ TEST_CASE("GraphCapture: what keys that are forgotten leave behind does not coun
     keys.check_values();
 }
 
+TEST_CASE("GraphCapture: a key in the place of another one is warmed up and compared as any") {
+    Keys keys({.capacity = 1, .warmup = 2, .comparisons = 1});
+    int compared = 0;
+    for (int key = 0; key < 60; ++key) {
+        for (int run = 0; run < 6; ++run) {
+            CAPTURE(key);
+            CAPTURE(run);
+            CHECK(keys.run(key) == (run >= 2));
+        }
+        CHECK(keys.graphs.counters().comparisons == static_cast<std::uint64_t>(++compared));
+    }
+    // Again, after its graph has made way.
+    CHECK_FALSE(keys.run(58));
+    CHECK(keys.run(58));
+    CHECK(keys.run(58));
+    CHECK(keys.graphs.counters().comparisons == static_cast<std::uint64_t>(compared + 1));
+    keys.check_values();
+}
+
 TEST_CASE("GraphCapture: a capture that is refused has called the work, which is called again to run") {
     Keys keys({.warmup = 1});
     int calls = 0;

@@ -30,7 +30,8 @@ struct PipelineOptions {
     /// Under `Schedule::graphed`, true: each stage's work on one batch is a graph of its own, launched on the stage's
     /// stream between the same waits as under `overlapped`. A launch a stage instead of one for all, but no step waits
     /// for the slowest stage of the step before: better where stages take some 50 microseconds or more. It is so anyway
-    /// where a stage opts out or is a CPU stage.
+    /// where a stage opts out or is a CPU stage, and where a stage has lanes and `steps_per_graph` is 0: graphs of one step would
+    /// have them work one after another.
     bool graph_each_stage = false;
     /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
     /// a stage and batch. Where batches follow each other in less than 400 us, so that notes would slow them down, only one lot

@@ -97,6 +97,7 @@ private:
     template <class Work>
     void or_fail(Work&& work);
     // In pipeline_tuning.inl:
+    bool may_graph_whole_steps(bool each_stage) const;
     void use_graphs(bool each_stage, const GraphOptions& options);
     std::vector<ScheduleTrial> trials() const;
     void look_at_submit(const SubmitBegin& begin);

@@ -10,18 +10,24 @@ inline constexpr bool can_compare_graphs = GraphBackend<B>&& requires {
     requires B::compares_captures;
 };
 
-// One graph for all stages, where all of them can be captured and the caller does not wish one for each, or else one for
-// each that can.
+// Where all stages can be captured and the caller does not wish a graph for each. Graphs of one step follow each other on one
+// stream, so that a stage's lanes would not work side by side.
+template <Backend B>
+bool PipelineCore<B>::may_graph_whole_steps(bool each_stage) const {
+    bool all = !each_stage && core_.plan.all_capturable;
+    for (std::size_t stage = 0; stage < core_.stages(); ++stage)
+        all = all && core_.wants_graphs(stage) && (core_.lanes(stage) == 1 || options_.steps_per_graph > 0);
+    return all;
+}
+
+// One graph for all stages, or else one for each that can be captured.
 template <Backend B>
 void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
     if constexpr (GraphBackend<B>) {
         if (options_.steps_per_graph < 0)
             throw Error("a graph needs at least 1 step (0: as many as is good), got " +
                         std::to_string(options_.steps_per_graph));
-        bool all = !each_stage && core_.plan.all_capturable;
-        for (std::size_t stage = 0; stage < core_.stages(); ++stage)
-            all = all && core_.wants_graphs(stage);
-        if (all)
+        if (may_graph_whole_steps(each_stage))
             parts_->graphs = make_owned<GraphedSteps<B>>(core_, options,
                                                          static_cast<std::size_t>(options_.steps_per_graph));
         else
@@ -41,7 +47,7 @@ std::vector<ScheduleTrial> PipelineCore<B>::trials() const {
         return trials;
     if constexpr (can_compare_graphs<B>) {
         trials.push_back({.schedule = Schedule::graphed, .graph_each_stage = true});
-        if (core_.plan.all_capturable && !options_.graph_each_stage)
+        if (may_graph_whole_steps(options_.graph_each_stage))
             trials.push_back({.schedule = Schedule::graphed});
     }
     if (core_.stages() > 1)

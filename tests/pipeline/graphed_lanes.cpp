@@ -1,0 +1,77 @@
+// Schedule::graphed: lanes of a stage work side by side.
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/sluice.hpp>
+
+namespace pipeline_graphed_lanes {
+
+using namespace sluice;
+
+namespace {
+
+/// Whoever comes waits until as many are there as meet, the first time that fails for five seconds.
+class Meeting {
+public:
+    explicit Meeting(std::size_t size) : size_(size) {}
+    void come() {
+        std::unique_lock lock(mutex_);
+        const std::size_t meeting = came_++ / size_;
+        changed_.notify_all();
+        if (!failed_)
+            failed_ = !changed_.wait_for(lock, std::chrono::seconds(5),
+                                         [&] { return failed_ || came_ >= (meeting + 1) * size_; });
+        changed_.notify_all();
+    }
+    bool failed() {
+        const std::lock_guard lock(mutex_);
+        return failed_;
+    }
+
+private:
+    std::size_t size_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t came_ = 0;
+    bool failed_ = false;
+};
+
+} // namespace
+
+TEST_CASE("graphed: the lanes of a stage work side by side, alone and beside other stages") {
+    constexpr std::size_t lanes = 4;
+    const std::vector<std::size_t> values{0, 1, 2, 3};
+    {
+        Meeting meeting(lanes);
+        Stage only{"only",
+                   [&](HostStreamRef stream, std::size_t) { stream.enqueue([&] { meeting.come(); }); },
+                   StageOptions<Host>{.lanes = lanes}};
+        Pipeline pipeline{Stages{only}, Slots{}, {.schedule = Schedule::graphed, .slots = 4}};
+        for (std::size_t batch = 0; batch < 40; ++batch)
+            pipeline.submit(values[batch % 4]);
+        pipeline.finish();
+        CHECK_FALSE(meeting.failed());
+        CHECK(pipeline.graph_counters().replays > 20);
+    }
+    {
+        Meeting meeting(lanes);
+        Stage make{"make",
+                   [&](HostStreamRef stream, std::size_t, int&) { stream.enqueue([&] { meeting.come(); }); },
+                   StageOptions<Host>{.lanes = lanes}};
+        Stage use{"use", [&](HostStreamRef stream, const int&) { stream.enqueue([] {}); }};
+        TwoStreamPipeline pipeline{
+            make, use, [](int) { return 0; }, {.schedule = Schedule::graphed, .slots = 4}};
+        for (std::size_t batch = 0; batch < 40; ++batch)
+            pipeline.submit(values[batch % 4]);
+        pipeline.finish();
+        CHECK_FALSE(meeting.failed());
+        CHECK(pipeline.graph_counters().replays > 40);
+    }
+}
+
+} // namespace pipeline_graphed_lanes

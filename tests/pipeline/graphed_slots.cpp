@@ -1,0 +1,77 @@
+// Schedule::graphed: what tells steps apart, and slots that change on the host from some batch on.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/pipeline/detail/core/step_graphs.hpp>
+#include <sluice/sluice.hpp>
+
+namespace pipeline_graphed_slots {
+
+using namespace sluice;
+
+TEST_CASE("graphed: keys of steps differ in each of their numbers, and in how many they have") {
+    for (std::size_t size = 0; size <= 40; ++size) {
+        CAPTURE(size);
+        detail::StepKey key, same;
+        for (std::size_t i = 0; i < size; ++i) {
+            key.push_back(i);
+            same.push_back(i);
+        }
+        CHECK(key == same);
+        for (std::size_t changed = 0; changed < size; ++changed) {
+            detail::StepKey other;
+            for (std::size_t i = 0; i < size; ++i)
+                other.push_back(i == changed ? 1000 : i);
+            CHECK_FALSE(key == other);
+            CHECK_FALSE(other == key);
+        }
+        // What was there before it was cleared does not count.
+        same.push_back(7);
+        CHECK_FALSE(key == same);
+        CHECK_FALSE(same == key);
+        same.clear();
+        for (std::size_t i = 0; i < size; ++i)
+            same.push_back(i);
+        CHECK(key == same);
+    }
+}
+
+TEST_CASE("graphed: a stage that begins to change its slot when it is captured is not replayed") {
+    struct Slot {
+        int turn = 0;
+    };
+    for (const bool each_stage : {false, true}) {
+        CAPTURE(each_stage);
+        std::vector<int> seen;
+        bool changes = false;
+        // Turns its slot from 0 to 1 and back, on the host; each state comes again.
+        Stage turn{"turn", [&](HostStreamRef stream, std::size_t, Slot& out) {
+                       if (changes)
+                           out.turn = 1 - out.turn;
+                       stream.enqueue([&seen, value = out.turn] { seen.push_back(value); });
+                   }};
+        Stage use{"use", [](HostStreamRef stream, const Slot&) { stream.enqueue([] {}); }};
+        TwoStreamPipeline pipeline{
+            turn,
+            use,
+            [](int) { return Slot(); },
+            {.schedule = Schedule::graphed, .slots = 1, .graph_each_stage = each_stage}};
+        const std::size_t batch = 0;
+        pipeline.submit(batch); // runs eagerly, without a change
+        changes = true;
+        for (int number = 1; number < 12; ++number)
+            pipeline.submit(batch);
+        pipeline.finish();
+        REQUIRE(seen.size() == 12);
+        CHECK(seen[0] == 0);
+        // The attempt to capture it has turned the slot as well; from then on each batch has the other value.
+        for (std::size_t number = 2; number < seen.size(); ++number)
+            CHECK(seen[number] == 1 - seen[number - 1]);
+        CHECK(pipeline.graph_counters().eager.changed_slots > 0);
+    }
+}
+
+} // namespace pipeline_graphed_slots
