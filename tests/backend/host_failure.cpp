@@ -211,6 +211,30 @@ TEST_CASE("a wait is for its own record's failure, whatever is recorded after") 
     CHECK(contains(text_of([&] { later.sync(); }), "broken"));
 }
 
+TEST_CASE("a wait is for its own record's failure, also where a later record is reached first") {
+    for (const bool fails : {true, false}) {
+        const HostStream early;
+        const HostStream good;
+        const HostStream late;
+        HostEvent event;
+        const ScopedLatch latch;
+        hold(early, latch);
+        if (fails)
+            fail(early, "broken");
+        event.record(early);
+        late.wait(event);
+        event.record(good);
+        good.sync();
+        event.sync(); // of the latest record
+        latch.open();
+        CHECK(contains(text_of([&] { late.sync(); }), "broken") == fails);
+        late.wait(event); // of the good record
+        early.enqueue([] {});
+        if (!fails)
+            late.sync();
+    }
+}
+
 TEST_CASE("a failed stream runs nothing of a launch that waits for another one") {
     const HostStream stream;
     const HostStream other;

@@ -234,6 +234,39 @@ TEST_CASE("what a node throws keeps what depends on it from running, and nothing
     CHECK(ran == std::array<int, 5>{2, 1, 1, 2, 1});
 }
 
+TEST_CASE("what threw in an earlier run keeps nothing from running in a later one that fails elsewhere") {
+    // Of two that are thrown one is kept and the other destroyed, once it is known that something has failed.
+    struct Thrown {
+        std::shared_ptr<void> goes;
+    };
+    const HostStream stream;
+    const ScopedLatch one_is_gone;
+    bool first_run = true;
+    int ran = 0;
+    const OwnedGraph graph(Host::create_graph());
+    const auto throwing = [&, gone = one_is_gone.handle()] {
+        if (!first_run)
+            throw Thrown{std::shared_ptr<void>(nullptr, [gone](void*) { gone.open(); })};
+    };
+    add(graph, throwing);
+    add(graph, throwing);
+    host::Node* const bad = add(graph, [&, gone = one_is_gone.handle()] {
+        if (first_run)
+            throw std::runtime_error("the lamp went out");
+        gone.pass();
+    });
+    add(graph, [&ran] { ++ran; }, {bad});
+    const OwnedExecutable executable = instantiated(graph);
+    launch(executable, stream);
+    CHECK(contains(text_of([&] { stream.sync(); }), "the lamp went out"));
+    Host::clear_failure(stream.get());
+    first_run = false;
+    launch(executable, stream);
+    CHECK(contains(text_of([&] { stream.sync(); }), "an exception of an unknown type"));
+    CHECK_FALSE(one_is_gone.timed_out());
+    CHECK(ran == 1);
+}
+
 TEST_CASE("where several branches throw, one of their exceptions is reported") {
     const HostStream stream;
     const OwnedGraph graph(Host::create_graph());

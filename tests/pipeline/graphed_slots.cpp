@@ -8,6 +8,8 @@
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
 #include <sluice/sluice.hpp>
 
+#include "support/latch.hpp"
+
 namespace pipeline_graphed_slots {
 
 using namespace sluice;
@@ -72,6 +74,37 @@ TEST_CASE("graphed: a stage that begins to change its slot when it is captured i
             CHECK(seen[number] == 1 - seen[number - 1]);
         CHECK(pipeline.graph_counters().eager.changed_slots > 0);
     }
+}
+
+TEST_CASE("graphed: a batch is held for a longer graph exactly as long as the source has another one ready") {
+    using test::eventually;
+    test::ScopedLatch latch;
+    Source source{[](int) { return 0; },
+                  [handle = latch.handle()](std::size_t index, int& out) {
+                      if (index == 2)
+                          handle.pass();
+                      out = static_cast<int>(index);
+                  },
+                  SourceOptions<Host>{.workers = 1, .slots = 8, .batches = 3}};
+    std::size_t calls = 0;
+    Stage only{"only", [&](HostStreamRef stream, const int&) {
+                   ++calls;
+                   stream.enqueue([] {});
+               }};
+    Pipeline pipeline{Stages{only}, Slots{}, {.schedule = Schedule::graphed}};
+    {
+        const auto first = source.next();
+        REQUIRE(eventually([&] { return source.filled() == 1; }));
+        pipeline.submit(first);
+        CHECK(calls == 0); // the second one is ready
+        const auto second = source.next();
+        pipeline.submit(second);
+        CHECK(calls == 2); // nobody knows when the third one will be
+    }
+    latch.open();
+    pipeline.submit(source.next());
+    pipeline.finish();
+    CHECK(calls == 3);
 }
 
 } // namespace pipeline_graphed_slots

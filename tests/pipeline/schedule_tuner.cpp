@@ -143,6 +143,35 @@ TEST_CASE("schedule tuner: more runs with captures than a middle time hides do n
     CHECK_FALSE(tuner.choice().graph_each_stage);
 }
 
+TEST_CASE("schedule tuner: more runs with comparisons than a middle time hides do not count either") {
+    detail::ScheduleTuner tuner(all_ways());
+    Clock clock{{127, 48, 33, 126}};
+    clock.extra = [&](std::size_t way, std::size_t since) {
+        const bool compares = way == 2 && since < 300 && since % 50 == 25;
+        clock.graphs.comparisons += compares ? 1 : 0;
+        return compares ? 4000.0 : 0.0;
+    };
+    clock.run(tuner);
+    REQUIRE(tuner.choice().decided);
+    CHECK(tuner.choice().trials[2].microseconds == doctest::Approx(33).epsilon(0.001));
+    CHECK_FALSE(tuner.choice().graph_each_stage);
+}
+
+TEST_CASE("schedule tuner: a run that was too short changes nothing, whichever it is") {
+    for (std::size_t at = 50; at < 1500; at += 30) {
+        CAPTURE(at);
+        detail::ScheduleTuner tuner(all_ways());
+        Clock clock{{100, 130, 90, 110}};
+        std::size_t batches = 0;
+        clock.extra = [&](std::size_t, std::size_t) { return ++batches == at ? -80.0 : 0.0; };
+        clock.run(tuner);
+        REQUIRE(tuner.choice().decided);
+        const std::vector<ScheduleTrial>& trials = tuner.choice().trials;
+        for (std::size_t way = 0; way < 4; ++way)
+            CHECK(trials[way].microseconds == doctest::Approx(clock.batch[way]).epsilon(0.001));
+    }
+}
+
 TEST_CASE("schedule tuner: graphs that are captured again and again have what that takes counted in") {
     detail::ScheduleTuner tuner(all_ways());
     Clock clock{{127, 48, 33, 126}};

@@ -56,6 +56,26 @@ void check_width(const std::string& table) {
 
 } // namespace
 
+TEST_CASE("advice: a simpler way is advised within 2 % of the fastest, and no further") {
+    const auto trial = [](Schedule schedule, int slots, double measured) {
+        AdviceTrial result;
+        result.schedule = schedule;
+        result.slots = slots;
+        result.measured = measured;
+        return result;
+    };
+    const AdviceTrial fastest = trial(Schedule::graphed, 4, 100);
+    for (const double measured : {100.0, 101.9, 102.1, 110.0, 119.0}) {
+        CAPTURE(measured);
+        const std::vector<AdviceTrial> trials{trial(Schedule::overlapped, 2, measured), fastest,
+                                              trial(Schedule::overlapped, 4, measured),
+                                              trial(Schedule::serial, 2, 0)}; // which was not measured
+        const AdviceTrial& best = detail::advice::simplest_of_best(trials);
+        CHECK(best.measured == (measured < 102 ? measured : 100));
+        CHECK(best.slots == (measured < 102 ? 2 : 4));
+    }
+}
+
 TEST_CASE("advice: two stages that take as long are overlapped, and the table says what was predicted and "
           "what followed") {
     Naps naps{50, 8000, 8000}; // much longer than a busy machine keeps a thread waiting
