@@ -1,6 +1,7 @@
 // Schedule::graphed: whatever is not replayed is counted, under its reason.
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -178,6 +179,35 @@ TEST_CASE("graphed: a stage that enqueues nothing costs nothing beside others, a
         CHECK(counters.refusals == 2); // one a slot
         CHECK(counters.eager.refused == 28);
         CHECK(counters.replays + counters.eager.total() == 60);
+    }
+}
+
+TEST_CASE("graphed: batches at many addresses are captured once where they come in turns, and seldom where "
+          "they do not") {
+    Delay::set({.one_in = 0});
+    constexpr std::size_t blocks = 64, runs = 64 * 12 * 3;
+    const Inputs<B> inputs(blocks, words);
+    for (const bool in_turns : {true, false}) {
+        CAPTURE(in_turns);
+        Cells sink(words);
+        Stage make{"make",
+                   [](Ref stream, PinnedSpan<const Word, B> in, Cells& out) { copy(stream, out, in); },
+                   StageOptions<B>{.lanes = 4}};
+        Stage use{"use", [&](Ref stream, const Cells& in) { copy(stream, sink, in); }};
+        TwoStreamPipeline pipeline{make, use, [](int) { return Cells(words); }, graphed(3)};
+        std::mt19937 random(3);
+        for (std::size_t batch = 0; batch < runs; ++batch)
+            pipeline.submit(inputs[in_turns ? batch % blocks : random() % blocks]);
+        pipeline.finish();
+        const GraphCounters counters = pipeline.graph_counters();
+        CHECK(counters.replays + counters.eager.total() == 2 * runs);
+        if (in_turns) {
+            CHECK(counters.captures == 192 + 3); // each block meets each slot and lane
+            CHECK(counters.replays >= 2 * (runs - 192) - 6);
+        } else {
+            CHECK(counters.captures <= 3 + 256 + 64 + runs / 64);
+            CHECK(counters.replays > runs + runs / 5);
+        }
     }
 }
 
