@@ -70,7 +70,7 @@ TEST_CASE("GraphCapture: of one key more than there are places, the others keep 
     CHECK(counters.eager.no_place == 19);
     CHECK(counters.eager.total() + counters.replays == 340);
     CHECK(told_times == 1);
-    CHECK(contains(told, "GraphOptions::capacity of 16"));
+    CHECK(contains(told, "places for graphs, which are 16 (GraphOptions::capacity)"));
     CHECK(keys.graphs.size() == 16);
     keys.check_values();
 }

@@ -95,8 +95,8 @@ typename GraphCapture<Key, B>::Room GraphCapture<Key, B>::find_room(const Entry&
         return {true, is_room ? nullptr : oldest};
     }
     if (!is_new && counters_.eager.no_place == 0) {
-        tell("capture refused: more keys come again than the GraphOptions::capacity of " +
-             std::to_string(options_.capacity) + " has places for");
+        tell("capture refused: more keys come again than there are places for graphs, which are " +
+             std::to_string(options_.capacity) + " (GraphOptions::capacity)");
     }
     return {};
 }
