@@ -152,6 +152,30 @@ TEST_CASE("RaggedPacker: row ids out of order, or of no row") {
     CHECK(contains(text_of([&] { packer.pack_row_ids({}, std::vector<int>{}, -1); }), "-1 rows"));
 }
 
+TEST_CASE("RaggedPacker: unsigned numbers that 64 bits with a sign do not hold are named as they are") {
+    Packer packer({10, 20});
+    const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    const auto with = [&](const auto& pack) { return refusal(packer, pack); };
+    CHECK(contains(with([&](Packer& p) {
+                       p.pack_row_ids(five, std::vector<std::uint64_t>{0, 0, 0, 0, most}, 3);
+                   }),
+                   "value 4 is in row 18446744073709551615, of 3 rows"));
+    CHECK(contains(with([&](Packer& p) {
+                       p.pack(five, std::vector<std::uint64_t>{2, most});
+                   }),
+                   "more than the 5 values, from row 1 on"));
+    CHECK(contains(with([&](Packer& p) {
+                       p.pack_offsets(five, std::vector<std::uint64_t>{0, most, 5});
+                   }),
+                   "decrease from 18446744073709551615 to 5 at row 1"));
+    CHECK(contains(with([&](Packer& p) {
+                       p.pack_offsets(five, std::vector<std::uint64_t>{0, most});
+                   }),
+                   "end at 18446744073709551615 and there are 5 values"));
+    CHECK(contains(with([&](Packer& p) { p.pack_padded(five, 5, std::vector<std::uint64_t>{most}); }),
+                   "length of 18446744073709551615; expected 0 to the width, 5"));
+}
+
 TEST_CASE("RaggedPacker: padded arrays of other sizes, and rows longer than their width") {
     Packer packer({10, 20});
     const std::vector<int> six(6);

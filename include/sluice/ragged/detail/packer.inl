@@ -116,10 +116,10 @@ void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths)
     const auto total = static_cast<std::int64_t>(values.size());
     std::int64_t left = total;
     for (std::size_t row = 0; row < all.size(); ++row) {
-        const auto length = static_cast<std::int64_t>(all[row]);
+        const std::int64_t length = detail::ragged_number(all[row]);
         if (length < 0) {
             throw Error("RaggedPacker::pack: row " + std::to_string(row) + " has a length of " +
-                        std::to_string(length) + "; expected 0 or more");
+                        std::to_string(all[row]) + "; expected 0 or more");
         }
         if (length > left) {
             throw Error("RaggedPacker::pack: the lengths add up to more than the " + std::to_string(total) +
@@ -166,10 +166,10 @@ void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_
     }
     std::int64_t former = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        const auto id = static_cast<std::int64_t>(ids[i]);
+        const std::int64_t id = detail::ragged_number(ids[i]);
         if (id < 0 || id >= rows) {
             throw Error("RaggedPacker::pack_row_ids: value " + std::to_string(i) + " is in row " +
-                        std::to_string(id) + ", of " + std::to_string(rows) + " rows");
+                        std::to_string(ids[i]) + ", of " + std::to_string(rows) + " rows");
         }
         if (id < former) {
             throw Error("RaggedPacker::pack_row_ids: the rows decrease from " + std::to_string(former) +
@@ -213,10 +213,10 @@ void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t wid
     detail::require_padded("RaggedPacker::pack_padded", padded.size(), width, all.size());
     std::int64_t total = 0;
     for (std::size_t row = 0; row < all.size(); ++row) {
-        const auto length = static_cast<std::int64_t>(all[row]);
+        const std::int64_t length = detail::ragged_number(all[row]);
         if (length < 0 || length > width) {
             throw Error("RaggedPacker::pack_padded: row " + std::to_string(row) + " has a length of " +
-                        std::to_string(length) + "; expected 0 to the width, " + std::to_string(width));
+                        std::to_string(all[row]) + "; expected 0 to the width, " + std::to_string(width));
         }
         total += length;
     }

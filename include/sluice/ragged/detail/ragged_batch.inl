@@ -1,8 +1,10 @@
 // Bodies of ragged_batch.hpp.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace sluice {
 
@@ -11,6 +13,18 @@ namespace detail {
 inline std::string ragged_amount(std::int64_t rows, std::int64_t values) {
     return std::to_string(rows) + (rows == 1 ? " row" : " rows") + " and " + std::to_string(values) +
            (values == 1 ? " value" : " values");
+}
+
+/// A number that a user gave as a length, an offset or the number of a row. One that 64 bits with a sign do not hold comes
+/// out as the largest that they do, which is too large everywhere.
+template <class Integer>
+constexpr std::int64_t ragged_number(Integer given) noexcept {
+    constexpr auto most = (std::numeric_limits<std::int64_t>::max)();
+    if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof(most)) {
+        if (given > static_cast<Integer>(most))
+            return most;
+    }
+    return static_cast<std::int64_t>(given);
 }
 
 /// Throws `Error` unless `offsets` are those of rows that hold `values` values in all. Returns the longest
@@ -24,19 +38,18 @@ std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, s
         throw Error(what + "the offsets start at " + std::to_string(offsets[0]) + "; expected 0");
     std::int64_t longest = 0;
     for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-        const auto begin = static_cast<std::int64_t>(offsets[row]);
-        const auto end = static_cast<std::int64_t>(offsets[row + 1]);
+        const std::int64_t begin = ragged_number(offsets[row]);
+        const std::int64_t end = ragged_number(offsets[row + 1]);
         if (end < begin) {
-            throw Error(what + "the offsets decrease from " + std::to_string(begin) + " to " +
-                        std::to_string(end) + " at row " + std::to_string(row) +
+            throw Error(what + "the offsets decrease from " + std::to_string(offsets[row]) + " to " +
+                        std::to_string(offsets[row + 1]) + " at row " + std::to_string(row) +
                         "; expected each to be at least the one before");
         }
         if (end - begin > longest)
             longest = end - begin;
     }
-    const auto end = static_cast<std::int64_t>(offsets.back());
-    if (end != values) {
-        throw Error(what + "the offsets end at " + std::to_string(end) + " and there are " +
+    if (ragged_number(offsets.back()) != values) {
+        throw Error(what + "the offsets end at " + std::to_string(offsets.back()) + " and there are " +
                     std::to_string(values) + " values; expected the same");
     }
     return longest;
