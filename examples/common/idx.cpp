@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include <common/bad_input.hpp>
 #include <common/files.hpp>
@@ -16,14 +17,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint8_t unsigned_bytes = 0x08;
+constexpr std::uint8_t integers = 0x0C; // of 32 bits
 
 struct Kind {
     std::uint8_t dimensions;
+    bool may_hold_integers; // instead of bytes
     const char* what;
     const char* wanted;
 };
-constexpr Kind images_kind{3, "images", "an IDX file of images (magic number 0x00000803)"};
-constexpr Kind labels_kind{1, "labels", "an IDX file of labels (magic number 0x00000801)"};
+constexpr Kind images_kind{3, false, "images", "an IDX file of images (magic number 0x00000803)"};
+constexpr Kind labels_kind{1, true, "labels",
+                           "an IDX file of labels (magic number 0x00000801 or 0x00000c01)"};
 
 std::string element_name(std::uint8_t type) {
     switch (type) {
@@ -64,8 +68,9 @@ void check_magic(const fs::path& path, std::span<const std::uint8_t> header, con
     if (header[0] != 0 || header[1] != 0 || element_name(header[2]).empty()) {
         throw BadInput(found + ", so it is no IDX file; expected " + kind.wanted);
     }
-    if (header[2] != unsigned_bytes) {
-        throw BadInput(found + ", so it holds " + element_name(header[2]) + "; expected unsigned bytes");
+    if (header[2] != unsigned_bytes && !(header[2] == integers && kind.may_hold_integers)) {
+        throw BadInput(found + ", so it holds " + element_name(header[2]) + "; expected unsigned bytes" +
+                       (kind.may_hold_integers ? " or 32-bit integers" : ""));
     }
     if (header[3] == kind.dimensions)
         return;
@@ -92,7 +97,8 @@ std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
 
 struct Content {
     std::array<std::uint32_t, 3> sizes{1, 1, 1};
-    std::vector<std::uint8_t> elements;
+    std::uint8_t type = unsigned_bytes;
+    std::vector<std::uint8_t> elements; // as they stand in the file
 };
 
 std::string described(const Content& content, const Kind& kind) {
@@ -115,6 +121,8 @@ Content read_content(const fs::path& path, const Kind& kind) {
                        " of at least " + counted(header_bytes, "byte"));
     }
     Content content;
+    content.type = header[2];
+    const std::uint64_t element_bytes = content.type == integers ? 4 : 1;
     for (std::size_t i = 0; i < kind.dimensions; ++i) {
         content.sizes[i] = big_endian(std::span{header}.subspan(4 + 4 * i, 4));
     }
@@ -129,11 +137,12 @@ Content read_content(const fs::path& path, const Kind& kind) {
     }
     // Two sides of at most 4,096 and a 32-bit count: 2^56, but the check does not lean on those limits.
     const std::optional<std::uint64_t> area = product(content.sizes[1], content.sizes[2]);
-    const std::optional<std::uint64_t> elements = area ? product(content.sizes[0], *area) : std::nullopt;
-    if (!elements || *elements > std::numeric_limits<std::uint64_t>::max() - header_bytes) {
+    const std::optional<std::uint64_t> count = area ? product(content.sizes[0], *area) : std::nullopt;
+    const std::optional<std::uint64_t> bytes = count ? product(*count, element_bytes) : std::nullopt;
+    if (!bytes || *bytes > std::numeric_limits<std::uint64_t>::max() - header_bytes) {
         throw BadInput(name + "announces " + announced + ", more than a file can hold");
     }
-    const std::uint64_t expected = header_bytes + *elements;
+    const std::uint64_t expected = header_bytes + *bytes;
     if (found < expected) {
         throw BadInput(name + "is cut short: holds " + counted(found, "byte") +
                        ", but its header announces " + announced + ", which take " + with_commas(expected));
@@ -149,6 +158,20 @@ Content read_content(const fs::path& path, const Kind& kind) {
     content.elements.erase(content.elements.begin(),
                            content.elements.begin() + static_cast<std::ptrdiff_t>(header_bytes));
     return content;
+}
+
+/// Big-endian integers as the bytes that they fit in.
+std::vector<std::uint8_t> bytes_of_integers(const fs::path& path, std::span<const std::uint8_t> elements) {
+    std::vector<std::uint8_t> labels(elements.size() / 4);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const auto label = static_cast<std::int32_t>(big_endian(elements.subspan(4 * i, 4)));
+        if (label < 0 || label > std::numeric_limits<std::uint8_t>::max()) {
+            throw BadInput(path.string() + ": label " + with_commas(i) + " is " + std::to_string(label) +
+                           "; expected 0 to 255");
+        }
+        labels[i] = static_cast<std::uint8_t>(label);
+    }
+    return labels;
 }
 
 std::string spelled(const std::string& split, const Kind& kind, char separator) {
@@ -206,7 +229,12 @@ IdxImages read_idx_images(const fs::path& path) {
     return {content.sizes[0], content.sizes[1], content.sizes[2], std::move(content.elements)};
 }
 
-IdxLabels read_idx_labels(const fs::path& path) { return {read_content(path, labels_kind).elements}; }
+IdxLabels read_idx_labels(const fs::path& path) {
+    Content content = read_content(path, labels_kind);
+    if (content.type == integers)
+        return {bytes_of_integers(path, content.elements)};
+    return {std::move(content.elements)};
+}
 
 DigitSet load_digit_set(const fs::path& folder) {
     std::error_code ignored;

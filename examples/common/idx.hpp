@@ -1,7 +1,7 @@
 /// \file
 /// Reads IDX files, the format of MNIST, Fashion-MNIST and this project's own digits: a magic number,
-/// big-endian 32-bit sizes, then the elements. Only unsigned bytes are read, as labels (one size) or images
-/// (three).
+/// big-endian 32-bit sizes, then the elements. Unsigned bytes are read, as labels (one size) or images
+/// (three), and labels that are 32-bit integers.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,8 @@ inline constexpr std::size_t largest_image_side = 4096;
 ///         empty, of sizes that cannot be, or when it holds fewer or more bytes than its header announces
 IdxImages read_idx_images(const std::filesystem::path& path);
 
-/// Reads an IDX file of labels. Throws as `read_idx_images` does.
+/// Reads an IDX file of labels, unsigned bytes or 32-bit integers.
+/// \throws BadInput as `read_idx_images` does, and for an integer outside 0 to 255
 IdxLabels read_idx_labels(const std::filesystem::path& path);
 
 /// Reads `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `test-images-idx3-ubyte` and

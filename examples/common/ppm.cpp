@@ -31,9 +31,8 @@ public:
     std::size_t number(const char* what) {
         const std::size_t before = place_;
         while (place_ < bytes_.size() && (is_space(bytes_[place_]) || bytes_[place_] == '#')) {
-            if (bytes_[place_++] != '#')
-                continue;
-            while (place_ < bytes_.size() && bytes_[place_] != '\n' && bytes_[place_] != '\r')
+            skip_comment();
+            if (place_ < bytes_.size())
                 ++place_;
         }
         const std::size_t first = place_;
@@ -45,14 +44,24 @@ public:
         return number;
     }
 
-    /// Where the pixels begin: behind one byte of white space after the last number.
-    std::size_t end() const {
+    /// Where the pixels begin: behind one byte of white space after the last number, or after a comment that follows the
+    /// number at once.
+    std::size_t end() {
+        skip_comment();
         if (place_ == bytes_.size() || !is_space(bytes_[place_]))
             throw BadInput(path_.string() + ": its header does not end; expected " + wanted);
         return place_ + 1;
     }
 
 private:
+    /// Goes to the end of the line where a comment begins here.
+    void skip_comment() {
+        if (place_ == bytes_.size() || bytes_[place_] != '#')
+            return;
+        while (place_ < bytes_.size() && bytes_[place_] != '\n' && bytes_[place_] != '\r')
+            ++place_;
+    }
+
     static constexpr std::size_t most =
         std::numeric_limits<std::uint32_t>::max(); // far above what is believed
 

@@ -112,13 +112,17 @@ Json parse_header(std::string_view text, const std::string& file) {
         }
         return true;
     };
+    // The parser takes a NUL for the end of the text, and reads nothing behind it.
+    if (text.find('\0') != std::string_view::npos)
+        throw BadInput(file +
+                       ": its header holds a NUL byte, which JSON does not; expected a safetensors file");
     Json header;
     try {
         header = Json::parse(text.begin(), text.end(), watch);
     } catch (const Json::exception&) {
         throw BadInput(file + ": its header is no JSON; expected a safetensors file");
     }
-    if (!header.is_object())
+    if (!text.starts_with('{')) // nor may anything stand before it
         throw BadInput(file + ": its header is no JSON object; expected a safetensors file");
     if (!twice.empty())
         throw BadInput(file + ": names " + in_quotes(twice) + " twice");
@@ -173,9 +177,13 @@ Safetensors parse_safetensors(std::span<const std::uint8_t> bytes, const std::st
     std::uint64_t header_size = 0;
     std::memcpy(&header_size, bytes.data(), length_bytes);
     const std::span<const std::uint8_t> rest = bytes.subspan(length_bytes);
-    if (header_size > largest_header || header_size > rest.size()) {
+    if (header_size > rest.size()) {
         throw BadInput(name + ": announces a header of " + counted(header_size, "byte") + ", but holds " +
                        with_commas(rest.size()) + " after its length; expected a safetensors file");
+    }
+    if (header_size > largest_header) {
+        throw BadInput(name + ": announces a header of " + counted(header_size, "byte") +
+                       "; expected at most " + with_commas(largest_header) + ", the format's limit");
     }
     const auto header_length = static_cast<std::size_t>(header_size);
     const Json header = parse_header({reinterpret_cast<const char*>(rest.data()), header_length}, name);

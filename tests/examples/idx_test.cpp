@@ -36,6 +36,14 @@ Bytes images_bytes(std::uint32_t count, std::uint32_t side = 2) {
 
 Bytes labels_bytes(std::uint32_t count) { return idx_bytes(0x801, {count}, count); }
 
+/// Labels as 32-bit integers.
+Bytes integers_bytes(const std::vector<std::int32_t>& labels) {
+    Bytes bytes = idx_bytes(0xC01, {static_cast<std::uint32_t>(labels.size())}, 0);
+    for (const std::int32_t label : labels)
+        append_big_endian(bytes, static_cast<std::uint32_t>(label));
+    return bytes;
+}
+
 /// What reading `bytes` as images says, after the file's name.
 std::string images_error(const Bytes& bytes) {
     const ScratchFolder folder;
@@ -83,6 +91,19 @@ TEST_CASE("images and labels are read") {
     CHECK(read_idx_labels(folder.file("labels", labels_bytes(4))).values == Bytes{0, 1, 2, 3});
 }
 
+TEST_CASE("labels may be 32-bit integers") {
+    const ScratchFolder folder;
+    CHECK(read_idx_labels(folder.file("labels", integers_bytes({7, 0, 255}))).values == Bytes{7, 0, 255});
+    CHECK(labels_error(integers_bytes({7, 256})) == "label 1 is 256; expected 0 to 255");
+    CHECK(labels_error(integers_bytes({-1, 2})) == "label 0 is -1; expected 0 to 255");
+    CHECK(labels_error(idx_bytes(0xC01, {2}, 7)) ==
+          "is cut short: holds 15 bytes, but its header announces 2 labels, which take 16");
+    CHECK(labels_error(idx_bytes(0xB01, {2}, 4)) ==
+          "begins with 0x00000b01, so it holds 16-bit integers; expected unsigned bytes or 32-bit integers");
+    CHECK(images_error(idx_bytes(0xC03, {1, 1, 1}, 4)) ==
+          "begins with 0x00000c03, so it holds 32-bit integers; expected unsigned bytes");
+}
+
 TEST_CASE("a file that is missing or no file") {
     const ScratchFolder folder;
     const auto nowhere = folder.path() / "nowhere";
@@ -91,9 +112,11 @@ TEST_CASE("a file that is missing or no file") {
               ": cannot be read: No such file or directory; expected an IDX file of images (magic "
               "number 0x00000803)");
     CHECK(message_of([&] { read_idx_labels(folder.path()); }) ==
-          folder.path().string() + ": is a folder; expected an IDX file of labels (magic number 0x00000801)");
+          folder.path().string() +
+              ": is a folder; expected an IDX file of labels (magic number 0x00000801 or 0x00000c01)");
     CHECK(message_of([] { read_idx_labels("/dev/null"); }) ==
-          "/dev/null: is not a regular file; expected an IDX file of labels (magic number 0x00000801)");
+          "/dev/null: is not a regular file; expected an IDX file of labels (magic number 0x00000801 or "
+          "0x00000c01)");
 }
 
 TEST_CASE("a file that is cut short or too long") {
@@ -121,7 +144,7 @@ TEST_CASE("a file of another type") {
           "images (magic number 0x00000803)");
     CHECK(labels_error(images_bytes(4)) ==
           "begins with 0x00000803, so it holds images; expected an IDX file of "
-          "labels (magic number 0x00000801)");
+          "labels (magic number 0x00000801 or 0x00000c01)");
     CHECK(images_error(idx_bytes(0x802, {2, 2}, 4)) ==
           "begins with 0x00000802, so it has 2 dimensions; expected an IDX file of images (magic number "
           "0x00000803)");
@@ -132,7 +155,7 @@ TEST_CASE("a file of another type") {
           "IDX file of images (magic number 0x00000803)");
     CHECK(labels_error(idx_bytes(0x701, {1}, 1)) ==
           "begins with 0x00000701, so it is no IDX file; expected an IDX "
-          "file of labels (magic number 0x00000801)");
+          "file of labels (magic number 0x00000801 or 0x00000c01)");
     CHECK(images_error({0x1f, 0x8b, 8, 0, 0, 0}) == "is compressed; unpack it with gunzip");
 }
 

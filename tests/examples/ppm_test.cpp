@@ -40,6 +40,7 @@ TEST_CASE("a binary PPM file becomes three planes") {
     CHECK(read_ppm(folder.file("spaces.ppm", ppm("P6 \t3\r\n 2 255 ", 18))) == expected);
     CHECK(read_ppm(folder.file("comments.ppm",
                                ppm("P6 # made by hand\n# two rows\n3 2# of three\n255\n", 18))) == expected);
+    CHECK(read_ppm(folder.file("last.ppm", ppm("P6 3 2 255# the greatest\n", 18))) == expected);
     // What looks like white space or a comment behind the header is pixels.
     Bytes bytes = ppm("P6 1 1 255\n", 0);
     bytes.insert(bytes.end(), {'\n', '#', ' '});
@@ -68,6 +69,7 @@ TEST_CASE("a file that is no binary PPM is refused in one sentence") {
     CHECK(says(refusal("P6\n2 2 # and so on", 0), "no greatest value"));
     CHECK(says(refusal("P6\n2 2 255", 0), "does not end"));
     CHECK(says(refusal("P6\n2 2 255x", 12), "does not end"));
+    CHECK(says(refusal("P6\n2 2 255# the greatest", 0), "does not end"));
     CHECK(says(refusal("P6\n2 2 65535\n", 24), "greatest value is 65,535; expected 255"));
     CHECK(says(refusal("P6\n2 2 1\n", 12), "greatest value is 1; expected 255"));
     CHECK(says(refusal("P6\n0 2 255\n", 0), "0×2 pixels"));

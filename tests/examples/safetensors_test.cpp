@@ -109,6 +109,12 @@ TEST_CASE("a bad safetensors file") {
           "a safetensors file");
     CHECK(header_error("{oops", 0) == "weights: its header is no JSON; expected a safetensors file");
     CHECK(header_error("[1]", 0) == "weights: its header is no JSON object; expected a safetensors file");
+    CHECK(header_error(" {}", 0) == "weights: its header is no JSON object; expected a safetensors file");
+    // A parser that takes the NUL for the end would read a file without tensors here.
+    CHECK(header_error(std::string("{}\0}}", 5), 0) ==
+          "weights: its header holds a NUL byte, which JSON does not; expected a safetensors file");
+    CHECK(header_error(std::string("{}\0", 3), 0) ==
+          "weights: its header holds a NUL byte, which JSON does not; expected a safetensors file");
     CHECK(header_error(R"({"a":3})", 0) == "weights: tensor \"a\" is described by 3; expected an object");
     CHECK(header_error(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4) ==
           "weights: tensor \"a\" has no dtype");
@@ -151,6 +157,16 @@ TEST_CASE("a bad safetensors file") {
           "weights: __metadata__ is \"seed\"; expected an object of strings");
     CHECK(message_of([] { (void)Safetensors{}.at("frozen.0"); }) ==
           "there is no tensor \"frozen.0\" among the 0 of the file");
+}
+
+TEST_CASE("a header above the format's limit is refused with the limit") {
+    const std::size_t most = 100'000'000;
+    Bytes bytes(8 + most + 1, ' ');
+    const std::uint64_t announced = most + 1;
+    std::memcpy(bytes.data(), &announced, 8);
+    CHECK(
+        parse_error(bytes) ==
+        "weights: announces a header of 100,000,001 bytes; expected at most 100,000,000, the format's limit");
 }
 
 TEST_CASE("a file without tensors, and one whose header ends in spaces") {

@@ -1,5 +1,6 @@
 // Readers of files: bytes are refused in a sentence, or give what they say.
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include <common/bad_input.hpp>
@@ -39,8 +40,18 @@ SLUICE_FUZZ_TARGET(idx) {
     });
     refused_or_read([&] {
         const examples::IdxLabels labels = examples::read_idx_labels("file");
-        SLUICE_FUZZ_EXPECT(
-            std::equal(labels.values.begin(), labels.values.end(), input.begin() + 8, input.end()));
+        if (input[2] == 0x08) {
+            SLUICE_FUZZ_EXPECT(
+                std::equal(labels.values.begin(), labels.values.end(), input.begin() + 8, input.end()));
+            return;
+        }
+        // 32-bit integers, of which the last byte counts.
+        SLUICE_FUZZ_EXPECT(input.size() == 8 + 4 * labels.values.size());
+        for (std::size_t i = 0; i < labels.values.size(); ++i) {
+            const auto integer = input.subspan(8 + 4 * i, 4);
+            SLUICE_FUZZ_EXPECT(integer[0] == 0 && integer[1] == 0 && integer[2] == 0);
+            SLUICE_FUZZ_EXPECT(integer[3] == labels.values[i]);
+        }
     });
 }
 #endif
@@ -55,6 +66,9 @@ SLUICE_FUZZ_TARGET(ppm) {
         SLUICE_FUZZ_EXPECT(image.planes.size() == 3 * plane);
         SLUICE_FUZZ_EXPECT(image.planes.back() == input.back());
         SLUICE_FUZZ_EXPECT(image.planes.front() == input[input.size() - 3 * plane]);
+        // The header ends in white space, which may end a comment.
+        const std::uint8_t last = input[input.size() - 3 * plane - 1];
+        SLUICE_FUZZ_EXPECT(last == ' ' || (last >= '\t' && last <= '\r'));
     });
 }
 #endif
@@ -63,6 +77,12 @@ SLUICE_FUZZ_TARGET(ppm) {
 SLUICE_FUZZ_TARGET(safetensors) {
     refused_or_read([&] {
         const examples::Safetensors content = examples::parse_safetensors(input, "file");
+        // All of the header was read: a NUL within it would have ended it.
+        std::uint64_t header = 0;
+        std::memcpy(&header, input.data(), sizeof(header));
+        const auto text = input.subspan(sizeof(header), static_cast<std::size_t>(header));
+        SLUICE_FUZZ_EXPECT(!text.empty() && text.front() == '{');
+        SLUICE_FUZZ_EXPECT(std::find(text.begin(), text.end(), 0) == text.end());
         // What is written of it reads back as the same.
         const auto written = examples::safetensors_bytes(content);
         const examples::Safetensors again = examples::parse_safetensors(written, "file");
