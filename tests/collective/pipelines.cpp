@@ -170,7 +170,9 @@ TEST_CASE("a bucketed reduction belongs to the communicator's device, and wants 
     parts.ready(stream, 1);
     CHECK_THROWS_WITH_AS(
         parts.ready(stream, 1),
-        "bucketed reduction: part 1 of 2 is ready; expected each part once between two calls of join", Error);
+        "bucketed reduction: part 1 of 2 is ready; expected each part once between two calls of "
+        "join, or reset after a step that ended before its join",
+        Error);
     parts.ready(stream, 0);
     parts.join(stream);
     ends[0].abort("over");

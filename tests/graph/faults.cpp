@@ -235,4 +235,29 @@ TEST_CASE(
         40);
 }
 
+TEST_CASE("a swap that fails half way has changed nothing") {
+    const BasicStream<B> stream;
+    PingPong<unsigned, B> pair(2);
+    const auto places = [&] {
+        Fault::disarm();
+        stream.sync();
+        const auto view = pair.view();
+        return std::pair{view.front(), view.back()};
+    };
+    const std::pair before{pair.first().data(), pair.second().data()};
+    bool failed = true;
+    for (long call = 1; failed; ++call) {
+        CAPTURE(call);
+        Fault::arm(call);
+        try {
+            pair.swap(stream);
+            failed = false;
+        } catch (const Error& error) {
+            CHECK(contains(error.what(), Fault::name));
+            CHECK(places() == before);
+        }
+    }
+    CHECK(places() == std::pair{before.second, before.first});
+}
+
 } // namespace graph_faults

@@ -278,10 +278,7 @@ struct Hooked {
         B::set_child(executable, args...);
     }
     static NativeGraph capturing_graph(NativeStream stream) { return B::capturing_graph(stream); }
-    static unsigned long long capture_number(NativeStream stream) requires requires {
-        B::capture_number(stream);
-    }
-    { return B::capture_number(stream); }
+    static unsigned long long capture_number(NativeStream stream) { return B::capture_number(stream); }
     static void require_conditions(ConditionKind kind, int bodies) {
         before("require_conditions");
         B::require_conditions(kind, bodies);

@@ -20,7 +20,7 @@ namespace sluice {
 /// | `add_empty`, `add_copy`, `add_fill`, `add_host`, `add_child`, `add_condition` and `set_…` | nodes by hand, after the given ones |
 /// | `add_dependency` | puts a node behind one that was added earlier |
 /// | `capturing_graph`, `create_condition`, `capture_condition`, `begin_capture_into`, `end_capture_into`, `require_conditions` | conditional nodes in the midst of a capture |
-/// | `capture_number` | tells two captures into graphs at the same address apart; only where that can happen |
+/// | `capture_number` | tells two captures into graphs at the same address apart |
 /// | `device_pointers`, `is_device_memory` | the memory that a graph's nodes name, as far as it can be seen |
 /// | `DefaultStreamWatch(attempts)` | tells whether the default stream was used between its making and `used()`; `attempts` were made before |
 ///

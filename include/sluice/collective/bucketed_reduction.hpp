@@ -9,6 +9,7 @@
 
 #include <sluice/backend/event.hpp>
 #include <sluice/collective/collectives.hpp>
+#include <sluice/graph/detail/capture_scope.hpp>
 #include <sluice/memory/buffer.hpp>
 
 namespace sluice {
@@ -37,7 +38,8 @@ struct BucketOptions {
 /// \endcode
 ///
 /// Its buckets are reduced in one order on all ranks, whatever the order in which parts become ready. Nothing is
-/// allocated after it is made. It can be captured from the first `ready` to `join`. The communicator outlives it; what else it is
+/// allocated after it is made. It can be captured from the first `ready` to `join`; what became ready in a capture that was
+/// refused half way is forgotten, so that the work can run eagerly. The communicator outlives it; what else it is
 /// used for between the first `ready` and `join` goes to `stream()`. Belongs to the communicator's device; driven by one thread.
 template <class T, Backend B = DefaultBackend>
 class BucketedReduction {
@@ -65,20 +67,37 @@ public:
     BasicStreamRef<B> stream() const noexcept { return stream_; }
 
     /// Part `i` is complete once `stream` gets here. Each part once, in any order and on any streams, then `join`. Throws
-    /// `Error`, also for a part that is ready already.
+    /// `Error`, also for a part that is ready already, and in a capture where another part became ready before it.
     /// @{
     void ready(BasicStreamRef<B> stream, std::size_t i);
     void ready(const BasicStream<B>& stream, std::size_t i) { ready(stream.ref(), i); }
     /// @}
 
+    /// Instead of `ready`: this step makes no part `i`, as of a parameter that the loss does not depend on. It is set to zeros
+    /// in the order of `stream`, and the other ranks' count. Throws `Error` as `ready` does, and for a minimum or a maximum,
+    /// which zeros would change.
+    /// @{
+    void none(BasicStreamRef<B> stream, std::size_t i);
+    void none(const BasicStream<B>& stream, std::size_t i) { none(stream.ref(), i); }
+    /// @}
+
     /// Makes `stream` wait until all parts are reduced. The next `ready` begins the next gradient. Throws `Error` where a
-    /// part is not ready.
+    /// part is not ready; it may be made so, and `join` called again.
     /// @{
     void join(BasicStreamRef<B> stream);
     void join(const BasicStream<B>& stream) { join(stream.ref()); }
     /// @}
 
+    /// Forgets which parts are ready, after a step that ended between two of them, as by an exception: the next `ready` begins
+    /// a gradient. `stream` waits for the reductions that have begun. Only where all ranks have begun the same ones do their
+    /// next collectives fit together. Throws `Error`.
+    /// @{
+    void reset(BasicStreamRef<B> stream);
+    void reset(const BasicStream<B>& stream) { reset(stream.ref()); }
+    /// @}
+
 private:
+    using Scope = detail::CaptureScope<B>;
     struct Part {
         std::size_t begin = 0;
         std::size_t size = 0;
@@ -93,11 +112,19 @@ private:
         std::size_t parts = 0;
     };
 
+    void enter(BasicStreamRef<B> stream);
+    void begin(BasicStreamRef<B> stream, std::size_t i);
+    void complete(BasicStreamRef<B> stream, std::size_t i);
+    void follow_reductions(BasicStreamRef<B> stream);
+    void forget() noexcept;
+
     const Communicator<B>* communicator_;
     Reduction reduction_;
     std::vector<Part> parts_;
     std::vector<Bucket> buckets_;
     std::size_t next_ = 0; // bucket to be reduced
+    bool begun_ = false;   // whether a part is ready
+    Scope scope_;          // where it became so
     DeviceBuffer<T, B> memory_;
     BasicStream<B> stream_;
     BasicEvent<B> reduced_;

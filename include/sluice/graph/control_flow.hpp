@@ -10,6 +10,7 @@
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/graph_names.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/detail/capture_scope.hpp>
 #include <sluice/memory/buffer.hpp>
 
 namespace sluice {
@@ -115,16 +116,10 @@ private:
     friend struct detail::ControlFlow<B>;
 
     // Where a setter serves: outside of a capture, or in the graph that a capture fills.
-    struct GraphScope {
-        bool captured = false;
-        typename B::NativeGraph graph{};
-        unsigned long long capture = 0;
-        bool operator==(const GraphScope&) const = default;
-    };
+    using GraphScope = detail::CaptureScope<B>;
     // Of which of the condition's own bodies a call comes out.
     enum class Within { none, branch, loop };
 
-    static GraphScope scope_of(BasicStreamRef<B> stream);
     void check(BasicStreamRef<B> stream, const char* caller) const;
     void check(int device, const char* what, const char* caller) const;
 

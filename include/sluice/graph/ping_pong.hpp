@@ -79,7 +79,7 @@ public:
     PingPongView<T> view() noexcept { return {places_.data(), first_.size()}; }
 
     /// Swaps front and back for the work that is enqueued on `stream` from here on: three copies of a pointer on the
-    /// device, which may be captured. Throws `Error`; `reset` then puts both where they belong.
+    /// device, which may be captured. Throws `Error`; nothing has been swapped then.
     void swap(BasicStreamRef<B> stream);
 
     /// Puts the first buffer in front for the work that is enqueued on `stream` from here on. May be captured. Throws
@@ -100,8 +100,8 @@ public:
 private:
     using Buffer = DeviceBuffer<T, B>;
     // What the places on the device are for. Those at home never change.
-    static constexpr std::size_t front_place = 0, back_place = 1, spare_place = 2, home_places = 3,
-                                 places = 5;
+    static constexpr std::size_t front_place = 0, back_place = 1, spare_places = 2, home_places = 4,
+                                 places = 6;
 
     void keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second);
     void require_places() const;

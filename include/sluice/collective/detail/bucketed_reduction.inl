@@ -3,6 +3,9 @@
 
 #include <string>
 
+#include <sluice/graph/detail/not_capturable.hpp>
+#include <sluice/memory/copy.hpp>
+
 namespace sluice {
 
 namespace detail {
@@ -46,14 +49,68 @@ DeviceSpan<T, B> BucketedReduction<T, B>::part(std::size_t i) {
     return memory_.span().subspan(parts_.at(i).begin, parts_[i].size);
 }
 
+// What became ready in a capture that is over was never reduced, or goes with its graph.
+template <class T, Backend B>
+void BucketedReduction<T, B>::enter(BasicStreamRef<B> stream) {
+    const Scope scope = Scope::of(stream);
+    if (begun_ && !(scope == scope_)) {
+        if (!scope_.captured) {
+            throw detail::NotCapturable(
+                "bucketed reduction: a part became ready before the capture; expected "
+                "all of a gradient, from its first part to join, in one capture");
+        }
+        forget();
+    }
+    scope_ = scope;
+}
+
+template <class T, Backend B>
+void BucketedReduction<T, B>::forget() noexcept {
+    next_ = 0;
+    begun_ = false;
+    for (Part& part : parts_)
+        part.ready = false;
+    for (Bucket& bucket : buckets_)
+        bucket.missing = bucket.parts;
+}
+
+template <class T, Backend B>
+void BucketedReduction<T, B>::begin(BasicStreamRef<B> stream, std::size_t i) {
+    enter(stream);
+    if (i >= parts_.size()) {
+        throw Error("bucketed reduction: part " + std::to_string(i) + " was to be ready, of " +
+                    std::to_string(parts_.size()) + " parts; expected one of them, from 0");
+    }
+    if (parts_[i].ready) {
+        throw Error(
+            "bucketed reduction: part " + std::to_string(i) + " of " + std::to_string(parts_.size()) +
+            " is ready; expected each part once between two calls of join, or reset after a step that "
+            "ended before its join");
+    }
+}
+
 template <class T, Backend B>
 void BucketedReduction<T, B>::ready(BasicStreamRef<B> stream, std::size_t i) {
-    if (i >= parts_.size() || parts_[i].ready) {
-        throw Error("bucketed reduction: part " + std::to_string(i) + " of " + std::to_string(parts_.size()) +
-                    " is ready; expected each part once between two calls of join");
+    begin(stream, i);
+    complete(stream, i);
+}
+
+template <class T, Backend B>
+void BucketedReduction<T, B>::none(BasicStreamRef<B> stream, std::size_t i) {
+    if (reduction_ != Reduction::sum && reduction_ != Reduction::average) {
+        throw Error("bucketed reduction: zeros for part " + std::to_string(i) + " would change the " +
+                    to_string(reduction_) + " of the other ranks; expected a sum or an average");
     }
+    begin(stream, i);
+    fill_bytes(stream, part(i), 0);
+    complete(stream, i);
+}
+
+template <class T, Backend B>
+void BucketedReduction<T, B>::complete(BasicStreamRef<B> stream, std::size_t i) {
     parts_[i].written.record(stream);
     parts_[i].ready = true;
+    begun_ = true;
     --buckets_[parts_[i].bucket].missing;
     for (; next_ < buckets_.size() && buckets_[next_].missing == 0; ++next_) {
         const Bucket& bucket = buckets_[next_];
@@ -68,6 +125,7 @@ void BucketedReduction<T, B>::ready(BasicStreamRef<B> stream, std::size_t i) {
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::join(BasicStreamRef<B> stream) {
+    enter(stream);
     if (next_ != buckets_.size()) {
         for (std::size_t i = 0; i < parts_.size(); ++i) {
             if (!parts_[i].ready)
@@ -75,14 +133,25 @@ void BucketedReduction<T, B>::join(BasicStreamRef<B> stream) {
                             " was ready");
         }
     }
-    next_ = 0;
-    for (Part& part : parts_)
-        part.ready = false;
-    for (Bucket& bucket : buckets_)
-        bucket.missing = bucket.parts;
+    forget();
+    follow_reductions(stream);
+    communicator_->fail_with_group(stream);
+}
+
+template <class T, Backend B>
+void BucketedReduction<T, B>::reset(BasicStreamRef<B> stream) {
+    const Scope scope = Scope::of(stream);
+    // In a capture there is nothing to wait for unless it has reduced a bucket itself.
+    const bool waits = !scope.captured || (begun_ && next_ > 0 && scope == scope_);
+    forget();
+    if (waits)
+        follow_reductions(stream);
+}
+
+template <class T, Backend B>
+void BucketedReduction<T, B>::follow_reductions(BasicStreamRef<B> stream) {
     reduced_.record(stream_);
     stream.wait(reduced_);
-    communicator_->fail_with_group(stream);
 }
 
 } // namespace sluice

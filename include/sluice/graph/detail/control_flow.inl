@@ -19,15 +19,6 @@ inline int& body_depth() noexcept {
     return depth;
 }
 
-/// Tells one capture from another that fills a graph at the same address.
-template <class B>
-unsigned long long capture_number([[maybe_unused]] BasicStreamRef<B> stream) {
-    if constexpr (requires { B::capture_number(stream.get()); })
-        return B::capture_number(stream.get());
-    else
-        return 0;
-}
-
 template <GraphBackend B>
 struct ControlFlow {
     using Condition = BasicCondition<B>;
@@ -59,9 +50,7 @@ struct ControlFlow {
     }
 
     // Whether a setter was given out for this use of `stream`; it is used up.
-    static bool take(Condition& condition, Ref stream) {
-        return take(condition, Condition::scope_of(stream));
-    }
+    static bool take(Condition& condition, Ref stream) { return take(condition, GraphScope::of(stream)); }
     static bool take(Condition& condition, const GraphScope& place) {
         const bool taken = condition.pending_ && condition.scope_ == place;
         condition.pending_ = false;
@@ -161,7 +150,7 @@ struct ControlFlow {
     }
 
     static ConditionSetter new_setter(Condition& condition, Ref stream) {
-        return new_setter(condition, Condition::scope_of(stream));
+        return new_setter(condition, GraphScope::of(stream));
     }
     static ConditionSetter new_setter(Condition& condition, const GraphScope& place) {
         condition.scope_ = place;
@@ -220,13 +209,6 @@ BasicCondition<B>::BasicCondition()
     : word_(1), seen_(1), device_(B::current_device()), several_devices_(B::device_count() > 1) {}
 
 template <GraphBackend B>
-typename BasicCondition<B>::GraphScope BasicCondition<B>::scope_of(BasicStreamRef<B> stream) {
-    if (!B::is_capturing(stream.get()))
-        return {};
-    return {true, B::capturing_graph(stream.get()), detail::capture_number<B>(stream)};
-}
-
-template <GraphBackend B>
 void BasicCondition<B>::check(BasicStreamRef<B> stream, const char* caller) const {
     check(several_devices_ && word_.data() != nullptr ? stream.device() : device_, "is the stream's", caller);
 }
@@ -245,7 +227,7 @@ void BasicCondition<B>::check(int device, const char* what, const char* caller) 
 template <GraphBackend B>
 ConditionSetter BasicCondition<B>::setter(BasicStreamRef<B> stream) {
     check(stream, "BasicCondition::setter");
-    return detail::ControlFlow<B>::setter(*this, scope_of(stream), "BasicCondition::setter");
+    return detail::ControlFlow<B>::setter(*this, GraphScope::of(stream), "BasicCondition::setter");
 }
 
 template <GraphBackend B, class Then>

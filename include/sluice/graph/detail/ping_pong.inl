@@ -13,9 +13,10 @@ namespace sluice {
 
 template <class T, Backend B>
 void PingPong<T, B>::swap(BasicStreamRef<B> stream) {
-    move(stream, spare_place, front_place, 1);
-    move(stream, front_place, back_place, 1);
-    move(stream, back_place, spare_place, 1);
+    move(stream, spare_places, back_place, 1);
+    move(stream, spare_places + 1, front_place, 1);
+    // Both at once, so that a swap that fails half way has changed nothing.
+    move(stream, front_place, spare_places, 2);
 }
 
 template <class T, Backend B>
@@ -40,7 +41,7 @@ void PingPong<T, B>::keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
     }
     first_ = first;
     second_ = second;
-    T* const values[places] = {first.data(), second.data(), nullptr, first.data(), second.data()};
+    T* const values[places] = {first.data(), second.data(), nullptr, nullptr, first.data(), second.data()};
     places_ = DeviceBuffer<T*, B>(places);
     const BasicStream<B> stream;
     copy_and_wait(stream, places_, std::span<T* const>(values));

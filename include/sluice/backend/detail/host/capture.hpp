@@ -51,6 +51,7 @@ public:
         List& list = List::all();
         const std::lock_guard lock(list.mutex);
         list.captures.push_back(capture.get());
+        capture->number_ = ++list.begun;
         captures_under_way.fetch_add(1, std::memory_order_relaxed);
         queue.set_capture(capture);
     }
@@ -87,6 +88,9 @@ public:
         check();
         return graph_;
     }
+
+    /// Its place among all captures that have begun.
+    unsigned long long number() const noexcept { return number_; }
 
     /// The same, also when the capture is invalid or over; gone by then if it was the capture's own.
     Graph* target() const noexcept { return graph_; }
@@ -142,6 +146,7 @@ private:
         }
         std::mutex mutex;
         detail::List<Capture*> captures;
+        unsigned long long begun = 0;
     };
 
     void check() const {
@@ -173,6 +178,7 @@ private:
     detail::Owned<Graph> own_;
     Graph* graph_;
     detail::List<Branch> branches_;
+    unsigned long long number_ = 0;
     std::string invalid_; // why; empty while it is not
     bool over_ = false;
 };

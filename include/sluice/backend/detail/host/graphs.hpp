@@ -101,6 +101,8 @@ struct BasicGraphs {
     // --------------------------------------------------------------------------------------------------
     static void require_conditions(ConditionKind, int) noexcept {}
     static NativeGraph capturing_graph(Queue* stream);
+    /// Tells one capture from another that fills a graph at the same address.
+    static unsigned long long capture_number(Queue* stream);
     /// A condition is the address of its value.
     static NativeCondition create_condition(NativeGraph, unsigned* word);
     static NativeNode add_condition(NativeGraph graph, const NativeNode* after, std::size_t after_count,

@@ -216,6 +216,11 @@ typename BasicGraphs<Lazy>::NativeGraph BasicGraphs<Lazy>::capturing_graph(Queue
 }
 
 template <class Lazy>
+unsigned long long BasicGraphs<Lazy>::capture_number(Queue* stream) {
+    return capture_of(stream, "capture_number")->number();
+}
+
+template <class Lazy>
 typename BasicGraphs<Lazy>::NativeCondition BasicGraphs<Lazy>::create_condition(NativeGraph, unsigned* word) {
     return reinterpret_cast<std::uintptr_t>(word);
 }

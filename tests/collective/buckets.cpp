@@ -1,0 +1,200 @@
+// Bucketed reductions whose steps end half way, and parts that a step does not make.
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/graph.hpp>
+
+#include "collective/ranks.hpp"
+#include "support/error_text.hpp"
+
+namespace collective_buckets {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+using Gradient = BucketedReduction<float, B>;
+using Values = std::vector<float>;
+
+// Part `i` holds its number, 1 or 2, times `step`.
+void fill_part(Ref stream, Gradient& gradient, std::size_t i, float step) {
+    fill(stream, gradient.part(i), static_cast<float>(i + 1) * step);
+}
+void make(Ref stream, Gradient& gradient, std::size_t i, float step) {
+    fill_part(stream, gradient, i, step);
+    gradient.ready(stream, i);
+}
+Values read(const BasicStream<B>& stream, Gradient& gradient) {
+    Values values(gradient.all().size());
+    copy_and_wait(stream, values, gradient.all());
+    return values;
+}
+Values whole_step(const BasicStream<B>& stream, Gradient& gradient, float step) {
+    make(stream, gradient, 0, step);
+    make(stream, gradient, 1, step);
+    gradient.join(stream);
+    return read(stream, gradient);
+}
+
+// One bucket for each part, and one for both.
+constexpr std::size_t bucket_bytes[] = {0, 1 << 10};
+
+GraphOptions at_once() { return {.warmup = 0, .on_refusal = nullptr}; }
+
+} // namespace
+
+TEST_CASE(
+    "a capture that is refused half way through a gradient leaves none of it, and the work runs eagerly") {
+    if (!enough_devices(1))
+        return;
+    for (const std::size_t bytes : bucket_bytes) {
+        CAPTURE(bytes);
+        std::vector<Comm> ends = communicators(1);
+        Gradient gradient{ends[0], {2, 1}, {.bytes = bytes}};
+        const BasicStream<B> stream;
+        GraphCapture<int, B> graphs(at_once());
+        // Refused after one part, and after all of it.
+        for (const int parts : {1, 2}) {
+            CAPTURE(parts);
+            const auto work = [&](Ref s) {
+                make(s, gradient, 0, 3);
+                if (parts == 1)
+                    s.sync(); // which no capture takes
+                make(s, gradient, 1, 3);
+                if (parts == 2)
+                    s.sync();
+                gradient.join(s);
+            };
+            CHECK_FALSE(graphs.run(stream, parts, work).replayed());
+            CHECK(graphs.refusal(parts) != "");
+            CHECK(read(stream, gradient) == Values{3, 3, 6});
+        }
+        CHECK(whole_step(stream, gradient, 5) == Values{5, 5, 10});
+        // Nor can it be joined.
+        CHECK(text_of([&] {
+                  (void)capture(stream, [&](Ref s) {
+                      make(s, gradient, 0, 3);
+                      make(s, gradient, 1, 3);
+                      s.sync();
+                  });
+              }) != "");
+        CHECK(text_of([&] { gradient.join(stream); }) ==
+              "bucketed reduction: join was called before part 0 was ready");
+    }
+}
+
+TEST_CASE("a gradient that began before a capture is not continued in it, and goes on outside") {
+    if (!enough_devices(1))
+        return;
+    std::vector<Comm> ends = communicators(1);
+    Gradient gradient{ends[0], {2, 1}, {.bytes = 0}};
+    const BasicStream<B> stream;
+    GraphCapture<int, B> graphs(at_once());
+    make(stream, gradient, 0, 3);
+    (void)graphs.run(stream, 1, [&](Ref s) {
+        make(s, gradient, 1, 3);
+        gradient.join(s);
+    });
+    CHECK(contains(graphs.refusal(1), "a part became ready before the capture; expected all of a gradient"));
+    CHECK(read(stream, gradient) == Values{3, 3, 6});
+}
+
+TEST_CASE("a step that throws between two parts is left by reset") {
+    if (!enough_devices(1))
+        return;
+    for (const std::size_t bytes : bucket_bytes) {
+        CAPTURE(bytes);
+        std::vector<Comm> ends = communicators(1);
+        Gradient gradient{ends[0], {2, 1}, {.bytes = bytes}};
+        const BasicStream<B> stream;
+        const auto step = [&] {
+            make(stream, gradient, 0, 3);
+            throw std::runtime_error("no loss");
+        };
+        CHECK_THROWS_WITH_AS(step(), "no loss", std::runtime_error);
+        CHECK(
+            text_of([&] { gradient.ready(stream, 0); }) ==
+            "bucketed reduction: part 0 of 2 is ready; expected each part once between two calls of join, or "
+            "reset after a step that ended before its join");
+        gradient.reset(stream);
+        CHECK(whole_step(stream, gradient, 5) == Values{5, 5, 10});
+        gradient.reset(stream); // of nothing
+        CHECK(whole_step(stream, gradient, 7) == Values{7, 7, 14});
+    }
+}
+
+TEST_CASE("reset in a capture makes what comes after it wait for the reductions that have begun") {
+    if (!enough_devices(1))
+        return;
+    std::vector<Comm> ends = communicators(1);
+    Gradient gradient{ends[0], {2, 1}, {.bytes = 0}};
+    const BasicStream<B> stream;
+    GraphCapture<int, B> graphs(at_once());
+    const auto work = [&](Ref s) {
+        gradient.reset(s); // of nothing
+        make(s, gradient, 0, 3);
+        gradient.reset(s); // joins the reduction of part 0
+        make(s, gradient, 0, 4);
+        make(s, gradient, 1, 4);
+        gradient.join(s);
+    };
+    (void)graphs.run(stream, 1, work);
+    CHECK(graphs.refusal(1) == "");
+    CHECK(graphs.run(stream, 1, work).replayed());
+    CHECK(read(stream, gradient) == Values{4, 4, 8});
+}
+
+TEST_CASE("a part that a rank does not make counts as zeros") {
+    if (!enough_devices(2))
+        return;
+    for (const std::size_t bytes : bucket_bytes) {
+        CAPTURE(bytes);
+        std::vector<Values> found(2);
+        const std::vector<std::string> thrown = on_ranks(communicators(2), [&](Comm rank) {
+            Gradient gradient{rank, {2, 1}, {.bytes = bytes}};
+            const BasicStream<B> stream;
+            (void)whole_step(stream, gradient, 9);
+            make(stream, gradient, 1, 3);
+            if (rank.rank() == 0)
+                make(stream, gradient, 0, 3);
+            else
+                gradient.none(stream, 0);
+            gradient.join(stream);
+            found[static_cast<std::size_t>(rank.rank())] = read(stream, gradient);
+        });
+        for (const std::string& text : thrown)
+            CHECK(text == "");
+        for (const Values& values : found)
+            CHECK(values == Values{3, 3, 12});
+    }
+}
+
+TEST_CASE(
+    "none is refused where zeros would change the result, and for a part that is ready or does not exist") {
+    if (!enough_devices(1))
+        return;
+    std::vector<Comm> ends = communicators(1);
+    const BasicStream<B> stream;
+    Gradient least{ends[0], {2}, {.reduction = Reduction::minimum}};
+    CHECK(text_of([&] { least.none(stream, 0); }) == "bucketed reduction: zeros for part 0 would change the "
+                                                     "minimum of the other ranks; expected a sum or an "
+                                                     "average");
+    Gradient gradient{ends[0], {2, 1}};
+    make(stream, gradient, 0, 3);
+    CHECK(contains(text_of([&] { gradient.none(stream, 0); }), "part 0 of 2 is ready"));
+    CHECK(text_of([&] { gradient.none(stream, 2); }) ==
+          "bucketed reduction: part 2 was to be ready, of 2 parts; expected one of them, from 0");
+    // What it refused has not been cleared.
+    gradient.none(stream, 1);
+    gradient.join(stream);
+    CHECK(read(stream, gradient) == Values{3, 3, 0});
+}
+
+} // namespace collective_buckets
