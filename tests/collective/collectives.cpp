@@ -201,9 +201,11 @@ TEST_CASE("wrong arguments of a collective get one sentence each") {
     if (!enough_devices(2))
         return;
     std::vector<Comm> two = communicators(2);
-    CHECK_THROWS_WITH_AS(
-        all_reduce(stream, two[1], three),
-        "all_reduce: the stream belongs to device 0 and the communicator's rank 1 to device 1", Error);
+    CHECK_THROWS_WITH_AS(all_reduce(stream, two[1], three),
+                         "all_reduce: the stream belongs to device 0, the communicator's rank to device 1; "
+                         "both must be the same "
+                         "device's",
+                         Error);
 }
 
 } // namespace collective_collectives

@@ -349,8 +349,10 @@ TEST_CASE("a condition serves the streams of its own device") {
     TestCondition condition;
     const DeviceGuard<B> guard(1);
     const BasicStream<B> stream;
-    CHECK(contains(text_of([&] { (void)condition.setter(stream); }), "belongs to device 0"));
-    CHECK(contains(text_of([&] { while_nonzero(stream, condition, [](Ref) {}); }), "belongs to device 0"));
+    CHECK(contains(text_of([&] { (void)condition.setter(stream); }),
+                   "the stream belongs to device 1, the condition to device 0"));
+    CHECK(contains(text_of([&] { while_nonzero(stream, condition, [](Ref) {}); }),
+                   "the stream belongs to device 1, the condition to device 0"));
 }
 
 } // namespace graph_control_flow

@@ -108,4 +108,53 @@ TEST_CASE("Contract 10: the bodies of branches are captured on the condition's d
 }
 #endif
 
+TEST_CASE(
+    "Contract 10: what belongs to a device refuses a stream of another one, before anything is enqueued") {
+    if (!two_devices())
+        return;
+    const BasicStream<B> here;
+    std::optional<On> at_home(std::in_place, 1);
+    const BasicStream<B> there;
+    at_home.reset();
+    const auto refusal = [](auto&& call) {
+        const std::string text = text_of(call);
+        CHECK(contains(text, "both must be the same device's"));
+        return text;
+    };
+
+    PingPong<int, B> pair(2);
+    CHECK(refusal([&] { pair.swap(there); }) == "PingPong::swap: the stream belongs to device 1, the pair to "
+                                                "device 0; both must be the same device's");
+    refusal([&] { pair.reset(there); });
+    refusal([&] { (void)pair.front_and_wait(there); });
+    CHECK(pair.front_and_wait(here).data() == pair.first().data());
+
+    DeviceScalar<int, B> scalar(3);
+    CHECK(refusal([&] { scalar.set(there, 4); }) ==
+          "DeviceScalar::set: the stream belongs to device 1, the scalar to device 0; both must be the same "
+          "device's");
+    refusal([&] { (void)scalar.value_and_wait(there); });
+    CHECK(scalar.value_and_wait(here) == 3);
+
+    DeviceBuffer<int, B> memory(1);
+    fill(here, memory, 5);
+    here.sync();
+    const BasicGraph<B> graph = capture(here, [&](Ref stream) { fill(stream, memory, 6); });
+    const BasicGraphExec<B> executable(graph);
+    CHECK(refusal([&] { executable.launch(there); }) ==
+          "launch: the stream belongs to device 1, the graph to device 0; both must be the same device's");
+    refusal([&] { executable.upload(there); });
+    BasicGraphBuilder<B> builder;
+    (void)builder.fill(memory, 6);
+    auto built = builder.instantiate();
+    refusal([&] { built.launch(there); });
+    GraphCapture<int, B> graphs;
+    int runs = 0;
+    CHECK(contains(refusal([&] { (void)graphs.run(there, 1, [&](Ref) { ++runs; }); }), "GraphCapture::run"));
+    CHECK(runs == 0);
+    int value = 0;
+    copy_and_wait(here, std::span<int>(&value, 1), memory);
+    CHECK(value == 5);
+}
+
 } // namespace graph_devices

@@ -121,12 +121,12 @@ private:
     enum class Within { none, branch, loop };
 
     void check(BasicStreamRef<B> stream, const char* caller) const;
-    void check(int device, const char* what, const char* caller) const;
+    void check_current(const char* caller) const;
+    void require_memory(const char* caller) const;
 
     DeviceBuffer<unsigned, B> word_;
     PinnedBuffer<unsigned, B> seen_;
     int device_;
-    bool several_devices_;
     // For the bodies: the caller's stream is being captured already. Made when it is first needed.
     detail::Owned<BasicStream<B>> body_stream_;
     ConditionSetter setter_;

@@ -71,7 +71,7 @@ private:
 
     // Waits until the slot's copy is over, however it ended.
     static void wait_for(const Slot& slot);
-    void refuse_capture(BasicStreamRef<B> stream, const char* why) const;
+    void require_usable(BasicStreamRef<B> stream, const char* call, const char* why) const;
 
     DeviceBuffer<T, B> value_;
     detail::List<detail::Owned<Slot>> slots_;

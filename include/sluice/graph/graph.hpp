@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/graph_names.hpp>
 #include <sluice/backend/stream.hpp>
 
@@ -87,30 +88,39 @@ public:
     using Native = typename B::NativeGraphExec;
 
     /// Makes `graph` as it is now ready to run. Throws `Error`.
-    explicit BasicGraphExec(const BasicGraph<B>& graph) : native_(B::instantiate(graph.get())) {}
+    explicit BasicGraphExec(const BasicGraph<B>& graph)
+        : device_(B::current_device()), native_(B::instantiate(graph.get())) {}
 
     /// Takes `other`'s executable over.
-    BasicGraphExec(BasicGraphExec&& other) noexcept : native_(std::exchange(other.native_, Native{})) {}
+    BasicGraphExec(BasicGraphExec&& other) noexcept
+        : device_(other.device_), native_(std::exchange(other.native_, Native{})) {}
     /// Takes `other`'s executable over and destroys the former one.
     BasicGraphExec& operator=(BasicGraphExec&& other) noexcept {
         if (this != &other) {
             destroy();
             native_ = std::exchange(other.native_, Native{});
+            device_ = other.device_;
         }
         return *this;
     }
     ~BasicGraphExec() { destroy(); }
 
     /// Enqueues the graph's work on `stream`. A launch comes after earlier launches of the same executable, whatever
-    /// their streams. Throws `Error`.
-    void launch(BasicStreamRef<B> stream) const { B::launch(native_, stream.get()); }
+    /// their streams. Throws `Error`, also for a stream of another device.
+    void launch(BasicStreamRef<B> stream) const {
+        detail::require_same_device(stream, "launch", "the graph", device_);
+        B::launch(native_, stream.get());
+    }
 
     /// Makes later launches do what `graph` says. False, and nothing changes, where it differs in more than
     /// parameters: make a new executable then. Throws `Error`.
     bool update(const BasicGraph<B>& graph) { return B::update(native_, graph.get()); }
 
     /// Hands it to the device ahead of the first launch, in the order of `stream`. Throws `Error`.
-    void upload(BasicStreamRef<B> stream) const { B::upload(native_, stream.get()); }
+    void upload(BasicStreamRef<B> stream) const {
+        detail::require_same_device(stream, "upload", "the graph", device_);
+        B::upload(native_, stream.get());
+    }
 
     /// The native executable, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
@@ -121,6 +131,7 @@ private:
             B::destroy_graph_exec(native_);
     }
 
+    int device_;
     Native native_;
 };
 

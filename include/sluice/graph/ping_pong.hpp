@@ -84,7 +84,7 @@ public:
 
     /// Puts the first buffer in front for the work that is enqueued on `stream` from here on. May be captured. Throws
     /// `Error`.
-    void reset(BasicStreamRef<B> stream) { move(stream, front_place, home_places, 2); }
+    void reset(BasicStreamRef<B> stream);
 
     /// The buffer that is in front once `stream` has got here, for which it waits. Throws `Error`, also while `stream` is
     /// being captured.
@@ -104,7 +104,7 @@ private:
                                  places = 6;
 
     void keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second);
-    void require_places() const;
+    void require_places(BasicStreamRef<B> stream, const char* call) const;
     void move(BasicStreamRef<B> stream, std::size_t to, std::size_t from, std::size_t count);
 
     Buffer own_[2]; // none where the buffers are the caller's

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/owned_memory.hpp>
 #include <sluice/memory/span.hpp>
@@ -36,12 +37,13 @@ public:
     DeviceBuffer() noexcept = default;
 
     /// Allocates `count` elements. Throws `Error` when there is not enough memory.
-    explicit DeviceBuffer(std::size_t count) : memory_(count) {}
+    explicit DeviceBuffer(std::size_t count) : memory_(count), device_(B::current_device()) {}
 
     /// Allocates `count` elements in the order of `stream`, without waiting. Throws `Error` when there is not enough
     /// memory.
     DeviceBuffer(std::size_t count, BasicStreamRef<B> stream)
-        : memory_(count, detail::DeviceAllocator<B>(stream.get())) {}
+        : memory_(count, detail::DeviceAllocator<B>(stream.get())),
+          device_(detail::device_of_memory(stream)) {}
 
     /// Leaves the other buffer empty. Assigning frees what was here.
     /// @{
@@ -49,6 +51,8 @@ public:
     DeviceBuffer& operator=(DeviceBuffer&&) noexcept = default;
     /// @}
 
+    /// The device whose memory it is; of a buffer that never had any, -1.
+    int device() const noexcept { return device_; }
     /// Device addresses: host code must not follow them, except on the Host backend's own stream.
     /// @{
     T* data() noexcept { return memory_.data(); }
@@ -103,6 +107,7 @@ public:
 
 private:
     detail::OwnedMemory<T, detail::DeviceAllocator<B>> memory_;
+    int device_ = -1;
 };
 
 /// Owns `size()` elements of host memory that devices copy from and to without a detour. Their values are

@@ -53,7 +53,8 @@ void fill_bytes(const BasicStream<B>& stream, To&& to, unsigned char value) {
 
 /// Sets every element of `to`, device memory of the stream's backend, to `value` in the order of `stream`, without
 /// waiting. Elements are trivially copyable and of 1, 2 or 4 bytes. `to` must stay alive until the stream has got there.
-/// Throws `Error` when `to` does not begin at a multiple of its elements' size, or the call fails.
+/// Throws `Error` when `to` does not begin at a multiple of its elements' size, is a buffer of another device than the
+/// stream's, or the call fails.
 /// @{
 template <Backend B, class To>
 void fill(BasicStreamRef<B> stream, To&& to, const MemoryElement<To>& value);

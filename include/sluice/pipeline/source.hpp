@@ -197,7 +197,7 @@ public:
     }
 
     /// For work outside of pipelines: the slot is not filled again before what `stream` has been handed so far is done.
-    /// For any number of streams, which do not wait for each other. Throws `Error`: when there is no batch, and while
+    /// For any number of streams, of any device, which do not wait for each other. Throws `Error`: when there is no batch, and while
     /// `stream` is being captured, since the source would not know of the replays.
     void release(BasicStreamRef<B> stream) const {
         require_batch();

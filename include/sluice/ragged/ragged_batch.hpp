@@ -54,6 +54,8 @@ public:
     RaggedBatch& operator=(RaggedBatch&&) noexcept = default;
     /// @}
 
+    /// The device whose memory it is.
+    int device() const noexcept { return block_.device(); }
     /// Rows and values that it has room for.
     RaggedCapacity capacity() const noexcept { return capacity_; }
     /// Where counts, offsets and values lie in `block()`.
@@ -91,6 +93,7 @@ public:
 
     /// Leaves no rows, in the order of `stream`. Can be captured.
     void clear(BasicStreamRef<B> stream) {
+        detail::require_same_device(stream, "RaggedBatch::clear", "the batch", device());
         // The counts and the first offset, all zero.
         fill_bytes(stream, block_.span().first(layout_.offsets_at + sizeof(std::int64_t)), 0);
     }
@@ -135,6 +138,8 @@ public:
     /// The same, allocated and freed in the order of `stream`.
     RaggedColumn(std::int64_t values, BasicStreamRef<B> stream) : values_(checked(values), stream) {}
 
+    /// The device whose memory it is.
+    int device() const noexcept { return values_.device(); }
     /// Values that it has room for.
     std::int64_t capacity() const noexcept { return static_cast<std::int64_t>(values_.size()); }
     /// As many values as there is room for.

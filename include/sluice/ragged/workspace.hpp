@@ -87,6 +87,8 @@ public:
     static std::size_t bytes_for(RaggedCapacity capacity,
                                  std::size_t bytes_per_value = default_bytes_per_value);
 
+    /// The device whose memory it is.
+    int device() const noexcept { return block_.device(); }
     /// Bytes that it has.
     std::size_t bytes() const noexcept { return block_.bytes(); }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/same_device.hpp>
 #include <sluice/memory/accesses.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
 
@@ -41,11 +42,7 @@ void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communi
         throw Error(std::string(name_of(kind)) + ": the average of " + name_of(collective_element<T>()) +
                     " elements was asked for; expected floating-point ones");
     }
-    if (const int device = stream.device(); device != end.device()) {
-        throw Error(std::string(name_of(kind)) + ": the stream belongs to device " + std::to_string(device) +
-                    " and the communicator's rank " + std::to_string(end.rank()) + " to device " +
-                    std::to_string(end.device()));
-    }
+    require_same_device(stream, name_of(kind), "the communicator's rank", end.device());
     if constexpr (IsChecked<B>::value) {
         writes(stream, end.order(), "a collective of the same communicator");
         if (static_cast<const void*>(in.data()) != out.data())

@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
@@ -183,7 +184,7 @@ struct ControlFlow {
         return {true, graph, ~builder};
     }
     static void check_built(const Condition& condition, const char* caller) {
-        condition.check(B::current_device(), "is current", caller);
+        condition.check_current(caller);
     }
     static void begin_loop(Condition& condition, const GraphScope& place) {
         condition.setter_ = new_setter(condition, place);
@@ -205,23 +206,28 @@ struct ControlFlow {
 } // namespace detail
 
 template <GraphBackend B>
-BasicCondition<B>::BasicCondition()
-    : word_(1), seen_(1), device_(B::current_device()), several_devices_(B::device_count() > 1) {}
+BasicCondition<B>::BasicCondition() : word_(1), seen_(1), device_(B::current_device()) {}
 
 template <GraphBackend B>
 void BasicCondition<B>::check(BasicStreamRef<B> stream, const char* caller) const {
-    check(several_devices_ && word_.data() != nullptr ? stream.device() : device_, "is the stream's", caller);
+    require_memory(caller);
+    detail::require_same_device(stream, caller, "the condition", device_);
 }
 
 template <GraphBackend B>
-void BasicCondition<B>::check(int device, const char* what, const char* caller) const {
+void BasicCondition<B>::check_current(const char* caller) const {
+    require_memory(caller);
+    if (const int current = B::current_device(); current != device_) {
+        throw Error(std::string(caller) + ": the condition belongs to device " + std::to_string(device_) +
+                    ", and device " + std::to_string(current) +
+                    " is current; make a condition for each device");
+    }
+}
+
+template <GraphBackend B>
+void BasicCondition<B>::require_memory(const char* caller) const {
     if (word_.data() == nullptr)
         throw Error(std::string(caller) + ": the condition was moved from");
-    if (device != device_) {
-        throw Error(std::string(caller) + ": the condition belongs to device " + std::to_string(device_) +
-                    ", and device " + std::to_string(device) + " " + what +
-                    "; make a condition for each device");
-    }
 }
 
 template <GraphBackend B>

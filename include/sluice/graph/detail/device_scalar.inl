@@ -71,18 +71,20 @@ void DeviceScalar<T, B>::wait_for(const Slot& slot) {
 }
 
 template <class T, Backend B>
-void DeviceScalar<T, B>::refuse_capture(BasicStreamRef<B> stream, const char* why) const {
+void DeviceScalar<T, B>::require_usable(BasicStreamRef<B> stream, const char* call, const char* why) const {
     if (slots_.empty())
         throw Error("the device scalar was moved from");
+    detail::require_same_device(stream, call, "the scalar", value_.device());
     if (detail::records(stream))
-        throw detail::NotCapturable(why);
+        throw detail::NotCapturable(std::string(call) + why);
 }
 
 template <class T, Backend B>
 void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
-    refuse_capture(stream,
-                   "DeviceScalar::set while the stream is being captured would bake today's value into the "
-                   "graph; set it outside of the capture, before each launch");
+    require_usable(
+        stream, "DeviceScalar::set",
+        " while the stream is being captured would bake today's value into the graph; set it outside of the "
+        "capture, before each launch");
     Slot& slot = *slots_[next_];
     wait_for(slot);
     slot.value[0] = value;
@@ -102,8 +104,8 @@ void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
 
 template <class T, Backend B>
 T DeviceScalar<T, B>::value_and_wait(BasicStreamRef<B> stream) const {
-    refuse_capture(stream, "DeviceScalar::value_and_wait: nothing has a value yet while the stream is being "
-                           "captured; read it after a launch");
+    require_usable(stream, "DeviceScalar::value_and_wait",
+                   ": nothing has a value yet while the stream is being captured; read it after a launch");
     T value{};
     copy_and_wait(stream, std::span<T>(&value, 1), value_);
     return value;

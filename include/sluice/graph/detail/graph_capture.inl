@@ -146,6 +146,7 @@ GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work, detail:
         }
     }
 
+    detail::require_same_device(stream, "GraphCapture::run", "the cache of graphs", device_);
     if (own_)
         B::throw_if_failed(own_->get());
     const auto run_eagerly = [&](Entry& entry, std::uint64_t& of_this_reason, bool warming = false) {

@@ -13,6 +13,7 @@ namespace sluice {
 
 template <class T, Backend B>
 void PingPong<T, B>::swap(BasicStreamRef<B> stream) {
+    require_places(stream, "PingPong::swap");
     move(stream, spare_places, back_place, 1);
     move(stream, spare_places + 1, front_place, 1);
     // Both at once, so that a swap that fails half way has changed nothing.
@@ -20,8 +21,14 @@ void PingPong<T, B>::swap(BasicStreamRef<B> stream) {
 }
 
 template <class T, Backend B>
+void PingPong<T, B>::reset(BasicStreamRef<B> stream) {
+    require_places(stream, "PingPong::reset");
+    move(stream, front_place, home_places, 2);
+}
+
+template <class T, Backend B>
 DeviceSpan<T, B> PingPong<T, B>::front_and_wait(BasicStreamRef<B> stream) const {
-    require_places();
+    require_places(stream, "PingPong::front_and_wait");
     if (detail::records(stream)) {
         throw detail::NotCapturable(
             "PingPong::front_and_wait: nothing is in front yet while the stream is being captured; ask after "
@@ -48,14 +55,14 @@ void PingPong<T, B>::keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
 }
 
 template <class T, Backend B>
-void PingPong<T, B>::require_places() const {
+void PingPong<T, B>::require_places(BasicStreamRef<B> stream, const char* call) const {
     if (places_.empty())
         throw Error("the ping-pong pair was moved from");
+    detail::require_same_device(stream, call, "the pair", places_.device());
 }
 
 template <class T, Backend B>
 void PingPong<T, B>::move(BasicStreamRef<B> stream, std::size_t to, std::size_t from, std::size_t count) {
-    require_places();
     copy(stream, places_.span().subspan(to, count), places_.span().subspan(from, count));
 }
 

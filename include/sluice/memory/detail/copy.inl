@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/same_device.hpp>
 
 namespace sluice {
 
@@ -42,6 +43,14 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
         B::copy(to.data(), from.data(), from.size() * sizeof(ToElement),
                 kind_between(memory_kind_of<ToSpan>, memory_kind_of<FromSpan>), stream.get());
     }
+}
+
+/// A buffer knows whose memory it is, a span does not.
+template <Backend B, class To>
+void require_memory_of([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* call,
+                       [[maybe_unused]] const To& to) {
+    if constexpr (requires { to.device(); })
+        require_same_device(stream, call, "the memory", to.device());
 }
 
 } // namespace detail
@@ -100,8 +109,10 @@ void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
                   "sluice::fill_bytes: the memory belongs to another backend than the stream");
     static_assert(writable, "sluice::fill_bytes: the destination's elements are const");
     if constexpr (on_device && writable) {
-        if (to_span.size() > 0)
-            B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.get());
+        if (to_span.empty())
+            return;
+        detail::require_memory_of(stream, "fill_bytes", to);
+        B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.get());
     }
 }
 
@@ -127,6 +138,7 @@ void fill(BasicStreamRef<B> stream, To&& to, const MemoryElement<To>& value) {
     if constexpr (on_device && writable && plain && fits && FillBackend<B>) {
         if (to_span.empty())
             return;
+        detail::require_memory_of(stream, "fill", to);
         if (reinterpret_cast<std::uintptr_t>(to_span.data()) % sizeof(Element) != 0) {
             throw Error("fill: the memory begins at an address that is no multiple of its elements' " +
                         std::to_string(sizeof(Element)) + " bytes");

@@ -60,6 +60,8 @@ void RaggedColumnPacker<U, B>::pack_values(const RaggedPacker<T, B>& shape, std:
 
 template <class U, Backend B>
 void RaggedColumnPacker<U, B>::copy_to(BasicStreamRef<B> stream, RaggedColumn<U, B>& column) const {
+    detail::require_same_device(stream, "RaggedColumnPacker::copy_to", "the packer", block_.device());
+    detail::require_same_device(stream, "RaggedColumnPacker::copy_to", "the column", column.device());
     if (column.capacity() < laid_out_) {
         throw Error("RaggedColumnPacker::copy_to: the rows have room for " + std::to_string(laid_out_) +
                     " values, and the column for " + std::to_string(column.capacity()) +

@@ -131,21 +131,24 @@ template <AnyStream S, class T>
 void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::concatenate<detail::RowsInTurn<T>>(detail::ref_of(stream), "concatenate_rows", out, parts,
-                                               workspace);
+    detail::concatenate<detail::RowsInTurn<T>>(
+        detail::ref_on_device(stream, "concatenate_rows", out, workspace), "concatenate_rows", out, parts,
+        workspace);
 }
 template <AnyStream S, class T>
 void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                         RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::concatenate<detail::RowsJoined<T>>(detail::ref_of(stream), "concatenate_within", out, parts,
-                                               workspace);
+    detail::concatenate<detail::RowsJoined<T>>(
+        detail::ref_on_device(stream, "concatenate_within", out, workspace), "concatenate_within", out, parts,
+        workspace);
 }
 template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::concatenate<detail::RowsInterleaved<T>>(detail::ref_of(stream), "stack", out, parts, workspace);
+    detail::concatenate<detail::RowsInterleaved<T>>(detail::ref_on_device(stream, "stack", out, workspace),
+                                                    "stack", out, parts, workspace);
 }
 
 template <AnyStream S, class T>

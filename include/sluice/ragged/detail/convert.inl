@@ -197,8 +197,9 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_table("from_padded: the padded rows", padded.size(), rows, width);
     detail::require_rows("from_padded", rows, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::tell_made(detail::ref_of(stream), "from_padded", out.target(), workspace,
-                      detail::touched(padded.data(), rows * width), detail::touched(lengths.data(), rows));
+    detail::tell_made(detail::ref_on_device(stream, "from_padded", out, workspace), "from_padded",
+                      out.target(), workspace, detail::touched(padded.data(), rows * width),
+                      detail::touched(lengths.data(), rows));
     detail::Engine<B>::make(stream, out.target(),
                             detail::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
 }
@@ -218,8 +219,9 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_same("from_padded_mask: the mask", mask.size(), size);
     detail::require_rows("from_padded_mask", size / width, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::tell_made(detail::ref_of(stream), "from_padded_mask", out.target(), workspace,
-                      detail::touched(padded.data(), size), detail::touched(mask.data(), size));
+    detail::tell_made(detail::ref_on_device(stream, "from_padded_mask", out, workspace), "from_padded_mask",
+                      out.target(), workspace, detail::touched(padded.data(), size),
+                      detail::touched(mask.data(), size));
     detail::Engine<B>::compact(stream, out.target(), padded.data(), detail::FullRows{size / width, width},
                                mask.data(), size, scratch);
 }

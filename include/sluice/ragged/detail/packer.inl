@@ -265,6 +265,8 @@ void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t wid
 
 template <class T, Backend B>
 void RaggedPacker<T, B>::copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& batch) const {
+    detail::require_same_device(stream, "RaggedPacker::copy_to", "the packer", block_.device());
+    detail::require_same_device(stream, "RaggedPacker::copy_to", "the batch", batch.device());
     if (!(batch.capacity() == capacity_)) {
         const RaggedCapacity other = batch.capacity();
         throw Error("RaggedPacker::copy_to: the packer is laid out for " +

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
@@ -19,16 +20,17 @@ template <Backend B>
 class PinnedBlock {
 public:
     explicit PinnedBlock(std::size_t bytes)
-        : memory_(bytes), read_(EventOptions{.sleep_while_waiting = true}) {}
+        : memory_(bytes), read_(EventOptions{.sleep_while_waiting = true}), device_(B::current_device()) {}
     PinnedBlock(PinnedBlock&& other) noexcept
         : memory_(std::move(other.memory_)), read_(std::move(other.read_)), reader_(other.reader_),
-          in_use_(std::exchange(other.in_use_, false)) {}
+          device_(other.device_), in_use_(std::exchange(other.in_use_, false)) {}
     PinnedBlock& operator=(PinnedBlock&& other) noexcept {
         if (this != &other) {
             wait_quietly();
             memory_ = std::move(other.memory_);
             read_ = std::move(other.read_);
             reader_ = other.reader_;
+            device_ = other.device_;
             in_use_ = std::exchange(other.in_use_, false);
         }
         return *this;
@@ -37,6 +39,8 @@ public:
 
     std::byte* data() const noexcept { return const_cast<std::byte*>(memory_.data()); }
     std::size_t bytes() const noexcept { return memory_.bytes(); }
+    /// Of the streams that may read it.
+    int device() const noexcept { return device_; }
 
     /// What `stream` has been handed so far reads the memory, beside what was said before.
     void mark_in_use(BasicStreamRef<B> stream) {
@@ -86,6 +90,7 @@ private:
     PinnedBuffer<std::byte, B> memory_;
     BasicEvent<B> read_;
     typename B::NativeStream reader_{};
+    int device_;
     bool in_use_ = false;
 };
 
@@ -97,6 +102,7 @@ void mark_in_use(PinnedBlock<B>& block, BasicStreamRef<B> stream, const char* wh
                     "::mark_in_use: nothing reads the block while the stream is being captured; "
                     "call it after each launch of the graph");
     }
+    require_same_device(stream, {who, "::mark_in_use"}, "the packer", block.device());
     block.mark_in_use(stream);
 }
 

@@ -59,6 +59,7 @@ std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, s
 
 template <class T, Backend B>
 RaggedCounts RaggedBatch<T, B>::counts_and_wait(BasicStreamRef<B> stream) const {
+    detail::require_same_device(stream, "RaggedBatch::counts_and_wait", "the batch", device());
     if (detail::records(stream)) {
         throw Error("RaggedBatch::counts_and_wait: the batch holds nothing yet while the stream is being "
                     "captured; ask after a launch");

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
 #include <sluice/ragged/detail/checked/row_accesses.hpp>
@@ -19,6 +20,27 @@ namespace sluice::ragged::detail {
 template <AnyStream S>
 BasicStreamRef<BackendOf<S>> ref_of(const S& stream) noexcept {
     return BasicStreamRef<BackendOf<S>>(stream);
+}
+
+/// Throws `Error` where the stream belongs to another device than `operand`, if that says whose it is: a view and a span are
+/// addresses.
+template <Backend B, class Operand>
+void require_operand_of([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
+                        [[maybe_unused]] const Operand& operand) {
+    if constexpr (std::is_pointer_v<Operand>) { // a workspace that need not be there
+        if (operand != nullptr)
+            require_operand_of(stream, operation, *operand);
+    } else if constexpr (requires { operand.device(); }) {
+        sluice::detail::require_same_device(stream, {"ragged::", operation}, "an operand", operand.device());
+    }
+}
+/// The stream of an operation on `operands`.
+template <AnyStream S, class... Operands>
+BasicStreamRef<BackendOf<S>> ref_on_device(const S& stream, const char* operation,
+                                           const Operands&... operands) {
+    const BasicStreamRef<BackendOf<S>> ref = ref_of(stream);
+    (require_operand_of(ref, operation, operands), ...);
+    return ref;
 }
 
 /// Refuses, with a readable message, streams whose operations on rows have not been included.

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/stage.hpp>
@@ -45,11 +46,6 @@ inline bool is_late(const Error& error) noexcept {
     std::throw_with_nested(Error(words + explanation).in_stage(stage));
 }
 
-[[noreturn]] inline void throw_other_device(const char* what, int device, int pipelines) {
-    throw Error(std::string(what) + " belongs to device " + std::to_string(device) +
-                ", the pipeline to device " + std::to_string(pipelines) + "; both must be the same device's");
-}
-
 inline void require_lanes(const std::string& stage, int lanes) {
     if (lanes < 1)
         throw Error("stage '" + stage + "': a stage needs at least 1 lane, got " + std::to_string(lanes));
@@ -73,9 +69,8 @@ int require_stage_device(const std::string& stage, const StageOptions<B>& option
     }
     const int external = options.stream->device();
     if (external != device) {
-        throw Error("stage '" + stage + "': the external stream belongs to device " +
-                    std::to_string(external) + ", the " + (options.device < 0 ? "pipeline" : "stage") +
-                    " to device " + std::to_string(device) + "; both must be the same device's");
+        throw_other_device("stage '" + stage + "': the external stream", external,
+                           options.device < 0 ? "the pipeline" : "the stage", device);
     }
     return device;
 }

@@ -33,7 +33,7 @@ public:
     GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
         : plan_(core.plan), stages_(core.stages()), slots_(core.order->slots()), asked_(steps > 0),
           longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
-          graphs_(options_for(core, options)), refusals_(options.on_refusal),
+          graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))), refusals_(options.on_refusal),
           pending_(longest_ + 2 * stages_, plan_.batch_is_read), captured_as_(stages_), named_(stages_),
           next_(stages_), until_(stages_), capture_streams_(stages_), capture_marks_(stages_),
           fences_(stages_) {
@@ -119,6 +119,12 @@ private:
     // The batches that each stage works on in one graph: from next_ on, until this one.
     using Until = List<std::size_t>;
 
+    // Captured and launched on streams of the origin's device.
+    static StepGraphs<B> graphs_on(int device, const GraphOptions& options) {
+        const DeviceGuard<B> guard(device);
+        return StepGraphs<B>(options);
+    }
+
     void choose_lags(Core& core) {
         lag_ = step_lags(plan_, slots_);
         bool shared = false;
@@ -144,6 +150,7 @@ private:
                 capture_marks_[stage].emplace_back();
             fences_[stage].emplace();
         }
+        const DeviceGuard<B> device(core.streams.device_of(0));
         fork_.emplace();
     }
 

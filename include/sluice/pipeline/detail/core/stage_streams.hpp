@@ -196,7 +196,7 @@ public:
             if (streams.device == device)
                 return;
         }
-        throw_other_device(what, device, device_);
+        throw_other_device(what, device, "the pipeline", device_);
     }
 
 private:

@@ -1,0 +1,50 @@
+/// \file
+/// What is used together must belong to one device.
+#pragma once
+
+#include <string>
+
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/stream.hpp>
+
+namespace sluice::detail {
+
+/// `what` and `other` name the two, `what` with the call before it.
+[[noreturn]] inline void throw_other_device(const std::string& what, int device, const std::string& other,
+                                            int others) {
+    throw Error(what + " belongs to device " + std::to_string(device) + ", " + other + " to device " +
+                std::to_string(others) + "; both must be the same device's");
+}
+
+/// Whether there is more than one device, which never changes.
+template <Backend B>
+bool several_devices() {
+    static const bool several = B::device_count() > 1;
+    return several;
+}
+
+/// A function's name, in two parts for those that share the first.
+struct CallName {
+    CallName(const char* whole) noexcept : name(whole) {}
+    CallName(const char* first, const char* second) noexcept : scope(first), name(second) {}
+    const char* scope = "";
+    const char* name;
+};
+
+/// Throws `Error` where `stream`, which `call` was given, belongs to another device than `what`. Asks for the stream's only
+/// where there are several.
+template <Backend B>
+void require_same_device(BasicStreamRef<B> stream, CallName call, const char* what, int device) {
+    if (!several_devices<B>()) [[likely]]
+        return;
+    if (const int streams = stream.device(); streams != device)
+        throw_other_device(std::string(call.scope) + call.name + ": the stream", streams, what, device);
+}
+
+/// The device on which memory is allocated in the order of `stream`.
+template <Backend B>
+int device_of_memory(BasicStreamRef<B> stream) {
+    return several_devices<B>() ? stream.device() : B::current_device();
+}
+
+} // namespace sluice::detail
