@@ -146,6 +146,9 @@ public:
     std::size_t batches() const { return options_.epochs * batches_per_epoch(); }
     /// Images of batch `index`.
     std::size_t batch_size(std::size_t index) const;
+    /// What the mean over batch `index` of this shard is multiplied with before shards are averaged, so that each image counts the
+    /// same: this shard's part of all shards' images, times the shards. 1 where they all have as many.
+    float share(std::size_t index) const;
     /// The numbers of these images in the set, in their order. `index` is below `batches()`.
     sluice::Sampler::Samples samples(std::size_t index) const;
 

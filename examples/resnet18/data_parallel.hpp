@@ -75,6 +75,8 @@ public:
                     resnet18::train(input, *networks_[i], mine, recorded[i],
                                     checkpoints.for_rank(rank.rank(), [&] { rank.require_alive(); }));
                 networks_[i]->share_statistics(stream, rank);
+                for (std::size_t step = 0; step < training.losses.size(); ++step)
+                    training.losses[step] *= input.share(step);
                 std::vector<nn::NamedTensor> weights = networks_[i]->weights(stream);
                 examples::Agreement agreement =
                     examples::agree(rank, training.losses, weights, start.comparing, i);

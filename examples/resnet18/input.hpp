@@ -17,12 +17,12 @@
 
 namespace resnet18 {
 
-/// A batch on the host: the slot of the source. The learning rate is a part of it: what changes from step to step travels
-/// as data, so that a step that is captured once serves for all of them.
+/// A batch on the host: the slot of the source. The learning rate and the batch's share (see `images::Batches::share`) are a
+/// part of it: what changes from step to step travels as data, so that a step that is captured once serves for all of them.
 template <sluice::Backend B>
 struct LoadedBatch {
     std::variant<images::HostBatch<float, B>, images::HostBatch<std::uint8_t, B>> images;
-    sluice::PinnedBuffer<float, B> rate{1};
+    sluice::PinnedBuffer<float, B> factors{2}; ///< learning rate, share
 
     std::size_t size() const {
         return std::visit([](const auto& batch) { return batch.size(); }, images);
@@ -33,7 +33,7 @@ struct LoadedBatch {
         return std::visit(
             [&](const auto& each) {
                 return std::tuple<const void*, const void*, const void*, std::size_t>(
-                    each.images().data(), each.labels().data(), batch.rate.data(), each.size());
+                    each.images().data(), each.labels().data(), batch.factors.data(), each.size());
             },
             batch.images);
     }
@@ -43,10 +43,10 @@ struct LoadedBatch {
 template <sluice::Backend B>
 struct CopiedBatch {
     std::variant<images::DeviceBatch<float, B>, images::DeviceBatch<std::uint8_t, B>> images;
-    sluice::DeviceBuffer<float, B> rate{1};
+    sluice::DeviceBuffer<float, B> factors{2};
 
     void copy_from(sluice::BasicStreamRef<B> stream, const LoadedBatch<B>& from) {
-        sluice::copy(stream, rate, from.rate);
+        sluice::copy(stream, factors, from.factors);
         std::visit(
             [&]<class Pixel>(const images::HostBatch<Pixel, B>& batch) {
                 std::get<images::DeviceBatch<Pixel, B>>(images).copy_from(stream, batch);
@@ -69,13 +69,14 @@ public:
     sluice::DeviceSpan<const T, B> images() const { return images_.first(size_ * image_size_); }
     sluice::DeviceSpan<std::uint8_t, B> labels() { return labels_.first(size_); }
     sluice::DeviceSpan<const std::uint8_t, B> labels() const { return labels_.first(size_); }
-    sluice::DeviceSpan<float, B> rate() { return rate_.span(); }
-    sluice::DeviceSpan<const float, B> rate() const { return rate_.span(); }
+    sluice::DeviceSpan<float, B> factors() { return factors_.span(); }
+    sluice::DeviceSpan<const float, B> rate() const { return factors_.first(1); }
+    sluice::DeviceSpan<const float, B> share() const { return factors_.last(1); }
 
 private:
     sluice::DeviceBuffer<T, B> images_;
     sluice::DeviceBuffer<std::uint8_t, B> labels_;
-    sluice::DeviceBuffer<float, B> rate_{1};
+    sluice::DeviceBuffer<float, B> factors_{2};
     std::size_t image_size_;
     std::size_t size_; ///< a number in the slot: graphs tell batches apart by it
 };
@@ -124,9 +125,13 @@ public:
         typename images::Batches<float, B>::Worker floats;
         typename images::Batches<std::uint8_t, B>::Worker bytes;
     };
+    float share(std::size_t index) const {
+        return visit([&](const auto& batches) { return batches.share(index); });
+    }
     /// Fills batch `index`, which trains with `rate`.
     void fill(Worker& worker, std::size_t index, float rate, LoadedBatch<B>& out) const {
-        out.rate[0] = rate;
+        out.factors[0] = rate;
+        out.factors[1] = share(index);
         if (pixels_ == Pixels::floats) {
             std::get<0>(batches_).fill(worker.floats, index, std::get<0>(out.images));
         } else {
@@ -168,7 +173,7 @@ public:
 
     /// Enqueues it. Allocates nothing, so it can be captured.
     void run(sluice::BasicStreamRef<B> stream, const CopiedBatch<B>& in, NetworkBatch<T, B>& out) {
-        sluice::copy(stream, out.rate(), in.rate.span());
+        sluice::copy(stream, out.factors(), in.factors.span());
         std::visit(
             [&](const auto& batch) {
                 out.resize(batch.size());

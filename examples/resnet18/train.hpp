@@ -141,7 +141,8 @@ NotedTraining train(const Input<B>& input, Network& network, const TrainOptions&
                                network.zero_gradients(stream);
                            network.set_learning_rate(stream, std::as_const(in).rate());
                            network.template train_step<std::uint8_t>(stream, std::as_const(in).images(),
-                                                                     std::as_const(in).labels(), loss);
+                                                                     std::as_const(in).labels(), loss,
+                                                                     std::as_const(in).share());
                        }};
     sluice::Stage report{"report", [&](Stream stream, Loss& loss) { losses.push(stream, loss); }};
 

@@ -83,6 +83,20 @@ TEST_CASE("batches: every image once an epoch, in an order of the epoch's own, t
     CHECK(second == counted);
 }
 
+TEST_CASE("batches: shares weigh each image the same where shards' batches differ in size") {
+    const RandomImages set(7, 3);
+    const auto shard = [&](std::uint64_t number) {
+        return Batches<std::uint8_t, B>(set, {.batch = 2, .epochs = 2, .shard = number, .shards = 2});
+    };
+    // Batches of 2 and 2, and of 2 and 1.
+    for (const std::size_t epoch : {std::size_t{0}, std::size_t{2}}) {
+        CHECK(shard(0).share(epoch) == 1.0f);
+        CHECK(shard(1).share(epoch) == 1.0f);
+        CHECK(shard(0).share(epoch + 1) == 2.0f * 2 / 3);
+        CHECK(shard(1).share(epoch + 1) == 2.0f / 3);
+    }
+}
+
 TEST_CASE("batches: the same bits whatever the workers and the memory") {
     const RandomImages set(50, 3);
     const BatchOptions options{.batch = 8, .epochs = 2, .seed = 4, .side = small_side};

@@ -135,6 +135,30 @@ TEST_CASE("Sampler: shards are disjoint and complete, and differ by one sample a
     }
 }
 
+TEST_CASE("Sampler: samples_of_all counts the samples of one batch of all shards") {
+    for (const bool keep_last : {true, false}) {
+        for (const std::uint64_t samples : {0u, 1u, 5u, 7u, 64u, 103u}) {
+            for (const std::uint64_t shards : {1u, 2u, 3u, 8u}) {
+                CAPTURE(samples);
+                CAPTURE(shards);
+                const auto sampler = [&](std::uint64_t shard) {
+                    return Sampler{{.samples = samples,
+                                    .batch = 4,
+                                    .shard = shard,
+                                    .shards = shards,
+                                    .keep_last = keep_last}};
+                };
+                for (std::uint64_t batch = 0; batch <= sampler(0).batches(); ++batch) {
+                    std::uint64_t sum = 0;
+                    for (std::uint64_t shard = 0; shard < shards; ++shard)
+                        sum += sampler(shard).samples(batch).size();
+                    CHECK(sampler(shards - 1).samples_of_all(batch) == sum);
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("Sampler: a last batch that is not full is kept, shorter, or dropped") {
     const Sampler kept{{.samples = 10, .batch = 4}};
     const Sampler dropped{{.samples = 10, .batch = 4, .keep_last = false}};

@@ -59,6 +59,12 @@ std::size_t Batches<Pixel, B>::batch_size(std::size_t index) const {
 }
 
 template <class Pixel, sluice::Backend B>
+float Batches<Pixel, B>::share(std::size_t index) const {
+    const auto all = static_cast<double>(sampler_.samples_of_all(index % batches_per_epoch()));
+    return static_cast<float>(static_cast<double>(batch_size(index) * options_.shards) / all);
+}
+
+template <class Pixel, sluice::Backend B>
 sluice::Sampler::Samples Batches<Pixel, B>::samples(std::size_t index) const {
     return sampler_.of_epoch(static_cast<std::uint32_t>(index / batches_per_epoch()))
         .samples(index % batches_per_epoch());

@@ -11,13 +11,14 @@
 namespace nn {
 
 /// For each row of `logits` [rows, classes] the loss `log(sum(exp(logits))) - logits[label]`, and the gradient of the mean
-/// over the rows, times `loss_scale`, rounded to the type `G` of `gradient` (float or Half), which may be empty. A label
+/// over the rows, times `loss_scale` and, if `factor` is not null, the number in device memory that it points to, rounded to the type `G` of `gradient` (float or Half), which may be empty. A label
 /// that is no class makes its row's loss NaN and its gradient 0. Labels are `std::int32_t` or `std::uint8_t`. Throws
 /// `sluice::Error` when a size does not fit.
 template <class G, class Label, sluice::Backend B>
 void softmax_cross_entropy_wide(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> logits,
                                 SpanArgument<const Label, B> labels, float loss_scale,
-                                SpanArgument<G, B> gradient, SpanArgument<float, B> losses);
+                                SpanArgument<G, B> gradient, SpanArgument<float, B> losses,
+                                const float* factor = nullptr);
 
 /// The first greatest of each row's logits.
 template <sluice::Backend B>

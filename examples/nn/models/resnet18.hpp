@@ -56,20 +56,24 @@ public:
 
     /// One step of gradient descent with momentum on `images` and their labels (`std::int32_t` or `std::uint8_t`). Writes
     /// the mean loss from before the step to the one element of `loss`. Batch normalisations use the batch's statistics and
-    /// move the running ones. Throws `sluice::Error` when a size does not fit or the network is not trainable.
+    /// move the running ones. The gradients, not the loss, are multiplied with `share`, one element, if it is given: for ranks
+    /// whose batches differ in size. Throws `sluice::Error` when a size does not fit or the network is not trainable.
     template <class Label>
     void train_step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
-                    sluice::DeviceSpan<const Label, B> labels, sluice::DeviceSpan<float, B> loss);
+                    sluice::DeviceSpan<const Label, B> labels, sluice::DeviceSpan<float, B> loss,
+                    sluice::DeviceSpan<const float, B> share = {});
 
     /// The parts of a step: forward pass with the loss, backward pass, update. In this order, with the same images.
     template <class Label>
     void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
-                 sluice::DeviceSpan<const Label, B> labels, sluice::DeviceSpan<float, B> loss);
+                 sluice::DeviceSpan<const Label, B> labels, sluice::DeviceSpan<float, B> loss,
+                 sluice::DeviceSpan<const float, B> share = {});
     void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
     void update(sluice::BasicStreamRef<B> stream);
 
     /// From now on `backward` makes the gradients the average of all ranks', which all call it equally often: buckets of
-    /// `bucket_bytes` as soon as they are complete, on a stream of its own, while it goes on with earlier layers. Batch normalisations use the
+    /// `bucket_bytes` as soon as they are complete, on a stream of its own, while it goes on with earlier layers. Ranks weigh the
+    /// same; where their batches differ in size, each gives its part of all images, times the ranks, as the step's `share`. Batch normalisations use the
     /// rank's own batch, and running statistics stay the rank's own (see `share_statistics`). The communicator outlives the
     /// network, is of its device and serves nothing else while steps are taken.
     void average_gradients_over(const sluice::Communicator<B>& communicator,

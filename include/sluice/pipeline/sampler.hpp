@@ -96,12 +96,24 @@ public:
     /// The samples of batch `index`; none where there is no such batch.
     SLUICE_HOST_DEVICE constexpr Samples samples(std::uint64_t index) const noexcept;
 
+    /// How many samples batch `index` of all shards together has: what the samples of one of them are a part of. Shards' batches
+    /// may differ in size, so that means over them are no average with equal weights.
+    SLUICE_HOST_DEVICE constexpr std::uint64_t samples_of_all(std::uint64_t index) const noexcept;
+
     /// The number of the sample at `place` of the epoch's order, which all shards share. `place` is below the samples.
     SLUICE_HOST_DEVICE constexpr std::uint64_t at(std::uint64_t place) const noexcept;
 
 private:
     SLUICE_HOST_DEVICE constexpr std::uint64_t batches_of(std::uint64_t samples) const noexcept {
         return samples / options_.batch + (options_.keep_last && samples % options_.batch != 0 ? 1 : 0);
+    }
+    // Of batch `index` of a shard of `samples` samples.
+    SLUICE_HOST_DEVICE constexpr std::uint64_t size_of(std::uint64_t index,
+                                                       std::uint64_t samples) const noexcept {
+        if (index >= batches_of(samples))
+            return 0;
+        const std::uint64_t left = samples - index * options_.batch;
+        return left < options_.batch ? left : options_.batch;
     }
     SLUICE_HOST_DEVICE constexpr std::uint64_t permuted(std::uint64_t number) const noexcept;
 

@@ -20,6 +20,7 @@ struct WideRow {
     float* losses;
     std::size_t classes;
     float gradient_scale;
+    const float* factor; ///< of the gradient, or null
 
     SLUICE_HOST_DEVICE bool is_class(std::size_t row) const {
         // A negative label becomes a large number.
@@ -31,11 +32,13 @@ struct WideRow {
         const float own = logits[row * classes + static_cast<std::size_t>(labels[row])];
         return std::log(sum) - (own - greatest);
     }
+    SLUICE_HOST_DEVICE float scale() const {
+        return factor != nullptr ? gradient_scale * *factor : gradient_scale;
+    }
     SLUICE_HOST_DEVICE void write_gradient(std::size_t row, std::size_t j, float greatest, float sum) const {
         const float share = std::exp(logits[row * classes + j] - greatest) / sum;
         const float target = j == static_cast<std::size_t>(labels[row]) ? 1.0f : 0.0f;
-        gradient[row * classes + j] =
-            static_cast<G>(is_class(row) ? gradient_scale * (share - target) : 0.0f);
+        gradient[row * classes + j] = static_cast<G>(is_class(row) ? scale() * (share - target) : 0.0f);
     }
 };
 
@@ -122,17 +125,18 @@ struct PredictWide {
 template <class G, class Label, sluice::Backend B>
 void softmax_cross_entropy_wide(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<B> logits,
                                 SpanArgument<const Label, B> labels, float loss_scale,
-                                SpanArgument<G, B> gradient, SpanArgument<float, B> losses) {
+                                SpanArgument<G, B> gradient, SpanArgument<float, B> losses,
+                                const float* factor) {
     require_size("softmax_cross_entropy_wide: labels", labels.size(), logits.rows());
     require_size("softmax_cross_entropy_wide: elements of the losses", losses.size(), logits.rows());
     if (!gradient.empty())
         require_size("softmax_cross_entropy_wide: elements of the gradient", gradient.size(), logits.size());
     if (logits.size() == 0)
         return;
-    detail::launch_wide_rows(stream, logits.rows(),
-                             detail::WideRow<G, Label>{logits.data(), labels.data(), gradient.data(),
-                                                       losses.data(), logits.columns(),
-                                                       loss_scale / static_cast<float>(logits.rows())});
+    detail::launch_wide_rows(
+        stream, logits.rows(),
+        detail::WideRow<G, Label>{logits.data(), labels.data(), gradient.data(), losses.data(),
+                                  logits.columns(), loss_scale / static_cast<float>(logits.rows()), factor});
 }
 
 template <sluice::Backend B>
@@ -148,7 +152,7 @@ void predict_classes_wide(sluice::BasicStreamRef<B> stream, ConstMatrixArgument<
 #define NN_INSTANTIATE_WIDE(Backend, G, Label)                                                               \
     template void softmax_cross_entropy_wide<G, Label>(                                                      \
         sluice::BasicStreamRef<Backend>, ConstMatrixArgument<Backend>, SpanArgument<const Label, Backend>,   \
-        float, SpanArgument<G, Backend>, SpanArgument<float, Backend>);
+        float, SpanArgument<G, Backend>, SpanArgument<float, Backend>, const float*);
 
 /// Explicit instantiations, in namespace nn, once for each backend.
 #define NN_INSTANTIATE_CROSS_ENTROPY_WIDE(Backend)                                                           \

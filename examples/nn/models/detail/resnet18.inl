@@ -195,11 +195,13 @@ void ResNet18<B, Conv>::evaluate(sluice::BasicStreamRef<B> stream, sluice::Devic
 template <sluice::Backend B, class Conv>
 template <class Label>
 void ResNet18<B, Conv>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
-                                sluice::DeviceSpan<const Label, B> labels,
-                                sluice::DeviceSpan<float, B> loss) {
+                                sluice::DeviceSpan<const Label, B> labels, sluice::DeviceSpan<float, B> loss,
+                                sluice::DeviceSpan<const float, B> share) {
     if (!options_.trainable)
         throw sluice::Error("resnet18: a training step needs a network made trainable");
     require_size("resnet18: elements of the loss", loss.size(), 1);
+    if (!share.empty())
+        require_size("resnet18: elements of the share", share.size(), 1);
     images_ = images_of(images.size(), "resnet18");
     require_size("resnet18: labels", labels.size(), images_);
     if (images_ * plan_.features_map().pixels() < 2) {
@@ -210,7 +212,7 @@ void ResNet18<B, Conv>::forward(sluice::BasicStreamRef<B> stream, sluice::Device
     forward_maps(stream, images, Statistics::batch, logits());
     const Span<float> losses = part(losses_, images_);
     softmax_cross_entropy_wide<T, Label>(stream, logits(), labels, options_.loss_scale,
-                                         part(raw_logits_, logits().size()), losses);
+                                         part(raw_logits_, logits().size()), losses, share.data());
     mean(stream, losses, loss, scratch_);
 }
 
@@ -218,8 +220,9 @@ template <sluice::Backend B, class Conv>
 template <class Label>
 void ResNet18<B, Conv>::train_step(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images,
                                    sluice::DeviceSpan<const Label, B> labels,
-                                   sluice::DeviceSpan<float, B> loss) {
-    forward(stream, images, labels, loss);
+                                   sluice::DeviceSpan<float, B> loss,
+                                   sluice::DeviceSpan<const float, B> share) {
+    forward(stream, images, labels, loss, share);
     backward(stream, images);
     update(stream);
 }

@@ -20,11 +20,14 @@ constexpr Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 }
 
 SLUICE_HOST_DEVICE constexpr Sampler::Samples Sampler::samples(std::uint64_t index) const noexcept {
-    if (index >= batches())
-        return {*this, 0, 0};
-    const std::uint64_t first = index * options_.batch;
-    const std::uint64_t left = size() - first;
-    return {*this, first, left < options_.batch ? left : options_.batch};
+    const std::uint64_t count = size_of(index, size());
+    return {*this, count == 0 ? 0 : index * options_.batch, count};
+}
+
+SLUICE_HOST_DEVICE constexpr std::uint64_t Sampler::samples_of_all(std::uint64_t index) const noexcept {
+    const std::uint64_t least = options_.samples / options_.shards;
+    const std::uint64_t larger = options_.samples % options_.shards; // shards, which have one more
+    return larger * size_of(index, least + 1) + (options_.shards - larger) * size_of(index, least);
 }
 
 SLUICE_HOST_DEVICE constexpr std::uint64_t Sampler::at(std::uint64_t place) const noexcept {
