@@ -176,6 +176,31 @@ TEST_CASE("a part that a rank does not make counts as zeros") {
     }
 }
 
+TEST_CASE("a bucket takes parts until it has as many bytes as were asked for") {
+    if (!enough_devices(1))
+        return;
+    std::vector<Comm> ends = communicators(1);
+    constexpr std::size_t element = sizeof(float);
+    struct Case {
+        std::vector<std::size_t> sizes;
+        std::size_t bytes;
+        std::size_t buckets;
+    };
+    const Case cases[] = {{{4, 4, 4}, 4 * element - 1, 3}, {{4, 4, 4}, 4 * element, 3},
+                          {{4, 4, 4}, 4 * element + 1, 2}, {{4, 4, 4}, 8 * element, 2},
+                          {{4, 4, 4}, 8 * element + 1, 1}, {{4, 4, 4}, 0, 3},
+                          {{0, 4, 4}, 4 * element, 2},     {{9}, 1, 1}};
+    for (const Case& each : cases) {
+        CAPTURE(each.bytes);
+        const Gradient gradient{ends[0], each.sizes, {.bytes = each.bytes}};
+        CHECK(gradient.buckets() == each.buckets);
+        CHECK(gradient.parts() == each.sizes.size());
+    }
+    CHECK(text_of([&] {
+              Gradient{ends[0], std::vector<std::size_t>{}};
+          }) == "bucketed reduction: expected at least one part, and there is none");
+}
+
 TEST_CASE(
     "none is refused where zeros would change the result, and for a part that is ready or does not exist") {
     if (!enough_devices(1))

@@ -125,6 +125,25 @@ TEST_CASE("all numbers of 16 bits come through float, and sums of them are round
         if (!std::isnan(detail::wide(detail::Bfloat16Bits{half})))
             REQUIRE(upper.bits == half);
     }
+    // NaN stays NaN, and keeps its sign, also where the bits that make it one are cut off or rounded up.
+    for (const std::uint32_t nan : {0x7f800001U, 0x7f80ffffU, 0x7fffffffU, 0x7fc00000U}) {
+        CAPTURE(nan);
+        for (const std::uint32_t sign : {0U, 0x80000000U}) {
+            const float value = detail::float_of_bits(sign | nan);
+            detail::Bfloat16Bits short_one{};
+            detail::narrow(value, short_one);
+            CHECK(std::isnan(detail::wide(short_one)));
+            CHECK((short_one.bits >> 15 != 0) == (sign != 0));
+            detail::Float16Bits half{};
+            detail::narrow(value, half);
+            CHECK(std::isnan(detail::wide(half)));
+            CHECK((half.bits >> 15 != 0) == (sign != 0));
+        }
+    }
+    // And infinity is none.
+    detail::Bfloat16Bits infinite{};
+    detail::narrow(std::numeric_limits<float>::infinity(), infinite);
+    CHECK(infinite.bits == 0x7f80);
     detail::Float16Bits large{};
     detail::narrow(65519.0F, large);
     CHECK(large.bits == 0x7bff);

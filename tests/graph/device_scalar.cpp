@@ -150,6 +150,21 @@ TEST_CASE("a task that sets a scalar does not write a slot that is on its way") 
     CHECK(contains(text, "a task cannot wait"));
     CHECK(scalar.value_and_wait(stream) == 2);
 }
+
+TEST_CASE("assigning a scalar brings along which of its slots comes next") {
+    const BasicStream<B> stream;
+    Scalar from(1, 2);
+    Scalar to(0, 2);
+    std::string text;
+    stream.enqueue([&] {
+        from.set(stream, 2); // its first slot is on its way while this task runs
+        to = std::move(from);
+        text = text_of([&] { to.set(stream, 3); });
+    });
+    stream.sync();
+    CHECK(text == "");
+    CHECK(to.value_and_wait(stream) == 3);
+}
 #endif
 
 TEST_CASE("a scalar refuses what makes no sense") {
