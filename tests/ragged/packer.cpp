@@ -151,6 +151,8 @@ TEST_CASE("RaggedPacker: a packer of no room holds the batch of no rows") {
     packer.pack_padded({}, 7, std::vector<int>{});
     check_holds(stream, packer, {});
     CHECK(packer.fits(0, 0));
+    CHECK_FALSE(packer.fits(-1, 0));
+    CHECK_FALSE(packer.fits(0, -1));
     CHECK_FALSE(packer.fits(1, 0));
 }
 

@@ -43,7 +43,10 @@ SLUICE_HOST_DEVICE inline void count_up(RaggedTarget<Number> target, const std::
         longest = lengths[row] > longest ? lengths[row] : longest;
     }
     if (!target.fits(rows, size)) {
-        target.refuse(rows > target.row_capacity ? rows : size);
+        if (rows > target.row_capacity)
+            target.refuse(rows, RaggedExcess::rows);
+        else
+            target.refuse(size);
         return;
     }
     target.offsets[0] = 0;

@@ -121,8 +121,11 @@ void expect(Ref stream, const char* what, const RaggedBatch<T, B>& out, const Li
     }
     if (rows > out.capacity().rows || counts.values > out.capacity().values) {
         const RaggedCounts got = out.counts_and_wait(stream);
-        CHECK(got == RaggedCounts{0, 0, 0, rows > out.capacity().rows ? rows : counts.values});
-        CHECK(contains(text_of([&] { out.require_valid_and_wait(stream); }), std::to_string(got.refused)));
+        const bool too_many_rows = rows > out.capacity().rows;
+        CHECK(got == (too_many_rows ? RaggedCounts{0, 0, 0, rows, RaggedExcess::rows}
+                                    : RaggedCounts{0, 0, 0, counts.values, RaggedExcess::values}));
+        CHECK(contains(text_of([&] { out.require_valid_and_wait(stream); }),
+                       std::to_string(got.refused) + (too_many_rows ? " row" : " value")));
         return;
     }
     REQUIRE(out.counts_and_wait(stream) == counts);

@@ -72,7 +72,7 @@ struct ToPadded {
 template <class T>
 struct FromPadded {
     FromPadded(Ref stream, RaggedCapacity room, std::int64_t columns)
-        : rows(room.rows), width(columns), workspace({rows, rows * width}, stream),
+        : rows(room.rows), width(columns), workspace({rows, std::max(rows * width, room.values)}, stream),
           padded(stream, rows * width), lengths(stream, rows), mask(stream, rows * width),
           by_length(room, stream), by_mask(room, stream) {}
 
@@ -118,7 +118,10 @@ struct FromPadded {
             }
         }
         if (longest > width) {
-            CHECK(by_length.counts_and_wait(stream) == RaggedCounts{0, 0, 0, longest});
+            CHECK(by_length.counts_and_wait(stream) ==
+                  RaggedCounts{0, 0, 0, longest, RaggedExcess::row_length});
+            CHECK(contains(text_of([&] { by_length.require_valid_and_wait(stream); }),
+                           "a row of " + std::to_string(longest) + " value"));
         } else {
             expect(stream, "from_padded", by_length, counted);
         }

@@ -179,12 +179,35 @@ TEST_CASE("reshape: repeated more often than any memory holds") {
     const std::int64_t many = std::int64_t{1} << 38;
     times.load(stream, {many, 1, many, many}); // the last one names no row
     ragged::repeat_each(stream, out, in.view(), times.memory, workspace);
-    CHECK(out.counts_and_wait(stream) == RaggedCounts{0, 0, 0, 2 * many + 1});
-    ragged::repeat(stream, out, in.view(), many, workspace);
-    CHECK(out.counts_and_wait(stream).refused > many);
-    CHECK(out.counts_and_wait(stream).rows == 0);
+    const auto refusal = [&] { return text_of([&] { out.require_valid_and_wait(stream); }); };
+    const std::int64_t countable = RaggedCounts::countable;
+    CHECK(out.counts_and_wait(stream) == RaggedCounts{0, 0, 0, countable + 1, RaggedExcess::rows});
+    CHECK(contains(refusal(), "at least 549755813889 rows were needed"));
+    // What is handed on says which it is, too.
+    RaggedBatch<Number, B> next(room, stream);
+    ragged::prefix(stream, next, out.view(), 1, workspace);
+    CHECK(next.counts_and_wait(stream) == out.counts_and_wait(stream));
+    ragged::concatenate_rows(stream, next, {in.view(), out.view()}, workspace);
+    CHECK(next.counts_and_wait(stream) == out.counts_and_wait(stream));
+
+    // Three rows so often: exact up to the most that is counted, and no more beyond.
+    const std::int64_t most = countable / 3;
+    const std::int64_t times_and_rows[][2] = {
+        {most, 3 * most}, {most + 1, countable}, {std::int64_t{1} << 62, countable}};
+    for (const auto& each : times_and_rows) {
+        const std::int64_t often = each[0];
+        const std::int64_t rows = each[1];
+        CAPTURE(often);
+        ragged::repeat(stream, out, in.view(), often, workspace);
+        CHECK(out.counts_and_wait(stream) == RaggedCounts{0, 0, 0, rows, RaggedExcess::rows});
+        CHECK(contains(refusal(),
+                       (rows < countable ? "result: " : "at least ") + std::to_string(rows) + " rows"));
+    }
+    in.load(stream, {{1, 2}});
+    ragged::repeat(stream, out, in.view(), std::int64_t{1} << 62, workspace);
+    CHECK(out.counts_and_wait(stream).refused == countable);
     in.load(stream, {});
-    ragged::repeat(stream, out, in.view(), many, workspace);
+    ragged::repeat(stream, out, in.view(), std::int64_t{1} << 62, workspace);
     expect(stream, "repeat", out, Lists<Number>{});
 }
 
@@ -215,7 +238,7 @@ TEST_CASE("reshape: what was refused stays refused") {
     ragged::slice(stream, after, small_one.view(), 0, 2, workspace);
     fill_bytes(stream, keep.memory, 1);
     ragged::mask(stream, after_that, after.view(), keep.memory, workspace);
-    const RaggedCounts refused{0, 0, 0, 7};
+    const RaggedCounts refused{0, 0, 0, 7, RaggedExcess::values};
     CHECK(small_one.counts_and_wait(stream) == refused);
     CHECK(after.counts_and_wait(stream) == refused);
     CHECK(after_that.counts_and_wait(stream) == refused);
@@ -258,8 +281,8 @@ TEST_CASE("reshape: selections refuse a workspace with too little room, and leav
     CHECK(is_refused([&] { ragged::remove_empty(stream, out, in.view(), workspace); }));
     CHECK(is_refused([&] { ragged::repeat_each(stream, out, in.view(), times.memory, workspace); }));
     CHECK(out.counts_and_wait(stream).rows == static_cast<std::int64_t>(0xeeeeeeeeeeeeeeee));
-    ragged::slice(stream, out, in.view(), 0, 5, workspace); // which needs next to nothing
-    expect(stream, "slice", out, Lists<std::uint8_t>{});
+    // Also one that needs next to nothing, whose bytes would do.
+    CHECK(is_refused([&] { ragged::slice(stream, out, in.view(), 0, 5, workspace); }));
 }
 
 TEST_CASE("reshape: selections refuse what makes no sense") {

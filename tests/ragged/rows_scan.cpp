@@ -145,7 +145,13 @@ TEST_CASE("a workspace with too little room is refused") {
                                  std::int64_t{1} << 28);
     CHECK(contains(text_of([&] { ragged::softmax(stream, many, many, &workspace); }), "too small"));
     CHECK(contains(text_of([&] { ragged::exclusive_sum(stream, many, many, &workspace); }), "too small"));
-    ragged::softmax(stream, few, few, &workspace);
+    // Nor is one that is enough for these, and not for all that its capacity says.
+    CHECK(text_of([&] { ragged::softmax(stream, few, few, &workspace); }) ==
+          "ragged::softmax: the workspace is too small: it was made for 1 row and 1 value, and an operand "
+          "has room for "
+          "10 rows and 100 values; expected as much at least");
+    RaggedWorkspace<B> enough({10, 100}, stream);
+    ragged::softmax(stream, few, few, &enough);
     stream.sync();
 }
 

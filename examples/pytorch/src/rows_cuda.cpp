@@ -8,11 +8,12 @@ namespace {
 
 struct Gpu {
     static constexpr bool on_cpu = false;
+    static constexpr std::int64_t counted = 5; ///< numbers of 64 bits in `sluice::RaggedCounts`
 
     /// Memory of PyTorch's allocator, which is reused in the order of the current stream.
-    static Tensor counts(const Tensor& like) { return empty_on(like, {4}, ScalarType::Long); }
+    static Tensor counts(const Tensor& like) { return empty_on(like, {counted}, ScalarType::Long); }
     static sluice::RaggedCounts* in(const Tensor& counts) {
-        static_assert(sizeof(sluice::RaggedCounts) == 4 * sizeof(std::int64_t));
+        static_assert(sizeof(sluice::RaggedCounts) == counted * sizeof(std::int64_t));
         return reinterpret_cast<sluice::RaggedCounts*>(counts.mutable_data_ptr());
     }
 

@@ -31,7 +31,7 @@ public:
     RaggedBuckets(RaggedCapacity smallest, RaggedCapacity largest);
 
     /// The smallest bucket with room for `needed`. Throws `Error`, with what is needed and what is available,
-    /// when it is more than the largest one has.
+    /// when it is more than the largest one has, and for fewer than 0.
     RaggedCapacity bucket_for(RaggedCapacity needed) const { return (*this)[index_for(needed)]; }
     /// Its place in the ladder, from 0.
     std::size_t index_for(RaggedCapacity needed) const;

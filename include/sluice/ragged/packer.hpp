@@ -81,9 +81,10 @@ public:
     std::int64_t size() const noexcept { return counts().values; }
     /// Values of the longest row.
     std::int64_t longest() const noexcept { return counts().longest; }
-    /// Whether so many more rows, with so many values in all, fit.
+    /// Whether so many more rows, with so many values in all, fit. Fewer than 0 do not.
     bool fits(std::int64_t rows, std::int64_t values) const noexcept {
-        return rows <= capacity_.rows - this->rows() && values <= capacity_.values - size();
+        return rows >= 0 && values >= 0 && rows <= capacity_.rows - this->rows() &&
+               values <= capacity_.values - size();
     }
     /// Bytes of an eager copy: all up to the last value.
     std::size_t bytes() const noexcept {

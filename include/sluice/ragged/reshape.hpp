@@ -8,9 +8,8 @@
 /// - The result is another batch than the operands, and its former rows are gone. Values are moved as they
 ///   are, of any trivially copyable type.
 /// - A result that does not fit leaves `out` without rows, and what it would have needed in
-///   `RaggedCounts::refused`: the number of values or, where there are too many of those, of rows. Nothing is
-///   cut. An operand that was refused itself hands its number on. `RaggedBatch::require_valid_and_wait` makes
-///   an `Error` of it.
+///   `RaggedCounts::refused`: of values, of rows, or of a row's length, as `RaggedCounts::excess` says. Nothing is cut. An
+///   operand that was refused itself hands both on. `RaggedBatch::require_valid_and_wait` makes an `Error` of it.
 /// - Several values over the same rows go through one after the other: `RaggedColumn::view_over` is an
 ///   operand like any other.
 /// - `workspace` is made for the capacity of the largest operand or result; padded rows count with all their

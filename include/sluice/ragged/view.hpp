@@ -10,20 +10,33 @@
 
 namespace sluice {
 
+/// What an operation's result had too much of.
+enum class RaggedExcess : std::int64_t {
+    none,      ///< Nothing.
+    values,    ///< Values of all rows together.
+    rows,      ///< Rows.
+    row_length ///< Values of the longest row.
+};
+
 /// How much a ragged batch holds. Lives in device memory, so that one captured graph serves any batch that
 /// fits.
 struct RaggedCounts {
     std::int64_t rows = 0;    ///< Rows.
     std::int64_t values = 0;  ///< Values of all rows together.
     std::int64_t longest = 0; ///< Values of the longest row.
-    /// Not 0: an operation's result did not fit, and this is how many values (or rows, where those were too
-    /// many) it would have needed. The batch has no rows then.
+    /// Not 0: an operation's result did not fit, and this is how much it would have needed of what `excess` says: the number
+    /// itself below `countable`, and a smaller one from there on. The batch has no rows then.
     std::int64_t refused = 0;
+    RaggedExcess excess = RaggedExcess::none; ///< What there was too much of.
 
-    /// Whether all four numbers are equal.
+    /// More than any memory holds.
+    static constexpr std::int64_t countable = std::int64_t{1} << 39;
+
+    /// Whether all of it is equal.
     friend SLUICE_HOST_DEVICE constexpr bool operator==(const RaggedCounts& a,
                                                         const RaggedCounts& b) noexcept {
-        return a.rows == b.rows && a.values == b.values && a.longest == b.longest && a.refused == b.refused;
+        return a.rows == b.rows && a.values == b.values && a.longest == b.longest && a.refused == b.refused &&
+               a.excess == b.excess;
     }
 };
 
@@ -184,13 +197,14 @@ struct RaggedTarget {
     std::int64_t row_capacity = 0;   ///< Rows that there is room for.
     std::int64_t value_capacity = 0; ///< Values that there is room for.
 
-    /// Whether there is room for `rows` rows with `size` values in all.
+    /// Whether there is room for `rows` rows with `size` values in all. There are no fewer than 0.
     SLUICE_HOST_DEVICE constexpr bool fits(std::int64_t rows, std::int64_t size) const noexcept {
-        return rows <= row_capacity && size <= value_capacity;
+        return rows >= 0 && size >= 0 && rows <= row_capacity && size <= value_capacity;
     }
-    /// Leaves no rows, and says how many values (or rows) would have been needed. One thread calls it.
-    SLUICE_HOST_DEVICE constexpr void refuse(std::int64_t needed) const noexcept {
-        *counts = RaggedCounts{0, 0, 0, needed};
+    /// Leaves no rows, and says how many values, or how much else, would have been needed. One thread calls it.
+    SLUICE_HOST_DEVICE constexpr void refuse(std::int64_t needed,
+                                             RaggedExcess excess = RaggedExcess::values) const noexcept {
+        *counts = RaggedCounts{0, 0, 0, needed, excess};
         offsets[0] = 0;
     }
     /// The rows that were made, for whoever reads them.

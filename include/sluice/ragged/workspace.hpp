@@ -75,18 +75,21 @@ public:
     static constexpr std::size_t default_bytes_per_value = 17;
 
     /// For batches of that capacity, in operands and results: an operation that finds too little throws
-    /// `Error` and leaves its result alone. Throws `Error` for a capacity below 0, or too little memory.
+    /// `Error` and leaves its result alone, and so does one whose operands or results have room for more. Throws `Error` for a
+    /// capacity below 0, or too little memory.
     explicit RaggedWorkspace(RaggedCapacity capacity, std::size_t bytes_per_value = default_bytes_per_value)
-        : block_(bytes_for(capacity, bytes_per_value)) {}
+        : block_(bytes_for(capacity, bytes_per_value)), capacity_(capacity) {}
     /// Allocated and freed in the order of `stream`.
     RaggedWorkspace(RaggedCapacity capacity, BasicStreamRef<B> stream,
                     std::size_t bytes_per_value = default_bytes_per_value)
-        : block_(bytes_for(capacity, bytes_per_value), stream) {}
+        : block_(bytes_for(capacity, bytes_per_value), stream), capacity_(capacity) {}
 
     /// Bytes that a workspace of that capacity allocates.
     static std::size_t bytes_for(RaggedCapacity capacity,
                                  std::size_t bytes_per_value = default_bytes_per_value);
 
+    /// What it was made for.
+    RaggedCapacity capacity() const noexcept { return capacity_; }
     /// The device whose memory it is.
     int device() const noexcept { return block_.device(); }
     /// Bytes that it has.
@@ -97,6 +100,7 @@ public:
 
 private:
     DeviceBuffer<std::byte, B> block_;
+    RaggedCapacity capacity_;
 };
 
 } // namespace sluice

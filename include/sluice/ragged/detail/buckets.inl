@@ -21,6 +21,10 @@ inline RaggedBuckets::RaggedBuckets(RaggedCapacity smallest, RaggedCapacity larg
 }
 
 inline std::size_t RaggedBuckets::index_for(RaggedCapacity needed) const {
+    if (needed.rows < 0 || needed.values < 0) {
+        throw Error("no bucket is for " + std::to_string(needed.rows) + " rows and " +
+                    std::to_string(needed.values) + " values; expected 0 or more of each");
+    }
     for (std::size_t index = 0; index < size_; ++index) {
         const RaggedCapacity room = rung(index);
         if (needed.rows <= room.rows && needed.values <= room.values)

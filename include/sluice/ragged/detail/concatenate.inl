@@ -26,10 +26,12 @@ struct Parts {
     int count;
 
     SLUICE_HOST_DEVICE std::int64_t limit() const { return unlimited; }
-    SLUICE_HOST_DEVICE std::int64_t refused() const {
-        std::int64_t most = 0;
-        for (int k = 0; k < count; ++k)
-            most = larger(most, part[k].counts->refused);
+    SLUICE_HOST_DEVICE Refused refused() const {
+        Refused most;
+        for (int k = 0; k < count; ++k) {
+            if (part[k].counts->refused > most.needed)
+                most = Refused::by(*part[k].counts);
+        }
         return most;
     }
     /// Of the part that has the most.
@@ -132,7 +134,7 @@ void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::concatenate<detail::RowsInTurn<T>>(
-        detail::ref_on_device(stream, "concatenate_rows", out, workspace), "concatenate_rows", out, parts,
+        detail::ref_for(stream, "concatenate_rows", &workspace, out, parts), "concatenate_rows", out, parts,
         workspace);
 }
 template <AnyStream S, class T>
@@ -140,14 +142,14 @@ void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                         RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::concatenate<detail::RowsJoined<T>>(
-        detail::ref_on_device(stream, "concatenate_within", out, workspace), "concatenate_within", out, parts,
-        workspace);
+        detail::ref_for(stream, "concatenate_within", &workspace, out, parts), "concatenate_within", out,
+        parts, workspace);
 }
 template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::concatenate<detail::RowsInterleaved<T>>(detail::ref_on_device(stream, "stack", out, workspace),
+    detail::concatenate<detail::RowsInterleaved<T>>(detail::ref_for(stream, "stack", &workspace, out, parts),
                                                     "stack", out, parts, workspace);
 }
 

@@ -84,7 +84,7 @@ struct PaddedRows {
 
     SLUICE_HOST_DEVICE std::int64_t rows() const { return row_count; }
     SLUICE_HOST_DEVICE std::int64_t limit() const { return width; }
-    SLUICE_HOST_DEVICE std::int64_t refused() const { return 0; }
+    SLUICE_HOST_DEVICE Refused refused() const { return {}; }
     SLUICE_HOST_DEVICE std::int64_t length(std::int64_t row) const {
         const std::int64_t length = lengths[row];
         return length < 0 ? width + 1 : smaller(length, larger(beyond_any, width + 1));
@@ -103,7 +103,7 @@ struct FullRows {
     SLUICE_HOST_DEVICE std::int64_t rows() const { return row_count; }
     SLUICE_HOST_DEVICE std::int64_t size() const { return row_count * width; }
     SLUICE_HOST_DEVICE std::int64_t offset(std::int64_t row) const { return row * width; }
-    SLUICE_HOST_DEVICE std::int64_t refused() const { return 0; }
+    SLUICE_HOST_DEVICE Refused refused() const { return {}; }
 };
 
 inline void require_width(const char* what, std::int64_t width) {
@@ -197,9 +197,10 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_table("from_padded: the padded rows", padded.size(), rows, width);
     detail::require_rows("from_padded", rows, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::tell_made(detail::ref_on_device(stream, "from_padded", out, workspace), "from_padded",
-                      out.target(), workspace, detail::touched(padded.data(), rows * width),
-                      detail::touched(lengths.data(), rows));
+    detail::tell_made(
+        detail::ref_for(stream, "from_padded", &workspace, out, RaggedCapacity{rows, rows * width}),
+        "from_padded", out.target(), workspace, detail::touched(padded.data(), rows * width),
+        detail::touched(lengths.data(), rows));
     detail::Engine<B>::make(stream, out.target(),
                             detail::PaddedRows<T>{padded.data(), lengths.data(), rows, width}, scratch);
 }
@@ -219,9 +220,10 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_same("from_padded_mask: the mask", mask.size(), size);
     detail::require_rows("from_padded_mask", size / width, out.capacity().rows);
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::tell_made(detail::ref_on_device(stream, "from_padded_mask", out, workspace), "from_padded_mask",
-                      out.target(), workspace, detail::touched(padded.data(), size),
-                      detail::touched(mask.data(), size));
+    detail::tell_made(
+        detail::ref_for(stream, "from_padded_mask", &workspace, out, RaggedCapacity{size / width, size}),
+        "from_padded_mask", out.target(), workspace, detail::touched(padded.data(), size),
+        detail::touched(mask.data(), size));
     detail::Engine<B>::compact(stream, out.target(), padded.data(), detail::FullRows{size / width, width},
                                mask.data(), size, scratch);
 }

@@ -162,30 +162,31 @@ void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows
 
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void apply(const S& stream, const F& f, Out&& out, const Rows& rows) {
-    detail::apply_into(detail::ref_on_device(stream, "apply", out, rows), f, out, detail::input_view(rows));
+    detail::apply_into(detail::ref_for(stream, "apply", nullptr, out, rows), f, out,
+                       detail::input_view(rows));
 }
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
           RaggedValues<BackendOf<S>> Other>
 void apply(const S& stream, const F& f, Out&& out, const Rows& rows, const Other& other) {
-    detail::apply_into(detail::ref_on_device(stream, "apply", out, rows, other), f, out,
+    detail::apply_into(detail::ref_for(stream, "apply", nullptr, out, rows, other), f, out,
                        detail::input_view(rows), other);
 }
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
           DeviceMemory<BackendOf<S>> Dense>
 void apply_by_row(const S& stream, const F& f, Out&& out, const Rows& rows, const Dense& dense) {
-    detail::apply_by_row_into(detail::ref_on_device(stream, "apply_by_row", out, rows, dense), f, out,
+    detail::apply_by_row_into(detail::ref_for(stream, "apply_by_row", nullptr, out, rows, dense), f, out,
                               detail::input_view(rows), dense);
 }
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
           DeviceMemory<BackendOf<S>> Padded>
 void apply_padded(const S& stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
                   std::int64_t width, DeviceSpan<std::int64_t, BackendOf<S>> refused) {
-    detail::apply_padded_into(detail::ref_on_device(stream, "apply_padded", out, rows, padded), f, out,
+    detail::apply_padded_into(detail::ref_for(stream, "apply_padded", nullptr, out, rows, padded), f, out,
                               detail::input_view(rows), padded, width, refused);
 }
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void generate(const S& stream, const F& f, Out&& out, const Rows& rows) {
-    detail::generate_into(detail::ref_on_device(stream, "generate", out, rows), f, out,
+    detail::generate_into(detail::ref_for(stream, "generate", nullptr, out, rows), f, out,
                           detail::input_view(rows));
 }
 

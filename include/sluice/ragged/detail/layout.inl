@@ -9,6 +9,15 @@
 
 namespace sluice {
 
+namespace detail {
+
+inline std::string ragged_amount(std::int64_t rows, std::int64_t values) {
+    return std::to_string(rows) + (rows == 1 ? " row" : " rows") + " and " + std::to_string(values) +
+           (values == 1 ? " value" : " values");
+}
+
+} // namespace detail
+
 inline RaggedLayout RaggedLayout::of(RaggedCapacity capacity, std::size_t value_bytes) {
     if (capacity.rows < 0 || capacity.values < 0) {
         throw Error("a ragged batch cannot have room for " + std::to_string(capacity.rows) + " rows and " +

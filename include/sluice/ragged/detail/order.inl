@@ -87,7 +87,7 @@ void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64
     RaggedScratch<B> scratch = workspace.scratch();
     const detail::LengthKeys keys{in.offsets(), in.counts_pointer(), in.value_capacity(),
                                   direction == LengthOrder::longest_first};
-    detail::tell_rows(detail::ref_on_device(stream, "order_by_length", workspace), "order_by_length",
+    detail::tell_rows(detail::ref_for(stream, "order_by_length", &workspace, in), "order_by_length",
                       detail::as_const(in), detail::touched(order.data(), in.row_capacity()),
                       detail::touched_workspace(workspace));
     detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, nullptr, scratch);
@@ -114,7 +114,7 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
         keys.bounds[b] = bounds[b];
     }
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::tell_rows(detail::ref_on_device(stream, "bucket_by_length", workspace), "bucket_by_length",
+    detail::tell_rows(detail::ref_for(stream, "bucket_by_length", &workspace, in), "bucket_by_length",
                       detail::as_const(in), detail::touched(order.data(), in.row_capacity()),
                       detail::touched(starts.data(), number + 2), detail::touched_workspace(workspace));
     detail::RowSorter<B>::sort(stream, order.data(), in.row_capacity(), keys, starts.data(), scratch);

@@ -10,9 +10,19 @@ namespace sluice {
 
 namespace detail {
 
-inline std::string ragged_amount(std::int64_t rows, std::int64_t values) {
-    return std::to_string(rows) + (rows == 1 ? " row" : " rows") + " and " + std::to_string(values) +
-           (values == 1 ? " value" : " values");
+/// What `held`, which was refused, would have needed.
+inline std::string ragged_need(const RaggedCounts& held) {
+    const std::string number =
+        (held.refused >= RaggedCounts::countable ? "at least " : "") + std::to_string(held.refused);
+    const bool one = held.refused == 1;
+    switch (held.excess) {
+    case RaggedExcess::rows:
+        return number + (one ? " row was needed" : " rows were needed");
+    case RaggedExcess::row_length:
+        return "a row of " + number + (one ? " value was" : " values was") + " longer than rows may be";
+    default:
+        return number + (one ? " value was needed" : " values were needed");
+    }
 }
 
 /// A number that a user gave as a length, an offset or the number of a row. One that 64 bits with a sign do not hold comes
@@ -80,7 +90,7 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
     const std::string room = detail::ragged_amount(capacity_.rows, capacity_.values);
     if (held.refused != 0) {
         throw Error("a ragged batch with room for " + room +
-                    " holds no result: " + std::to_string(held.refused) + " values, or rows, were needed");
+                    " holds no result: " + detail::ragged_need(held));
     }
     if (held.rows < 0 || held.rows > capacity_.rows || held.values < 0 || held.values > capacity_.values) {
         throw Error("a ragged batch with room for " + room + " says that it holds " +

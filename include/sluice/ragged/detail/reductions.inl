@@ -62,36 +62,36 @@ void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> 
 
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into_sums<detail::SumOf>(detail::ref_on_device(stream, "sum", out, rows, workspace), "sum",
-                                            out, detail::input_view(rows), workspace);
+    detail::reduce_into_sums<detail::SumOf>(detail::ref_for(stream, "sum", workspace, out, rows), "sum", out,
+                                            detail::input_view(rows), workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void mean(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into_sums<detail::MeanOf>(detail::ref_on_device(stream, "mean", out, rows, workspace),
-                                             "mean", out, detail::input_view(rows), workspace);
+    detail::reduce_into_sums<detail::MeanOf>(detail::ref_for(stream, "mean", workspace, out, rows), "mean",
+                                             out, detail::input_view(rows), workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void(max)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
-        detail::ref_on_device(stream, "max", out, rows, workspace), "max", out, detail::input_view(rows),
+        detail::ref_for(stream, "max", workspace, out, rows), "max", out, detail::input_view(rows),
         workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void(min)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
-        detail::ref_on_device(stream, "min", out, rows, workspace), "min", out, detail::input_view(rows),
+        detail::ref_for(stream, "min", workspace, out, rows), "min", out, detail::input_view(rows),
         workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void argmax(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(
-        detail::ref_on_device(stream, "argmax", out, rows, workspace), "argmax", out,
-        detail::input_view(rows), workspace);
+        detail::ref_for(stream, "argmax", workspace, out, rows), "argmax", out, detail::input_view(rows),
+        workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void logsumexp(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
     detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(
-        detail::ref_on_device(stream, "logsumexp", out, rows, workspace), "logsumexp", out,
+        detail::ref_for(stream, "logsumexp", workspace, out, rows), "logsumexp", out,
         detail::input_view(rows), workspace);
 }
 

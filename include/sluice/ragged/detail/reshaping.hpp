@@ -33,7 +33,17 @@ namespace sluice::ragged::detail {
 /// The length that no row exceeds.
 inline constexpr std::int64_t unlimited = (std::numeric_limits<std::int64_t>::max)();
 /// More than any memory holds, and so little that sums over all rows do not overflow.
-inline constexpr std::int64_t beyond_any = std::int64_t{1} << 39;
+inline constexpr std::int64_t beyond_any = RaggedCounts::countable;
+
+/// What does not fit, and how much of it would have been needed: 0 where all fits.
+struct Refused {
+    std::int64_t needed = 0;
+    RaggedExcess excess = RaggedExcess::none;
+
+    SLUICE_HOST_DEVICE static Refused by(const RaggedCounts& operand) {
+        return {operand.refused, operand.excess};
+    }
+};
 
 /// Copies one value, also of a type that cannot be assigned to.
 template <class T>
@@ -59,15 +69,15 @@ struct Settle {
 
     SLUICE_HOST_DEVICE bool operator()(std::int64_t values, std::int64_t longest) const {
         const std::int64_t rows = plan.rows();
-        std::int64_t refused = plan.refused();
-        if (refused == 0 && rows > out.row_capacity)
-            refused = rows;
-        if (refused == 0 && longest > plan.limit())
-            refused = longest;
-        if (refused == 0 && values > out.value_capacity)
-            refused = values;
-        if (refused != 0) {
-            out.refuse(refused);
+        Refused refused = plan.refused();
+        if (refused.needed == 0 && rows > out.row_capacity)
+            refused = {rows, RaggedExcess::rows};
+        if (refused.needed == 0 && longest > plan.limit())
+            refused = {longest, RaggedExcess::row_length};
+        if (refused.needed == 0 && values > out.value_capacity)
+            refused = {values, RaggedExcess::values};
+        if (refused.needed != 0) {
+            out.refuse(refused.needed, refused.excess);
             return false;
         }
         *out.counts = RaggedCounts{rows, values, longest, 0};
@@ -201,7 +211,7 @@ private:
 
         std::int64_t rows() const { return shape.rows(); }
         std::int64_t limit() const { return unlimited; }
-        std::int64_t refused() const { return shape.refused(); }
+        Refused refused() const { return shape.refused(); }
         std::int64_t length(std::int64_t row) const {
             std::int64_t kept = 0;
             for (std::int64_t i = shape.offset(row); i < shape.offset(row + 1); ++i)

@@ -58,7 +58,7 @@ struct KeptRows {
 
     SLUICE_HOST_DEVICE std::int64_t limit() const { return unlimited; }
     SLUICE_HOST_DEVICE std::int64_t rows() const { return groups.shape.rows(); }
-    SLUICE_HOST_DEVICE std::int64_t refused() const { return groups.shape.refused(); }
+    SLUICE_HOST_DEVICE Refused refused() const { return groups.shape.refused(); }
     __device__ std::int64_t length(std::int64_t row) const {
         return place(groups.shape.offset(row + 1)) - place(groups.shape.offset(row));
     }

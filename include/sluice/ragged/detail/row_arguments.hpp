@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -11,6 +12,8 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
 #include <sluice/ragged/detail/checked/row_accesses.hpp>
+#include <sluice/ragged/detail/numbers.hpp>
+#include <sluice/ragged/layout.hpp>
 #include <sluice/ragged/operands.hpp>
 #include <sluice/ragged/view.hpp>
 #include <sluice/ragged/workspace.hpp>
@@ -33,14 +36,6 @@ void require_operand_of([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unuse
     } else if constexpr (requires { operand.device(); }) {
         sluice::detail::require_same_device(stream, {"ragged::", operation}, "an operand", operand.device());
     }
-}
-/// The stream of an operation on `operands`.
-template <AnyStream S, class... Operands>
-BasicStreamRef<BackendOf<S>> ref_on_device(const S& stream, const char* operation,
-                                           const Operands&... operands) {
-    const BasicStreamRef<BackendOf<S>> ref = ref_of(stream);
-    (require_operand_of(ref, operation, operands), ...);
-    return ref;
 }
 
 /// Refuses, with a readable message, streams whose operations on rows have not been included.
@@ -65,6 +60,56 @@ constexpr auto input_view(const R& input) {
 }
 template <RaggedInput R>
 using InputValue = typename decltype(input_view(std::declval<const R&>()))::value_type;
+
+/// What `operand` has room for, where that is rows; otherwise nothing.
+template <class Operand>
+RaggedCapacity room_of([[maybe_unused]] const Operand& operand) {
+    if constexpr (std::is_same_v<Operand, RaggedCapacity>) {
+        return operand;
+    } else if constexpr (RaggedInput<Operand>) {
+        const auto view = input_view(operand);
+        return {view.row_capacity(), view.value_capacity()};
+    } else {
+        return {};
+    }
+}
+template <class T>
+RaggedCapacity room_of(const std::span<const RaggedView<const T>>& operands) {
+    RaggedCapacity most;
+    for (const RaggedView<const T>& operand : operands) {
+        most.rows = larger(most.rows, operand.row_capacity());
+        most.values = larger(most.values, operand.value_capacity());
+    }
+    return most;
+}
+/// Throws `Error` where the workspace was made for less than an operand, even where its bytes would do: with as much in
+/// the operand as it has room for they might not. No workspace is enough for operations that can do without.
+template <Backend B, class Operand>
+void require_workspace_for(const char* operation, const RaggedWorkspace<B>* workspace,
+                           const Operand& operand) {
+    if (workspace == nullptr)
+        return;
+    const RaggedCapacity room = room_of(operand);
+    const RaggedCapacity made_for = workspace->capacity();
+    if (room.rows <= made_for.rows && room.values <= made_for.values) [[likely]]
+        return;
+    throw Error(std::string("ragged::") + operation + ": the workspace is too small: it was made for " +
+                sluice::detail::ragged_amount(made_for.rows, made_for.values) +
+                ", and an operand has room for " + sluice::detail::ragged_amount(room.rows, room.values) +
+                "; expected as much at least");
+}
+
+/// The stream of an operation on `operands`, once they are known to fit together.
+template <AnyStream S, class... Operands>
+BasicStreamRef<BackendOf<S>> ref_for(const S& stream, const char* operation,
+                                     const RaggedWorkspace<BackendOf<S>>* workspace,
+                                     const Operands&... operands) {
+    const BasicStreamRef<BackendOf<S>> ref = ref_of(stream);
+    require_operand_of(ref, operation, workspace);
+    (require_operand_of(ref, operation, operands), ...);
+    (require_workspace_for(operation, workspace, operands), ...);
+    return ref;
+}
 
 [[noreturn]] inline void refuse_size(const char* operation, const char* what, std::int64_t given,
                                      std::int64_t needed) {

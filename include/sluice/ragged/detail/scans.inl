@@ -88,12 +88,12 @@ void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows, Works
 
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void softmax(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::softmax_into(detail::ref_on_device(stream, "softmax", out, rows, workspace), out,
+    detail::softmax_into(detail::ref_for(stream, "softmax", workspace, out, rows), out,
                          detail::input_view(rows), workspace);
 }
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void exclusive_sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::exclusive_sum_into(detail::ref_on_device(stream, "exclusive_sum", out, rows, workspace), out,
+    detail::exclusive_sum_into(detail::ref_for(stream, "exclusive_sum", workspace, out, rows), out,
                                detail::input_view(rows), workspace);
 }
 

@@ -15,7 +15,7 @@ struct OneOperand {
     RaggedView<const T> in;
 
     SLUICE_HOST_DEVICE std::int64_t limit() const { return unlimited; }
-    SLUICE_HOST_DEVICE std::int64_t refused() const { return in.counts_pointer()->refused; }
+    SLUICE_HOST_DEVICE Refused refused() const { return Refused::by(*in.counts_pointer()); }
     bool aligned(std::size_t bytes) const { return lies_at(in.values(), bytes); }
 };
 
@@ -87,7 +87,7 @@ struct RowsOfView {
     SLUICE_HOST_DEVICE std::int64_t rows() const { return counts->rows; }
     SLUICE_HOST_DEVICE std::int64_t size() const { return counts->values; }
     SLUICE_HOST_DEVICE std::int64_t offset(std::int64_t row) const { return offsets[row]; }
-    SLUICE_HOST_DEVICE std::int64_t refused() const { return counts->refused; }
+    SLUICE_HOST_DEVICE Refused refused() const { return Refused::by(*counts); }
 };
 
 /// How often each row comes: as often as its number says,
@@ -172,7 +172,7 @@ template <AnyStream S, class T>
 void slice(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
            std::int64_t first, std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_range("slice", first, last);
-    detail::make(detail::ref_on_device(stream, "slice", out, workspace), "slice", out,
+    detail::make(detail::ref_for(stream, "slice", &workspace, out, in), "slice", out,
                  detail::SliceOfRows<T>{{in}, first, last}, workspace);
 }
 
@@ -181,7 +181,7 @@ void slice_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                   std::type_identity_t<RaggedView<const T>> in, std::int64_t first, std::int64_t last,
                   RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_range("slice_within", first, last);
-    detail::make(detail::ref_on_device(stream, "slice_within", out, workspace), "slice_within", out,
+    detail::make(detail::ref_for(stream, "slice_within", &workspace, out, in), "slice_within", out,
                  detail::SliceWithinRows<T>{{in}, first, last}, workspace);
 }
 
@@ -189,7 +189,7 @@ template <AnyStream S, class T>
 void prefix(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
             std::int64_t most, RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_not_negative("prefix", most);
-    detail::make(detail::ref_on_device(stream, "prefix", out, workspace), "prefix", out,
+    detail::make(detail::ref_for(stream, "prefix", &workspace, out, in), "prefix", out,
                  detail::SliceWithinRows<T>{{in}, 0, most}, workspace);
 }
 
@@ -201,7 +201,7 @@ void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identi
         {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
     detail::tell_touched(detail::ref_of(stream), "gather",
                          detail::touched(indices.data(), static_cast<std::int64_t>(indices.size())));
-    detail::make(detail::ref_on_device(stream, "gather", out, workspace), "gather", out, plan, workspace);
+    detail::make(detail::ref_for(stream, "gather", &workspace, out, in), "gather", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
@@ -211,7 +211,7 @@ void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_ident
     detail::require_elements("reorder: the order", order.size(), in.row_capacity());
     const detail::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
     detail::tell_touched(detail::ref_of(stream), "reorder", detail::touched(order.data(), in.row_capacity()));
-    detail::make(detail::ref_on_device(stream, "reorder", out, workspace), "reorder", out, plan, workspace);
+    detail::make(detail::ref_for(stream, "reorder", &workspace, out, in), "reorder", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
@@ -223,7 +223,7 @@ void mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity
     detail::require_apart("mask", target, in);
     detail::require_elements("mask: the values to keep", keep.size(), in.value_capacity());
     RaggedScratch<B> scratch = workspace.scratch();
-    detail::tell_rows(detail::ref_on_device(stream, "mask", out, workspace), "mask", in);
+    detail::tell_rows(detail::ref_for(stream, "mask", &workspace, out, in), "mask", in);
     detail::tell_made(detail::ref_of(stream), "mask", target, workspace,
                       detail::touched(keep.data(), in.value_capacity()));
     detail::Engine<B>::compact(stream, target, in.values(),
@@ -239,14 +239,14 @@ void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
     detail::tell_touched(detail::ref_of(stream), "mask_rows",
                          detail::touched(keep.data(), in.row_capacity()));
-    detail::repeat_by(detail::ref_on_device(stream, "mask_rows", out, workspace), "mask_rows", out, in,
+    detail::repeat_by(detail::ref_for(stream, "mask_rows", &workspace, out, in), "mask_rows", out, in,
                       detail::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
 }
 
 template <AnyStream S, class T>
 void remove_empty(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                   std::type_identity_t<RaggedView<const T>> in, RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::repeat_by(detail::ref_on_device(stream, "remove_empty", out, workspace), "remove_empty", out, in,
+    detail::repeat_by(detail::ref_for(stream, "remove_empty", &workspace, out, in), "remove_empty", out, in,
                       detail::OnceIfFilled{in.counts_pointer(), in.offsets()}, workspace);
 }
 
@@ -254,7 +254,7 @@ template <AnyStream S, class T>
 void repeat(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
             std::int64_t times, RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_not_negative("repeat", times);
-    detail::make(detail::ref_on_device(stream, "repeat", out, workspace), "repeat", out,
+    detail::make(detail::ref_for(stream, "repeat", &workspace, out, in), "repeat", out,
                  detail::RepeatedRows<T>{{in}, times}, workspace);
 }
 
@@ -264,7 +264,7 @@ void repeat_each(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                  std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> times,
                  RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_elements("repeat_each: the times", times.size(), in.row_capacity());
-    detail::repeat_by(detail::ref_on_device(stream, "repeat_each", out, workspace), "repeat_each", out, in,
+    detail::repeat_by(detail::ref_for(stream, "repeat_each", &workspace, out, in), "repeat_each", out, in,
                       detail::TimesGiven{in.counts_pointer(), times.data()}, workspace);
 }
 

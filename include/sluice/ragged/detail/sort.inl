@@ -136,7 +136,7 @@ std::int64_t* positions_for(Positions& positions, RaggedView<const T> rows) {
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void sort(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>& workspace,
           Order order) {
-    detail::sort_into(detail::ref_on_device(stream, "sort", out, rows, workspace), out, nullptr,
+    detail::sort_into(detail::ref_for(stream, "sort", &workspace, out, rows), out, nullptr,
                       detail::input_view(rows), workspace, order);
 }
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RaggedValues<BackendOf<S>> Positions,
@@ -144,8 +144,8 @@ template <AnyStream S, RaggedValues<BackendOf<S>> Out, RaggedValues<BackendOf<S>
 void sort_with_positions(const S& stream, Out&& out, Positions&& positions, const Rows& rows,
                          RaggedWorkspace<BackendOf<S>>& workspace, Order order) {
     const auto view = detail::input_view(rows);
-    detail::sort_into(detail::ref_on_device(stream, "sort_with_positions", out, positions, rows, workspace),
-                      out, detail::positions_for(positions, view), view, workspace, order);
+    detail::sort_into(detail::ref_for(stream, "sort_with_positions", &workspace, out, positions, rows), out,
+                      detail::positions_for(positions, view), view, workspace, order);
 }
 
 } // namespace sluice::ragged
