@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include <sluice/backend/device.hpp>
@@ -20,6 +21,14 @@ using namespace sluice::test;
 TEST_CASE("count") {
     const char* expected = std::getenv("SLUICE_TEST_EXPECTED_DEVICES");
     REQUIRE(expected != nullptr);
+    if (std::string(expected) == "refused") {
+        for (int time = 0; time < 2; ++time) {
+            CHECK(text_of([] { (void)Host::device_count(); }) ==
+                  "SLUICE_HOST_DEVICES is \"" + std::string(std::getenv("SLUICE_HOST_DEVICES")) +
+                      "\"; expected a whole number from 1 to 64");
+        }
+        return;
+    }
     CHECK(Host::device_count() == std::atoi(expected));
 }
 

@@ -171,6 +171,11 @@ TEST_CASE("Source: next throws when a batch is late, says why, and goes on") {
     CHECK(text_of([] {
               Source{make_number, fill_number, Options{.timeout = -1ms}};
           }) == "a source needs a timeout of 0 ms (none) or more, got -1");
+    CHECK(text_of([] {
+              Source{make_number, fill_number, Options{.workers = 0, .timeout = 250ms}};
+          }) == "a source without workers has no timeout, since the caller's thread fills each batch; "
+                "expected 0 ms, or a "
+                "worker, got 250 ms");
     ScopedLatch latch;
     Source source{make_number,
                   [handle = latch.handle()](std::size_t index, int& out) {

@@ -198,7 +198,15 @@ TEST_CASE("Source: says how many batches are ready, and how many slots there are
     CHECK(hold.ready_behind() == 1);
     latch.open();
     CHECK(eventually([&] { return source.filled() == 3; }));
+    // What is dropped is not there any longer.
+    source.stop();
+    CHECK(source.filled() == 0);
+    CHECK(hold.ready_behind() == 0);
+    CHECK_FALSE(source.next());
     hold.give_up();
+    source.rewind();
+    const auto again = source.next();
+    CHECK(eventually([&] { return source.filled() > 0; }));
 }
 
 TEST_CASE("Contract 1: a slot is not filled before it is done with, and all that was recorded") {

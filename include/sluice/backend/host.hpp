@@ -20,8 +20,8 @@ namespace sluice {
 /// | `create_inline_stream(options)` | a stream without a thread: whoever enqueues a task runs it at once |
 /// | `add_task`, `set_task` | a callable as a node of a graph |
 ///
-/// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names a larger number (at most
-/// 64): then code for several devices can be tried without one.
+/// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names another number, from 1 to
+/// 64: then code for several devices can be tried without one.
 #if SLUICE_CHECKED
 struct UncheckedHost : host::BasicBackend<void> {};
 struct Host : Checked<UncheckedHost> {};

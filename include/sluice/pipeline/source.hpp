@@ -44,7 +44,8 @@ class HeldBatch;
 /// How a source works.
 template <Backend B = DefaultBackend>
 struct SourceOptions {
-    /// As many batches as `fill` gives: it then returns bool, and ends the source with false.
+    /// As many batches as `fill` gives: it then returns bool, and ends the source with false. One that returns nothing, and never
+    /// calls `stop`, makes a source without end, for a caller that takes as many as it wants.
     static constexpr std::size_t unlimited = (std::numeric_limits<std::size_t>::max)();
 
     /// Threads that fill slots; 0: the caller's thread fills each batch when it asks for it.
@@ -54,7 +55,7 @@ struct SourceOptions {
     int slots = 0;
     /// Batches that the source holds.
     std::size_t batches = unlimited;
-    /// How long `next` waits for the workers before it throws; 0: for as long as it takes.
+    /// How long `next` waits for the workers before it throws; 0: for as long as it takes. Only with workers.
     std::chrono::milliseconds timeout{0};
     /// Notes when batches were filled and taken, for `fill_times` and `timeline_of`: the last ten times as many, since a
     /// pipeline with the same number may have left out as many since it last noted some. 0: notes nothing, and costs nothing.
@@ -275,7 +276,7 @@ public:
     using value_type = SourceBatch<Batch, B>;
 
     /// Makes the slots. The workers start with the first `next`. Throws `Error` for negative workers, slots or timeouts,
-    /// and what a maker throws.
+    /// for a timeout without workers, and what a maker throws.
     template <class MakeSlot>
     Source(MakeSlot make_slot, Fill fill, SourceOptions<B> options = {}) requires std::same_as<State, NoState>
         : Source(
@@ -296,7 +297,7 @@ public:
     [[nodiscard]] value_type next();
 
     /// How many further batches `next` would return right now without waiting, if nothing is in its way. 0 without
-    /// workers. Any thread may ask.
+    /// workers, and after `stop`. Any thread may ask.
     std::size_t filled() const noexcept { return ledger_->ready.load(std::memory_order_relaxed); }
     /// The slots that it has.
     std::size_t slots() const noexcept { return ledger_->slots.size(); }

@@ -77,6 +77,12 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
         throw Error("a source needs a timeout of 0 ms (none) or more, got " +
                     std::to_string(options.timeout.count()));
     }
+    if (options.workers == 0 && options.timeout.count() > 0) {
+        throw Error(
+            "a source without workers has no timeout, since the caller's thread fills each batch; expected "
+            "0 ms, or a worker, got " +
+            std::to_string(options.timeout.count()) + " ms");
+    }
     if (options.timed_batches < 0) {
         throw Error("SourceOptions::timed_batches must be 0 or more, got " +
                     std::to_string(options.timed_batches));
@@ -310,6 +316,8 @@ void Source<Batch, State, Fill, B>::stop() noexcept {
         return;
     }
     join_workers();
+    // What they have filled is dropped.
+    ledger_->ready.store(0, std::memory_order_relaxed);
 }
 
 template <class Batch, class State, class Fill, Backend B>

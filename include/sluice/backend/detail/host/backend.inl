@@ -28,9 +28,16 @@ void BasicBackend<Lazy>::enqueue_task(NativeStream stream, Task task) {
 template <class Lazy>
 int BasicBackend<Lazy>::device_count() {
     static const int count = [] {
-        const char* text = std::getenv("SLUICE_HOST_DEVICES");
-        const int asked = text == nullptr ? 1 : std::atoi(text);
-        return asked < 1 ? 1 : (asked > 64 ? 64 : asked);
+        const char* const text = std::getenv("SLUICE_HOST_DEVICES");
+        if (text == nullptr || *text == '\0')
+            return 1;
+        char* end = nullptr;
+        const long asked = std::strtol(text, &end, 10);
+        if (*end != '\0' || asked < 1 || asked > 64) {
+            throw Error("SLUICE_HOST_DEVICES is \"" + std::string(text) +
+                        "\"; expected a whole number from 1 to 64");
+        }
+        return static_cast<int>(asked);
     }();
     return count;
 }

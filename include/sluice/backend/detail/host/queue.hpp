@@ -69,7 +69,7 @@ public:
     using Capture = BasicCapture<Lazy>;
 
     /// Tasks that may be outstanding before whoever enqueues waits, about as many launches as a CUDA stream takes.
-    /// Nobody waits for ever: where no task ends within `patience`, the queue takes as many again, and a task that
+    /// Nobody waits for longer than `patience`: where no task ends within it, the queue takes as many again, and a task that
     /// enqueues, on its own or on another queue, never waits.
     static constexpr std::size_t capacity = 1024;
     static constexpr std::chrono::milliseconds patience{100};
