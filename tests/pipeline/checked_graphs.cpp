@@ -33,7 +33,7 @@ template <class Pipeline, class Batches>
 std::optional<Error> error_of(Pipeline& pipeline, Batches&& batch_of) {
     return caught_error([&] {
         for (std::size_t number = 0; number < 20; ++number)
-            pipeline.submit(batch_of(number));
+            pipeline.submit(batch_of(number)).stays();
         pipeline.finish();
     });
 }

@@ -39,7 +39,7 @@ GraphCounters counters_of(const First& first, const Last& last, const PipelineOp
     const Inputs<B> inputs(distinct, words);
     TwoStreamPipeline pipeline{first, last, [](int) { return Cells(words); }, options};
     for (std::size_t batch = 0; batch < 30; ++batch) {
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
         if (batch == 9)
             pipeline.flush();
     }
@@ -115,7 +115,7 @@ TEST_CASE("graphed: batches that cannot be told apart are counted as eager") {
         TwoStreamPipeline pipeline{Stage{"first", read}, Stage{"last", memories.last(1)},
                                    memories.make_cells(), graphed(2, each_stage)};
         for (std::size_t batch = 0; batch < 20; ++batch)
-            pipeline.submit(batches[batch % distinct]);
+            pipeline.submit(batches[batch % distinct]).stays();
         pipeline.finish();
         const GraphCounters counters = pipeline.graph_counters();
         CHECK(counters.eager.untold == (each_stage ? 20 : 19));
@@ -155,7 +155,7 @@ TEST_CASE(
     TwoStreamPipeline pipeline{Stage{"first", counting}, Stage{"last", reading},
                                [](int) { return Counted(); }, graphed(2)};
     for (std::size_t batch = 0; batch < 30; ++batch)
-        pipeline.submit(inputs[batch % distinct]);
+        pipeline.submit(inputs[batch % distinct]).stays();
     pipeline.finish();
     const GraphCounters counters = pipeline.graph_counters();
     CHECK(counters.replays == 0);
@@ -197,7 +197,7 @@ TEST_CASE("graphed: batches at many addresses are captured once where they come 
         TwoStreamPipeline pipeline{make, use, [](int) { return Cells(words); }, graphed(3)};
         std::mt19937 random(3);
         for (std::size_t batch = 0; batch < runs; ++batch)
-            pipeline.submit(inputs[in_turns ? batch % blocks : random() % blocks]);
+            pipeline.submit(inputs[in_turns ? batch % blocks : random() % blocks]).stays();
         pipeline.finish();
         const GraphCounters counters = pipeline.graph_counters();
         CHECK(counters.replays + counters.eager.total() == 2 * runs);
