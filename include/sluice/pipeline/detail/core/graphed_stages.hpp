@@ -38,7 +38,7 @@ public:
                 core.call_in_order(stage, number,
                                    [&](Ref stream) { replay(core, stage, stream, number, batch); });
             } else {
-                graphs_[stage] ? refusals_.blocking() : refusals_.opted_out();
+                ++(graphs_[stage] ? refusals_.eager().blocking : refusals_.eager().opted_out);
                 core.run_in_order(stage, number, batch);
             }
             core.release_batch(stage, number, hold);

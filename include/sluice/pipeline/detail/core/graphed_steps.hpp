@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include <sluice/backend/detail/list.hpp>
@@ -33,12 +34,12 @@ public:
     GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
         : plan_(core.plan), stages_(core.stages()), slots_(core.order->slots()), asked_(steps > 0),
           longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
-          graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))), refusals_(options.on_refusal),
-          pending_(longest_ + 2 * stages_, plan_.batch_is_read), captured_as_(stages_), named_(stages_),
-          next_(stages_), until_(stages_), capture_streams_(stages_), capture_marks_(stages_),
-          fences_(stages_) {
+          graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))),
+          refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
+          captured_as_(stages_), named_(stages_), next_(stages_), until_(stages_), capture_streams_(stages_),
+          capture_marks_(stages_), fences_(stages_) {
         choose_lags(core);
-        phases_ = slots_ * lane_turns(core);
+        phases_ = slots_ * most_lanes(core);
         make_capture_streams(core);
     }
 
@@ -67,9 +68,7 @@ public:
         enqueue(core, longest_);
         // What later stages still lack, batch by batch.
         until_.assign(stages_, submitted_);
-        if (until_ != next_)
-            refusals_.ends();
-        run_eagerly(core, until_);
+        run_eagerly(core, until_, &refusals_.eager().ends);
         release_read(core);
         started_ = submitted_;
         steady_ = false;
@@ -79,7 +78,7 @@ public:
         Until until = next_;
         for (std::size_t& end : until)
             end = larger(end, batch);
-        run_eagerly(core, until);
+        run_eagerly(core, until, &refusals_.eager().ends);
     }
 
     void reset() noexcept override {
@@ -198,15 +197,10 @@ private:
             }
         }
         grouped_ = first + length;
-        if (!core.launch_blocking() && whole && make_key(core, first, length)) {
+        if (!core.launch_blocking() && whole && make_key(core, first, length))
             run_graph(core, first, length, until);
-        } else {
-            if (core.launch_blocking())
-                refusals_.blocking();
-            else if (!whole)
-                refusals_.ends();
-            run_eagerly(core, until);
-        }
+        else
+            run_eagerly(core, until, refusals_.step(core.launch_blocking(), whole));
         release_read(core);
     }
 
@@ -225,12 +219,6 @@ private:
             return true;
         refusals_.untold_batches();
         return false;
-    }
-    static std::size_t lane_turns(const Core& core) noexcept {
-        std::size_t turns = 1;
-        for (std::size_t stage = 0; stage < core.stages(); ++stage)
-            turns = larger(turns, core.lanes(stage));
-        return turns;
     }
 
     void run_graph(Core& core, std::size_t first, std::size_t length, const Until& until) {
@@ -328,10 +316,12 @@ private:
         join();
     }
 
-    // Runs what stages lack, batch by batch, each on its own stream.
-    void run_eagerly(Core& core, const Until& until) {
+    // Runs what stages lack, batch by batch, each on its own stream. Counts it there.
+    void run_eagerly(Core& core, const Until& until, std::uint64_t* counted = nullptr) {
         if (until == next_)
             return;
+        if (counted != nullptr)
+            ++*counted;
         steady_ = false;
         to_streams(core);
         for_each_work(until, [&](std::size_t stage, std::size_t batch) {
@@ -398,9 +388,8 @@ private:
     std::size_t holds_ = 0;     // of so many that are held.
     Until next_;                // Each stage's next batch,
     Until until_;               // and in what is being enqueued, the one behind its last.
-    bool steady_ =
-        false; // Whether all stages' last work was replayed: none lags more or less than it should,
-    bool on_origin_ = false; // and it is on the origin.
+    bool steady_ = false;       // Whether all stages' last work was replayed, so that all lag as they should,
+    bool on_origin_ = false;    // and it is on the origin.
     List<List<BasicStream<B>>> capture_streams_;
     List<List<BasicEvent<B>>> capture_marks_;
     List<Maybe<BasicEvent<B>>> fences_;

@@ -200,9 +200,11 @@ public:
         if (eager_.untold++ == 0 && handler_ != nullptr)
             handler_(untold);
     }
-    void ends() noexcept { ++eager_.ends; }
-    void opted_out() noexcept { ++eager_.opted_out; }
-    void blocking() noexcept { ++eager_.blocking; }
+    EagerRuns& eager() noexcept { return eager_; }
+    /// Where to count a step that runs eagerly; null where that was done.
+    std::uint64_t* step(bool blocking, bool whole) noexcept {
+        return blocking ? &eager_.blocking : whole ? nullptr : &eager_.ends;
+    }
     GraphCounters added_to(GraphCounters counters) const noexcept {
         counters.refusals += eager_.untold;
         counters.eager += eager_;

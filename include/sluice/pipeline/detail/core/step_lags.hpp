@@ -12,6 +12,15 @@ namespace sluice::detail {
 constexpr std::size_t smaller(std::size_t a, std::size_t b) noexcept { return b < a ? b : a; }
 constexpr std::size_t larger(std::size_t a, std::size_t b) noexcept { return a < b ? b : a; }
 
+/// After so many batches each stage meets its first lane again.
+template <class Core>
+std::size_t most_lanes(const Core& core) noexcept {
+    std::size_t most = 1;
+    for (std::size_t stage = 0; stage < core.stages(); ++stage)
+        most = larger(most, core.lanes(stage));
+    return most;
+}
+
 /// A stage is one batch behind those that it reads, as long as the slots between them last that long.
 inline List<std::size_t> step_lags(const PlanData& plan, std::size_t slots) {
     const std::size_t stages = plan.stages.size();
