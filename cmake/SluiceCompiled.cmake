@@ -1,5 +1,5 @@
-# sluice::compiled: sluice::sluice, and a library of what does not depend on its user's types: the pipelines' core, the Host
-# backend and the checker. sluice::compiled_checked: the same for programs that are compiled with SLUICE_CHECKED=1, which
+# sluice::compiled: sluice::sluice, and a library of what does not depend on its user's types: the pipelines' core, the two
+# backends and the checker. sluice::compiled_checked: the same for programs that are compiled with SLUICE_CHECKED=1, which
 # linking it sees to. Neither is built unless it is asked for: linked, or installed with SLUICE_INSTALL_COMPILED.
 
 function(sluice_add_compiled target export_name)

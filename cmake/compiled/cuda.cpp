@@ -1,4 +1,5 @@
 // Of the library sluice::compiled: the Cuda backend by all of its names.
+#define SLUICE_COMPILES_CUDA
 #include "backend.hpp"
 
 SLUICE_ONE_KIND(cuda);

@@ -35,11 +35,39 @@
 #if !defined(SLUICE_COMPILED)
 #define SLUICE_COMPILED 0
 #endif
-/// 1 where a file has these bodies all the same: without the library, and in its own sources.
-#if SLUICE_COMPILED && !defined(SLUICE_COMPILES_BODIES)
+/// 1 where a file has these bodies all the same: without the library, and in its own sources. nvcc's passes for devices, one for
+/// each architecture, emit nothing of the host's, so they have none either.
+#if defined(__CUDA_ARCH__) || (SLUICE_COMPILED && !defined(SLUICE_COMPILES_BODIES))
 #define SLUICE_HAS_BODIES 0
 #else
 #define SLUICE_HAS_BODIES 1
+#endif
+/// The same of bodies that are no templates, which only one source of the library may have: those that depend on no backend, of
+/// the Cuda backend, and of the checker.
+#define SLUICE_HAS_COMMON_BODIES 0
+#define SLUICE_HAS_CUDA_BODIES 0
+#define SLUICE_HAS_CHECKER_BODIES 0
+#if SLUICE_HAS_BODIES
+#if !SLUICE_COMPILED || defined(SLUICE_COMPILES_COMMON)
+#undef SLUICE_HAS_COMMON_BODIES
+#define SLUICE_HAS_COMMON_BODIES 1
+#endif
+#if !SLUICE_COMPILED || defined(SLUICE_COMPILES_CUDA)
+#undef SLUICE_HAS_CUDA_BODIES
+#define SLUICE_HAS_CUDA_BODIES 1
+#endif
+#if !SLUICE_COMPILED || defined(SLUICE_COMPILES_CHECKER)
+#undef SLUICE_HAS_CHECKER_BODIES
+#define SLUICE_HAS_CHECKER_BODIES 1
+#endif
+#endif
+
+/// Stands before such a body that is no template: `inline`, or nothing where it is the library's. The function is declared
+/// without: nvcc wants the body of each inline function that a template names, also where it is not used.
+#if SLUICE_COMPILED
+#define SLUICE_BODY
+#else
+#define SLUICE_BODY inline
 #endif
 
 /// 1 where this compiler takes kernels, and the Cuda backend is there to launch them, otherwise 0.

@@ -10,15 +10,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 
-#include <sluice/backend/detail/cuda/error.hpp>
-#include <sluice/backend/detail/cuda/fills.hpp>
 #include <sluice/backend/detail/cuda/graphs.hpp>
 #include <sluice/backend/detail/cuda/host_functions.hpp>
 #include <sluice/backend/detail/cuda/semaphore.hpp>
+#include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/types.hpp>
 #if SLUICE_CHECKED
 #include <sluice/backend/checked.hpp>
@@ -39,85 +37,28 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     /// @{
 
     /// Does what the concept `Backend` says of devices.
-    static int device_count() {
-        int count = 0;
-        const cudaError_t error = cudaGetDeviceCount(&count);
-        if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
-            detail::forget_cuda_error(error);
-            return 0;
-        }
-        detail::check_cuda(error, "cudaGetDeviceCount(&count)", __FILE__, __LINE__);
-        return count;
-    }
-    static int current_device() {
-        int device = 0;
-        SLUICE_CUDA_CHECK(cudaGetDevice(&device));
-        return device;
-    }
-    static void set_device(int device) { SLUICE_CUDA_CHECK(cudaSetDevice(device)); }
-    static std::string device_name(int device) {
-        cudaDeviceProp properties{};
-        SLUICE_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
-        return properties.name;
-    }
-    static PriorityRange priorities() {
-        PriorityRange range;
-        SLUICE_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&range.least, &range.greatest));
-        return range;
-    }
+    static int device_count();
+    static int current_device();
+    static void set_device(int device);
+    static std::string device_name(int device);
+    static PriorityRange priorities();
 
     /// Lets work on `device` reach the memory of `peer` where the machine can; copies between them work in any case.
-    static void enable_peer_access(int device, int peer) noexcept {
-        int possible = 0;
-        if (cudaDeviceCanAccessPeer(&possible, device, peer) != cudaSuccess || possible == 0)
-            return;
-        int former = 0;
-        if (cudaGetDevice(&former) != cudaSuccess || cudaSetDevice(device) != cudaSuccess)
-            return;
-        if (cudaDeviceEnablePeerAccess(peer, 0) == cudaErrorPeerAccessAlreadyEnabled)
-            (void)cudaGetLastError();
-        (void)cudaSetDevice(former);
-    }
+    static void enable_peer_access(int device, int peer) noexcept;
     /// @}
 
     /// \name Streams
     /// @{
 
     /// Does what the concept `Backend` says of streams.
-    static NativeStream create_stream(const StreamOptions& options) {
-        const unsigned flags = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
-        NativeStream stream = nullptr;
-        SLUICE_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, flags, options.priority));
-        counts().streams.add();
-        return stream;
-    }
-    static void destroy_stream(NativeStream stream) noexcept {
-        forget_host_stream(stream); // another one may come by its handle
-        (void)cudaStreamDestroy(stream);
-        counts().streams.remove();
-    }
-    static void synchronize_stream(NativeStream stream) {
-        SLUICE_CUDA_CHECK(cudaStreamSynchronize(stream));
-        throw_host_failure(stream);
-    }
-    static bool stream_done(NativeStream stream) {
-        const cudaError_t before = cudaPeekAtLastError();
-        const bool done = ready(cudaStreamQuery(stream), before, "cudaStreamQuery(stream)", __LINE__);
-        throw_host_failure(stream);
-        return done;
-    }
+    static NativeStream create_stream(const StreamOptions& options);
+    static void destroy_stream(NativeStream stream) noexcept;
+    static void synchronize_stream(NativeStream stream);
+    static bool stream_done(NativeStream stream);
     static int device_of(NativeStream stream);
     /// Whether the stream waits for the legacy default stream, and that for it.
-    static bool is_blocking(NativeStream stream) {
-        unsigned flags = cudaStreamDefault;
-        SLUICE_CUDA_CHECK(cudaStreamGetFlags(stream, &flags));
-        return (flags & cudaStreamNonBlocking) == 0;
-    }
-    static int priority_of(NativeStream stream) {
-        int priority = 0;
-        SLUICE_CUDA_CHECK(cudaStreamGetPriority(stream, &priority));
-        return priority;
-    }
+    static bool is_blocking(NativeStream stream);
+    static int priority_of(NativeStream stream);
 
     /// Runs `callable` on a thread of the runtime's when the stream gets there; see `BasicStreamRef::enqueue`.
     template <class F>
@@ -136,34 +77,13 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     /// @{
 
     /// Does what the concept `Backend` says of events.
-    static NativeEvent create_event(const EventOptions& options) {
-        const unsigned flags = (options.timing ? cudaEventDefault : cudaEventDisableTiming) |
-                               (options.sleep_while_waiting ? cudaEventBlockingSync : cudaEventDefault);
-        NativeEvent event = nullptr;
-        SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&event, flags));
-        counts().events.add();
-        return event;
-    }
-    static void destroy_event(NativeEvent event) noexcept {
-        (void)cudaEventDestroy(event);
-        counts().events.remove();
-    }
-    static void record(NativeEvent event, NativeStream stream) {
-        SLUICE_CUDA_CHECK(cudaEventRecord(event, stream));
-    }
-    static void wait(NativeStream stream, NativeEvent event) {
-        SLUICE_CUDA_CHECK(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault));
-    }
-    static void synchronize_event(NativeEvent event) { SLUICE_CUDA_CHECK(cudaEventSynchronize(event)); }
-    static bool event_done(NativeEvent event) {
-        const cudaError_t before = cudaPeekAtLastError();
-        return ready(cudaEventQuery(event), before, "cudaEventQuery(event)", __LINE__);
-    }
-    static float elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
-        float milliseconds = 0;
-        SLUICE_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
-        return milliseconds;
-    }
+    static NativeEvent create_event(const EventOptions& options);
+    static void destroy_event(NativeEvent event) noexcept;
+    static void record(NativeEvent event, NativeStream stream);
+    static void wait(NativeStream stream, NativeEvent event);
+    static void synchronize_event(NativeEvent event);
+    static bool event_done(NativeEvent event);
+    static float elapsed_milliseconds(NativeEvent start, NativeEvent stop);
     /// @}
 
     /// \name Semaphores
@@ -171,164 +91,50 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
 
     using CudaSemaphores::signal_semaphore;
     /// Does what the concept `SemaphoreBackend` says.
-    static NativeSemaphore create_semaphore() {
-        const NativeSemaphore semaphore = make_semaphore();
-        counts().semaphores.add();
-        return semaphore;
-    }
-    static void destroy_semaphore(NativeSemaphore semaphore) noexcept {
-        drop_semaphore(semaphore);
-        counts().semaphores.remove();
-    }
-    static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
-        write_on(stream, semaphore, value);
-        note_operation(stream);
-    }
-    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
-        wait_on(stream, semaphore, value);
-        note_operation(stream);
-    }
+    static NativeSemaphore create_semaphore();
+    static void destroy_semaphore(NativeSemaphore semaphore) noexcept;
+    static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value);
+    static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value);
     /// @}
 
     /// \name Memory
     /// @{
 
     /// Does what the concepts `Backend` and `FillBackend` say of memory. Sizes are in bytes.
-    static void* allocate_device(std::size_t bytes) {
-        void* memory = nullptr;
-        check_allocation(cudaMalloc(&memory, bytes), "cudaMalloc", bytes, __LINE__);
-        counts().device_allocations.add();
-        return memory;
-    }
-    static void* allocate_device(std::size_t bytes, NativeStream stream) {
-        void* memory = nullptr;
-        check_allocation(cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync", bytes, __LINE__);
-        counts().device_allocations.add();
-        return memory;
-    }
-    static void free_device(void* memory) noexcept {
-        (void)cudaFree(memory);
-        counts().device_allocations.remove();
-    }
-    static void free_device(void* memory, NativeStream stream) noexcept {
-        (void)cudaFreeAsync(memory, stream);
-        counts().device_allocations.remove();
-    }
-    static void* allocate_pinned(std::size_t bytes) {
-        void* memory = nullptr;
-        check_allocation(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes,
-                         __LINE__);
-        counts().pinned_allocations.add();
-        return memory;
-    }
-    static void free_pinned(void* memory) noexcept {
-        (void)cudaFreeHost(memory);
-        counts().pinned_allocations.remove();
-    }
+    static void* allocate_device(std::size_t bytes);
+    static void* allocate_device(std::size_t bytes, NativeStream stream);
+    static void free_device(void* memory) noexcept;
+    static void free_device(void* memory, NativeStream stream) noexcept;
+    static void* allocate_pinned(std::size_t bytes);
+    static void free_pinned(void* memory) noexcept;
     /// Does what the concept `MemoryUseBackend` says.
-    static std::size_t device_memory_in_use() {
-        // So that no other thread's capture forbids it, or is broken by it.
-        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-        SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
-        std::size_t free = 0;
-        std::size_t total = 0;
-        const cudaError_t error = cudaMemGetInfo(&free, &total);
-        SLUICE_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
-        detail::check_cuda(error, "cudaMemGetInfo(&free, &total)", __FILE__, __LINE__);
-        return total - free;
-    }
-    static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
-        // cudaMemcpyAsync is documented to wait for copies from host to host.
-        if (kind == CopyKind::host_to_host)
-            return enqueue(stream, [to, from, bytes] { std::memcpy(to, from, bytes); });
-        SLUICE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, native_kind(kind), stream));
-        note_operation(stream);
-    }
-    static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
-        SLUICE_CUDA_CHECK(cudaMemsetAsync(memory, value, bytes, stream));
-        note_operation(stream);
-    }
+    static std::size_t device_memory_in_use();
+    static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream);
+    static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream);
     static void fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
-                              std::size_t count, NativeStream stream) {
-        if (element_bytes == 1)
-            return fill_bytes(memory, static_cast<int>(pattern & 0xffU), count, stream);
-        detail::fill_with_pattern(memory, pattern, element_bytes, count, stream);
-        note_operation(stream);
-    }
+                              std::size_t count, NativeStream stream);
     /// @}
 
     /// \name Faults
     /// @{
 
     /// Does what the concept `Backend` says of faults.
-    static void check_launches() { SLUICE_CUDA_CHECK(cudaGetLastError()); }
+    static void check_launches();
     // A faulted device makes every later call of the runtime fail, so only host functions are asked for.
-    static void throw_if_failed(NativeStream stream) { throw_host_failure(stream); }
+    static void throw_if_failed(NativeStream stream);
     /// Whether it is worth the while to ask any stream.
-    static bool any_failed() noexcept { return any_host_failure(); }
-    static void clear_failure(NativeStream stream) noexcept {
-        (void)cudaGetLastError();
-        clear_host_failure(stream);
-    }
+    static bool any_failed() noexcept;
+    static void clear_failure(NativeStream stream) noexcept;
     /// @}
 
 private:
     // For the guard of a capture that this thread may be making.
-    static void note_operation(NativeStream stream) {
-        detail::CaptureLedger& ledger = detail::capture_ledger();
-        if (ledger.depth > 0) [[unlikely]] {
-            ledger.note(is_capturing(stream));
-        }
-    }
+    static void note_operation(NativeStream stream);
     // Some versions of CUDA note cudaErrorNotReady as the last error and others do not: then the last error is one
     // that the caller's own call left, `before` the query.
-    static bool ready(cudaError_t state, cudaError_t before, const char* call, int line) {
-        if (state == cudaErrorNotReady) {
-            if (before == cudaSuccess)
-                detail::forget_cuda_error(state);
-            return false;
-        }
-        detail::check_cuda(state, call, __FILE__, line);
-        return true;
-    }
-    static void check_allocation(cudaError_t error, const char* call, std::size_t bytes, int line) {
-        if (error == cudaSuccess)
-            return;
-        const std::string text = std::string(call) + " of " + std::to_string(bytes) + " bytes";
-        detail::throw_cuda_error(error, text.c_str(), __FILE__, line);
-    }
+    static bool ready(cudaError_t state, cudaError_t before, const char* call, int line);
+    static void check_allocation(cudaError_t error, const char* call, std::size_t bytes, int line);
 };
-
-inline int UncheckedCuda::device_of(NativeStream stream) {
-    // To ask would break the capture. Whoever captures on a stream has its device current.
-    if (is_capturing(stream))
-        return current_device();
-    int device = 0;
-#if CUDART_VERSION >= 12080
-    SLUICE_CUDA_CHECK(cudaStreamGetDevice(stream, &device));
-#else
-    // An event can be recorded only on a stream of its own device: try each, and first the current one, whose default
-    // streams the handles without a device mean.
-    int current = 0;
-    SLUICE_CUDA_CHECK(cudaGetDevice(&current));
-    bool found = false;
-    for (int tried = 0, count = device_count(); tried < count && !found; ++tried) {
-        device = (current + tried) % count;
-        cudaEvent_t probe = nullptr;
-        SLUICE_CUDA_CHECK(cudaSetDevice(device));
-        SLUICE_CUDA_CHECK(cudaEventCreateWithFlags(&probe, cudaEventDisableTiming));
-        const cudaError_t before = cudaPeekAtLastError();
-        const cudaError_t recorded = cudaEventRecord(probe, stream);
-        detail::forget_cuda_error(recorded, before);
-        found = recorded == cudaSuccess;
-        (void)cudaEventDestroy(probe);
-    }
-    SLUICE_CUDA_CHECK(cudaSetDevice(current));
-    if (!found)
-        throw Error("the stream belongs to none of this machine's devices");
-#endif
-    return device;
-}
 
 /// The backend of NVIDIA's GPUs: `UncheckedCuda`, or the same under `Checked` where the program is compiled with
 /// `-DSLUICE_CHECKED=1`.
@@ -339,5 +145,9 @@ struct Cuda : UncheckedCuda {};
 #endif
 
 } // namespace sluice
+
+#if SLUICE_HAS_CUDA_BODIES
+#include <sluice/backend/detail/cuda/backend.inl>
+#endif
 
 #endif

@@ -48,18 +48,18 @@ struct Finding {
 
 /// What has been found since the program began or `forget` was called: each once, with a count. Waits that were
 /// unnecessary each time come last, as they are now. Any thread may call it.
-SLUICE_CHECKED_FUNCTION std::vector<Finding> findings();
+SLUICE_BODY std::vector<Finding> findings();
 
 /// The same, one below the other; empty where there is none.
-SLUICE_CHECKED_FUNCTION std::string report();
+SLUICE_BODY std::string report();
 
 /// Forgets what was found, and what is still to be thrown. What is known of streams and memory stays. For tests.
-SLUICE_CHECKED_FUNCTION void forget();
+SLUICE_BODY void forget();
 
 /// Whether mistakes are thrown as `Error` (which is so at first) or only collected. Returns what it was.
-SLUICE_CHECKED_FUNCTION bool throw_mistakes(bool throws);
+SLUICE_BODY bool throw_mistakes(bool throws);
 
 /// Tells that all work of all streams is known to be over, as after `cudaDeviceSynchronize` called directly.
-SLUICE_CHECKED_FUNCTION void synced();
+SLUICE_BODY void synced();
 
 } // namespace sluice::checked

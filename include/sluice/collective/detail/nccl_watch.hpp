@@ -19,6 +19,7 @@
 
 #include <sluice/backend/cuda.hpp>
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/cuda/host_function_failures.hpp>
 #include <sluice/collective/detail/device_counter.hpp>
 #include <sluice/collective/detail/group_failure.hpp>
 #include <sluice/collective/detail/nccl_calls.hpp>

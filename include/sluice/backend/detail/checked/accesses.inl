@@ -5,7 +5,7 @@
 
 namespace sluice::detail::checked {
 
-SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
+SLUICE_BODY Actor& Checker::make_actor() {
     // Not at once: the work of a stream that was destroyed may still be under way.
     constexpr std::size_t rest = 64;
     if (free_actors_.size() > rest) {
@@ -33,7 +33,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::make_actor() {
     return made;
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::drop_actor(Actor& gone) {
+SLUICE_BODY void Checker::drop_actor(Actor& gone) {
     for (const ActorId branch : gone.branches)
         free_actors_.push_back(branch);
     gone.branches.clear();
@@ -41,7 +41,7 @@ SLUICE_CHECKED_FUNCTION void Checker::drop_actor(Actor& gone) {
     free_actors_.push_back(gone.id);
 }
 
-SLUICE_CHECKED_FUNCTION Actor& Checker::stream(Key key) {
+SLUICE_BODY Actor& Checker::stream(Key key) {
     const auto found = streams.find(key);
     if (found != streams.end())
         return actors_[found->second];
@@ -51,7 +51,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::stream(Key key) {
     return made;
 }
 
-SLUICE_CHECKED_FUNCTION Actor& Checker::doer() {
+SLUICE_BODY Actor& Checker::doer() {
     const Token token = TokenScope::current();
     if (token != 0 && token != TokenScope::unknown)
         return actors_[static_cast<ActorId>(token >> 44)];
@@ -59,14 +59,14 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::doer() {
 }
 
 // Of a callable: what its stream was handed later is not over, and what that waits for is not known.
-SLUICE_CHECKED_FUNCTION Stamp Checker::doer_stamp() {
+SLUICE_BODY Stamp Checker::doer_stamp() {
     const Token token = TokenScope::current();
     if (token != 0 && token != TokenScope::unknown)
         return doer().handed_at(token & ((Token{1} << 44) - 1));
     return doer().stamp();
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Stamp& stamp) {
+SLUICE_BODY void Checker::doer_learns(const Stamp& stamp) {
     Actor& learner = doer();
     (void)learner.learn(stamp);
     const Token token = TokenScope::current();
@@ -77,7 +77,7 @@ SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Stamp& stamp) {
     }
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Clock& clock) {
+SLUICE_BODY void Checker::doer_learns(const Clock& clock) {
     Actor& learner = doer();
     (void)learner.learn(clock);
     const Token token = TokenScope::current();
@@ -85,7 +85,7 @@ SLUICE_CHECKED_FUNCTION void Checker::doer_learns(const Clock& clock) {
         learner.seen.join(clock);
 }
 
-SLUICE_CHECKED_FUNCTION Actor& Checker::enqueuing(Key key) {
+SLUICE_BODY Actor& Checker::enqueuing(Key key) {
     Actor& on = stream(key);
     if (on.runs_on_caller)
         return doer();
@@ -111,7 +111,7 @@ SLUICE_CHECKED_FUNCTION Actor& Checker::enqueuing(Key key) {
     return on;
 }
 
-SLUICE_CHECKED_FUNCTION bool Checker::ordered_by_semaphore(const Stamp& a, const Stamp& b, bool& known) {
+SLUICE_BODY bool Checker::ordered_by_semaphore(const Stamp& a, const Stamp& b, bool& known) {
     for (const auto& [key, semaphore] : semaphores) {
         if (!semaphore.gate)
             continue;
@@ -132,11 +132,9 @@ SLUICE_CHECKED_FUNCTION bool Checker::ordered_by_semaphore(const Stamp& a, const
     return false;
 }
 
-SLUICE_CHECKED_FUNCTION bool Checker::before(const Stamp& a, const Stamp& b) {
-    return b.knows(a.actor) >= a.time;
-}
+SLUICE_BODY bool Checker::before(const Stamp& a, const Stamp& b) { return b.knows(a.actor) >= a.time; }
 
-SLUICE_CHECKED_FUNCTION Doer Checker::doer_of(Op op, const char* what) {
+SLUICE_BODY Doer Checker::doer_of(Op op, const char* what) {
     Doer doer{.op = op, .what = what};
     if (const StageScope* const stage = StageScope::current(); stage != nullptr) {
         doer.stage = stage->label;
@@ -145,7 +143,7 @@ SLUICE_CHECKED_FUNCTION Doer Checker::doer_of(Op op, const char* what) {
     return doer;
 }
 
-SLUICE_CHECKED_FUNCTION Stamp Checker::new_work(Actor& on) {
+SLUICE_BODY Stamp Checker::new_work(Actor& on) {
     const Token token = TokenScope::current();
     if (token != 0 && token != TokenScope::unknown && on.id == static_cast<ActorId>(token >> 44))
         return doer_stamp();
@@ -153,7 +151,7 @@ SLUICE_CHECKED_FUNCTION Stamp Checker::new_work(Actor& on) {
     return on.stamp();
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::throw_pending() {
+SLUICE_BODY void Checker::throw_pending() {
     if (!pending) [[likely]]
         return;
     const Error error = *pending;
@@ -162,7 +160,7 @@ SLUICE_CHECKED_FUNCTION void Checker::throw_pending() {
 }
 
 // A later access that comes after this one comes after those that it takes the place of.
-SLUICE_CHECKED_FUNCTION void Checker::insert(Block& block, const Record& access, const Checker&) {
+SLUICE_BODY void Checker::insert(Block& block, const Record& access, const Checker&) {
     auto& records = block.records;
     for (std::size_t i = 0; i < records.size();) {
         Record& old = records[i];
@@ -187,7 +185,7 @@ SLUICE_CHECKED_FUNCTION void Checker::insert(Block& block, const Record& access,
 }
 
 // What all threads know to be over, nothing can come before.
-SLUICE_CHECKED_FUNCTION void Checker::forget_old(Block& block) {
+SLUICE_BODY void Checker::forget_old(Block& block) {
     const auto known_by_all = [&](const Record& record) {
         bool known = actors_[host].clock.of(record.stamp.actor) >= record.stamp.time;
         for (const ActorId worker : workers)
@@ -207,7 +205,7 @@ inline bool of_one_call(const Doer& a, const Doer& b) noexcept {
     return a.stage != 0 && a.stage == b.stage && a.batch == b.batch && (is_handed(a) || is_handed(b));
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::look_at(Block& block, const Record& access, bool may_throw) {
+SLUICE_BODY void Checker::look_at(Block& block, const Record& access, bool may_throw) {
     std::vector<Record> met; // `race` may throw, and the block change.
     for (const Record& old : block.records) {
         if (!(old.begin < access.end && access.begin < old.end) || !(old.writes || access.writes))
@@ -234,8 +232,8 @@ SLUICE_CHECKED_FUNCTION void Checker::look_at(Block& block, const Record& access
     }
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t count, const Stamp& stamp,
-                                             const Doer& doer, bool may_throw) {
+SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const Stamp& stamp, const Doer& doer,
+                                 bool may_throw) {
     using sluice::checked::Mistake;
     // First all of them are looked at: what is thrown is not done.
     for (const bool insert_now : {false, true}) {
@@ -293,8 +291,8 @@ SLUICE_CHECKED_FUNCTION void Checker::access(const Range* ranges, std::size_t co
     }
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::access(const NodeAccess* accesses, std::size_t count,
-                                             const Stamp& stamp, std::uint64_t batch_offset) {
+SLUICE_BODY void Checker::access(const NodeAccess* accesses, std::size_t count, const Stamp& stamp,
+                                 std::uint64_t batch_offset) {
     for (std::size_t i = 0; i < count; ++i) {
         Doer doer = accesses[i].doer;
         doer.batch += batch_offset;

@@ -4,7 +4,7 @@
 
 #include <sluice/backend/detail/checked/interface.hpp>
 
-#if !SLUICE_COMPILED || defined(SLUICE_COMPILES_CHECKER)
+#if SLUICE_HAS_CHECKER_BODIES
 #include <sluice/backend/detail/checked/state.hpp>
 
 #include <sluice/backend/detail/checked/accesses.inl>

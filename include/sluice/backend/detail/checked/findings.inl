@@ -77,14 +77,14 @@ inline std::string words_of(const sluice::checked::Access& access) {
     return words;
 }
 
-SLUICE_CHECKED_FUNCTION std::string Checker::stream_name(ActorId id) {
+SLUICE_BODY std::string Checker::stream_name(ActorId id) {
     const Actor& of = actors_[id];
     if (!of.name.empty())
         return of.name;
     return of.default_stream ? "the default stream" : "stream " + std::to_string(of.number);
 }
 
-SLUICE_CHECKED_FUNCTION sluice::checked::Access Checker::access_of(const Record& record) {
+SLUICE_BODY sluice::checked::Access Checker::access_of(const Record& record) {
     sluice::checked::Access access;
     access.writes = record.writes;
     access.operation = record.doer.what != nullptr ? record.doer.what : name_of(record.doer.op);
@@ -96,7 +96,7 @@ SLUICE_CHECKED_FUNCTION sluice::checked::Access Checker::access_of(const Record&
     return access;
 }
 
-SLUICE_CHECKED_FUNCTION std::string Checker::buffer_name(const Block& block) const {
+SLUICE_BODY std::string Checker::buffer_name(const Block& block) const {
     char bytes[64];
     std::snprintf(bytes, sizeof(bytes), "%zu bytes at %p", static_cast<std::size_t>(block.end - block.begin),
                   reinterpret_cast<void*>(block.begin));
@@ -105,8 +105,8 @@ SLUICE_CHECKED_FUNCTION std::string Checker::buffer_name(const Block& block) con
     return block.owner.empty() ? bytes : bytes + std::string(" of ") + block.owner;
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& first, const Record& second,
-                                           bool may_throw) {
+SLUICE_BODY void Checker::race(const Block& block, const Record& first, const Record& second,
+                               bool may_throw) {
     using sluice::checked::Mistake;
     sluice::checked::Finding finding;
     finding.first = access_of(first);
@@ -218,13 +218,13 @@ SLUICE_CHECKED_FUNCTION void Checker::race(const Block& block, const Record& fir
 }
 
 // What a destructor met at the end of a program, with no call after it.
-SLUICE_CHECKED_FUNCTION void print_unthrown() {
+SLUICE_BODY void print_unthrown() {
     const Locked checker;
     if (checker->pending)
         std::fprintf(stderr, "sluice: no call was left to throw this: %s\n", checker->pending->what());
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, bool may_throw) {
+SLUICE_BODY void Checker::note(sluice::checked::Finding finding, bool may_throw) {
     using sluice::checked::Mistake;
     std::string& text = finding.message;
     // Who frees does nothing else.
@@ -296,8 +296,7 @@ SLUICE_CHECKED_FUNCTION void Checker::note(sluice::checked::Finding finding, boo
 }
 
 // Waits that sluice makes itself are its own business.
-SLUICE_CHECKED_FUNCTION void Checker::count_wait(const Stamp& from, Actor& to, std::size_t again,
-                                                 bool useful) {
+SLUICE_BODY void Checker::count_wait(const Stamp& from, Actor& to, std::size_t again, bool useful) {
     if (InternalScope::depth() > 0)
         return;
     StageScope* const stage = StageScope::current();
@@ -314,7 +313,7 @@ SLUICE_CHECKED_FUNCTION void Checker::count_wait(const Stamp& from, Actor& to, s
         waits.push_back({label, place, from.actor, to.id, 1, useful ? std::size_t{1} : 0});
 }
 
-SLUICE_CHECKED_FUNCTION std::vector<sluice::checked::Finding> Checker::all_findings() {
+SLUICE_BODY std::vector<sluice::checked::Finding> Checker::all_findings() {
     std::vector<sluice::checked::Finding> all = mistakes;
     for (const WaitCount& count : waits) {
         if (count.useful > 0)
@@ -333,7 +332,7 @@ SLUICE_CHECKED_FUNCTION std::vector<sluice::checked::Finding> Checker::all_findi
     return all;
 }
 
-SLUICE_CHECKED_FUNCTION std::uint32_t Checker::label_of(const std::string& name) {
+SLUICE_BODY std::uint32_t Checker::label_of(const std::string& name) {
     for (std::size_t label = 1; label < labels.size(); ++label) {
         if (labels[label] == name)
             return static_cast<std::uint32_t>(label);
@@ -346,13 +345,13 @@ SLUICE_CHECKED_FUNCTION std::uint32_t Checker::label_of(const std::string& name)
 
 namespace sluice::checked {
 
-SLUICE_CHECKED_FUNCTION std::vector<Finding> findings() {
+SLUICE_BODY std::vector<Finding> findings() {
     detail::checked::Locked checker;
     checker->look_at_suspects(false);
     return checker->all_findings();
 }
 
-SLUICE_CHECKED_FUNCTION std::string report() {
+SLUICE_BODY std::string report() {
     std::string text;
     for (const Finding& finding : findings()) {
         text += finding.message;
@@ -363,18 +362,18 @@ SLUICE_CHECKED_FUNCTION std::string report() {
     return text;
 }
 
-SLUICE_CHECKED_FUNCTION void forget() {
+SLUICE_BODY void forget() {
     detail::checked::Locked checker;
     checker->mistakes.clear();
     checker->pending.reset();
     checker->waits.clear();
 }
 
-SLUICE_CHECKED_FUNCTION bool throw_mistakes(bool throws) {
+SLUICE_BODY bool throw_mistakes(bool throws) {
     return std::exchange(detail::checked::Locked()->throws, throws);
 }
 
-SLUICE_CHECKED_FUNCTION void synced() {
+SLUICE_BODY void synced() {
     detail::checked::Locked checker;
     detail::checked::Actor& host = checker->doer();
     for (const auto& [key, id] : checker->streams)

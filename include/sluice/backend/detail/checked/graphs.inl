@@ -5,17 +5,17 @@
 
 namespace sluice::detail::checked {
 
-SLUICE_CHECKED_FUNCTION void graph_batch(std::uint64_t batch) noexcept { graph_batch_of_thread() = batch; }
+SLUICE_BODY void graph_batch(std::uint64_t batch) noexcept { graph_batch_of_thread() = batch; }
 
 // The accesses of a node name the allocations that are there now.
-SLUICE_CHECKED_FUNCTION void Checker::name_blocks(NodeModel& node) {
+SLUICE_BODY void Checker::name_blocks(NodeModel& node) {
     for (NodeAccess& access : node.accesses) {
         const Block* const block = blocks.find(reinterpret_cast<std::uintptr_t>(access.range.begin));
         access.block = block != nullptr && block->owned && block->alive ? block->number : 0;
     }
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::append(Actor& stream, NodeModel node) {
+SLUICE_BODY void Checker::append(Actor& stream, NodeModel node) {
     GraphModel& model = *stream.capture->model;
     name_blocks(node);
     node.after = stream.last;
@@ -23,7 +23,7 @@ SLUICE_CHECKED_FUNCTION void Checker::append(Actor& stream, NodeModel node) {
     stream.last.assign(1, model.nodes.size() - 1);
 }
 
-SLUICE_CHECKED_FUNCTION void capture_begun(Key on, Key body) {
+SLUICE_BODY void capture_begun(Key on, Key body) {
     Locked checker;
     Actor& stream = checker->stream(on);
     auto capture = std::make_unique<Capturing>();
@@ -37,7 +37,7 @@ SLUICE_CHECKED_FUNCTION void capture_begun(Key on, Key body) {
     checker->captures[on] = std::move(capture);
 }
 
-SLUICE_CHECKED_FUNCTION void capture_ended(Key on, Key graph) {
+SLUICE_BODY void capture_ended(Key on, Key graph) {
     Locked checker;
     const auto found = checker->captures.find(on);
     if (found == checker->captures.end())
@@ -54,17 +54,17 @@ SLUICE_CHECKED_FUNCTION void capture_ended(Key on, Key graph) {
     checker->captures.erase(found);
 }
 
-SLUICE_CHECKED_FUNCTION void graph_made(Key graph) {
+SLUICE_BODY void graph_made(Key graph) {
     Locked checker;
     checker->graphs[graph] = std::make_shared<GraphModel>();
 }
 
-SLUICE_CHECKED_FUNCTION void graph_destroyed(Key graph) noexcept {
+SLUICE_BODY void graph_destroyed(Key graph) noexcept {
     Locked checker;
     checker->graphs.erase(graph);
 }
 
-SLUICE_CHECKED_FUNCTION NodeModel& Checker::add_node(Key graph, Key node, KeyList after) {
+SLUICE_BODY NodeModel& Checker::add_node(Key graph, Key node, KeyList after) {
     std::shared_ptr<GraphModel>& model = graphs[graph];
     if (model == nullptr)
         model = std::make_shared<GraphModel>();
@@ -79,8 +79,8 @@ SLUICE_CHECKED_FUNCTION NodeModel& Checker::add_node(Key graph, Key node, KeyLis
     return model->nodes.back();
 }
 
-SLUICE_CHECKED_FUNCTION void node_added(Key graph, Key node, KeyList after, const Range* ranges,
-                                        std::size_t count, Op op) {
+SLUICE_BODY void node_added(Key graph, Key node, KeyList after, const Range* ranges, std::size_t count,
+                            Op op) {
     Locked checker;
     NodeModel& added = checker->add_node(graph, node, after);
     for (std::size_t i = 0; i < count; ++i)
@@ -89,7 +89,7 @@ SLUICE_CHECKED_FUNCTION void node_added(Key graph, Key node, KeyList after, cons
     checker->name_blocks(added);
 }
 
-SLUICE_CHECKED_FUNCTION void dependency_added(Key graph, Key earlier, Key later) {
+SLUICE_BODY void dependency_added(Key graph, Key earlier, Key later) {
     Locked checker;
     const std::shared_ptr<GraphModel>& model = checker->graphs[graph];
     if (model == nullptr)
@@ -99,7 +99,7 @@ SLUICE_CHECKED_FUNCTION void dependency_added(Key graph, Key earlier, Key later)
         model->nodes[to].after.push_back(from);
 }
 
-SLUICE_CHECKED_FUNCTION void child_added(Key graph, Key node, KeyList after, Key child) {
+SLUICE_BODY void child_added(Key graph, Key node, KeyList after, Key child) {
     Locked checker;
     const std::shared_ptr<GraphModel> of = checker->graphs[child];
     NodeModel& added = checker->add_node(graph, node, after);
@@ -108,7 +108,7 @@ SLUICE_CHECKED_FUNCTION void child_added(Key graph, Key node, KeyList after, Key
         added.bodies.push_back(of->clone());
 }
 
-SLUICE_CHECKED_FUNCTION void bodies_added(Key graph, Key node, KeyList after, KeyList bodies) {
+SLUICE_BODY void bodies_added(Key graph, Key node, KeyList after, KeyList bodies) {
     Locked checker;
     std::vector<std::shared_ptr<GraphModel>> models;
     for (std::size_t i = 0; i < bodies.count; ++i)
@@ -116,7 +116,7 @@ SLUICE_CHECKED_FUNCTION void bodies_added(Key graph, Key node, KeyList after, Ke
     checker->add_node(graph, node, after).bodies = std::move(models);
 }
 
-SLUICE_CHECKED_FUNCTION void bodies_captured(Key on, KeyList bodies) {
+SLUICE_BODY void bodies_captured(Key on, KeyList bodies) {
     Locked checker;
     Actor& stream = checker->stream(on);
     NodeModel node;
@@ -126,7 +126,7 @@ SLUICE_CHECKED_FUNCTION void bodies_captured(Key on, KeyList bodies) {
         checker->append(stream, std::move(node));
 }
 
-SLUICE_CHECKED_FUNCTION void instantiated(Key key, Key graph) {
+SLUICE_BODY void instantiated(Key key, Key graph) {
     Locked checker;
     GraphExecModel& executable = checker->executables[key];
     const auto found = checker->graphs.find(graph);
@@ -136,12 +136,12 @@ SLUICE_CHECKED_FUNCTION void instantiated(Key key, Key graph) {
     executable.program = ProgramMaker::make(*executable.model);
 }
 
-SLUICE_CHECKED_FUNCTION void executable_destroyed(Key key) noexcept {
+SLUICE_BODY void executable_destroyed(Key key) noexcept {
     Locked checker;
     checker->executables.erase(key);
 }
 
-SLUICE_CHECKED_FUNCTION void node_changed(Key key, Key node, const Range* ranges, std::size_t count) {
+SLUICE_BODY void node_changed(Key key, Key node, const Range* ranges, std::size_t count) {
     Locked checker;
     GraphExecModel& executable = checker->executables[key];
     if (executable.model == nullptr)
@@ -158,7 +158,7 @@ SLUICE_CHECKED_FUNCTION void node_changed(Key key, Key node, const Range* ranges
     executable.program = ProgramMaker::make(*executable.model);
 }
 
-SLUICE_CHECKED_FUNCTION void child_changed(Key key, Key node, Key child) {
+SLUICE_BODY void child_changed(Key key, Key node, Key child) {
     Locked checker;
     GraphExecModel& executable = checker->executables[key];
     const std::shared_ptr<GraphModel> model = checker->graphs[child];
@@ -171,7 +171,7 @@ SLUICE_CHECKED_FUNCTION void child_changed(Key key, Key node, Key child) {
     executable.program = ProgramMaker::make(*executable.model);
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::launch(GraphExecModel& executable, Actor& stream) {
+SLUICE_BODY void Checker::launch(GraphExecModel& executable, Actor& stream) {
     const Program& program = executable.program;
     if (program.unseen)
         note_opaque(stream);
@@ -222,7 +222,7 @@ SLUICE_CHECKED_FUNCTION void Checker::launch(GraphExecModel& executable, Actor& 
     }
 }
 
-SLUICE_CHECKED_FUNCTION void launched(Key key, Key on) {
+SLUICE_BODY void launched(Key key, Key on) {
     Locked checker;
     const auto found = checker->executables.find(key);
     checker->look_at_suspects(found == checker->executables.end() || found->second.program.unseen);

@@ -30,7 +30,7 @@ inline Block* block_of(Checker& checker, const BatchRange& range) {
     return block == nullptr || !block->alive || block->device ? nullptr : block;
 }
 
-SLUICE_CHECKED_FUNCTION void watch(const BatchRange* ranges, std::size_t count) {
+SLUICE_BODY void watch(const BatchRange* ranges, std::size_t count) {
     Locked checker;
     if (!checker->doer_known())
         return;
@@ -41,8 +41,8 @@ SLUICE_CHECKED_FUNCTION void watch(const BatchRange* ranges, std::size_t count) 
     }
 }
 
-SLUICE_CHECKED_FUNCTION void HeldReads::hold(const BatchRange* ranges, std::size_t count, std::uint32_t stage,
-                                             std::uint64_t batch, std::size_t steps, Key after) {
+SLUICE_BODY void HeldReads::hold(const BatchRange* ranges, std::size_t count, std::uint32_t stage,
+                                 std::uint64_t batch, std::size_t steps, Key after) {
     Locked checker;
     if (!checker->doer_known())
         return;
@@ -68,7 +68,7 @@ SLUICE_CHECKED_FUNCTION void HeldReads::hold(const BatchRange* ranges, std::size
     }
 }
 
-SLUICE_CHECKED_FUNCTION void HeldReads::let_go(bool may_throw) {
+SLUICE_BODY void HeldReads::let_go(bool may_throw) {
     if (places_.empty())
         return;
     Locked checker;
@@ -84,7 +84,7 @@ SLUICE_CHECKED_FUNCTION void HeldReads::let_go(bool may_throw) {
         checker->throw_pending();
 }
 
-SLUICE_CHECKED_FUNCTION HeldReads::~HeldReads() {
+SLUICE_BODY HeldReads::~HeldReads() {
     if (actor_ == Checker::host)
         return;
     let_go(false);

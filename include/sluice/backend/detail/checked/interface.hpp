@@ -10,14 +10,6 @@
 
 #include <sluice/backend/config.hpp>
 
-/// The checker's bodies are inline, or those of the library sluice::compiled. Here they are declared without: nvcc wants the body
-/// of each inline function that a template names, also where it is not used.
-#if SLUICE_COMPILED
-#define SLUICE_CHECKED_FUNCTION
-#else
-#define SLUICE_CHECKED_FUNCTION inline
-#endif
-
 namespace sluice::detail {
 
 /// Whether `B` is checked: it says so itself.

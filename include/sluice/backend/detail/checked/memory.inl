@@ -13,8 +13,8 @@ inline std::vector<std::vector<Range>>*& listening() noexcept {
     return lists;
 }
 
-SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes,
-                                       bool ordered, Key on) {
+SLUICE_BODY void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes, bool ordered,
+                           Key on) {
     Locked checker;
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     Block& block = checker->blocks.make(begin, begin + (bytes == 0 ? 1 : bytes));
@@ -35,7 +35,7 @@ SLUICE_CHECKED_FUNCTION void allocated(const void* memory, std::size_t bytes, bo
     }
 }
 
-SLUICE_CHECKED_FUNCTION bool freed(const void* memory, bool ordered, Key on) noexcept {
+SLUICE_BODY bool freed(const void* memory, bool ordered, Key on) noexcept {
     Locked checker;
     Block* const block = checker->blocks.find(reinterpret_cast<std::uintptr_t>(memory));
     if (block == nullptr || !block->alive || block->of_graph)
@@ -68,7 +68,7 @@ SLUICE_CHECKED_FUNCTION bool freed(const void* memory, bool ordered, Key on) noe
     return in_use;
 }
 
-SLUICE_CHECKED_FUNCTION void keep(void* memory, void (*give_back)(void*) noexcept) noexcept {
+SLUICE_BODY void keep(void* memory, void (*give_back)(void*) noexcept) noexcept {
     constexpr std::size_t most = 512, most_bytes = std::size_t{64} << 20;
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
     std::vector<KeptMemory> over;
@@ -93,15 +93,14 @@ SLUICE_CHECKED_FUNCTION void keep(void* memory, void (*give_back)(void*) noexcep
         gone.give_back(gone.memory);
 }
 
-SLUICE_CHECKED_FUNCTION void name_memory(const void* memory, std::size_t bytes, const char* name) {
+SLUICE_BODY void name_memory(const void* memory, std::size_t bytes, const char* name) {
     Locked checker;
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     if (bytes > 0)
         checker->blocks.at(begin, begin + bytes).name = name;
 }
 
-SLUICE_CHECKED_FUNCTION void accesses(Key on, const Range* ranges, std::size_t count, Op op,
-                                      const char* what) {
+SLUICE_BODY void accesses(Key on, const Range* ranges, std::size_t count, Op op, const char* what) {
     if (BlindScope::active())
         return;
     Locked checker;
@@ -121,7 +120,7 @@ SLUICE_CHECKED_FUNCTION void accesses(Key on, const Range* ranges, std::size_t c
     checker->append(stream, std::move(node));
 }
 
-SLUICE_CHECKED_FUNCTION Token enqueued(Key on) {
+SLUICE_BODY Token enqueued(Key on) {
     Locked checker;
     checker->look_at_suspects(true);
     checker->throw_pending();
@@ -140,12 +139,12 @@ SLUICE_CHECKED_FUNCTION Token enqueued(Key on) {
     return (Token{stream.id} << 44) | stamp.time;
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::host_access(const Range& range, const Doer& doer, bool may_throw) {
+SLUICE_BODY void Checker::host_access(const Range& range, const Doer& doer, bool may_throw) {
     if (doer_known())
         access(&range, 1, new_work(this->doer()), doer, may_throw);
 }
 
-SLUICE_CHECKED_FUNCTION void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what) {
+SLUICE_BODY void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what) {
     Locked checker;
     checker->look_at_suspects(false);
     checker->throw_pending();
@@ -196,7 +195,7 @@ inline std::uint64_t hash_of(const Record& part) noexcept {
     return hash.all();
 }
 
-SLUICE_CHECKED_FUNCTION void Checker::look_at_suspects(bool forget) {
+SLUICE_BODY void Checker::look_at_suspects(bool forget) {
     if (suspects.empty()) [[likely]]
         return;
     const Stamp now = doer_stamp();
@@ -212,8 +211,8 @@ SLUICE_CHECKED_FUNCTION void Checker::look_at_suspects(bool forget) {
     });
 }
 
-SLUICE_CHECKED_FUNCTION bool Checker::may_write_beside(Actor& actor, Time last, const Record& access,
-                                                       const Stamp& now) const {
+SLUICE_BODY bool Checker::may_write_beside(Actor& actor, Time last, const Record& access,
+                                           const Stamp& now) const {
     const Time over = now.knows(actor.id);
     if (over >= last)
         return false;
@@ -222,8 +221,7 @@ SLUICE_CHECKED_FUNCTION bool Checker::may_write_beside(Actor& actor, Time last, 
     return may_be_earlier || may_be_later;
 }
 
-SLUICE_CHECKED_FUNCTION const Record* Checker::suspect(Block& block, std::uintptr_t begin,
-                                                       std::uintptr_t end) {
+SLUICE_BODY const Record* Checker::suspect(Block& block, std::uintptr_t begin, std::uintptr_t end) {
     const Stamp now = new_work(doer());
     // What work may write by right now tells nothing.
     for (const Record& record : block.records) {
@@ -276,7 +274,7 @@ SLUICE_CHECKED_FUNCTION const Record* Checker::suspect(Block& block, std::uintpt
     return latest;
 }
 
-SLUICE_CHECKED_FUNCTION void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write) {
+SLUICE_BODY void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write) {
     // A loop over the elements asks once, as long as nothing else happens.
     struct Latest {
         std::uintptr_t begin = 0, end = 0;

@@ -6,10 +6,10 @@
 
 namespace sluice::detail::checked {
 
-SLUICE_CHECKED_FUNCTION std::uint32_t stage_label(const char* name) { return Locked()->label_of(name); }
+SLUICE_BODY std::uint32_t stage_label(const char* name) { return Locked()->label_of(name); }
 
-SLUICE_CHECKED_FUNCTION void object_made(const void* object, const Range* memory, std::size_t count,
-                                         const char* of, int slot) {
+SLUICE_BODY void object_made(const void* object, const Range* memory, std::size_t count, const char* of,
+                             int slot) {
     Locked checker;
     ObjectState& state = checker->objects[object];
     state.memory.clear();
@@ -27,14 +27,13 @@ SLUICE_CHECKED_FUNCTION void object_made(const void* object, const Range* memory
     }
 }
 
-SLUICE_CHECKED_FUNCTION void object_gone(const void* object) noexcept {
+SLUICE_BODY void object_gone(const void* object) noexcept {
     Locked checker;
     checker->objects.erase(object);
 }
 
 // Those parts of an object that are still there.
-SLUICE_CHECKED_FUNCTION void Checker::append_parts(std::vector<Range>& ranges, const void* object,
-                                                   bool writes) {
+SLUICE_BODY void Checker::append_parts(std::vector<Range>& ranges, const void* object, bool writes) {
     const auto found = objects.find(object);
     if (found == objects.end())
         return;
@@ -45,7 +44,7 @@ SLUICE_CHECKED_FUNCTION void Checker::append_parts(std::vector<Range>& ranges, c
     }
 }
 
-SLUICE_CHECKED_FUNCTION void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen) {
+SLUICE_BODY void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen) {
     Locked checker;
     checker->look_at_suspects(unseen);
     checker->throw_pending();
@@ -78,7 +77,7 @@ SLUICE_CHECKED_FUNCTION void stage_called(Key on, const Handed* handed, std::siz
         checker->append(stream, std::move(node));
 }
 
-SLUICE_CHECKED_FUNCTION void host_works_on(const void* object, bool writes, Op op) {
+SLUICE_BODY void host_works_on(const void* object, bool writes, Op op) {
     Locked checker;
     checker->look_at_suspects(false);
     checker->throw_pending();
@@ -90,9 +89,9 @@ SLUICE_CHECKED_FUNCTION void host_works_on(const void* object, bool writes, Op o
                     checker->doer_of(op, nullptr));
 }
 
-SLUICE_CHECKED_FUNCTION bool knows_object(const void* object) { return Locked()->objects.contains(object); }
+SLUICE_BODY bool knows_object(const void* object) { return Locked()->objects.contains(object); }
 
-SLUICE_CHECKED_FUNCTION std::vector<Range> memory_of(const void* object) {
+SLUICE_BODY std::vector<Range> memory_of(const void* object) {
     Locked checker;
     std::vector<Range> ranges;
     checker->append_parts(ranges, object, true);
@@ -103,8 +102,8 @@ SLUICE_CHECKED_FUNCTION std::vector<Range> memory_of(const void* object) {
     return ranges;
 }
 
-SLUICE_CHECKED_FUNCTION Listening::Listening() : outer_(listening()) { listening() = &lists_; }
+SLUICE_BODY Listening::Listening() : outer_(listening()) { listening() = &lists_; }
 
-SLUICE_CHECKED_FUNCTION Listening::~Listening() { listening() = outer_; }
+SLUICE_BODY Listening::~Listening() { listening() = outer_; }
 
 } // namespace sluice::detail::checked

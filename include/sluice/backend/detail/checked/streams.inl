@@ -5,7 +5,7 @@
 
 namespace sluice::detail::checked {
 
-SLUICE_CHECKED_FUNCTION void stream_made(Key key, bool blocking, bool runs_on_caller) {
+SLUICE_BODY void stream_made(Key key, bool blocking, bool runs_on_caller) {
     Locked checker;
     if (const auto old = checker->streams.find(key); old != checker->streams.end()) {
         checker->drop_actor(checker->actor(old->second)); // one that was given up has gone
@@ -16,12 +16,12 @@ SLUICE_CHECKED_FUNCTION void stream_made(Key key, bool blocking, bool runs_on_ca
     stream.runs_on_caller = runs_on_caller;
 }
 
-SLUICE_CHECKED_FUNCTION bool knows_stream(Key key) {
+SLUICE_BODY bool knows_stream(Key key) {
     Locked checker;
     return checker->streams.contains(key);
 }
 
-SLUICE_CHECKED_FUNCTION void stream_found(Key key, bool blocking, bool is_default_stream) {
+SLUICE_BODY void stream_found(Key key, bool blocking, bool is_default_stream) {
     Locked checker;
     Actor& stream = checker->stream(key);
     stream.default_stream = is_default_stream;
@@ -30,7 +30,7 @@ SLUICE_CHECKED_FUNCTION void stream_found(Key key, bool blocking, bool is_defaul
         checker->default_stream = stream.id;
 }
 
-SLUICE_CHECKED_FUNCTION void stream_destroyed(Key key) noexcept {
+SLUICE_BODY void stream_destroyed(Key key) noexcept {
     Locked checker;
     const auto found = checker->streams.find(key);
     if (found == checker->streams.end())
@@ -39,7 +39,7 @@ SLUICE_CHECKED_FUNCTION void stream_destroyed(Key key) noexcept {
     checker->streams.erase(found);
 }
 
-SLUICE_CHECKED_FUNCTION void name_stream(Key key, const char* stage, int lane, bool thread) {
+SLUICE_BODY void name_stream(Key key, const char* stage, int lane, bool thread) {
     Locked checker;
     Actor& stream = checker->stream(key);
     stream.cpu_stage = thread;
@@ -52,12 +52,12 @@ SLUICE_CHECKED_FUNCTION void name_stream(Key key, const char* stage, int lane, b
     stream.name += "stage '" + std::string(stage) + "'";
 }
 
-SLUICE_CHECKED_FUNCTION void event_destroyed(Key key) noexcept {
+SLUICE_BODY void event_destroyed(Key key) noexcept {
     Locked checker;
     checker->events.erase(key);
 }
 
-SLUICE_CHECKED_FUNCTION void recorded(Key key, Key on) {
+SLUICE_BODY void recorded(Key key, Key on) {
     Locked checker;
     Actor& stream = checker->enqueuing(on);
     EventState& event = checker->events[key];
@@ -72,7 +72,7 @@ SLUICE_CHECKED_FUNCTION void recorded(Key key, Key on) {
     stream.tick(); // What comes later is not meant.
 }
 
-SLUICE_CHECKED_FUNCTION void waited(Key on, Key key) {
+SLUICE_BODY void waited(Key on, Key key) {
     Locked checker;
     Actor& stream = checker->enqueuing(on);
     const auto found = checker->events.find(key);
@@ -109,7 +109,7 @@ SLUICE_CHECKED_FUNCTION void waited(Key on, Key key) {
     checker->count_wait(event.stamp, stream, again ? 1 : 0, stream.learn(event.stamp));
 }
 
-SLUICE_CHECKED_FUNCTION Snapshot snapshot_of_event(Key key) {
+SLUICE_BODY Snapshot snapshot_of_event(Key key) {
     Locked checker;
     const auto found = checker->events.find(key);
     if (found == checker->events.end() || found->second.capture != nullptr)
@@ -118,7 +118,7 @@ SLUICE_CHECKED_FUNCTION Snapshot snapshot_of_event(Key key) {
     return {stamp.actor, stamp.time, stamp.release()};
 }
 
-SLUICE_CHECKED_FUNCTION Snapshot snapshot_of_stream(Key key) {
+SLUICE_BODY Snapshot snapshot_of_stream(Key key) {
     Locked checker;
     Actor& stream = checker->stream(key);
     if (stream.default_stream) {
@@ -132,7 +132,7 @@ SLUICE_CHECKED_FUNCTION Snapshot snapshot_of_stream(Key key) {
     return {stamp.actor, stamp.time, stamp.release()};
 }
 
-SLUICE_CHECKED_FUNCTION void host_saw(const Snapshot& snapshot, bool seen) noexcept {
+SLUICE_BODY void host_saw(const Snapshot& snapshot, bool seen) noexcept {
     if (snapshot.time == 0)
         return;
     Locked checker;
@@ -145,7 +145,7 @@ SLUICE_CHECKED_FUNCTION void host_saw(const Snapshot& snapshot, bool seen) noexc
     checker->look_at_suspects(false);
 }
 
-SLUICE_CHECKED_FUNCTION void semaphore_destroyed(Key key) noexcept {
+SLUICE_BODY void semaphore_destroyed(Key key) noexcept {
     Locked checker;
     const auto found = checker->semaphores.find(key);
     if (found == checker->semaphores.end())
@@ -192,18 +192,18 @@ inline void signal(Checker& checker, Key key, std::uint32_t value, Actor& by, co
     }
 }
 
-SLUICE_CHECKED_FUNCTION void semaphore_signalled(Key key, std::uint32_t value, Key on) {
+SLUICE_BODY void semaphore_signalled(Key key, std::uint32_t value, Key on) {
     Locked checker;
     Actor& stream = checker->enqueuing(on);
     signal(*checker, key, value, stream, stream.stamp());
 }
 
-SLUICE_CHECKED_FUNCTION void semaphore_signalled_by_host(Key key, std::uint32_t value) {
+SLUICE_BODY void semaphore_signalled_by_host(Key key, std::uint32_t value) {
     Locked checker;
     signal(*checker, key, value, checker->doer(), checker->doer_stamp());
 }
 
-SLUICE_CHECKED_FUNCTION void semaphore_waited(Key key, std::uint32_t value, Key on) {
+SLUICE_BODY void semaphore_waited(Key key, std::uint32_t value, Key on) {
     Locked checker;
     Actor& stream = checker->enqueuing(on);
     SemaphoreState& semaphore = checker->semaphores[key];
@@ -224,13 +224,13 @@ SLUICE_CHECKED_FUNCTION void semaphore_waited(Key key, std::uint32_t value, Key 
 
 /// What the calling thread learns of a semaphore's signals by a look at it: null where it learns nothing. A CPU stage's waits were
 /// told before: what more it sees is luck.
-SLUICE_CHECKED_FUNCTION const SemaphoreState* seen_semaphore(Checker& checker, Key key) {
+SLUICE_BODY const SemaphoreState* seen_semaphore(Checker& checker, Key key) {
     const auto found = checker.semaphores.find(key);
     const bool is_stage = TokenScope::current() != 0 && InternalScope::depth() > 0;
     return found == checker.semaphores.end() || !checker.doer_known() || is_stage ? nullptr : &found->second;
 }
 
-SLUICE_CHECKED_FUNCTION void semaphore_seen(Key key, std::uint32_t value) {
+SLUICE_BODY void semaphore_seen(Key key, std::uint32_t value) {
     Locked checker;
     const SemaphoreState* const semaphore = seen_semaphore(*checker, key);
     for (std::size_t i = 0;
@@ -238,7 +238,7 @@ SLUICE_CHECKED_FUNCTION void semaphore_seen(Key key, std::uint32_t value) {
         checker->doer_learns(semaphore->signals[i].clock);
 }
 
-SLUICE_CHECKED_FUNCTION void semaphore_reached(Key key, std::uint32_t value) {
+SLUICE_BODY void semaphore_reached(Key key, std::uint32_t value) {
     Locked checker;
     const SemaphoreState* const semaphore = seen_semaphore(*checker, key);
     for (std::size_t i = 0; semaphore != nullptr && i < semaphore->count; ++i) {
@@ -248,7 +248,7 @@ SLUICE_CHECKED_FUNCTION void semaphore_reached(Key key, std::uint32_t value) {
     }
 }
 
-SLUICE_CHECKED_FUNCTION void semaphore_reset(Key key) {
+SLUICE_BODY void semaphore_reset(Key key) {
     Locked checker;
     const auto found = checker->semaphores.find(key);
     if (found == checker->semaphores.end())
@@ -259,7 +259,7 @@ SLUICE_CHECKED_FUNCTION void semaphore_reset(Key key) {
     found->second.count = 0;
 }
 
-SLUICE_CHECKED_FUNCTION WorkerScope::WorkerScope() {
+SLUICE_BODY WorkerScope::WorkerScope() {
     Locked checker;
     const Stamp parent = checker->doer_stamp();
     Actor& worker = checker->make_actor();
@@ -269,7 +269,7 @@ SLUICE_CHECKED_FUNCTION WorkerScope::WorkerScope() {
     checker->workers.push_back(worker.id);
 }
 
-SLUICE_CHECKED_FUNCTION WorkerScope::~WorkerScope() {
+SLUICE_BODY WorkerScope::~WorkerScope() {
     Locked checker;
     const ActorId id = *worker_of_thread();
     worker_of_thread().reset();
@@ -277,7 +277,7 @@ SLUICE_CHECKED_FUNCTION WorkerScope::~WorkerScope() {
     checker->drop_actor(checker->actor(id));
 }
 
-SLUICE_CHECKED_FUNCTION void handed_over(Key place) noexcept {
+SLUICE_BODY void handed_over(Key place) noexcept {
     Locked checker;
     const Stamp stamp = checker->doer_stamp();
     Clock& clock = checker->handovers[place];
@@ -287,14 +287,14 @@ SLUICE_CHECKED_FUNCTION void handed_over(Key place) noexcept {
     checker->doer().tick();
 }
 
-SLUICE_CHECKED_FUNCTION void taken_over(Key place) noexcept {
+SLUICE_BODY void taken_over(Key place) noexcept {
     Locked checker;
     const auto found = checker->handovers.find(place);
     if (found != checker->handovers.end())
         checker->doer_learns(found->second);
 }
 
-SLUICE_CHECKED_FUNCTION void handover_gone(Key place) noexcept {
+SLUICE_BODY void handover_gone(Key place) noexcept {
     Locked checker;
     checker->handovers.erase(place);
 }
