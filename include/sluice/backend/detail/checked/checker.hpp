@@ -14,4 +14,5 @@
 #include <sluice/backend/detail/checked/memory.inl>
 #include <sluice/backend/detail/checked/pipelines.inl>
 #include <sluice/backend/detail/checked/streams.inl>
+#include <sluice/backend/detail/checked/stress_state.inl>
 #endif

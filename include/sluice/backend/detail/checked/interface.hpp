@@ -274,11 +274,11 @@ public:
     Listening(const Listening&) = delete;
     Listening& operator=(const Listening&) = delete;
     ~Listening();
-    void begin_list() { lists_.emplace_back(); }
-    std::vector<Range>& list(std::size_t number) { return lists_[number]; }
+    void begin_list();
+    std::vector<Range>& list(std::size_t number);
 
 private:
-    std::vector<std::vector<Range>> lists_{1};
+    std::vector<std::vector<Range>> lists_;
     std::vector<std::vector<Range>>* outer_;
 };
 /// `object` owns `memory`, as far as that was allocated by sluice. `of` and `slot` name it in messages.

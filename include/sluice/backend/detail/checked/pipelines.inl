@@ -102,8 +102,12 @@ SLUICE_BODY std::vector<Range> memory_of(const void* object) {
     return ranges;
 }
 
-SLUICE_BODY Listening::Listening() : outer_(listening()) { listening() = &lists_; }
+SLUICE_BODY Listening::Listening() : lists_(1), outer_(listening()) { listening() = &lists_; }
 
 SLUICE_BODY Listening::~Listening() { listening() = outer_; }
+
+SLUICE_BODY void Listening::begin_list() { lists_.emplace_back(); }
+
+SLUICE_BODY std::vector<Range>& Listening::list(std::size_t number) { return lists_[number]; }
 
 } // namespace sluice::detail::checked

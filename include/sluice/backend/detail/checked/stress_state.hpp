@@ -5,12 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/error.hpp>
@@ -36,37 +32,12 @@ using OuterStress = std::optional<StressSettings>;
 class StressState {
 public:
     /// Never destroyed: threads that run replays end with the program.
-    static StressState& instance() {
-        static StressState& state = *new StressState;
-        return state;
-    }
+    static StressState& instance();
 
     /// A number for the next operation of a stream: the same for the same seed and operation of the same stream.
-    std::uint64_t next_of(Key stream) {
-        const std::lock_guard lock(mutex_);
-        std::size_t number = 0;
-        while (number < streams_.size() && streams_[number].first != stream)
-            ++number;
-        if (number == streams_.size())
-            streams_.emplace_back(stream, 0);
-        return (static_cast<std::uint64_t>(number) << 40) + streams_[number].second++;
-    }
-    StressSettings settings() {
-        const std::lock_guard lock(mutex_);
-        return settings_;
-    }
-    OuterStress change(const OuterStress& to) {
-        const std::lock_guard lock(mutex_);
-        OuterStress former;
-        if (on.load(std::memory_order_relaxed))
-            former = settings_;
-        settings_ = to.value_or(StressSettings{});
-        streams_.clear();
-        poisons.store(to && to->poison, std::memory_order_relaxed);
-        permutes.store(to && to->permute, std::memory_order_relaxed);
-        on.store(to.has_value(), std::memory_order_release);
-        return former;
-    }
+    std::uint64_t next_of(Key stream);
+    StressSettings settings();
+    OuterStress change(const OuterStress& to);
 
     std::atomic<bool> on{false};
     std::atomic<bool> poisons{false};
@@ -75,27 +46,10 @@ public:
     std::atomic<std::uint64_t> progress{0}; ///< Grows whenever a stream gets on or is handed something.
 
 private:
-    StressState() {
-#if SLUICE_CHECKED // Only there is something that it could reach.
-        if (const char* const seed = std::getenv("SLUICE_STRESS"); seed != nullptr && *seed != '\0') {
-            char* rest = nullptr;
-            settings_.seed = std::strtoull(seed, &rest, 10);
-            const auto next = [&rest](int& value, long least) {
-                if (*rest != ',')
-                    return;
-                const long given = std::strtol(rest + 1, &rest, 10);
-                value = static_cast<int>(given < least ? least : given > 1000000 ? 1000000 : given);
-            };
-            next(settings_.one_in, 1);
-            next(settings_.delay_us, 0);
-            on = poisons = permutes = true;
-        }
-#endif
-    }
+    struct Books;
+    StressState();
 
-    std::mutex mutex_;
-    StressSettings settings_;
-    std::vector<std::pair<Key, std::uint64_t>> streams_; // In the order in which they were first seen.
+    Books& books_;
 };
 
 /// 64 bits that look random, of a seed and two numbers. (The finaliser of SplitMix64, thrice.)
@@ -135,3 +89,7 @@ Counts stress_counts() noexcept {
 }
 
 } // namespace sluice::detail::checked
+
+#if SLUICE_HAS_CHECKER_BODIES
+#include <sluice/backend/detail/checked/stress_state.inl>
+#endif

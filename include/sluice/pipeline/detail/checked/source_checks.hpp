@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <utility>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/checked/objects.hpp>
-#include <sluice/pipeline/detail/checked/stress.hpp>
+#include <sluice/pipeline/detail/checked/poison.hpp>
 
 namespace sluice::detail {
 

@@ -1,85 +1,21 @@
 /// \file
-/// What stress does to the slots of a checked pipeline, and to the order in which its stages are enqueued.
+/// What stress does to a checked pipeline: which slots are poisoned when, and in which order its stages are enqueued.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
-#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/checked/stress_state.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
+#include <sluice/pipeline/detail/checked/poison.hpp>
 
 namespace sluice::detail {
 
 template <Backend B>
 class StageCore;
-
-/// All bytes: NaN in floating point, -1 in integers.
-inline constexpr int poison_byte = 0xFF;
-
-inline bool poisons() noexcept {
-    return checked::StressState::instance().poisons.load(std::memory_order_relaxed);
-}
-
-/// Poisons what `object` owns in the order of `stream`: device memory, and with `pinned` that too.
-template <Backend B>
-void poison(const void* object, BasicStreamRef<B> stream, bool pinned) {
-    const checked::BlindScope blind;
-    for (const checked::Range& range : checked::memory_of(object)) {
-        if (pinned || !range.on_host)
-            B::fill_bytes(const_cast<void*>(range.begin), poison_byte, range.bytes, stream.get());
-    }
-    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
-}
-/// Poisons the pinned memory that `object` owns, now, and says whether there is other memory.
-template <Backend B>
-bool poison_on_host(const void* object) requires IsChecked<B>::value {
-    bool others = false;
-    for (const checked::Range& range : checked::memory_of(object)) {
-        others = others || !range.on_host;
-        if (range.on_host)
-            std::memset(const_cast<void*>(range.begin), poison_byte, range.bytes);
-    }
-    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
-    return others;
-}
-/// Poisons all that `object` owns, and waits for it.
-template <Backend B>
-void poison_and_wait(const void* object, bool pinned = true) {
-    if (pinned && !poison_on_host<B>(object))
-        return;
-    const BasicStream<B> stream;
-    poison(object, stream.ref(), false);
-    stream.sync();
-}
-
-/// Which stage's work on a batch comes after all others that read a stage's output: -1 where there is no such stage, or it
-/// runs on threads.
-inline int last_reader(const PlanData& plan, std::size_t of) {
-    const std::size_t stages = plan.stages.size();
-    std::vector<std::vector<bool>> after(stages, std::vector<bool>(stages));
-    for (std::size_t i = 0; i < stages; ++i) {
-        for (std::size_t j = 0; j < i; ++j) {
-            after[i][j] = plan.reads_output(i, j);
-            for (std::size_t k = 0; k < i; ++k)
-                after[i][j] = after[i][j] || (plan.reads_output(i, k) && after[k][j]);
-        }
-    }
-    for (std::size_t last = stages; last-- > of + 1;) {
-        if (!plan.reads_output(last, of))
-            continue;
-        for (std::size_t other = of + 1; other < last; ++other) {
-            if (plan.reads_output(other, of) && !after[last][other])
-                return -1;
-        }
-        return plan.stages[last].aside ? -1 : static_cast<int>(last);
-    }
-    return -1;
-}
 
 /// What stress does to one pipeline.
 template <Backend B>
@@ -157,6 +93,29 @@ public:
     }
 
 private:
+    // Which stage's work on a batch comes after all others that read a stage's output: -1 where there is no such stage, or it
+    // runs on threads.
+    static int last_reader(const PlanData& plan, std::size_t of) {
+        const std::size_t stages = plan.stages.size();
+        std::vector<std::vector<bool>> after(stages, std::vector<bool>(stages));
+        for (std::size_t i = 0; i < stages; ++i) {
+            for (std::size_t j = 0; j < i; ++j) {
+                after[i][j] = plan.reads_output(i, j);
+                for (std::size_t k = 0; k < i; ++k)
+                    after[i][j] = after[i][j] || (plan.reads_output(i, k) && after[k][j]);
+            }
+        }
+        for (std::size_t last = stages; last-- > of + 1;) {
+            if (!plan.reads_output(last, of))
+                continue;
+            for (std::size_t other = of + 1; other < last; ++other) {
+                if (plan.reads_output(other, of) && !after[last][other])
+                    return -1;
+            }
+            return plan.stages[last].aside ? -1 : static_cast<int>(last);
+        }
+        return -1;
+    }
     static bool has_poisoned_slot(const Core& core, std::size_t stage) noexcept {
         return core.plan.stages[stage].maker >= 0 && poisons() && !core.keeps_slot(stage);
     }
