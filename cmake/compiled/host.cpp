@@ -1,4 +1,5 @@
 // Of the library sluice::compiled: the Host backend by all of its names, and what does not depend on a backend.
+#define SLUICE_COMPILES_COMMON
 #include "backend.hpp"
 
 SLUICE_ONE_KIND(host);

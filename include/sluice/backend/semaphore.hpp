@@ -4,11 +4,11 @@
 
 #include <concepts>
 #include <cstdint>
-#include <thread>
 #include <utility>
 
 #include <sluice/backend/default.hpp>
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/waiting_thread.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice {
@@ -34,19 +34,6 @@ concept SemaphoreBackend = Backend<B> &&
     { B::semaphore_value(semaphore) } -> std::same_as<std::uint32_t>;
     {B::reset_semaphore(semaphore)};
 };
-
-namespace detail {
-
-/// Tells the CPU that the thread only looks at a value again and again.
-inline void spin_pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
-} // namespace detail
 
 /// A timeline semaphore: a counter of 32 bits that starts at 0 and only rises. Streams raise it and wait for it in
 /// their order, host threads at once; so a thread can wait for a stream without an event, and a stream for a thread.
@@ -130,28 +117,17 @@ private:
 
 template <SemaphoreBackend B>
 bool BasicSemaphore<B>::wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::microseconds spins{20};
-    constexpr std::chrono::milliseconds yields{2};
-    constexpr std::chrono::nanoseconds nap = std::chrono::microseconds{50};
     if (reached(value))
         return true;
-    const Clock::time_point start = Clock::now();
-    for (;;) {
+    detail::WaitingThread thread(timeout.count());
+    do {
         for (int look = 0; look < 16; ++look) {
             detail::spin_pause();
             if (reached(value))
                 return true;
         }
-        const std::chrono::nanoseconds waited = Clock::now() - start;
-        if (waited >= timeout)
-            return false;
-        if (waited >= yields) {
-            std::this_thread::sleep_for(timeout - waited < nap ? timeout - waited : nap);
-        } else if (waited >= spins) {
-            std::this_thread::yield();
-        }
-    }
+    } while (thread.goes_on());
+    return false;
 }
 
 /// Of the default backend.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <iterator>
@@ -11,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -24,6 +22,7 @@
 #include <sluice/pipeline/detail/checked/source_checks.hpp>
 #include <sluice/pipeline/detail/fill_times.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
+#include <sluice/pipeline/detail/source_threads.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice {
@@ -336,11 +335,11 @@ private:
     static constexpr bool check_fill();
     bool fill_one(State& state, Slot& slot, detail::FillNote* note);
     bool call_fill(State& state, std::size_t index, Batch& out);
-    void fill_claimed(std::size_t worker, Slot& slot, std::unique_lock<std::mutex>& lock);
+    void fill_claimed(std::size_t worker, Slot& slot, std::unique_lock<detail::SourceLock>& lock);
     void work(std::size_t worker);
     void start();
     void join_workers() noexcept;
-    void await_turn(std::size_t index, std::unique_lock<std::mutex>& lock);
+    void await_turn(std::size_t index, std::unique_lock<detail::SourceLock>& lock);
     void require_outside(const char* call) const;
     [[noreturn]] void throw_failure(std::size_t index, const std::exception_ptr& thrown);
     [[noreturn]] void throw_late(std::size_t index) const;
@@ -351,7 +350,7 @@ private:
     std::unique_ptr<Places, Abandon> ledger_;
     std::vector<State> states_;
     detail::FillNotes notes_;
-    std::vector<std::thread> workers_;
+    detail::SourceThreads threads_;
     bool started_ = false;
     bool stopping_ = false; // Under the ledger's mutex.
 };

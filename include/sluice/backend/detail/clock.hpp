@@ -1,11 +1,10 @@
 /// \file
-/// Clocks and durations of std::chrono. The functions that these two headers declare take them, so they bring them along;
-/// <chrono> itself adds calendars, time zones and their streams, a tenth of what including sluice takes.
+/// Clocks and durations of std::chrono. The functions that <mutex> declares take them, so it brings them along; <chrono> itself
+/// adds calendars, time zones and their streams, a tenth of what including sluice takes.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <thread>
+#include <mutex>
 
 namespace sluice::detail {
 

@@ -2,6 +2,7 @@
 /// The ranks of one process, whose streams' threads meet in memory.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstring>
 #include <mutex>

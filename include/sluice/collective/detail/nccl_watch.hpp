@@ -8,6 +8,7 @@
 
 #include <nccl.h>
 
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <memory>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/pipeline/detail/core/noted_windows.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
@@ -31,53 +32,23 @@ class FillNotes {
 public:
     static std::int64_t now() noexcept { return steady_nanoseconds(); }
 
-    void make(std::size_t count) { notes_.resize(count); }
+    void make(std::size_t count);
     bool any() const noexcept { return !notes_.empty(); }
 
     /// A worker is going to fill `batch`. Null where nothing is noted.
-    FillNote* claimed(std::size_t batch, std::size_t worker) noexcept {
-        if (!any())
-            return nullptr;
-        FillNote& note = notes_[batch % notes_.size()];
-        note = {.batch = batch, .worker = worker, .claimed = now()};
-        return &note;
-    }
+    FillNote* claimed(std::size_t batch, std::size_t worker) noexcept;
     /// `next` returns `batch`, which it was asked for then.
-    void given(std::size_t batch, std::int64_t asked) noexcept {
-        if (!any())
-            return;
-        FillNote& note = notes_[batch % notes_.size()];
-        note.asked = asked;
-        note.given = now();
-    }
-    void clear() noexcept {
-        for (FillNote& note : notes_)
-            note.filled = false;
-    }
+    void given(std::size_t batch, std::int64_t asked) noexcept;
+    void clear() noexcept;
 
-    std::vector<FillTime> all() const {
-        std::vector<FillTime> times;
-        std::size_t oldest = 0;
-        for (std::size_t i = 0; i < notes_.size(); ++i) {
-            if (notes_[i].filled && (!notes_[oldest].filled || notes_[i].batch < notes_[oldest].batch))
-                oldest = i;
-        }
-        for (std::size_t i = 0; i < notes_.size(); ++i) {
-            const FillNote& note = notes_[(oldest + i) % notes_.size()];
-            if (!note.filled)
-                continue;
-            times.push_back({note.batch, static_cast<int>(note.worker), microseconds(note.claimed),
-                             microseconds(note.begin), microseconds(note.end), microseconds(note.asked),
-                             microseconds(note.given)});
-        }
-        return times;
-    }
+    std::vector<FillTime> all() const;
 
 private:
-    static double microseconds(std::int64_t nanoseconds) noexcept {
-        return static_cast<double>(nanoseconds) / 1000;
-    }
-    std::vector<FillNote> notes_;
+    List<FillNote> notes_;
 };
 
 } // namespace sluice::detail
+
+#if SLUICE_HAS_COMMON_BODIES
+#include <sluice/pipeline/detail/fill_times.inl>
+#endif

@@ -112,15 +112,14 @@ private:
         return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.is_done());
     }
     static void await(Entry& entry) {
-        const auto begun = std::chrono::steady_clock::now();
+        const std::int64_t begun = steady_nanoseconds();
         if (entry.replayed == nullptr) {
             entry.slot->arrived.sync();
         } else if (!entry.replayed->reached) {
             entry.replayed->arrived.sync();
             entry.replayed->reached = true;
         }
-        const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begun;
-        waited_for_results() += waited.count();
+        waited_for_results() += steady_nanoseconds() - begun;
     }
     static void release(Entry& entry) noexcept {
         if (entry.replayed == nullptr)

@@ -182,7 +182,7 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
 // The same with the lock, which is given up meanwhile, and the outcome noted.
 template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
-                                                 std::unique_lock<std::mutex>& lock) {
+                                                 std::unique_lock<detail::SourceLock>& lock) {
     detail::FillNote* const note = notes_.claimed(slot.index, worker);
     lock.unlock();
     bool filled = false;
@@ -207,12 +207,12 @@ void Source<Batch, State, Fill, B>::work(std::size_t worker) {
     Places& ledger = *ledger_;
     std::unique_lock lock(ledger.mutex);
     for (;;) {
-        ledger.changed.wait(lock,
-                            [&] { return stopping_ || ledger.claimed >= ledger.end || ledger.any_free(); });
+        (void)ledger.mutex.wait(
+            [&] { return stopping_ || ledger.claimed >= ledger.end || ledger.any_free(); });
         if (stopping_ || ledger.claimed >= ledger.end)
             return;
         fill_claimed(worker, ledger.claim(), lock);
-        ledger.changed.notify_all();
+        ledger.mutex.changed();
     }
 }
 
@@ -220,12 +220,12 @@ template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::start() {
     if (started_)
         return;
-    workers_.reserve(states_.size());
     for (int worker = 0; worker < options_.workers; ++worker) {
         try {
             if (detail::before_source_thread != nullptr)
                 detail::before_source_thread(worker);
-            workers_.emplace_back([this, worker] { work(static_cast<std::size_t>(worker)); });
+            threads_.start([](void* source, std::size_t of) { static_cast<Source*>(source)->work(of); }, this,
+                           static_cast<std::size_t>(worker));
         } catch (const std::exception& error) {
             join_workers();
             stopping_ = false;
@@ -268,7 +268,8 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
 
 // Returns once it is known what became of batch `index`.
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::await_turn(std::size_t index, std::unique_lock<std::mutex>& lock) {
+void Source<Batch, State, Fill, B>::await_turn(std::size_t index,
+                                               std::unique_lock<detail::SourceLock>& lock) {
     Places& ledger = *ledger_;
     const bool alone = options_.workers == 0;
     const auto may_go_on = [&] {
@@ -276,12 +277,8 @@ void Source<Batch, State, Fill, B>::await_turn(std::size_t index, std::unique_lo
             return slot->state == Slot::State::ready;
         return (alone && ledger.any_free()) || ledger.all_with_caller();
     };
-    if (options_.timeout.count() > 0) {
-        if (!ledger.changed.wait_for(lock, options_.timeout, may_go_on))
-            throw_late(index);
-    } else {
-        ledger.changed.wait(lock, may_go_on);
-    }
+    if (!ledger.mutex.wait(may_go_on, options_.timeout.count()))
+        throw_late(index);
     if (ledger.slot_of(index) != nullptr)
         return;
     if (!ledger.any_free()) {
@@ -300,10 +297,8 @@ void Source<Batch, State, Fill, B>::join_workers() noexcept {
         const std::lock_guard lock(ledger_->mutex);
         stopping_ = true;
     }
-    ledger_->changed.notify_all();
-    for (std::thread& worker : workers_)
-        worker.join();
-    workers_.clear();
+    ledger_->mutex.changed();
+    threads_.join();
     for (const Slot* const slot : ledger_->slots)
         Checks::taken_over(slot);
 }

@@ -3,11 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <memory>
-#include <mutex>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/list.hpp>
@@ -15,6 +13,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/source_threads.hpp>
 
 namespace sluice::detail {
 
@@ -110,8 +109,7 @@ public:
     List<Slot*> slots;
     const int device;
 
-    std::mutex mutex;
-    std::condition_variable changed;
+    SourceLock mutex;
     std::size_t claimed = 0; // The first batch that has no slot yet.
     std::size_t handed = 0;  // The next batch for the caller.
     std::size_t end = 0;     // The first batch that will not be filled.

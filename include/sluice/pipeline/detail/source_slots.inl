@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <mutex>
 #include <utility>
 
 #include <sluice/backend/error.hpp>
@@ -154,7 +155,7 @@ void SourceLedger<B>::done(Slot& slot, bool elsewhere) noexcept {
             gone = --references_ == 0;
         }
         // Within the lock, since the ledger may be gone as soon as it is free.
-        changed.notify_all();
+        mutex.changed();
     }
     if (gone)
         destroy();

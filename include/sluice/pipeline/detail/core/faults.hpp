@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/same_device.hpp>
