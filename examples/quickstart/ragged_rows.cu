@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <vector>
 
+#include <sluice/ragged.hpp>
+
 #include "for_each.hpp"
 
 #if SLUICE_HAS_CUDA

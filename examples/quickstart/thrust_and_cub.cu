@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include <sluice/ragged.hpp>
+
 #include "for_each.hpp"
 
 struct Square {

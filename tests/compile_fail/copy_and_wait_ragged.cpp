@@ -3,6 +3,7 @@
 // AT-MOST: 1 error
 #include <vector>
 
+#include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 void save(sluice::HostStreamRef stream, const sluice::RaggedBatch<float, sluice::Host>& source,

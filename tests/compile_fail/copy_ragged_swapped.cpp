@@ -1,6 +1,7 @@
 // A ragged batch where a buffer is expected, and source and destination the wrong way round.
 // EXPECT: sluice::copy: copies between buffers and spans, as in copy(stream, to, from); of a RaggedBatch give its block()
 // AT-MOST: 1 error
+#include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 void save(sluice::HostStreamRef stream, const sluice::RaggedBatch<float, sluice::Host>& source,

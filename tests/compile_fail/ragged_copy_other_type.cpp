@@ -1,6 +1,7 @@
 // Rows of floats for a batch of doubles.
 // EXPECT: RaggedBatch<float,
 // AT-MOST: 1 error
+#include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 #if MISUSE

@@ -1,6 +1,7 @@
 // Rows of values that own something, which bytes copied to a device and back do not keep alive.
 // EXPECT: sluice::RaggedBatch: values must be trivially copyable
 // AT-MOST: 2 errors
+#include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 #include <string>

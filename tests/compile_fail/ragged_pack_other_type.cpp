@@ -1,6 +1,7 @@
 // Rows of another type than the packer's.
 // EXPECT: RowsOf
 // AT-MOST: 2 errors
+#include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 #include <vector>

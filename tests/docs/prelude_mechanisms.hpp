@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 namespace documents_mechanisms {

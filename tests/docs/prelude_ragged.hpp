@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 namespace documents_ragged {

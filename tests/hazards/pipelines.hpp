@@ -5,6 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include <sluice/ragged.hpp>
+
 #include "hazards/hazards.hpp"
 
 namespace sluice::test {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include <sluice/ragged.hpp>
 #include <sluice/ragged/reshape.hpp>
 #include <sluice/ragged/rows.hpp>
 

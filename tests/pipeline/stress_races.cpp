@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sluice/ragged.hpp>
 #include <sluice/ragged/rows.hpp>
 #include <sluice/sluice.hpp>
 

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <string_view>
 
+#include <sluice/backend/error.hpp>
+
 #include "support/hooked_backend.hpp"
 
 namespace sluice::test {
