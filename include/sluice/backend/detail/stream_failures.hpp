@@ -10,7 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
+
+#include <sluice/backend/detail/list.hpp>
 
 namespace sluice::detail {
 
@@ -112,7 +113,7 @@ private:
     }
 
     std::mutex mutex_;
-    std::vector<Entry> entries_; // of streams that have had a callable
+    List<Entry> entries_; // of streams that have had a callable
     std::atomic<std::size_t> failures_{0};
 };
 

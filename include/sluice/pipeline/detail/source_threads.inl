@@ -48,7 +48,7 @@ SLUICE_BODY SourceThreads::~SourceThreads() { delete &state_; }
 SLUICE_BODY void SourceThreads::start(void (*work)(void* source, std::size_t worker), void* source,
                                       std::size_t worker) {
     state_.threads.reserve(state_.threads.size() + 1);
-    state_.threads.push_back(std::thread(work, source, worker));
+    state_.threads.push_back(std::thread([=] { work(source, worker); }));
 }
 
 SLUICE_BODY void SourceThreads::join() noexcept {

@@ -7,19 +7,19 @@
 #if SLUICE_HAS_CUDA
 
 #include <cstddef>
-#include <vector>
 
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::detail {
 
 /// The capture of a stream.
 struct CudaCapture {
-    cudaGraph_t graph = nullptr;       ///< null: the stream is not being captured, or no longer validly
-    unsigned long long number = 0;     ///< tells captures into graphs at the same address apart
-    std::vector<cudaGraphNode_t> last; ///< what the stream's next node comes after
+    cudaGraph_t graph = nullptr;   ///< null: the stream is not being captured, or no longer validly
+    unsigned long long number = 0; ///< tells captures into graphs at the same address apart
+    List<cudaGraphNode_t> last;    ///< what the stream's next node comes after
 #if CUDART_VERSION >= 12030
-    std::vector<cudaGraphEdgeData> edges; ///< to that node, one for each of `last`; none: plain ones
+    List<cudaGraphEdgeData> edges; ///< to that node, one for each of `last`; none: plain ones
 
     const cudaGraphEdgeData* edge_data() const noexcept { return edges.empty() ? nullptr : edges.data(); }
 #endif
@@ -46,10 +46,11 @@ inline CudaCapture capture_of(cudaStream_t stream) {
     if (status != cudaStreamCaptureStatusActive)
         return {};
     capture.graph = graph;
-    capture.last.assign(last, last + count);
+    for (std::size_t i = 0; i < count; ++i)
+        capture.last.push_back(last[i]);
 #if CUDART_VERSION >= 12030
-    if (edges != nullptr)
-        capture.edges.assign(edges, edges + count);
+    for (std::size_t i = 0; edges != nullptr && i < count; ++i)
+        capture.edges.push_back(edges[i]);
 #endif
     return capture;
 }

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <sluice/backend/detail/list.hpp>
+
 namespace sluice {
 
 /// The part of `Cuda` that looks into graphs. See the concept `GraphBackend` for what each function does.
@@ -30,7 +32,7 @@ struct CudaGraphContents {
     static bool is_device_memory(const void* pointer);
 
 private:
-    static std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph);
+    static detail::List<cudaGraphNode_t> nodes_of(cudaGraph_t graph);
     static cudaGraphNodeType type_of(cudaGraphNode_t node);
     template <class Visit>
     static void visit_words(cudaGraph_t graph, Visit&& visit);
@@ -40,7 +42,7 @@ private:
         const void* kernel = nullptr; // whose argument it is
         std::size_t argument = 0;
     };
-    static std::vector<Word> words_of(cudaGraph_t graph, const std::vector<const void*>& own);
+    static detail::List<Word> words_of(cudaGraph_t graph, const std::vector<const void*>& own);
 };
 
 } // namespace sluice

@@ -33,10 +33,10 @@ SLUICE_BODY bool CudaGraphContents::is_device_memory(const void* pointer) {
     return error == cudaSuccess && attributes.type == cudaMemoryTypeDevice;
 }
 
-SLUICE_BODY std::vector<cudaGraphNode_t> CudaGraphContents::nodes_of(cudaGraph_t graph) {
+SLUICE_BODY detail::List<cudaGraphNode_t> CudaGraphContents::nodes_of(cudaGraph_t graph) {
     std::size_t count = 0;
     SLUICE_CUDA_CHECK(cudaGraphGetNodes(graph, nullptr, &count));
-    std::vector<cudaGraphNode_t> nodes(count);
+    detail::List<cudaGraphNode_t> nodes(count);
     if (count > 0)
         SLUICE_CUDA_CHECK(cudaGraphGetNodes(graph, nodes.data(), &count));
     return nodes;
@@ -138,9 +138,9 @@ SLUICE_BODY std::uint64_t CudaGraphContents::signature(cudaGraph_t graph,
     return hash;
 }
 
-SLUICE_BODY std::vector<CudaGraphContents::Word>
+SLUICE_BODY detail::List<CudaGraphContents::Word>
 CudaGraphContents::words_of(cudaGraph_t graph, const std::vector<const void*>& own) {
-    std::vector<Word> words;
+    detail::List<Word> words;
     visit_words(graph, [&](const void* memory, std::size_t bytes, bool, const void* kernel) {
         Word word{std::string(static_cast<const char*>(memory), bytes), kernel, 0};
         if (kernel != nullptr && !words.empty() && words.back().kernel == kernel)
@@ -162,7 +162,7 @@ CudaGraphContents::words_of(cudaGraph_t graph, const std::vector<const void*>& o
 SLUICE_BODY std::string CudaGraphContents::difference(cudaGraph_t a, const std::vector<const void*>& own_of_a,
                                                       cudaGraph_t b,
                                                       const std::vector<const void*>& own_of_b) {
-    const std::vector<Word> words = words_of(a, own_of_a), others = words_of(b, own_of_b);
+    const detail::List<Word> words = words_of(a, own_of_a), others = words_of(b, own_of_b);
     for (std::size_t i = 0; i < words.size() && i < others.size(); ++i) {
         const Word &one = words[i], &other = others[i];
         if (one.bytes == other.bytes)

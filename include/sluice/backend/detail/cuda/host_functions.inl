@@ -2,7 +2,6 @@
 #pragma once
 
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -77,37 +76,47 @@ private:
     HostFunctionCall* next_ = nullptr;
 };
 
-struct GiveHostFunctionBack {
-    void operator()(HostFunctionCall* call) const noexcept { HostFunctionCall::give_back(call); }
-};
-using OwnedHostFunction = std::unique_ptr<HostFunctionCall, GiveHostFunctionBack>;
-
 // Not cudaStreamGetId's, which breaks a capture.
 inline StreamFailures::StreamId id_of_host_stream(cudaStream_t stream) noexcept { return stream; }
 
-inline OwnedHostFunction taken_host_function(cudaStream_t stream, host::Task task) {
-    OwnedHostFunction call(HostFunctionCall::take());
-    call->set(std::move(task), host_function_failures().record_of(id_of_host_stream(stream)));
-    return call;
-}
+/// Gives a call back unless somebody else does so.
+class OwnedHostFunction {
+public:
+    OwnedHostFunction(host::Task task, cudaStream_t stream) {
+        StreamFailures::RecordRef record = host_function_failures().record_of(id_of_host_stream(stream));
+        call_ = HostFunctionCall::take();
+        call_->set(std::move(task), std::move(record));
+    }
+    OwnedHostFunction(const OwnedHostFunction&) = delete;
+    OwnedHostFunction& operator=(const OwnedHostFunction&) = delete;
+    ~OwnedHostFunction() {
+        if (call_ != nullptr)
+            HostFunctionCall::give_back(call_);
+    }
+    HostFunctionCall* get() const noexcept { return call_; }
+    HostFunctionCall* give() noexcept { return std::exchange(call_, nullptr); }
+
+private:
+    HostFunctionCall* call_ = nullptr;
+};
 
 } // namespace sluice::detail
 
 namespace sluice {
 
 SLUICE_BODY void CudaHostFunctions::launch_host_function(cudaStream_t stream, host::Task task) {
-    detail::OwnedHostFunction call = detail::taken_host_function(stream, std::move(task));
+    detail::OwnedHostFunction call(std::move(task), stream);
     SLUICE_CUDA_CHECK(cudaLaunchHostFunc(stream, &detail::HostFunctionCall::run_once, call.get()));
-    (void)call.release();
+    (void)call.give();
 }
 
 SLUICE_BODY void CudaHostFunctions::capture_host_function(cudaStream_t stream, cudaGraph_t graph,
                                                           host::Task task) {
-    detail::OwnedHostFunction call = detail::taken_host_function(stream, std::move(task));
+    detail::OwnedHostFunction call(std::move(task), stream);
     cudaUserObject_t keeper = nullptr;
     SLUICE_CUDA_CHECK(cudaUserObjectCreate(&keeper, call.get(), &detail::HostFunctionCall::drop, 1,
                                            cudaUserObjectNoDestructorSync));
-    detail::HostFunctionCall* const kept = call.release();
+    detail::HostFunctionCall* const kept = call.give();
     // From here on the call is the graph's, and its executables', until the last of them goes.
     const cudaError_t retained = cudaGraphRetainUserObject(graph, keeper, 1, cudaGraphUserObjectMove);
     if (retained != cudaSuccess)

@@ -4,13 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/cuda/driver_function.hpp>
 #include <sluice/backend/detail/cuda/semaphore.hpp>
+#include <sluice/backend/detail/list.hpp>
 
 namespace sluice::detail {
 
@@ -64,7 +62,7 @@ private:
     void grow() {
         blocks_.reserve(blocks_.size() + 1);
         free_.reserve((blocks_.size() + 1) * (page / spacing));
-        auto states = std::make_unique<CudaSemaphoreState[]>(page / spacing);
+        List<CudaSemaphoreState> states(page / spacing);
         void* memory = nullptr;
         void* address = nullptr;
         SLUICE_CUDA_CHECK(cudaHostAlloc(&memory, page, cudaHostAllocPortable | cudaHostAllocMapped));
@@ -78,12 +76,12 @@ private:
             states[i].address = reinterpret_cast<CUdeviceptr>(address) + i * spacing;
             free_.push_back(&states[i]);
         }
-        blocks_.push_back(std::move(states));
+        blocks_.push_back(static_cast<List<CudaSemaphoreState>&&>(states)); // none of them moves
     }
 
     std::mutex mutex_;
-    std::vector<std::unique_ptr<CudaSemaphoreState[]>> blocks_;
-    std::vector<CudaSemaphoreState*> free_;
+    List<List<CudaSemaphoreState>> blocks_;
+    List<CudaSemaphoreState*> free_;
 };
 
 inline std::atomic_ref<std::uint32_t> counter_of(CudaSemaphoreState* semaphore) noexcept {
