@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include <sluice/backend/detail/checked/interface.hpp>
@@ -26,7 +25,11 @@ struct StressSettings {
     int one_in = 4;
     bool permute = true;
 };
-using OuterStress = std::optional<StressSettings>;
+/// Those of the scope around, and whether there is one.
+struct OuterStress {
+    bool on = false;
+    StressSettings settings{};
+};
 
 /// One for the program.
 class StressState {
@@ -71,8 +74,8 @@ OuterStress begin_stress(const S& stress) {
         throw Error("Stress::delay_us must be 0 or more, got " + std::to_string(stress.delay_us));
     if (stress.one_in < 1)
         throw Error("Stress::one_in must be 1 or more, got " + std::to_string(stress.one_in));
-    return StressState::instance().change(
-        StressSettings{stress.seed, stress.poison, stress.delay_us, stress.one_in, stress.permute});
+    return StressState::instance().change(OuterStress{
+        true, StressSettings{stress.seed, stress.poison, stress.delay_us, stress.one_in, stress.permute}});
 }
 inline void end_stress(const OuterStress& outer) { (void)StressState::instance().change(outer); }
 

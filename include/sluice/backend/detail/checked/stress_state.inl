@@ -61,14 +61,12 @@ SLUICE_BODY StressSettings StressState::settings() {
 
 SLUICE_BODY OuterStress StressState::change(const OuterStress& to) {
     const std::lock_guard lock(books_.mutex);
-    OuterStress former;
-    if (on.load(std::memory_order_relaxed))
-        former = books_.settings;
-    books_.settings = to.value_or(StressSettings{});
+    const OuterStress former{on.load(std::memory_order_relaxed), books_.settings};
+    books_.settings = to.settings;
     books_.streams.clear();
-    poisons.store(to && to->poison, std::memory_order_relaxed);
-    permutes.store(to && to->permute, std::memory_order_relaxed);
-    on.store(to.has_value(), std::memory_order_release);
+    poisons.store(to.on && to.settings.poison, std::memory_order_relaxed);
+    permutes.store(to.on && to.settings.permute, std::memory_order_relaxed);
+    on.store(to.on, std::memory_order_release);
     return former;
 }
 

@@ -42,7 +42,7 @@ struct PlanData {
     bool batch_is_read = false;
 
     std::span<const PlanWait> waits_of(std::size_t stage) const noexcept {
-        return waits.subspan(stages[stage].waits_begin, stages[stage].waits_end - stages[stage].waits_begin);
+        return {waits.data() + stages[stage].waits_begin, waits.data() + stages[stage].waits_end};
     }
     bool reads_output(std::size_t stage, std::size_t of) const noexcept {
         return reads[stage * stages.size() + of];

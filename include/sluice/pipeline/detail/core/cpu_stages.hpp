@@ -49,7 +49,9 @@ private:
     std::size_t batch_ = 0;
 };
 
-/// The threads of one CPU stage, which take batches in turns, each with a stream that runs what it is handed at once.
+/// The threads of one CPU stage, which take batches in turns, each with a stream that runs what it is handed at once. A template, so
+/// that a program without pipelines of `B` does not compile the streams of `Host`.
+template <Backend B>
 class CpuThreads {
 public:
     void start(int count) {

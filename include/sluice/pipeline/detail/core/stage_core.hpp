@@ -180,7 +180,7 @@ private:
     bool launch_blocking_;
     bool plain_ = true; // Whether a stage is called on the current device, and its times are not noted.
     // Last: they end before anything that they use goes.
-    List<CpuThreads> threads_;
+    List<CpuThreads<B>> threads_;
 };
 
 } // namespace sluice::detail

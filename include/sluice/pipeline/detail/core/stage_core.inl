@@ -357,7 +357,7 @@ void StageCore<B>::await_mark(std::size_t stage, std::size_t number) {
 
 template <Backend B>
 void StageCore<B>::drain_threads() const noexcept {
-    for (const CpuThreads& threads : threads_)
+    for (const CpuThreads<B>& threads : threads_)
         threads.drain(&Checks::thread_waited_for);
 }
 
@@ -379,7 +379,7 @@ void StageCore<B>::drain() noexcept {
 template <Backend B>
 void StageCore<B>::forget_faults() noexcept {
     fault_.clear();
-    for (const CpuThreads& threads : threads_)
+    for (const CpuThreads<B>& threads : threads_)
         threads.clear_failures();
     streams.clear_failures();
     if (order)
