@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What using sluice costs a compiler: functions and processor seconds of programs with 0, 1, 5 and 20 pipelines, beside an empty
-# file and the copies of one pipeline written by hand on the CUDA runtime API. Each pipeline has three stages, and types of its own.
+# file, cuda_runtime.h, that with standard headers that sluice needs, and the copies of one pipeline written by hand on the CUDA
+# runtime API. Each pipeline has three stages, and types of its own; with 0 pipelines sluice.hpp is included and nothing is used.
 # With the headers alone, and with those that are to be linked to sluice::compiled.
 #
 #     bench/compile_cost.sh                           with g++, clang++ and nvcc, where they are in the PATH; some minutes
@@ -65,6 +66,13 @@ void run$k() {
 END
     done
     echo "int main() {$calls }"
+}
+
+# What a program of 0 pipelines includes beside sluice: CUDA's runtime, and standard headers.
+runtime() { if [[ $has_cuda -eq 1 ]]; then echo '#include <cuda_runtime.h>'; fi; }
+standard() {
+    runtime
+    printf '#include <%s>\n' array atomic concepts condition_variable deque iterator memory mutex optional span string thread utility vector
 }
 
 # The same copies as one pipeline, with two slots a hand-over, and every result checked.
@@ -260,12 +268,12 @@ median_of() {
 seconds() {
     local title=$1 extension=$2 run kind user system
     shift 2
-    local kinds=(empty by_hand 0 1 5 20)
-    [[ $has_cuda -eq 1 ]] || kinds=(empty 0 1 5 20)
+    local kinds=(empty runtime standard by_hand 0 1 5 20)
+    [[ $has_cuda -eq 1 ]] || kinds=(empty standard 0 1 5 20)
     for kind in "${kinds[@]}"; do
         case $kind in
         empty) : ;;
-        by_hand) by_hand ;;
+        runtime | standard | by_hand) "$kind" ;;
         *) program "$kind" ;;
         esac >"$work/$kind.$extension"
     done
