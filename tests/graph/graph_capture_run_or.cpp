@@ -1,6 +1,5 @@
 // GraphCapture: work with an eager way of its own, and work that is told of each replay.
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -47,12 +46,13 @@ private:
 };
 
 /// Leaves a hook where the capture keeps them, if there is such a place.
-std::shared_ptr<Noting> leave_hook(std::string& notes, char name) {
+detail::Shared<Noting> leave_hook(std::string& notes, char name) {
     detail::ReplayHooks<B>* const hooks = detail::replay_hooks<B>();
     if (hooks == nullptr)
         return nullptr;
-    hooks->push_back(std::make_shared<Noting>(notes, name));
-    return std::static_pointer_cast<Noting>(hooks->back());
+    const detail::Shared<Noting> hook = detail::make_shared_value<Noting>(notes, name);
+    hooks->push_back(hook);
+    return hook;
 }
 
 } // namespace
@@ -140,7 +140,7 @@ TEST_CASE("GraphCapture: within another capture run_or's work becomes part of th
 TEST_CASE("GraphCapture: hooks are told of every launch, and go with their graph") {
     Steps steps;
     std::string notes;
-    std::weak_ptr<Noting> left;
+    detail::Watched<Noting> left;
     const auto work = [&](Ref to) {
         steps.enqueue(to);
         left = leave_hook(notes, 'a');
@@ -148,11 +148,11 @@ TEST_CASE("GraphCapture: hooks are told of every launch, and go with their graph
     };
     GraphCapture<int, B> graphs{{.capacity = 1}};
     graphs.run(steps.stream, 0, work);
-    CHECK(left.expired()); // eager: nobody would call a hook
+    CHECK_FALSE(left.is_there()); // eager: nobody would call a hook
     CHECK(notes == "");
     graphs.run(steps.stream, 0, work); // captures
     CHECK(notes == "<a<b>a>b");
-    REQUIRE_FALSE(left.expired());
+    REQUIRE(left.is_there());
     CHECK(left.lock()->launched_on == steps.stream.get());
     CHECK(detail::replay_hooks<B>() == nullptr);
     notes.clear();

@@ -5,10 +5,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/graph.hpp>
 #include <sluice/graph/graph_nodes.hpp>
@@ -68,12 +68,12 @@ private:
 
     struct Tasks; // what launches in flight may still call
 
-    BasicBuiltGraphExec(std::shared_ptr<const BasicGraph<B>> graph, std::uint64_t builder, std::size_t count)
+    BasicBuiltGraphExec(detail::Shared<const BasicGraph<B>> graph, std::uint64_t builder, std::size_t count)
         : graph_(std::move(graph)), executable_(*graph_), builder_(builder), count_(count) {}
     void check(const BasicNode<B>& node) const;
-    void set_task(const HostNode<B>& node, void (*function)(void*), void* data, std::shared_ptr<void> task);
+    void set_task(const HostNode<B>& node, void (*function)(void*), void* data, detail::Shared<void> task);
 
-    std::shared_ptr<const BasicGraph<B>> graph_; // nodes are named by those of the graph
+    detail::Shared<const BasicGraph<B>> graph_; // nodes are named by those of the graph
     BasicGraphExec<B> executable_;
     detail::Owned<Tasks> tasks_; // none without tasks of its own
     std::uint64_t builder_;

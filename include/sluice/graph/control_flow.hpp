@@ -2,7 +2,6 @@
 /// Branches and loops whose condition is found on the device; the same code runs at once or is captured.
 #pragma once
 
-#include <memory>
 #include <type_traits>
 
 #include <sluice/backend/config.hpp>

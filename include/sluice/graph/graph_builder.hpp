@@ -5,11 +5,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/graph/built_graph_exec.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/graph.hpp>
@@ -136,7 +136,7 @@ private:
     // Stands for the index of a node in a body, whose task is only kept.
     static constexpr std::size_t no_node = static_cast<std::size_t>(-1);
     // Of a body that belongs to a conditional node in `around`.
-    BasicGraphBuilder(BodyTag, typename B::NativeGraph body, std::shared_ptr<BasicGraph<B>> around);
+    BasicGraphBuilder(BodyTag, typename B::NativeGraph body, detail::Shared<BasicGraph<B>> around);
 
     std::vector<typename B::NativeNode> natives(const Nodes& nodes) const;
     void check(const BasicNode<B>& node) const;
@@ -155,8 +155,8 @@ private:
         return Node{native, id_, count_++};
     }
 
-    std::shared_ptr<BasicGraph<B>> graph_; // shared with executables, which name its nodes
-    std::vector<std::pair<std::size_t, std::shared_ptr<void>>> tasks_; // by the nodes' indices
+    detail::Shared<BasicGraph<B>> graph_; // shared with executables, which name its nodes
+    std::vector<std::pair<std::size_t, detail::Shared<void>>> tasks_; // by the nodes' indices
     // Conditions' words, with the number of nodes when their setter was given out; nodes that may hold setters, with theirs.
     std::vector<std::pair<const unsigned*, std::size_t>> setters_;
     std::vector<std::pair<std::size_t, typename B::NativeNode>> deciders_;

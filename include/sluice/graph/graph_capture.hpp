@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/detail/call_ref.hpp>
@@ -109,7 +109,7 @@ public:
     /// Of no run: not replayed, and current for ever.
     Replay() = default;
     /// Run number `*runs`, which later runs of the key count up.
-    Replay(std::shared_ptr<const std::uint64_t> runs, bool replayed)
+    Replay(detail::Shared<const std::uint64_t> runs, bool replayed)
         : runs_(std::move(runs)), run_(*runs_), replayed_(replayed) {}
 
     /// Whether an executable was launched; otherwise the work ran eagerly.
@@ -124,7 +124,7 @@ public:
     static constexpr std::uint64_t forgotten = ~std::uint64_t{0};
 
 private:
-    std::shared_ptr<const std::uint64_t> runs_;
+    detail::Shared<const std::uint64_t> runs_;
     std::uint64_t run_ = 0;
     bool replayed_ = false;
 };
@@ -255,7 +255,7 @@ private:
         bool quiet = false;     // Refused, as was known before.
         std::uint64_t used = 0; // When, counted in runs of the cache.
         // Of this key; shared with the `Replay`s handed out.
-        std::shared_ptr<std::uint64_t> runs = detail::shared_of<std::uint64_t>(std::uint64_t{0});
+        detail::Shared<std::uint64_t> runs = detail::make_shared_value<std::uint64_t>(std::uint64_t{0});
         Entry* next = nullptr; // Whose turn it was after this one the last time.
         // In this order: an executable goes before the graph that it was made from.
         detail::Maybe<BasicGraph<B>> graph;

@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -5,11 +5,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/span.hpp>
 #include <sluice/pipeline/detail/readback_state.hpp>
@@ -48,8 +48,10 @@ public:
     /// Throws `Error` when `slots` is below one, or there is not enough memory.
     template <std::invocable<std::size_t, std::span<const T>> Handler>
     Readback(std::size_t count, Handler handler, int slots = 16)
-        : state_(detail::shared_of<State>(count, detail::make_owned<HandlerOf<Handler>>(std::move(handler)),
-                                          slots)) {}
+        : state_(detail::make_shared_value<State>(
+              count, detail::make_owned<HandlerOf<Handler>>(std::move(handler)), slots)) {
+        state_->watch_itself(state_);
+    }
 
     Readback(const Readback&) = delete;            ///< Cannot be copied.
     Readback& operator=(const Readback&) = delete; ///< Cannot be assigned.
@@ -93,7 +95,7 @@ private:
         Handler handler;
     };
 
-    std::shared_ptr<State> state_;
+    detail::Shared<State> state_;
 };
 
 } // namespace sluice

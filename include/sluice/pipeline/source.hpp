@@ -7,7 +7,6 @@
 #include <exception>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -327,11 +326,6 @@ private:
     using Checks = detail::SourceChecks<B>;
     using Place = detail::SourcePlace<Batch, B>;
     using Slot = detail::SourceSlot<B>;
-    // Deletes the slots, or leaves that to whoever holds one.
-    struct Abandon {
-        void operator()(Places* places) const noexcept { places->abandon(); }
-    };
-
     static constexpr bool check_fill();
     bool fill_one(State& state, Slot& slot, detail::FillNote* note);
     bool call_fill(State& state, std::size_t index, Batch& out);
@@ -347,7 +341,7 @@ private:
     SourceOptions<B> options_;
     int device_;
     Fill fill_;
-    std::unique_ptr<Places, Abandon> ledger_;
+    detail::SourceLedgerOwner<Places> ledger_;
     std::vector<State> states_;
     detail::FillNotes notes_;
     detail::SourceThreads threads_;

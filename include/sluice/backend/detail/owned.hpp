@@ -1,12 +1,11 @@
 /// \file
-/// Owners of one value: what std::unique_ptr, std::optional and std::make_shared would be, of which a compiler makes three to ten
+/// Owners of one value: what std::unique_ptr and std::optional would be, of which a compiler makes three to ten
 /// times as many functions for each type.
 #pragma once
 
 #include <sluice/backend/config.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <new>
 
 namespace sluice::detail {
@@ -54,12 +53,6 @@ private:
 template <class T, class... Args>
 SLUICE_ALWAYS_INLINE inline Owned<T> make_owned(Args&&... args) {
     return Owned<T>(new T(static_cast<Args&&>(args)...));
-}
-
-/// As std::make_shared, with a block of memory for the value and another for its count.
-template <class T, class... Args>
-SLUICE_ALWAYS_INLINE inline std::shared_ptr<T> shared_of(Args&&... args) {
-    return std::shared_ptr<T>(new T(static_cast<Args&&>(args)...));
 }
 
 /// A value in place, or none. It doesn't copy.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared_of.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/built_graph_exec.hpp>
 
@@ -31,8 +32,8 @@ struct BasicBuiltGraphExec<B>::Tasks {
         }
     }
 
-    std::vector<std::pair<std::size_t, std::shared_ptr<void>>> current; // by the nodes' indices
-    std::vector<std::shared_ptr<void>> replaced;
+    std::vector<std::pair<std::size_t, detail::Shared<void>>> current; // by the nodes' indices
+    std::vector<detail::Shared<void>> replaced;
     BasicEvent<B> launched;
 };
 
@@ -88,7 +89,7 @@ void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char
 template <GraphBackend B>
 template <std::invocable<> F>
 void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
-    auto kept = detail::shared_of<F>(std::move(task));
+    auto kept = detail::make_shared_value<F>(std::move(task));
     void* const data = kept.get();
     set_task(node, &detail::call_task<F>, data, std::move(kept));
 }
@@ -100,7 +101,7 @@ void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, void (*function)(void*
 
 template <GraphBackend B>
 void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(void*), void* data,
-                                      std::shared_ptr<void> task) {
+                                      detail::Shared<void> task) {
     check(node);
     if (tasks_ == nullptr && task != nullptr)
         tasks_ = detail::make_owned<Tasks>();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <concepts>
-#include <memory>
 #include <type_traits>
 
 namespace sluice::detail {
@@ -29,7 +28,7 @@ private:
         if constexpr (std::is_function_v<F>)
             return reinterpret_cast<void*>(&call);
         else
-            return const_cast<void*>(static_cast<const void*>(std::addressof(call)));
+            return const_cast<void*>(static_cast<const void*>(__builtin_addressof(call)));
     }
     template <class F>
     static R call_as(void* object, Args... args) {

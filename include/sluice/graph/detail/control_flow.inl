@@ -1,7 +1,6 @@
 // The bodies of control_flow.hpp.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <type_traits>
 

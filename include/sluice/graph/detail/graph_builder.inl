@@ -4,6 +4,7 @@
 #include <atomic>
 #include <type_traits>
 
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/graph/graph_builder.hpp>
 
 namespace sluice {
@@ -20,7 +21,7 @@ inline std::uint64_t next_builder_id() noexcept {
 
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder()
-    : graph_(detail::shared_of<BasicGraph<B>>()), id_(detail::next_builder_id()) {}
+    : graph_(detail::make_shared_value<BasicGraph<B>>()), id_(detail::next_builder_id()) {}
 
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder(BasicGraphBuilder&& other) noexcept
@@ -43,14 +44,20 @@ BasicGraphBuilder<B>& BasicGraphBuilder<B>::operator=(BasicGraphBuilder&& other)
 
 template <GraphBackend B>
 BasicGraphBuilder<B>::BasicGraphBuilder(BodyTag, typename B::NativeGraph body,
-                                        std::shared_ptr<BasicGraph<B>> around)
+                                        detail::Shared<BasicGraph<B>> around)
     : id_(detail::next_builder_id()), is_body_(true) {
     // The conditional node owns the body, which goes with the graph around it.
-    const auto release = [around = std::move(around)](BasicGraph<B>* graph) {
-        (void)graph->release();
-        delete graph;
+    struct Body {
+        BasicGraph<B> graph;
+        detail::Shared<BasicGraph<B>> around;
+        Body(typename B::NativeGraph native, detail::Shared<BasicGraph<B>> of)
+            : graph(BasicGraph<B>::from_native_handle(native)), around(std::move(of)) {}
+        Body(const Body&) = delete;
+        Body& operator=(const Body&) = delete;
+        ~Body() { (void)graph.release(); }
     };
-    graph_.reset(new BasicGraph<B>(BasicGraph<B>::from_native_handle(body)), release);
+    const auto owned = detail::make_shared_value<Body>(body, std::move(around));
+    graph_ = detail::Shared<BasicGraph<B>>(owned, &owned->graph);
 }
 
 template <GraphBackend B>
@@ -115,7 +122,7 @@ FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes
 template <GraphBackend B>
 template <std::invocable<> F>
 HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
-    auto kept = detail::shared_of<F>(std::move(task));
+    auto kept = detail::make_shared_value<F>(std::move(task));
     tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
     const HostNode<B> node = host(&detail::call_task<F>, kept.get(), after);
     tasks_.emplace_back(node.index_, std::move(kept));

@@ -1,11 +1,11 @@
 // The bodies of graph_capture.hpp: keys' entries, found, let in, captured, checked and refused.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/graph_capture.hpp>
 
@@ -49,7 +49,7 @@ typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key
             oldest = entry.get();
     }
     // What may throw comes first.
-    auto runs = detail::shared_of<std::uint64_t>(std::uint64_t{0});
+    auto runs = detail::make_shared_value<std::uint64_t>(std::uint64_t{0});
     oldest->key = key;
     *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
     oldest->state = State::warming;

@@ -2,7 +2,6 @@
 /// What the nodes of a builder's graph take, checked when the program is compiled or when they are added.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -86,7 +85,7 @@ struct KernelSignature {
 /// Calls `use(pointers)` with one pointer to each argument of a kernel; they hold until it returns.
 template <class... Params, class Use>
 void with_kernel_arguments(Use&& use, std::remove_cv_t<Params>... values) {
-    void* pointers[] = {static_cast<void*>(std::addressof(values))..., nullptr};
+    void* pointers[] = {static_cast<void*>(__builtin_addressof(values))..., nullptr};
     use(pointers);
 }
 

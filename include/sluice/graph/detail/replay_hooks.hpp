@@ -2,10 +2,10 @@
 /// What captured work wants to be told of each replay.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice::detail {
@@ -28,7 +28,7 @@ public:
 };
 
 template <Backend B>
-using ReplayHooks = List<std::shared_ptr<ReplayHook<B>>>;
+using ReplayHooks = List<Shared<ReplayHook<B>>>;
 
 /// Where the capture on the calling thread keeps hooks; null where none is under way, or nobody would call them, as
 /// in a plain `capture`.

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/pipeline/detail/device_event.hpp>
 
@@ -68,7 +68,7 @@ struct ReplayedResults {
         bool counted; // Whether the place's `length` says how many of them there are.
     };
 
-    explicit ReplayedResults(std::shared_ptr<Places> places) : pool(std::move(places)) {}
+    explicit ReplayedResults(Shared<Places> places) : pool(std::move(places)) {}
     ReplayedResults(const ReplayedResults&) = delete;
     ReplayedResults& operator=(const ReplayedResults&) = delete;
     ~ReplayedResults() {
@@ -82,7 +82,7 @@ struct ReplayedResults {
             pool->give_back(result.place);
     }
 
-    std::shared_ptr<Places> pool;
+    Shared<Places> pool;
     std::vector<Result> results;
     // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
     DeviceEvent<B> arrived;

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -27,7 +27,7 @@ namespace sluice::detail {
 
 /// All of a readback but its type of handler. Hooks of graphs refer to it as long as it is there.
 template <class T, Backend B>
-class ReadbackState : public std::enable_shared_from_this<ReadbackState<T, B>> {
+class ReadbackState {
 public:
     using Places = ReadbackPlaces<T, B>;
     using Replayed = ReplayedResults<T, B>;
@@ -43,7 +43,7 @@ public:
         if (slots < 1)
             throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
         const auto eager = static_cast<std::size_t>(slots);
-        places_ = shared_of<Places>(count);
+        places_ = make_shared_value<Places>(count);
         // Places for the graphs of captures to come: many where they are small.
         const std::size_t many = 262144 / places_->stride() < 1024 ? 262144 / places_->stride() : 1024;
         spare_ = eager < many ? many : eager;
@@ -54,6 +54,8 @@ public:
         entries_.resize(eager);
     }
 
+    /// Of the readback's owner: hooks refer to it by this.
+    void watch_itself(const Shared<ReadbackState>& self) noexcept { self_ = self; }
     void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
               const DeviceSpan<const std::int64_t, B>* length);
     void poll();
@@ -64,7 +66,7 @@ public:
     /// Hands over what the graph's places still hold.
     void make_room(Replayed& replayed);
     /// The graph has been launched, and its event recorded.
-    void append(const std::shared_ptr<Replayed>& replayed);
+    void append(const Shared<Replayed>& replayed);
 
 private:
     class Hook;
@@ -79,7 +81,7 @@ private:
     // A result on its way: a slot's, or a graph's.
     struct Entry {
         Slot* slot = nullptr;
-        std::shared_ptr<Replayed> replayed;
+        Shared<Replayed> replayed;
         typename Replayed::Result result{};
     };
 
@@ -139,7 +141,7 @@ private:
     std::size_t count_;
     Owned<AnyHandler> handler_;
     int device_;
-    std::shared_ptr<Places> places_;
+    Shared<Places> places_;
     std::size_t spare_ = 0; // Places to have ready for captures.
     std::vector<Owned<Slot>> slots_;
     std::size_t next_slot_ = 0;
@@ -148,16 +150,17 @@ private:
     std::size_t waiting_ = 0;
     std::size_t pushed_ = 0;
     std::size_t handed_ = 0;
-    bool handing_ = false;       // Whether the handler is being called.
-    std::weak_ptr<Hook> latest_; // That of the capture in which a push was captured last.
+    bool handing_ = false; // Whether the handler is being called.
+    Watched<ReadbackState> self_;
+    Watched<Hook> latest_; // That of the capture in which a push was captured last.
 };
 
 /// Kept by the graph. Knows the readback as long as it is there.
 template <class T, Backend B>
 class ReadbackState<T, B>::Hook final : public ReplayHook<B> {
 public:
-    Hook(std::weak_ptr<ReadbackState> state, std::shared_ptr<Places> places)
-        : state_(std::move(state)), replayed_(shared_of<Replayed>(std::move(places))) {}
+    Hook(Watched<ReadbackState> state, Shared<Places> places)
+        : state_(std::move(state)), replayed_(make_shared_value<Replayed>(std::move(places))) {}
 
     void before_replay() override {
         if (const auto state = state_.lock(); state != nullptr)
@@ -187,8 +190,8 @@ public:
     Replayed& replayed() noexcept { return *replayed_; }
 
 private:
-    std::weak_ptr<ReadbackState> state_;
-    std::shared_ptr<Replayed> replayed_;
+    Watched<ReadbackState> state_;
+    Shared<Replayed> replayed_;
 };
 
 template <class T, Backend B>
@@ -263,12 +266,12 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
             "readback: no pinned memory is left for a captured push, and none can be allocated during a "
             "capture; give the readback as many slots as one capture has pushes");
     }
-    std::shared_ptr<Hook> hook = latest_.lock();
+    Shared<Hook> hook = latest_.lock();
     bool known = false; // Whether that was this capture.
     for (const auto& other : *hooks)
         known = known || (hook != nullptr && other.get() == hook.get());
     if (!known) {
-        hook = shared_of<Hook>(this->weak_from_this(), places_);
+        hook = make_shared_value<Hook>(self_, places_);
         hooks->push_back(hook);
         latest_ = hook;
     }
@@ -292,7 +295,7 @@ void ReadbackState<T, B>::make_room(Replayed& replayed) {
 }
 
 template <class T, Backend B>
-void ReadbackState<T, B>::append(const std::shared_ptr<Replayed>& replayed) {
+void ReadbackState<T, B>::append(const Shared<Replayed>& replayed) {
     replayed->pending = replayed->results.size();
     for (const auto& result : replayed->results)
         append(Entry{nullptr, replayed, result});

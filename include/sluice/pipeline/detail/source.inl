@@ -63,7 +63,7 @@ template <class Batch, class State, class Fill, Backend B>
 template <class MakeSlot, class MakeState>
 Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, Fill fill,
                                       SourceOptions<B> options)
-    : options_(options), device_(B::current_device()), fill_(std::move(fill)), ledger_(new Places(device_)) {
+    : options_(options), device_(B::current_device()), fill_(std::move(fill)), ledger_(device_) {
     (void)check_fill();
     if (options.workers < 0) {
         throw Error("a source needs 0 workers (the caller fills) or more, got " +

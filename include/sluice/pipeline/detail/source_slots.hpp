@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <memory>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/list.hpp>
@@ -135,6 +134,21 @@ private:
     List<Slot*> claims_; // That of batch i is at i modulo the slots.
     std::size_t free_first_ = 0;
     std::size_t free_count_ = 0;
+};
+
+/// A source's own. At its end the slots go, or are left to whoever holds one.
+template <class Ledger>
+class SourceLedgerOwner {
+public:
+    explicit SourceLedgerOwner(int device) : ledger_(*new Ledger(device)) {}
+    SourceLedgerOwner(const SourceLedgerOwner&) = delete;
+    SourceLedgerOwner& operator=(const SourceLedgerOwner&) = delete;
+    ~SourceLedgerOwner() { ledger_.abandon(); }
+    Ledger& operator*() const noexcept { return ledger_; }
+    Ledger* operator->() const noexcept { return &ledger_; }
+
+private:
+    Ledger& ledger_;
 };
 
 } // namespace sluice::detail

@@ -15,6 +15,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared_of.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 

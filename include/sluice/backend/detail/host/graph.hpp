@@ -19,6 +19,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared_of.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 

@@ -17,6 +17,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/host/workers.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared_of.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include <sluice/backend/detail/host/names.hpp>
@@ -127,7 +126,7 @@ private:
     // Whether a capture is under way anywhere. Relaxed: whoever captures a stream that this thread uses has told
     // it so.
     static bool any_capture() noexcept;
-    static std::shared_ptr<Capture> capture_of(Queue* stream, const char* caller);
+    static auto capture_of(Queue* stream, const char* caller);
     static void refuse_in_capture(Queue* stream, const char* caller);
     // Gives `make()` to the stream's capture, and says whether there is one. Notes the operation for the guard of
     // a capture that this thread may be making.

@@ -12,6 +12,7 @@
 #include <sluice/backend/detail/host/memory_map.hpp>
 #include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
+#include <sluice/backend/detail/shared_of.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -291,8 +292,7 @@ bool BasicGraphs<Lazy>::any_capture() noexcept {
 }
 
 template <class Lazy>
-std::shared_ptr<typename BasicGraphs<Lazy>::Capture> BasicGraphs<Lazy>::capture_of(Queue* stream,
-                                                                                   const char* caller) {
+auto BasicGraphs<Lazy>::capture_of(Queue* stream, const char* caller) {
     std::shared_ptr<Capture> capture = stream->capture();
     if (capture == nullptr)
         throw Error(std::string(caller) + ": the stream is not being captured");

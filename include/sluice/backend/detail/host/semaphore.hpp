@@ -14,6 +14,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared_of.hpp>
 
 namespace sluice::host {
 

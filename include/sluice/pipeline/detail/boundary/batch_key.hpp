@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
-#include <memory>
+#include <iterator> // and with it std::to_address, which is all of <memory> that this takes
 #include <optional>
 #include <span>
 #include <tuple>

@@ -2,8 +2,7 @@
 /// Which memory a value names or owns, for the checker.
 #pragma once
 
-#include <iterator>
-#include <memory>
+#include <iterator> // and with it std::to_address, which is all of <memory> that this takes
 #include <optional>
 #include <tuple>
 #include <type_traits>

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/stream.hpp>
@@ -29,8 +29,7 @@ public:
     };
 
     /// Captured with `first` as the first batch of the graph; `*next` says which it is in the launch that comes next.
-    GraphNotes(std::size_t first, std::shared_ptr<const std::size_t> next)
-        : first_(first), next_(std::move(next)) {}
+    GraphNotes(std::size_t first, Shared<const std::size_t> next) : first_(first), next_(std::move(next)) {}
 
     /// Between these two, the stage is captured.
     void begin(std::size_t stage, std::size_t batch, Ref stream) {
@@ -61,7 +60,7 @@ private:
     std::size_t first_;
     std::size_t ran_first_ = 0;
     bool ran_ = false;
-    std::shared_ptr<const std::size_t> next_;
+    Shared<const std::size_t> next_;
     List<Note> notes_;
 };
 
@@ -92,11 +91,11 @@ public:
             return;
         std::size_t left = 0;
         for (auto& graph : graphs_) {
-            if (!graph.expired())
+            if (graph.is_there())
                 std::swap(graphs_[left++], graph);
         }
         graphs_.resize(left);
-        auto notes = shared_of<GraphNotes<B>>(first, next_);
+        auto notes = make_shared_value<GraphNotes<B>>(first, next_);
         graphs_.push_back(notes);
         capturing_ = notes.get();
         hooks->push_back(std::move(notes));
@@ -125,8 +124,8 @@ public:
     }
 
 private:
-    std::shared_ptr<std::size_t> next_ = shared_of<std::size_t>(std::size_t{0});
-    List<std::weak_ptr<GraphNotes<B>>> graphs_;
+    Shared<std::size_t> next_ = make_shared_value<std::size_t>(std::size_t{0});
+    List<Watched<GraphNotes<B>>> graphs_;
     GraphNotes<B>* capturing_ = nullptr;
 };
 
