@@ -24,10 +24,14 @@ endfunction()
 sluice_add_compiled(sluice_compiled compiled)
 sluice_add_compiled(sluice_compiled_checked compiled_checked SLUICE_CHECKED=1)
 
-# sluice_own: what our own targets link; sluice_own_checked: those that are checked as a whole.
+# sluice_own: what our own targets link; sluice_own_checked: those that are checked as a whole; sluice_own_either: parts of programs of
+# either kind, which bring their library themselves.
 if(TARGET sluice_warnings)
     add_library(sluice_own INTERFACE)
     add_library(sluice_own_checked INTERFACE)
+    add_library(sluice_own_either INTERFACE)
+    target_link_libraries(sluice_own_either INTERFACE sluice sluice_warnings)
+    target_compile_definitions(sluice_own_either INTERFACE "SLUICE_COMPILED=$<BOOL:${SLUICE_USE_COMPILED}>")
     if(SLUICE_USE_COMPILED)
         target_link_libraries(sluice_own_checked INTERFACE sluice_compiled_checked sluice_warnings)
     else()

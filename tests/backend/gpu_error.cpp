@@ -33,7 +33,7 @@ TEST_CASE("a call of the backend names the runtime's function") {
     REQUIRE(error);
     CHECK(error->name() == "cudaErrorInvalidValue");
     CHECK(contains(error->call(), "cudaMemsetAsync("));
-    CHECK(contains(error->what(), "cuda.hpp:"));
+    CHECK(contains(error->what(), "cuda/backend.inl:"));
 }
 
 TEST_CASE("a failed call leaves nothing behind that counts as alive") {

@@ -20,7 +20,7 @@ constexpr std::size_t batches = 4;
 template <class P>
 void submit_all(P& pipeline, const Inputs<B>& inputs) {
     for (std::size_t batch = 0; batch < batches; ++batch)
-        pipeline.submit(inputs[batch]);
+        pipeline.submit(inputs[batch]).stays();
 }
 
 } // namespace
@@ -32,13 +32,13 @@ TEST_CASE("Contract 5: an error from outside is not blamed on a stage, and chang
         auto pipeline = chain.pipeline<3>({.schedule = schedule});
         for (std::size_t batch = 0; batch < batches; ++batch) {
             ops::launch_refused(pipeline.stream(0).get());
-            const Caught error([&] { pipeline.submit(inputs[batch]); });
+            const Caught error([&] { pipeline.submit(inputs[batch]).stays(); });
             REQUIRE(error);
             CHECK(error->name().starts_with("cudaErrorInvalid")); // …Configuration or …Value, by the driver
             CHECK(error->stage().empty());
             CHECK_FALSE(error->batch());
             CHECK_FALSE(pipeline.failed());
-            pipeline.submit(inputs[batch]);
+            pipeline.submit(inputs[batch]).stays();
         }
         pipeline.finish();
         CHECK(pipeline.submitted() == batches);

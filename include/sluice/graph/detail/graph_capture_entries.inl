@@ -65,7 +65,7 @@ requires std::equality_comparable<Key> && GraphBackend<B> std::size_t GraphCaptu
 const noexcept {
     std::size_t with_graph = 0;
     for (const detail::Owned<Entry>& entry : entries_)
-        with_graph += entry->executable ? 1 : 0;
+        with_graph += entry->executable ? std::size_t{1} : std::size_t{0};
     return with_graph;
 }
 
