@@ -30,8 +30,10 @@ namespace sluice {
 /// plain `capture`, of whose replays nobody would tell, a push is refused.
 ///
 /// Driven by the thread that drives the pipeline and launches the graphs. Takes results of any device; can be neither
-/// copied nor moved. Takes pinned memory for `slots` results, and about as much again for graphs. Destroying it waits for copies under way, and drops what has not been handed over: call `finish` first. Graphs
-/// that it was captured into may outlive it; their replays hand nothing over then.
+/// copied nor moved. Takes pinned memory for `slots` results, and about as much again for graphs. Destroying it waits for
+/// copies under way, and drops what has not been handed over: call `finish` first. Graphs that it was captured into may
+/// outlive it; their replays hand nothing over then. A stage that pushes may not be called any more: a pipeline calls its
+/// stages for batches of a new kind, and where it works eagerly, so that it has to end first.
 ///
 /// \code
 /// sluice::Readback<float> losses{
