@@ -190,4 +190,21 @@ TEST_CASE_TEMPLATE("a count that no memory can hold is refused before anything i
     CHECK(alive_now<B>().pinned_allocations == before.pinned_allocations);
 }
 
+TEST_CASE("memory has a number while it is there, and none has none") {
+    auto& allocations = detail::Allocations::instance();
+    std::vector<DeviceBuffer<char, TestBackend>> buffers;
+    std::vector<std::uint64_t> numbers;
+    for (int i = 0; i < 300; ++i) {
+        buffers.emplace_back(256);
+        numbers.push_back(allocations.number_of(buffers.back().data()));
+        CHECK(numbers.back() != 0);
+    }
+    const void* const first = buffers.front().data();
+    CHECK(allocations.number_of(first) == numbers.front());
+    CHECK(allocations.number_of(nullptr) == 0);
+    buffers.clear();
+    CHECK(allocations.number_of(first) == 0);
+    CHECK(allocations.number_of(nullptr) == 0);
+}
+
 } // namespace memory_buffer

@@ -1,9 +1,11 @@
 // Contract 5: a fault of work that is found when more has been enqueued. On the host a task throws.
 #include <atomic>
 #include <chrono>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "pipeline/chain.hpp"
 #include "pipeline/thrown.hpp"
@@ -19,6 +21,8 @@ using B = Host;
 constexpr std::size_t words = 16;
 constexpr std::size_t batches = 5;
 constexpr int stages = 3;
+
+struct Handed {};
 
 } // namespace
 
@@ -141,6 +145,55 @@ TEST_CASE("Contract 5: a fault is told with its batch while another stage is sti
     REQUIRE(error);
     CHECK(error->stage() == "broken");
     CHECK(error->batch() == 0);
+}
+
+// Stages that take some time, at random, and pause between batches.
+TEST_CASE("Contract 5: a batch and a stage that are named with certainty are those that failed") {
+    constexpr std::size_t count = 8;
+    std::mt19937 random(11);
+    const auto pause = [&] { return std::chrono::microseconds(random() % 4 == 0 ? 0 : random() % 60); };
+    for (int round = 0; round < 600; ++round) {
+        const Schedule schedule = round % 2 == 0 ? Schedule::overlapped : Schedule::graphed;
+        const std::size_t failing_stage = random() % 2, failing = random() % 5;
+        std::vector<std::chrono::microseconds> takes(2 * count), between(count);
+        for (auto* times : {&takes, &between}) {
+            for (auto& time : *times)
+                time = pause();
+        }
+        const auto work = [&](HostStreamRef stream, std::size_t stage, std::size_t batch) {
+            stream.enqueue(
+                [time = takes[2 * batch + stage], fails = stage == failing_stage && batch == failing] {
+                    std::this_thread::sleep_for(time);
+                    if (fails)
+                        throw std::range_error("bad pixel");
+                });
+        };
+        Stage first{"first",
+                    [&](HostStreamRef stream, const std::size_t& batch, Handed&) { work(stream, 0, batch); }};
+        Stage second{"second", [&](HostStreamRef stream, const std::size_t& batch, const Handed&) {
+                         work(stream, 1, batch);
+                     }};
+        PipelineOptions options{.schedule = schedule, .slots = 1 + static_cast<int>(random() % 3)};
+        options.graphs.on_refusal = nullptr;
+        Pipeline pipeline{Stages{first, second}, Slots{[](int) { return Handed{}; }}, options};
+        const Caught error([&] {
+            for (std::size_t batch = 0; batch < count; ++batch) {
+                pipeline.submit(batch);
+                std::this_thread::sleep_for(between[batch]);
+            }
+            pipeline.finish();
+        });
+        REQUIRE(error);
+        CAPTURE(error.text());
+        CAPTURE(failing);
+        if (error->stage().empty()) {
+            CHECK(contains(error.text(), "or earlier"));
+            continue;
+        }
+        CHECK(error->stage() == (failing_stage == 0 ? "first" : "second"));
+        if (error->batch())
+            CHECK(error->batch() == failing);
+    }
 }
 
 } // namespace pipeline_late_faults

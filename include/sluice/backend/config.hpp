@@ -42,10 +42,11 @@
 #else
 #define SLUICE_HAS_BODIES 1
 #endif
-/// The same of bodies that are no templates, which only one source of the library may have: those that depend on no backend, of
-/// the Cuda backend, and of the checker.
+/// The same of bodies that are no templates, which only one source of the library may have: those that depend on no backend,
 #define SLUICE_HAS_COMMON_BODIES 0
+/// those of the Cuda backend,
 #define SLUICE_HAS_CUDA_BODIES 0
+/// and those of the checker.
 #define SLUICE_HAS_CHECKER_BODIES 0
 #if SLUICE_HAS_BODIES
 #if !SLUICE_COMPILED || defined(SLUICE_COMPILES_COMMON)

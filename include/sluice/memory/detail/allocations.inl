@@ -76,6 +76,8 @@ void BasicAllocations<Lazy>::remove(const void* memory) noexcept {
 
 template <class Lazy>
 std::uint64_t BasicAllocations<Lazy>::number_of(const void* pointer) {
+    if (pointer == nullptr)
+        return 0; // which stands for an empty place below
     // Nothing is freed in a program's steady state, so that one look at a number finds most.
     struct Known {
         std::uint64_t freed = ~std::uint64_t{0};

@@ -45,8 +45,8 @@ public:
     virtual void start_at(std::size_t) noexcept {}
     /// Whether the last batches were replayed without a stage's being called, as the next will be, then.
     virtual bool replays() const noexcept { return false; }
-    /// Whether a graph is of all stages.
-    virtual bool runs_whole_steps() const noexcept { return false; }
+    /// Whether graphs of all stages have run.
+    virtual bool has_run_steps() const noexcept { return false; }
     /// Sees that all batches are on their way through all stages.
     virtual void flush(Core&) {}
     /// A stage has thrown for `batch`: sees that all batches before it are on their way through all stages.

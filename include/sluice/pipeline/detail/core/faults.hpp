@@ -85,7 +85,7 @@ struct FaultPlace {
 /// What the events of the batches before `submitted` tell.
 struct EventFaults {
     std::optional<FaultPlace> first; ///< by batch, then by stage
-    bool all_done = true;
+    bool all_done = true;            ///< those before it
 };
 
 /// Events tell of the last batch in each slot: where the oldest one has failed, it may be for an earlier one.
@@ -111,7 +111,7 @@ EventFaults faults_of_events(Core& core, std::size_t submitted) {
 
 /// The work that failed first, of the batches before `submitted`, where their events tell; otherwise the stage of
 /// `stream`, on which the fault is known, unless several stages have been there: in one stream, or in graphs of whole steps. Then
-/// it may be of any batch before `begun`.
+/// it may be of any batch before `begun`. Such graphs set no events: what ran eagerly behind one may only have passed its fault on.
 template <class Core>
 FaultPlace find_fault(Core& core, std::size_t submitted, std::size_t begun, typename Core::Ref stream,
                       bool whole_steps) {
@@ -121,13 +121,18 @@ FaultPlace find_fault(Core& core, std::size_t submitted, std::size_t begun, type
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (;;) {
         const EventFaults faults = faults_of_events(core, submitted);
-        // What passed its fault on has failed before, and may have been asked a moment too early.
-        if (faults.first)
-            return faults_of_events(core, submitted).first.value_or(*faults.first);
-        if (!known)
+        const bool late = std::chrono::steady_clock::now() > limit;
+        if (faults.first) {
+            // What passed its fault on has failed before it, and may not be known to have.
+            if (faults.all_done && !whole_steps)
+                return *faults.first;
+            if (faults.all_done || late)
+                return {-1, faults.first->batch, true};
+        } else if (!known) {
             return unknown;
-        if (faults.all_done || std::chrono::steady_clock::now() > limit)
+        } else if (faults.all_done || late) {
             return whole_steps ? unknown : FaultPlace{static_cast<int>(*known), std::nullopt, false};
+        }
         std::this_thread::yield();
     }
 }

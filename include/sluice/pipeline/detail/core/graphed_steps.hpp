@@ -62,7 +62,7 @@ public:
     }
 
     bool keeps_batches() const noexcept override { return true; }
-    bool runs_whole_steps() const noexcept override { return true; }
+    bool has_run_steps() const noexcept override { return has_launched_; }
 
     void flush(Core& core) override {
         enqueue(core, longest_);
@@ -85,7 +85,7 @@ public:
         pending_.drop();
         graphs_.reset();
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
-        steady_ = false;
+        steady_ = has_launched_ = false;
         next_.assign(stages_, 0);
         for (const auto& lanes : capture_streams_) {
             for (const BasicStream<B>& lane : lanes)
@@ -252,7 +252,7 @@ private:
         if (on_origin_)
             return;
         core.streams.release_to(origin_);
-        on_origin_ = true;
+        on_origin_ = has_launched_ = true;
     }
     void to_streams(Core& core) {
         if (!on_origin_)
@@ -388,6 +388,7 @@ private:
     std::size_t holds_ = 0;     // of so many that are held.
     Until next_;                // Each stage's next batch,
     Until until_;               // and in what is being enqueued, the one behind its last.
+    bool has_launched_ = false; // a graph, since it began or was reset
     bool steady_ = false;       // Whether all stages' last work was replayed, so that all lag as they should,
     bool on_origin_ = false;    // and it is on the origin.
     List<List<BasicStream<B>>> capture_streams_;

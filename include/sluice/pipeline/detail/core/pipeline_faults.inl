@@ -76,7 +76,7 @@ void PipelineCore<B>::throw_stream_fault() {
         } catch (...) {
             throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
             const FaultPlace place =
-                find_fault(core_, submitted_, begun_, stream, executor_->runs_whole_steps());
+                find_fault(core_, submitted_, begun_, stream, executor_->has_run_steps());
             fail_at(place.stage, place.batch, place.or_earlier, true);
         }
     });
