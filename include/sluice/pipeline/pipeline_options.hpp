@@ -34,12 +34,14 @@ struct PipelineOptions {
     /// have them work one after another.
     bool graph_each_stage = false;
     /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
-    /// a stage and batch. Where calls of `submit` follow each other in less than 400 us, so that notes would slow them down, only one
-    /// lot of so many batches in eight is noted from the fifth on: the noted ones need not be the last then. 0: notes nothing, and costs nothing.
+    /// a stage and batch. Where calls of `submit` follow each other in less than 400 us, so that notes would slow them down,
+    /// only one lot of so many batches in eight is noted from the fifth on: the noted ones need not be the last then. 0:
+    /// notes nothing, and costs nothing.
     int timed_batches = 0;
-    /// Whether races are looked for, see backend/checked.hpp. Without a value: where the backend is checked, as it is in a
-    /// program compiled with `-DSLUICE_CHECKED=1`; under `Schedule::graphed` also work that has changed under its graph. True: it must be, or the constructor throws. False: what this pipeline's
-    /// stages read and write is not looked at; its waits are, so that other pipelines' work is judged rightly.
+    /// Whether races are looked for, see backend/checked.hpp, and under `Schedule::graphed` work that has changed under its
+    /// graph. Without a value: where the backend is checked, as it is in a program compiled with `-DSLUICE_CHECKED=1`. True:
+    /// it must be, or the constructor throws. False: what this pipeline's stages read and write is not looked at; its waits
+    /// are, so that other pipelines' work is judged rightly.
     std::optional<bool> checked = std::nullopt;
 };
 
