@@ -29,6 +29,8 @@ public:
     Executor& operator=(const Executor&) = delete;
     virtual ~Executor() = default;
 
+    /// Is the pipeline's from here on. Nothing is under way.
+    virtual void begin(Core&) {}
     /// Enqueues all stages for a batch, now or later.
     virtual void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                         const SourceHold<B>& hold) = 0;

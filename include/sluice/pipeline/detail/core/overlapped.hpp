@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include <sluice/pipeline/detail/core/executor.hpp>
+#include <sluice/pipeline/detail/core/plain_steps.hpp>
 #include <sluice/pipeline/detail/core/stage_core.hpp>
 
 namespace sluice::detail {
@@ -14,8 +15,23 @@ class OverlappedExecutor final : public Executor<B> {
     using Core = StageCore<B>;
 
 public:
+    void begin(Core& core) override { steps_.lay_out(core, true); }
+
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
+        if (steps_.ready() && !hold) [[likely]]
+            steps_.run(core, number, batch);
+        else
+            submit_others(core, number, batch, hold);
+    }
+
+    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
+        core.await_mark(stage, number);
+    }
+
+private:
+    void submit_others(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                       const SourceHold<B>& hold) {
         core.enqueue_each([&](std::size_t stage) {
             core.run_in_order(stage, number, batch);
             if (hold)
@@ -23,9 +39,7 @@ public:
         });
     }
 
-    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
-        core.await_mark(stage, number);
-    }
+    PlainSteps<B> steps_;
 };
 
 } // namespace sluice::detail

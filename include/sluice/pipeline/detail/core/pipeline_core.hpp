@@ -84,7 +84,8 @@ private:
     struct Parts;
     class Call;
 
-    void submit_given(const GivenBatch<B>& batch, const Hold& hold);
+    void submit_given(const GivenBatch<B>& batch, const Hold& hold, bool& kept);
+    void enqueue(const GivenBatch<B>& batch, const Hold& hold, bool& kept);
     void await_batch(std::size_t number);
     void await_host_readers();
     void await_stage(std::size_t stage, std::size_t number);
@@ -104,6 +105,7 @@ private:
     void use(const ScheduleTrial& trial);
     // In pipeline_faults.inl:
     void require_sound(const char* call);
+    void throw_not_sound(const char* call);
     void throw_unreported() const;
     void throw_thread_fault();
     void throw_known_fault();
@@ -117,19 +119,23 @@ private:
 
     PipelineOptions options_;
     Owned<Parts> parts_;
-    StageCore<B>& core_;    // of these
-    Executor<B>* executor_; // What runs the stages now: one of these.
-    bool tuning_ = false;   // Whether `Schedule::automatic` still tries.
-    bool watched_ = false;  // Whether calls of `submit` are timed, for it or for notes.
-    std::atomic<bool> in_use_{false};
-    bool inside_ = false;   // Whether external streams have been joined since the pipeline was last left.
+    // What each submit asks for, side by side.
+    StageCore<B>& core_;              // of the parts
+    Executor<B>* executor_ = nullptr; // What runs the stages now: one of these.
+    BatchWaiterRef waiter_;
     std::size_t begun_ = 0; // batches of which work may be under way: one more than submitted_ within submit
     std::size_t submitted_ = 0;
-    std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit.
-    std::size_t run_ = 0;      // Counts resets.
-    ResultsLeft results_left_;
+    std::size_t run_ = 0; // Counts resets.
+    std::atomic<bool> in_use_{false};
+    bool inside_ = false;    // Whether external streams have been joined since the pipeline was last left.
+    bool watched_ = false;   // Whether calls of `submit` are timed, for notes or because
+    bool tuning_ = false;    // `Schedule::automatic` still tries.
+    bool on_graphs_ = false; // Whether the executor is one of graphs.
+    const bool only_device_; // Whether the machine has no other device.
+    const bool awaits_host_readers_; // See `StageCore::host_readers`.
     std::string failure_;
-    BatchWaiterRef waiter_;
+    std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit.
+    ResultsLeft results_left_;
 };
 
 } // namespace sluice::detail

@@ -39,7 +39,7 @@ class PipelineCore<B>::Call {
 public:
     Call(PipelineCore& pipeline, const char* name) : in_use_(pipeline.in_use_) {
         // Asking for the current device takes time that a replay would notice.
-        if (!pipeline.core_.streams.only_device()) [[unlikely]]
+        if (!pipeline.only_device_) [[unlikely]]
             device_.emplace(pipeline.core_.streams.device());
         if (in_use_.exchange(true, std::memory_order_acquire)) [[unlikely]]
             throw_in_use(name);
@@ -72,7 +72,8 @@ template <Backend B>
 PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setups,
                               const PipelineOptions& options, OfThisKind)
     : options_(options), parts_(make_owned<Parts>(plan, setups, options)), core_(parts_->core),
-      executor_(&parts_->overlapped), waiter_(BatchWaiter::make()) {
+      executor_(&parts_->overlapped), waiter_(BatchWaiter::make()), only_device_(core_.streams.only_device()),
+      awaits_host_readers_(!core_.host_readers().empty()) {
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
@@ -113,6 +114,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
         use(parts_->tuner->current());
         break;
     }
+    executor_->begin(core_);
     watched_ = tuning_ || core_.times;
 }
 
@@ -146,49 +148,61 @@ void PipelineCore<B>::or_fail(Work&& work) {
 
 template <Backend B>
 BatchRead PipelineCore<B>::submit(const GivenBatch<B>& batch, bool names_host_memory) {
-    submit_given(batch, {});
+    bool kept = false;
+    submit_given(batch, {}, kept);
     return BatchRead(waiter_, run_, submitted_ - 1, names_host_memory);
 }
 
 template <Backend B>
 void PipelineCore<B>::submit_held(const GivenBatch<B>& batch, const Hold& hold) {
-    submit_given(batch, hold);
+    // Given back at the end, whatever happens: all that reads the batch has told its source by then, or is drained.
+    HeldUntilEnd<B> held{hold};
+    submit_given(batch, hold, held.passed_on);
 }
 
 template <Backend B>
-void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold) {
-    // Given back at the end, whatever happens: all that reads the batch has told its source by then, or is drained.
-    HeldUntilEnd<B> held{hold};
+void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold, bool& kept) {
     const Call call(*this, "submit");
     require_sound("submit");
     // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
     // it takes time that a replay would notice.
-    if (!parts_->graphs || !parts_->graphs->replays()) [[likely]]
+    if (!on_graphs_ || !executor_->replays()) [[likely]]
         B::check_launches();
-    or_fail([&] {
+    try {
+        enqueue(batch, hold, kept);
+    } catch (...) {
+        if (failure_.empty())
+            fail();
+        throw;
+    }
+}
+
+template <Backend B>
+SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& batch, const Hold& hold,
+                                                          bool& kept) {
+    if (awaits_host_readers_) [[unlikely]]
         await_host_readers();
-        throw_known_fault();
-        enter();
-        core_.checks.let_go(true);
-        const SubmitBegin begin =
-            watched_ ? SubmitBegin{StageTimes<B>::now(), waited_for_results()} : SubmitBegin{};
-        begun_ = submitted_ + 1;
-        held.passed_on = parts_->graphs && parts_->graphs->keeps_batches();
-        executor_->submit(core_, submitted_, batch, hold);
-        if (!hold)
-            core_.checks.batch_submitted(core_, *executor_, submitted_, batch);
-        else
-            core_.checks.executor_called(core_, *executor_);
-        ++submitted_;
-        if (watched_) [[unlikely]]
-            look_at_submit(begin);
-    });
+    throw_known_fault();
+    enter();
+    core_.checks.let_go(true);
+    const SubmitBegin begin =
+        watched_ ? SubmitBegin{StageTimes<B>::now(), waited_for_results()} : SubmitBegin{};
+    begun_ = submitted_ + 1;
+    kept = on_graphs_ && executor_->keeps_batches();
+    executor_->submit(core_, submitted_, batch, hold);
+    if (!hold)
+        core_.checks.batch_submitted(core_, *executor_, submitted_, batch);
+    else
+        core_.checks.executor_called(core_, *executor_);
+    ++submitted_;
+    if (watched_) [[unlikely]]
+        look_at_submit(begin);
 }
 
 // Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
 template <Backend B>
 void PipelineCore<B>::await_host_readers() {
-    if (core_.host_readers().empty() || submitted_ < core_.order->slots()) [[likely]]
+    if (submitted_ < core_.order->slots())
         return;
     for (const std::size_t reader : core_.host_readers())
         await_stage(reader, submitted_ - core_.order->slots());

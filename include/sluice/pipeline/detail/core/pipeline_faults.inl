@@ -4,9 +4,13 @@
 namespace sluice::detail {
 
 template <Backend B>
-void PipelineCore<B>::require_sound(const char* call) {
-    if (failure_.empty() && waiter_->unreported == nullptr) [[likely]]
-        return;
+SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::require_sound(const char* call) {
+    if (!failure_.empty() || waiter_->unreported != nullptr) [[unlikely]]
+        throw_not_sound(call);
+}
+
+template <Backend B>
+void PipelineCore<B>::throw_not_sound(const char* call) {
     if (failure_.empty()) {
         // A handle went whose wait could not even begin: what was under way has been drained, and later work has not begun.
         try {
@@ -31,8 +35,6 @@ void PipelineCore<B>::throw_unreported() const {
 template <Backend B>
 void PipelineCore<B>::throw_thread_fault() {
     const ThreadFault& fault = core_.thread_fault();
-    if (!fault.known()) [[likely]]
-        return;
     try {
         std::rethrow_exception(fault.thrown());
     } catch (...) {
@@ -42,13 +44,14 @@ void PipelineCore<B>::throw_thread_fault() {
 
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
 template <Backend B>
-void PipelineCore<B>::throw_known_fault() {
+SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::throw_known_fault() {
     bool streams_may_have_failed = true;
     if constexpr (requires { B::any_failed(); })
         streams_may_have_failed = B::any_failed();
-    if (streams_may_have_failed)
+    if (streams_may_have_failed) [[unlikely]]
         throw_stream_fault();
-    throw_thread_fault();
+    if (core_.thread_fault().known()) [[unlikely]]
+        throw_thread_fault();
 }
 
 /// Within a handler: throws `placed`, which says all that the exception in hand does, with what that nests.
@@ -74,7 +77,8 @@ void PipelineCore<B>::throw_stream_fault() {
         try {
             B::throw_if_failed(stream.get());
         } catch (...) {
-            throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
+            if (core_.thread_fault().known())
+                throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
             const FaultPlace place =
                 find_fault(core_, submitted_, begun_, stream, executor_->has_run_steps());
             fail_at(place.stage, place.batch, place.or_earlier, true);

@@ -6,6 +6,7 @@
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/pipeline/detail/core/executor.hpp>
+#include <sluice/pipeline/detail/core/plain_steps.hpp>
 #include <sluice/pipeline/detail/core/stage_core.hpp>
 
 namespace sluice::detail {
@@ -27,18 +28,35 @@ public:
                 former != stage && (threads || !(core.streams.of(stage, 0) == core.streams.of(former, 0)));
             if (marks_[stage].waits && !core.plan.stages[former].aside)
                 (threads ? marks_[former].signals : marks_[former].records) = true;
-            is_plain_ = is_plain_ && !marks_[stage].waits && core.is_plain(stage);
         }
+    }
+
+    void begin(Core& core) override {
+        for (const Marks& marks : marks_) {
+            if (marks.waits)
+                return;
+        }
+        steps_.lay_out(core, false);
     }
 
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
-        if (is_plain_ && !hold) [[likely]] {
-            core.follows = false;
-            for (std::size_t stage = 0; stage < core.stages(); ++stage)
-                core.run_plain(stage, core.streams.of(stage, number), number, batch);
-            return;
-        }
+        if (steps_.ready() && !hold) [[likely]]
+            steps_.run(core, number, batch);
+        else
+            submit_others(core, number, batch, hold);
+    }
+
+    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
+        if (core.plan.stages[stage].aside)
+            core.await_mark(stage, number);
+        else
+            core.streams.await(stage, number);
+    }
+
+private:
+    void submit_others(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                       const SourceHold<B>& hold) {
         for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
             const auto stream = core.streams.of(stage, number);
             const bool aside = core.plan.stages[stage].aside;
@@ -60,14 +78,6 @@ public:
         core.follows = false;
     }
 
-    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
-        if (core.plan.stages[stage].aside)
-            core.await_mark(stage, number);
-        else
-            core.streams.await(stage, number);
-    }
-
-private:
     struct Marks {
         bool waits = false; // for the stage before it
         bool records = false;
@@ -77,7 +87,7 @@ private:
         return (stage == 0 ? marks_.size() : stage) - 1;
     }
     List<Marks> marks_;
-    bool is_plain_ = true; // Whether each step is one call after another.
+    PlainSteps<B> steps_; // where each is one call after another
 };
 
 } // namespace sluice::detail

@@ -45,26 +45,12 @@ public:
     template <class Work>
     void call_in_order(std::size_t stage, std::size_t number, Work&& work);
     /// The same with a call of the stage.
-    SLUICE_ALWAYS_INLINE void run_in_order(std::size_t stage, std::size_t number,
-                                           const GivenBatch<B>& batch) {
-        if (entries_[stage].is_plain) [[likely]]
-            run_plain_in_order(stage, number, batch);
-        else
-            call_in_order(stage, number, [&](Ref stream) { run(stage, stream, number, batch); });
+    void run_in_order(std::size_t stage, std::size_t number, const GivenBatch<B>& batch) {
+        call_in_order(stage, number, [&](Ref stream) { run(stage, stream, number, batch); });
     }
-    /// `run` of a stage that `is_plain`. The driver leaves little in the caches between two stages, so that each function
-    /// and each line of memory less counts.
-    SLUICE_ALWAYS_INLINE void run_plain(std::size_t stage, Ref stream, std::size_t number,
-                                        const GivenBatch<B>& batch) {
-        const Entry& own = entries_[stage];
-        const Range range(*own.name);
-        enter_stage(stage, number);
-        batch.calls[stage].on_stream(own.callable, stream, slots.of(order->slot_of(number)), batch.value);
-        B::check_launches();
-        leave_stage();
-    }
-    /// Whether nothing but a call is to be done for a stage.
+    /// Whether nothing but a call is to be done for a stage: see `PlainSteps`.
     bool is_plain(std::size_t stage) const noexcept { return entries_[stage].is_plain; }
+    void* callable(std::size_t stage) const noexcept { return entries_[stage].callable; }
     /// Calls `enqueue(stage)` for each stage, in their order, or in another one where stress wants that.
     template <class Enqueue>
     void enqueue_each(Enqueue&& enqueue) {
@@ -134,13 +120,9 @@ public:
     bool follows = false;
 
 private:
-    // What each step asks for, side by side.
     struct Entry {
         void* callable;
         const std::string* name;
-        const PlanWait* waits;
-        std::uint32_t wait_count;
-        bool needs_event;
         /// It has one stream, on the current device, neither waits for a thread nor is waited for by one, and is not watched.
         bool is_plain;
         bool wants_graphs;
@@ -153,8 +135,6 @@ private:
     void connect_devices();
     void watch_calls();
 
-    SLUICE_ALWAYS_INLINE void run_plain_in_order(std::size_t stage, std::size_t number,
-                                                 const GivenBatch<B>& batch);
     void await_inputs(std::size_t stage, std::size_t number, Ref stream);
     template <class Visit>
     void for_each_wait(std::size_t stage, std::size_t number, Visit&& visit) const;

@@ -62,16 +62,12 @@ void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     const std::size_t index = entries_.size();
     const StageOptions<B>& options = stage.options;
     const StagePlan& own = plan.stages[index];
-    const auto waits = plan.waits_of(index);
     bool with_threads = own.aside || own.as_task || own.needs_semaphore;
-    for (const PlanWait& wait : waits)
+    for (const PlanWait& wait : plan.waits_of(index))
         with_threads = with_threads || plan.stages[wait.stage].aside;
     entries_.push_back(
         {.callable = stage.callable,
          .name = stage.name,
-         .waits = waits.data(),
-         .wait_count = static_cast<std::uint32_t>(waits.size()),
-         .needs_event = own.needs_event,
          .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 && !with_threads,
          .wants_graphs = options.graphed,
          .keeps_slot = options.keeps_slot});
@@ -260,24 +256,6 @@ void StageCore<B>::for_each_thread_wait(std::size_t stage, std::size_t number, c
         for_each_wait(stage, number, visit);
     else if (waits.any)
         visit(waits.stage, waits.batch);
-}
-
-// `call_in_order` with `run_plain`. A slot's own last reader is never the stage itself, which is on one stream.
-template <Backend B>
-inline void StageCore<B>::run_plain_in_order(std::size_t stage, std::size_t number,
-                                             const GivenBatch<B>& batch) {
-    const Ref stream = streams.of(stage, number);
-    const Entry& own = entries_[stage];
-    BasicEvent<B>* const marks =
-        order->events_of(number); // and of the batch that was in the same slots before
-    const bool first_lap = number < order->slots();
-    for (const PlanWait *wait = own.waits, *const end = wait + own.wait_count; wait != end; ++wait) {
-        if (!wait->former || (!first_lap && wait->stage != stage))
-            stream.wait(marks[wait->stage]);
-    }
-    run_plain(stage, stream, number, batch);
-    if (own.needs_event)
-        marks[stage].record(stream);
 }
 
 // Lets `stream`, of the stage and batch, wait for all that this work must come after. Threads wait by themselves.

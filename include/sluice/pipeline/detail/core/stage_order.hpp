@@ -74,6 +74,8 @@ public:
     }
 
     std::size_t slots() const noexcept { return slots_; }
+    /// 0 where slots are no power of two, or one.
+    std::size_t slot_mask() const noexcept { return slot_mask_; }
     std::size_t slot_of(std::size_t batch) const noexcept {
         if (slot_mask_ != 0) [[likely]]
             return batch & slot_mask_; // several times a step, where a division would be felt
@@ -157,7 +159,7 @@ public:
 private:
     std::size_t stages_;
     std::size_t slots_;
-    std::size_t slot_mask_; // 0: slots are no power of two, or one
+    std::size_t slot_mask_;
     StageStreams<B>& streams_;
     const PlanData& plan_;
     List<BasicEvent<B>> events_; // a slot's side by side
