@@ -31,14 +31,19 @@ struct CallName {
     const char* name;
 };
 
+template <Backend B>
+void throw_unless_device_of(BasicStreamRef<B> stream, CallName call, const char* what, int device) {
+    if (const int streams = stream.device(); streams != device)
+        throw_other_device(std::string(call.scope) + call.name + ": the stream", streams, what, device);
+}
+
 /// Throws `Error` where `stream`, which `call` was given, belongs to another device than `what`. Asks for the stream's only
 /// where there are several.
 template <Backend B>
-void require_same_device(BasicStreamRef<B> stream, CallName call, const char* what, int device) {
-    if (!several_devices<B>()) [[likely]]
-        return;
-    if (const int streams = stream.device(); streams != device)
-        throw_other_device(std::string(call.scope) + call.name + ": the stream", streams, what, device);
+SLUICE_ALWAYS_INLINE inline void require_same_device(BasicStreamRef<B> stream, CallName call,
+                                                     const char* what, int device) {
+    if (several_devices<B>()) [[unlikely]]
+        throw_unless_device_of(stream, call, what, device);
 }
 
 /// The device on which memory is allocated in the order of `stream`.

@@ -38,7 +38,7 @@ public:
     virtual void await_stage(Core& core, std::size_t stage, std::size_t number) = 0;
 
     /// Whether a submitted batch is kept beyond `submit`, and its hold given up later.
-    virtual bool keeps_batches() const noexcept { return false; }
+    bool keeps_batches() const noexcept { return keeps_batches_; }
     /// A stage's next batch: those from there on are held.
     virtual std::size_t next_of(std::size_t) const noexcept {
         return (std::numeric_limits<std::size_t>::max)();
@@ -46,7 +46,7 @@ public:
     /// Batches come from `number` on. Nobody works on any.
     virtual void start_at(std::size_t) noexcept {}
     /// Whether the last batches were replayed without a stage's being called, as the next will be, then.
-    virtual bool replays() const noexcept { return false; }
+    bool replays() const noexcept { return replays_; }
     /// Whether graphs of all stages have run.
     virtual bool has_run_steps() const noexcept { return false; }
     /// Sees that all batches are on their way through all stages.
@@ -61,6 +61,11 @@ public:
     virtual GraphCounters counters() const noexcept { return {}; }
     /// Why work was not captured first, or what has changed; empty while all is well.
     virtual std::string first_refusal() const { return {}; }
+
+protected:
+    // Not asked for by a call: each submit looks at them.
+    bool keeps_batches_ = false;
+    bool replays_ = false;
 };
 
 } // namespace sluice::detail

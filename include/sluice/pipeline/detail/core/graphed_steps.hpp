@@ -8,6 +8,7 @@
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/pipeline/detail/core/capture_streams.hpp>
 #include <sluice/pipeline/detail/core/executor.hpp>
 #include <sluice/pipeline/detail/core/pending_batches.hpp>
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
@@ -36,11 +37,10 @@ public:
           longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
           graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))),
           refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
-          captured_as_(stages_), named_(stages_), next_(stages_), until_(stages_), capture_streams_(stages_),
-          capture_marks_(stages_), fences_(stages_) {
-        choose_lags(core);
+          next_(stages_), until_(stages_), capture_(core) {
+        this->keeps_batches_ = true;
+        choose_lags();
         phases_ = slots_ * most_lanes(core);
-        make_capture_streams(core);
     }
 
     void submit(Core& core, std::size_t number, const Given& batch, const Hold& hold) override {
@@ -61,7 +61,6 @@ public:
         next_.assign(stages_, number);
     }
 
-    bool keeps_batches() const noexcept override { return true; }
     bool has_run_steps() const noexcept override { return has_launched_; }
 
     void flush(Core& core) override {
@@ -71,7 +70,7 @@ public:
         run_eagerly(core, until_, &refusals_.eager().ends);
         release_read(core);
         started_ = submitted_;
-        steady_ = false;
+        replays_ = false;
     }
 
     void finish_before(Core& core, std::size_t batch) override {
@@ -85,12 +84,9 @@ public:
         pending_.drop();
         graphs_.reset();
         submitted_ = grouped_ = started_ = released_ = holds_ = 0;
-        steady_ = has_launched_ = false;
+        replays_ = has_launched_ = false;
         next_.assign(stages_, 0);
-        for (const auto& lanes : capture_streams_) {
-            for (const BasicStream<B>& lane : lanes)
-                B::clear_failure(lane.get());
-        }
+        capture_.for_each([](int, Ref lane) { B::clear_failure(lane.get()); });
     }
 
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {
@@ -100,13 +96,9 @@ public:
     }
 
     std::size_t next_of(std::size_t stage) const noexcept override { return next_[stage]; }
-    bool replays() const noexcept override { return steady_; }
 
     void for_each_capture_stream(const CallRef<void(int, Ref)>& visit) const override {
-        for (std::size_t stage = 0; stage < stages_; ++stage) {
-            for (const BasicStream<B>& lane : capture_streams_[stage])
-                visit(named_[stage], lane.ref());
-        }
+        capture_.for_each(visit);
     }
 
     GraphCounters counters() const noexcept override { return refusals_.added_to(graphs_.counters()); }
@@ -124,33 +116,12 @@ private:
         return StepGraphs<B>(options);
     }
 
-    void choose_lags(Core& core) {
+    void choose_lags() {
         lag_ = step_lags(plan_, slots_);
-        bool shared = false;
-        for (std::size_t stage = 0; stage < stages_; ++stage) {
-            const std::size_t first = captured_as_[stage] = core.streams.first_sharing(stage);
-            shared = shared || first != stage;
-            named_[first] = first == stage ? static_cast<int>(stage) : -1;
-        }
-        if (shared)
-            lower_lags(plan_, lag_, slots_, captured_as_);
+        if (capture_.any_shared())
+            lower_lags(plan_, lag_, slots_, capture_.captured_as());
         for (const std::size_t lag : lag_)
             most_lag_ = larger(most_lag_, lag);
-    }
-
-    void make_capture_streams(Core& core) {
-        for (std::size_t stage = 0; stage < stages_; ++stage) {
-            const DeviceGuard<B> device(core.streams.device_of(stage));
-            const std::size_t lanes = captured_as_[stage] == stage ? core.streams.lanes(stage) : 0;
-            for (std::size_t lane = 0; lane < lanes; ++lane)
-                capture_streams_[stage].emplace_back(
-                    StreamOptions{.priority = core.streams.priority_of(stage)});
-            for (std::size_t slot = 0; slot < slots_; ++slot)
-                capture_marks_[stage].emplace_back();
-            fences_[stage].emplace();
-        }
-        const DeviceGuard<B> device(core.streams.device_of(0));
-        fork_.emplace();
     }
 
     // As long as is good for a batch of this source, whose slots a held batch takes from its workers.
@@ -185,23 +156,49 @@ private:
 
     void enqueue_group(Core& core, std::size_t length) {
         const std::size_t first = grouped_;
+        const bool whole =
+            replays_ || lags_as_it_should(first, length); // whether it fills or drains no longer
+        grouped_ = first + length;
+        const bool keyed = whole && !core.launch_blocking() && make_key(core, first, length);
+        if (!keyed || !replays_ || !replay(core, first, length))
+            enqueue_otherwise(core, first, length, whole, keyed);
+        release_read(core);
+    }
+
+    // Whether a graph would bring each stage to where it should be when batches before `end` are on their way.
+    bool lags_as_it_should(std::size_t first, std::size_t length) const noexcept {
+        for (std::size_t stage = 0; stage < stages_; ++stage) {
+            if (next_[stage] + length + lag_[stage] != first + length)
+                return false;
+        }
+        return true;
+    }
+
+    // Launches the key's graph, where there is one.
+    bool replay(Core& core, std::size_t first, std::size_t length) {
+        core.checks.graph_begins_with(first);
+        if (!graphs_.replay(origin_, [&] { before_launch(core, first); }))
+            return false;
+        launched(core, first);
+        for (std::size_t& next : next_)
+            next += length;
+        return true;
+    }
+
+    void enqueue_otherwise(Core& core, std::size_t first, std::size_t length, bool whole, bool keyed) {
         Until& until = until_; // kept for its memory
         until = next_;
-        bool whole = true; // whether it fills or drains no longer
         for (std::size_t stage = 0; stage < stages_; ++stage) {
-            until[stage] += length;
-            if (!steady_) {
-                const std::size_t end = first + length;
-                whole = whole && until[stage] + lag_[stage] == end;
+            const std::size_t end = first + length;
+            if (replays_)
+                until[stage] += length;
+            else
                 until[stage] = end >= started_ + lag_[stage] ? end - lag_[stage] : started_;
-            }
         }
-        grouped_ = first + length;
-        if (!core.launch_blocking() && whole && make_key(core, first, length))
+        if (keyed)
             run_graph(core, first, length, until);
         else
             run_eagerly(core, until, refusals_.step(core.launch_blocking(), whole));
-        release_read(core);
     }
 
     // The oldest batch whose work may be in a graph with `first`'s.
@@ -233,18 +230,23 @@ private:
             [&](KeyBytes& kind) {
                 return pending_.append_shapes(kind, first_keyed(first), first, first + length);
             },
-            [&] {
-                to_origin(core);
-                if (core.times) [[unlikely]]
-                    core.times->begin_graph(first, origin_);
-            });
+            [&] { before_launch(core, first); });
         core.leave_stage();
         if (!replayed)
             return;
+        launched(core, first);
+        replays_ = true;
+        next_ = until;
+    }
+
+    void before_launch(Core& core, std::size_t first) {
+        to_origin(core);
+        if (core.times) [[unlikely]]
+            core.times->begin_graph(first, origin_);
+    }
+    void launched(Core& core, std::size_t first) {
         if (core.times) [[unlikely]]
             core.times->end_graph(first, origin_);
-        steady_ = true;
-        next_ = until;
     }
 
     // Orders the origin after what stages have been handed on their own streams.
@@ -277,43 +279,22 @@ private:
     }
 
     void capture_group(Core& core, Ref origin, const Until& until) {
-        fork_->record(origin);
-        for (const auto& lanes : capture_streams_) {
-            for (const BasicStream<B>& lane : lanes)
-                lane.wait(*fork_);
-        }
-        const auto join = [&] {
-            for (std::size_t stage = 0; stage < stages_; ++stage) {
-                for (const BasicStream<B>& lane : capture_streams_[stage]) {
-                    fences_[stage]->record(lane);
-                    origin.wait(*fences_[stage]);
-                }
-            }
-        };
+        const typename CaptureStreams<B>::Range graph{next_, until};
+        capture_.fork(origin);
         const auto call = [&](std::size_t stage, std::size_t batch) {
-            const auto& lanes = capture_streams_[captured_as_[stage]];
-            const Ref stream = lanes[batch % lanes.size()];
-            for (const PlanWait& wait : plan_.waits_of(stage)) {
-                if (wait.former && batch < slots_)
-                    break; // nobody has been in the slot
-                const std::size_t of_batch = wait.former ? batch - slots_ : batch;
-                // What is not in this graph came before it.
-                if (of_batch >= next_[wait.stage] && of_batch < until[wait.stage])
-                    stream.wait(capture_marks_[wait.stage][of_batch % slots_]);
-            }
+            const Ref stream = capture_.begin(stage, batch, graph);
             core.run(stage, stream, batch, pending_.given(batch));
             graphs_.stage_captured(stage, batch, stream);
-            if (plan_.stages[stage].awaited)
-                capture_marks_[stage][batch % slots_].record(stream);
+            capture_.end(stage, batch, stream);
         };
         try {
             for_each_work(until, call);
         } catch (...) {
             // Streams that are left out would break the capture, which would then be blamed for what a stage has thrown.
-            (void)thrown_text(join);
+            (void)thrown_text([&] { capture_.join(origin); });
             throw;
         }
-        join();
+        capture_.join(origin);
     }
 
     // Runs what stages lack, batch by batch, each on its own stream. Counts it there.
@@ -322,7 +303,7 @@ private:
             return;
         if (counted != nullptr)
             ++*counted;
-        steady_ = false;
+        replays_ = false;
         to_streams(core);
         for_each_work(until, [&](std::size_t stage, std::size_t batch) {
             if (batch != next_[stage])
@@ -376,25 +357,19 @@ private:
 
     List<std::size_t> lag_;
     std::size_t most_lag_ = 0;
-    // On whose capturing streams a stage is captured: of several on one external stream, on the first one's.
-    List<std::size_t> captured_as_;
-    List<int> named_;        // The stage that is captured there, or -1 for several.
     std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
 
-    std::size_t started_ = 0;   // All batches before have been through all stages,
-    std::size_t grouped_ = 0;   // these are on their way,
-    std::size_t submitted_ = 0; // and these are held.
-    std::size_t released_ = 0;  // The first batch whose source has not been told,
-    std::size_t holds_ = 0;     // of so many that are held.
-    Until next_;                // Each stage's next batch,
-    Until until_;               // and in what is being enqueued, the one behind its last.
-    bool has_launched_ = false; // a graph, since it began or was reset
-    bool steady_ = false;       // Whether all stages' last work was replayed, so that all lag as they should,
-    bool on_origin_ = false;    // and it is on the origin.
-    List<List<BasicStream<B>>> capture_streams_;
-    List<List<BasicEvent<B>>> capture_marks_;
-    List<Maybe<BasicEvent<B>>> fences_;
-    Maybe<BasicEvent<B>> fork_;
+    std::size_t started_ = 0;    // All batches before have been through all stages,
+    std::size_t grouped_ = 0;    // these are on their way,
+    std::size_t submitted_ = 0;  // and these are held.
+    std::size_t released_ = 0;   // The first batch whose source has not been told,
+    std::size_t holds_ = 0;      // of so many that are held.
+    Until next_;                 // Each stage's next batch,
+    Until until_;                // and in what is being enqueued, the one behind its last.
+    bool has_launched_ = false;  // a graph, since it began or was reset
+    using Executor<B>::replays_; // All lag as they should then, and their work
+    bool on_origin_ = false;     // is on the origin.
+    CaptureStreams<B> capture_;
 };
 
 } // namespace sluice::detail

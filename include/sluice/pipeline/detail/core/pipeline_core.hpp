@@ -130,9 +130,8 @@ private:
     bool inside_ = false;    // Whether external streams have been joined since the pipeline was last left.
     bool watched_ = false;   // Whether calls of `submit` are timed, for notes or because
     bool tuning_ = false;    // `Schedule::automatic` still tries.
-    bool on_graphs_ = false; // Whether the executor is one of graphs.
     const bool only_device_; // Whether the machine has no other device.
-    const bool awaits_host_readers_; // See `StageCore::host_readers`.
+    const bool has_host_readers_; // See `StageCore::host_readers`.
     std::string failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit.
     ResultsLeft results_left_;

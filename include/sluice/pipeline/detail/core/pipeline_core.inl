@@ -73,7 +73,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
                               const PipelineOptions& options, OfThisKind)
     : options_(options), parts_(make_owned<Parts>(plan, setups, options)), core_(parts_->core),
       executor_(&parts_->overlapped), waiter_(BatchWaiter::make()), only_device_(core_.streams.only_device()),
-      awaits_host_readers_(!core_.host_readers().empty()) {
+      has_host_readers_(!core_.host_readers().empty()) {
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
@@ -166,7 +166,7 @@ void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold,
     require_sound("submit");
     // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
     // it takes time that a replay would notice.
-    if (!on_graphs_ || !executor_->replays()) [[likely]]
+    if (!executor_->replays()) [[likely]]
         B::check_launches();
     try {
         enqueue(batch, hold, kept);
@@ -180,7 +180,7 @@ void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold,
 template <Backend B>
 SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& batch, const Hold& hold,
                                                           bool& kept) {
-    if (awaits_host_readers_) [[unlikely]]
+    if (has_host_readers_) [[unlikely]]
         await_host_readers();
     throw_known_fault();
     enter();
@@ -188,7 +188,7 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& b
     const SubmitBegin begin =
         watched_ ? SubmitBegin{StageTimes<B>::now(), waited_for_results()} : SubmitBegin{};
     begun_ = submitted_ + 1;
-    kept = on_graphs_ && executor_->keeps_batches();
+    kept = executor_->keeps_batches();
     executor_->submit(core_, submitted_, batch, hold);
     if (!hold)
         core_.checks.batch_submitted(core_, *executor_, submitted_, batch);

@@ -33,7 +33,6 @@ void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
         else
             parts_->graphs = make_owned<GraphedStages<B>>(core_, options);
         executor_ = parts_->graphs.get();
-        on_graphs_ = true;
     } else {
         throw Error(std::string("the backend '") + B::name +
                     "' has no graphs, which Schedule::graphed needs");
@@ -95,7 +94,6 @@ void PipelineCore<B>::use(const ScheduleTrial& trial) {
     const DeviceGuard<B> device(core_.streams.device());
     executor_ = &parts_->overlapped;
     parts_->graphs.reset();
-    on_graphs_ = false;
     core_.streams.use_one_a_device(trial.schedule == Schedule::serial);
     core_.order->catch_up(submitted_);
     if (trial.schedule == Schedule::serial)

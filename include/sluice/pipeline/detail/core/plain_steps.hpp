@@ -67,10 +67,10 @@ private:
         typename B::NativeStream stream;
         void* callable;
         void* const* slots;
-        const Event* waits; // those for the same batch first
-        std::uint32_t same;
-        std::uint32_t all;
-        Event mark; // or none
+        const Event* waits = nullptr; // those for the same batch first
+        std::uint32_t same = 0;
+        std::uint32_t all = 0;
+        Event mark{}; // or none
     };
 
     void add(Core& core, std::size_t stage, std::size_t slot, bool in_order) {

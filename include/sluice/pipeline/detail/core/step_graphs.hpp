@@ -80,6 +80,12 @@ public:
         return key_;
     }
 
+    /// Launches the graph of the key, where there is one that may be launched as it is.
+    template <class BeforeLaunch>
+    bool replay(Ref stream, BeforeLaunch&& before_launch) {
+        return graphs_.replay(stream, key_, before_launch);
+    }
+
     /// Enqueues the step of the key in the order of `stream`, and says whether as a graph: `capture(stream)` hands its
     /// work to a stream that is being captured, `eager()` to its own streams. `before_launch()` is called before each
     /// launch. `append_kind(bytes)` appends what steps have in common whose work calls the same libraries, or says false:
