@@ -1,6 +1,8 @@
 // Bodies of state.hpp: actors and accesses.
 #pragma once
 
+#include <algorithm>
+
 #include <sluice/backend/detail/checked/state.hpp>
 
 namespace sluice::detail::checked {
@@ -22,7 +24,7 @@ SLUICE_BODY Actor& Checker::make_actor() {
         again.last_opaque = again.last_call = 0;
         again.last.clear();
         again.branches.clear();
-        again.forget_callables();
+        again.seen.clear();
         again.number = 0;
         return again;
     }
@@ -52,25 +54,27 @@ SLUICE_BODY Actor& Checker::stream(Key key) {
 }
 
 SLUICE_BODY Actor& Checker::doer() {
-    const Token token = TokenScope::current();
-    if (token != 0 && token != TokenScope::unknown)
-        return actors_[static_cast<ActorId>(token >> 44)];
+    if (in_call())
+        return actors_[static_cast<ActorId>(TokenScope::current() >> token_bits)];
     return actors_[worker_of_thread().value_or(host)];
 }
 
 // Of a callable: what its stream was handed later is not over, and what that waits for is not known.
 SLUICE_BODY Stamp Checker::doer_stamp() {
-    const Token token = TokenScope::current();
-    if (token != 0 && token != TokenScope::unknown)
-        return doer().handed_at(token & ((Token{1} << 44) - 1));
-    return doer().stamp();
+    Actor& by = doer();
+    if (!in_call())
+        return by.stamp();
+    const Time time = TokenScope::current() & token_time;
+    const auto is_this = [&](const Stamp& call) { return call.actor == by.id && call.time == time; };
+    const auto found = std::find_if(calls.begin(), calls.end(), is_this);
+    Stamp then = found == calls.end() ? by.stamp().at(time) : *found;
+    return by.seen.size() == 0 ? then : then.with(by.seen);
 }
 
 SLUICE_BODY void Checker::doer_learns(const Stamp& stamp) {
     Actor& learner = doer();
     (void)learner.learn(stamp);
-    const Token token = TokenScope::current();
-    if (token != 0 && token != TokenScope::unknown) {
+    if (in_call()) {
         if (stamp.known() != nullptr)
             learner.seen.join(*stamp.known());
         learner.seen.raise(stamp.actor, stamp.time);
@@ -80,8 +84,7 @@ SLUICE_BODY void Checker::doer_learns(const Stamp& stamp) {
 SLUICE_BODY void Checker::doer_learns(const Clock& clock) {
     Actor& learner = doer();
     (void)learner.learn(clock);
-    const Token token = TokenScope::current();
-    if (token != 0 && token != TokenScope::unknown)
+    if (in_call())
         learner.seen.join(clock);
 }
 
@@ -132,6 +135,55 @@ SLUICE_BODY bool Checker::ordered_by_semaphore(const Stamp& a, const Stamp& b, b
     return false;
 }
 
+SLUICE_BODY bool Checker::waits_for_nobody(const Stamp& stamp) const {
+    for (const auto& [key, semaphore] : semaphores) {
+        const Time asked = semaphore.gate ? stamp.knows(*semaphore.gate) : 0;
+        if (asked > semaphore.gate_begin &&
+            (semaphore.count == 0 ||
+             semaphore.signals[semaphore.count - 1].value < asked - semaphore.gate_begin))
+            return true;
+    }
+    return false;
+}
+
+SLUICE_BODY void Checker::keep_undecided(const Block& block, const Record& first, const Record& second,
+                                         bool reads_all) {
+    constexpr std::size_t most = 256; // Better to miss a mistake than to grow.
+    if (undecided.size() < most)
+        undecided.push_back({block.number, first, second, reads_all});
+}
+
+SLUICE_BODY void Checker::decide() {
+    if (undecided.empty()) [[likely]]
+        return;
+    std::vector<Undecided> due;
+    std::erase_if(undecided, [&](const Undecided& one) {
+        if (waits_for_nobody(one.first.stamp) || waits_for_nobody(one.second.stamp))
+            return false;
+        due.push_back(one);
+        return true;
+    });
+    for (const Undecided& one : due) {
+        Block* const block = blocks.find(one.second.begin);
+        if (block == nullptr || block->number != one.block || !block->alive)
+            continue;
+        if (one.first.begin == one.first.end)
+            look_for_undefined(*block, one.second, one.reads_all, false);
+        else if (bool known = true; !ordered_by_semaphore(one.first.stamp, one.second.stamp, known) &&
+                                    !ordered_by_semaphore(one.second.stamp, one.first.stamp, known))
+            race(*block, one.first, one.second, false);
+    }
+}
+
+SLUICE_BODY void Checker::forget_undecided(const SemaphoreState& gone) {
+    if (!gone.gate)
+        return;
+    std::erase_if(undecided, [&](const Undecided& one) {
+        return one.first.stamp.knows(*gone.gate) > gone.gate_begin ||
+               one.second.stamp.knows(*gone.gate) > gone.gate_begin;
+    });
+}
+
 SLUICE_BODY bool Checker::before(const Stamp& a, const Stamp& b) { return b.knows(a.actor) >= a.time; }
 
 SLUICE_BODY Doer Checker::doer_of(Op op, const char* what) {
@@ -144,8 +196,7 @@ SLUICE_BODY Doer Checker::doer_of(Op op, const char* what) {
 }
 
 SLUICE_BODY Stamp Checker::new_work(Actor& on) {
-    const Token token = TokenScope::current();
-    if (token != 0 && token != TokenScope::unknown && on.id == static_cast<ActorId>(token >> 44))
+    if (in_call() && on.id == static_cast<ActorId>(TokenScope::current() >> token_bits))
         return doer_stamp();
     on.tick(); // Who knows what came before does not know this.
     return on.stamp();
@@ -159,14 +210,26 @@ SLUICE_BODY void Checker::throw_pending() {
     throw error;
 }
 
+// Whether a callable that has not ended may race with `old` and, where that is there, not with `instead`.
+SLUICE_BODY bool Checker::may_meet_call(const Record& old, const Record* instead) {
+    return std::any_of(calls.begin(), calls.end(), [&](const Stamp& call) {
+        return !before(call, old.stamp) && !before(old.stamp, call) &&
+               (instead == nullptr || before(call, instead->stamp));
+    });
+}
+
 // A later access that comes after this one comes after those that it takes the place of.
-SLUICE_BODY void Checker::insert(Block& block, const Record& access, const Checker&) {
+SLUICE_BODY void Checker::insert(Block& block, const Record& access) {
     auto& records = block.records;
+    if (!block.passed.empty()) [[unlikely]]
+        std::erase_if(block.passed, [&](const Record& old) { return !may_meet_call(old, nullptr); });
     for (std::size_t i = 0; i < records.size();) {
         Record& old = records[i];
         const bool overlaps = old.begin < access.end && access.begin < old.end;
         const bool replaced = overlaps && (access.writes || !old.writes) &&
                               access.stamp.knows(old.stamp.actor) >= old.stamp.time;
+        if (replaced && !calls.empty() && may_meet_call(old, &access)) [[unlikely]]
+            block.passed.push_back(old);
         if (!replaced) {
             ++i;
         } else if (access.begin <= old.begin && old.end <= access.end) {
@@ -207,18 +270,25 @@ inline bool of_one_call(const Doer& a, const Doer& b) noexcept {
 
 SLUICE_BODY void Checker::look_at(Block& block, const Record& access, bool may_throw) {
     std::vector<Record> met; // `race` may throw, and the block change.
-    for (const Record& old : block.records) {
+    const auto meet = [&](const Record& old) {
         if (!(old.begin < access.end && access.begin < old.end) || !(old.writes || access.writes))
-            continue;
+            return;
         if (before(old.stamp, access.stamp) || before(access.stamp, old.stamp) ||
             of_one_call(old.doer, access.doer))
-            continue;
+            return;
         bool known = true;
         if (ordered_by_semaphore(old.stamp, access.stamp, known) ||
-            ordered_by_semaphore(access.stamp, old.stamp, known) || !known)
-            continue;
-        met.push_back(old);
-    }
+            ordered_by_semaphore(access.stamp, old.stamp, known))
+            return;
+        if (known)
+            met.push_back(old);
+        else
+            keep_undecided(block, old, access, false);
+    };
+    for (const Record& old : block.records)
+        meet(old);
+    for (std::size_t i = 0; in_call() && i < block.passed.size(); ++i)
+        meet(block.passed[i]);
     for (std::size_t i = 0; i < met.size(); ++i) {
         // An edge from the last of them orders those before it as well; one from those would not be enough. Of those of
         // one piece of work the first stands for all.
@@ -230,6 +300,20 @@ SLUICE_BODY void Checker::look_at(Block& block, const Record& access, bool may_t
         if (is_last)
             race(block, met[i], access, may_throw);
     }
+}
+
+SLUICE_BODY void Checker::look_for_undefined(Block& block, const Record& access, bool reads_all,
+                                             bool may_throw) {
+    if (!block.owned || block.opaque != opaque || !block.is_undefined(access.begin, access.end, reads_all))
+        return;
+    if (waits_for_nobody(access.stamp))
+        return keep_undecided(block, {}, access, reads_all);
+    sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::uninitialized_read,
+                                     .second = access_of(access)};
+    finding.buffer = buffer_name(block);
+    finding.address = reinterpret_cast<const void*>(access.begin);
+    finding.bytes = access.end - access.begin;
+    note(std::move(finding), may_throw);
 }
 
 SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const Stamp& stamp, const Doer& doer,
@@ -263,21 +347,14 @@ SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const S
                     // Of slots and batches nobody need read all, and of rows there may be none.
                     const bool reads_all =
                         doer.op == Op::copy || (doer.op == Op::declared && !ranges[i].partly);
-                    if (!record.writes && doer.op != Op::rows && block.owned && block.opaque == opaque &&
-                        block.is_undefined(record.begin, record.end, reads_all)) {
-                        sluice::checked::Finding finding{.mistake = Mistake::uninitialized_read,
-                                                         .second = access_of(record)};
-                        finding.buffer = buffer_name(block);
-                        finding.address = reinterpret_cast<const void*>(record.begin);
-                        finding.bytes = record.end - record.begin;
-                        note(std::move(finding), may_throw);
-                    }
+                    if (!record.writes && doer.op != Op::rows && !block.unwritten.empty())
+                        look_for_undefined(block, record, reads_all, may_throw);
                 } else if (block.alive) {
                     if (record.writes && doer.op != Op::allocation && !block.unwritten.empty())
                         block.write(record.begin, record.end);
                     if (record.writes && !suspects.empty()) [[unlikely]]
                         clear(record.begin, record.end);
-                    insert(block, record, *this);
+                    insert(block, record);
                     if (block.records.size() > 64) [[unlikely]]
                         forget_old(block);
                 }

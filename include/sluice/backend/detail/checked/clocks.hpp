@@ -108,6 +108,15 @@ public:
         return own < told ? told : own;
     }
     const Clock* known() const noexcept { return known_ == nullptr ? nullptr : &known_->clock; }
+    /// The same, knowing more.
+    Stamp with(const Clock& more) const {
+        Known* const all = known_pool().take();
+        all->clock.clear();
+        if (known_ != nullptr)
+            all->clock.join(known_->clock);
+        all->clock.join(more);
+        return adopt(actor, time, all);
+    }
     /// The same at a later time, without having learned anything.
     Stamp at(Time later) const noexcept {
         Stamp stamp = *this;
@@ -188,42 +197,7 @@ struct Actor {
         known_pool().drop(std::exchange(shared_, nullptr));
     }
 
-    /// Keeps what is known now, for a callable that is handed over with this stamp and runs later.
-    void hand_over(const Stamp& stamp) {
-        constexpr std::size_t most = 64; // What is older has all that is known then: better to miss a race.
-        if (handed_.size() < most) {
-            handed_.reserve(most);
-            handed_.push_back(stamp);
-        } else {
-            handed_[next_handed_++ % most] = stamp;
-        }
-    }
-    /// What a callable that was handed over at `time` comes after.
-    Stamp handed_at(Time time) {
-        const Stamp* latest = nullptr;
-        for (const Stamp& stamp : handed_) {
-            if (stamp.time <= time && (latest == nullptr || latest->time < stamp.time))
-                latest = &stamp;
-        }
-        Stamp then = latest == nullptr ? stamp().at(time) : latest->at(time);
-        if (seen.size() == 0)
-            return then;
-        Known* const all = known_pool().take();
-        all->clock.clear();
-        if (then.known() != nullptr)
-            all->clock.join(*then.known());
-        all->clock.join(seen);
-        return Stamp::adopt(id, time, all);
-    }
-    void forget_callables() noexcept {
-        handed_.clear();
-        next_handed_ = 0;
-        seen.clear();
-    }
-
 private:
-    std::vector<Stamp> handed_;
-    std::size_t next_handed_ = 0;
     Known* shared_ = nullptr;
 };
 

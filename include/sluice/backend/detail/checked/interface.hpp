@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <sluice/backend/config.hpp>
@@ -95,8 +96,9 @@ public:
 struct NoScope {
     NoScope() noexcept {}
 };
-template <bool On>
-using InternalScopeOn = std::conditional_t<On, InternalScope, NoScope>;
+/// The same where `B` is checked.
+template <class B>
+using LibraryScope = std::conditional_t<IsChecked<B>::value, InternalScope, NoScope>;
 
 /// The stage that the calling thread calls.
 struct StageScope {
@@ -203,23 +205,35 @@ void name_memory(const void* memory, std::size_t bytes, const char* name);
 // Work. Throw `Error` for a mistake.
 void accesses(Key on, const Range* ranges, std::size_t count, Op op, const char* what);
 Token enqueued(Key on);
+/// The callable, which `enqueued` gave this token of its own, has run and is gone, or will not run. `owned`: whether it may have
+/// shared memory with others, the last of which frees it.
+void call_ended(Token token, bool owned) noexcept;
 void host_accesses(const Range* ranges, std::size_t count, Op op, const char* what);
 /// The host gets at pinned memory, to read it, perhaps to change it, or both.
 void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write);
 
-/// Within a callable of a stream's.
-class TokenScope {
+/// What the calling thread does is done by a callable of a stream's.
+class CallerScope {
 public:
-    explicit TokenScope(Token token) noexcept : former_(current()) {
-        current() = token;
-        begun().fetch_add(1);
+    explicit CallerScope(Token token) noexcept : former_(std::exchange(current(), token)) {}
+    CallerScope(const CallerScope&) = delete;
+    CallerScope& operator=(const CallerScope&) = delete;
+    ~CallerScope() { current() = former_; }
+    static Token& current() noexcept {
+        thread_local Token token = 0;
+        return token;
     }
-    TokenScope(const TokenScope&) = delete;
-    TokenScope& operator=(const TokenScope&) = delete;
-    ~TokenScope() {
-        ended().fetch_add(1);
-        current() = former_;
-    }
+    /// Of a callable that a graph runs: whose accesses are not known.
+    static constexpr Token unknown = ~Token{0};
+
+private:
+    Token former_;
+};
+/// The same while the callable runs.
+class TokenScope : public CallerScope {
+public:
+    explicit TokenScope(Token token) noexcept : CallerScope(token) { begun().fetch_add(1); }
+    ~TokenScope() { ended().fetch_add(1); }
     /// How many there have been, and how many of them are over.
     /// @{
     static std::atomic<std::uint64_t>& begun() noexcept {
@@ -231,20 +245,23 @@ public:
         return number;
     }
     /// @}
-    static Token& current() noexcept {
-        thread_local Token token = 0;
-        return token;
-    }
-    /// Of a callable that a graph runs: whose accesses are not known.
-    static constexpr Token unknown = ~Token{0};
-
-private:
-    Token former_;
 };
 template <bool On>
 using TokenOn = std::conditional_t<On, Token, NoScope>;
+/// Within the one callable that its token is of.
+class CallScope {
+public:
+    explicit CallScope(Token token) noexcept : token_(token), scope_(token) {}
+    CallScope(const CallScope&) = delete;
+    CallScope& operator=(const CallScope&) = delete;
+    ~CallScope() { call_ended(token_, false); }
+
+private:
+    Token token_;
+    TokenScope scope_;
+};
 template <bool On>
-using TokenScopeOn = std::conditional_t<On, TokenScope, NoScope>;
+using CallScopeOn = std::conditional_t<On, CallScope, NoScope>;
 
 // Graphs.
 void capture_begun(Key on, Key body);

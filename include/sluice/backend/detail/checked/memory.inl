@@ -44,8 +44,12 @@ SLUICE_BODY bool freed(const void* memory, bool ordered, Key on) noexcept {
     const Range range{memory, block->end - block->begin, true};
     Actor& by = ordered ? checker->enqueuing(on) : checker->doer();
     bool in_use = false;
+    Stamp now;
     if (by.capture == nullptr && checker->doer_known()) {
-        const Stamp now = ordered ? by.stamp() : checker->doer_stamp();
+        now = checker->new_work(by);
+        if (!ordered && checker->released.size() > 0)
+            now = now.with(
+                checker->released); // Whoever shares memory with a callable may be the last owner after that.
         for (const Record& record : block->records) {
             bool known = true;
             in_use = in_use || !(checker->before(record.stamp, now) ||
@@ -55,12 +59,8 @@ SLUICE_BODY bool freed(const void* memory, bool ordered, Key on) noexcept {
     // Where something has been thrown, all that it leaves behind is freed, and the cause is known.
     if (std::uncaught_exceptions() == 0) {
         checker->look_at_suspects(false);
-        if (ordered) {
-            if (by.capture == nullptr)
-                checker->access(&range, 1, checker->new_work(by), doer, false);
-        } else {
-            checker->host_access(range, doer, false);
-        }
+        if (now.time > 0)
+            checker->access(&range, 1, now, doer, false);
     }
     checker->clear(block->begin, block->end);
     block->freed = doer;
@@ -134,9 +134,21 @@ SLUICE_BODY Token enqueued(Key on) {
     }
     if (checker->stream(on).runs_on_caller || !checker->doer_known())
         return TokenScope::current();
-    const Stamp stamp = checker->new_work(stream);
-    stream.hand_over(stamp);
-    return (Token{stream.id} << 44) | stamp.time;
+    checker->calls.push_back(checker->new_work(stream));
+    return (Token{stream.id} << token_bits) | checker->calls.back().time;
+}
+
+SLUICE_BODY void call_ended(Token token, bool owned) noexcept {
+    Locked checker;
+    const CallerScope scope(token);
+    const Stamp call = checker->doer_stamp();
+    if (owned) {
+        checker->released.raise(call.actor, call.time);
+        if (call.known() != nullptr)
+            checker->released.join(*call.known());
+    }
+    std::erase_if(checker->calls,
+                  [&](const Stamp& other) { return other.actor == call.actor && other.time == call.time; });
 }
 
 SLUICE_BODY void Checker::host_access(const Range& range, const Doer& doer, bool may_throw) {
@@ -250,17 +262,17 @@ SLUICE_BODY const Record* Checker::suspect(Block& block, std::uintptr_t begin, s
             latest = &record;
             continue;
         }
-        bool unseen = false, calls = false;
+        bool unseen = false, called = false;
         // A batch nobody writes; of other memory nobody knows what kernels do, and callables, of which it is known when.
         for (auto stream = streams.begin(); record.doer.op != Op::batch && stream != streams.end();
              ++stream) {
             Actor& actor = actors_[stream->second];
             unseen = unseen || may_write_beside(actor, actor.last_opaque, record, now);
-            calls = calls || may_write_beside(actor, actor.last_call, record, now);
+            called = called || may_write_beside(actor, actor.last_call, record, now);
         }
         const std::uint64_t over = TokenScope::ended().load();
         const std::uint64_t begun = TokenScope::begun().load();
-        if (unseen || (calls && over != begun))
+        if (unseen || (called && over != begun))
             continue;
         // Better to forget the oldest than to grow.
         constexpr std::size_t most = 1024;
@@ -268,7 +280,7 @@ SLUICE_BODY const Record* Checker::suspect(Block& block, std::uintptr_t begin, s
             suspects.erase(suspects.begin());
         Record touch{record.begin, record.end, true, doer_of(Op::host, nullptr), now};
         suspects.push_back({hash_of(record), record, std::move(touch),
-                            calls ? std::optional<std::uint64_t>(begun) : std::nullopt});
+                            called ? std::optional<std::uint64_t>(begun) : std::nullopt});
         latest = &record;
     }
     return latest;
@@ -293,7 +305,10 @@ SLUICE_BODY void host_touches(const void* begin, std::size_t bytes, bool reads, 
     const Record touch{address, address + bytes, false, checker.doer_of(Op::host, nullptr),
                        checker.new_work(checker.doer())};
     bool read_in_flight = false;
-    for (const Record& record : block->records) {
+    const std::size_t more = checker.in_call() ? block->passed.size() : 0;
+    for (std::size_t i = 0; i < block->records.size() + more; ++i) {
+        const bool is_passed = i >= block->records.size();
+        const Record& record = is_passed ? block->passed[i - block->records.size()] : block->records[i];
         bool known = true;
         if (checker.before(record.stamp, touch.stamp) || checker.before(touch.stamp, record.stamp) ||
             checker.ordered_by_semaphore(record.stamp, touch.stamp, known) ||

@@ -53,6 +53,8 @@ struct Block {
     std::string owner; ///< The slot that it belongs to.
     Doer freed;
     std::vector<Record> records;
+    std::vector<Record>
+        passed; ///< No longer among them, but a callable that is still to run may race with them.
 
     /// Whether of [from, to) something (`any`) or everything is undefined.
     bool is_undefined(std::uintptr_t from, std::uintptr_t to, bool any) const noexcept {
@@ -154,6 +156,7 @@ public:
         block.alive = false;
         block.records.clear();
         block.records.shrink_to_fit();
+        block.passed = {};
         graves_.emplace_back(block.begin, block.number);
         if (graves_.size() <= most_graves)
             return;

@@ -66,6 +66,15 @@ struct Suspect {
     std::optional<std::uint64_t> calls;
 };
 
+/// Two accesses, or one of undefined memory, of which is not known yet whether something orders them: a stream waits for a semaphore
+/// that nobody has signalled.
+struct Undecided {
+    std::uint64_t block = 0;
+    Record first; ///< Without bytes: none.
+    Record second;
+    bool reads_all = false;
+};
+
 /// Memory that was freed and is still there.
 struct KeptMemory {
     void* memory = nullptr;
@@ -82,6 +91,10 @@ struct WaitCount {
     std::size_t waits = 0;
     std::size_t useful = 0;
 };
+
+/// How many bits of a token are the time of its callable; those above are the stream's actor.
+inline constexpr int token_bits = 44;
+inline constexpr Token token_time = (Token{1} << token_bits) - 1;
 
 /// One for the program. All functions expect the mutex to be held.
 class Checker {
@@ -108,6 +121,8 @@ public:
     void doer_learns(const Stamp& stamp);
     void doer_learns(const Clock& clock);
     bool doer_known() const noexcept { return TokenScope::current() != TokenScope::unknown; }
+    /// Whether a stream's callable runs on this thread, of which it is known when it was handed over.
+    bool in_call() const noexcept { return TokenScope::current() != 0 && doer_known(); }
     void learn(Actor& actor, const Stamp& stamp) { (void)actor.learn(stamp); }
     static constexpr ActorId host = 0; ///< All threads of the program's own.
 
@@ -116,6 +131,12 @@ public:
     bool before(const Stamp& a, const Stamp& b);
     /// The same by a semaphore that was signalled after `b` was enqueued; `known` becomes false where it may yet be.
     bool ordered_by_semaphore(const Stamp& a, const Stamp& b, bool& known);
+    /// Whether what has this stamp comes after a signal that nobody has given.
+    bool waits_for_nobody(const Stamp& stamp) const;
+    void keep_undecided(const Block& block, const Record& first, const Record& second, bool reads_all);
+    /// Looks again at what was not decided, as a semaphore has been signalled.
+    void decide();
+    void forget_undecided(const SemaphoreState& gone);
     /// Throws, or notes, what is wrong with the accesses; then they are known.
     void access(const Range* ranges, std::size_t count, const Stamp& stamp, const Doer& doer,
                 bool may_throw = true);
@@ -186,7 +207,10 @@ public:
     std::vector<sluice::checked::Finding> mistakes;
     std::optional<Error> pending;
     std::vector<WaitCount> waits;
+    std::vector<Stamp> calls; ///< Callables that have been handed over and have not ended.
+    Clock released;           ///< What those were after that have ended and may have shared memory.
     std::vector<Suspect> suspects;
+    std::vector<Undecided> undecided;
     std::deque<KeptMemory> kept;
     std::size_t kept_bytes = 0;
     std::vector<Range> scratch; ///< Kept for its memory.
@@ -199,7 +223,9 @@ private:
         threads.name = host_name;
     }
     void look_at(Block& block, const Record& access, bool may_throw);
-    static void insert(Block& block, const Record& access, const Checker& checker);
+    void look_for_undefined(Block& block, const Record& access, bool reads_all, bool may_throw);
+    void insert(Block& block, const Record& access);
+    bool may_meet_call(const Record& old, const Record* instead);
     void forget_old(Block& block);
 
     std::deque<Actor> actors_;

@@ -150,6 +150,7 @@ SLUICE_BODY void semaphore_destroyed(Key key) noexcept {
     const auto found = checker->semaphores.find(key);
     if (found == checker->semaphores.end())
         return;
+    checker->forget_undecided(found->second);
     if (found->second.gate)
         checker->drop_actor(checker->actor(*found->second.gate));
     checker->semaphores.erase(found);
@@ -190,6 +191,7 @@ inline void signal(Checker& checker, Key key, std::uint32_t value, Actor& by, co
         if (asked > semaphore.gate_begin && asked <= semaphore.gate_begin + value)
             (void)waits.learn(last.clock);
     }
+    checker.decide();
 }
 
 SLUICE_BODY void semaphore_signalled(Key key, std::uint32_t value, Key on) {
@@ -253,6 +255,7 @@ SLUICE_BODY void semaphore_reset(Key key) {
     const auto found = checker->semaphores.find(key);
     if (found == checker->semaphores.end())
         return;
+    checker->forget_undecided(found->second);
     if (found->second.gate)
         checker->drop_actor(checker->actor(*found->second.gate));
     found->second.gate.reset();

@@ -35,7 +35,7 @@ public:
     static constexpr bool listens = true;
     using StageScope = checked::StageScope;
     using LibraryScope = checked::InternalScope;
-    using CallScope = checked::TokenScopeOn<tells_calls>;
+    using CallScope = checked::CallScopeOn<tells_calls>;
     using Call = checked::TokenOn<tells_calls>;
 
     /// `steps`: of its graphs, as asked for.
