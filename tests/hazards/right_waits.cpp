@@ -305,6 +305,18 @@ TEST_CASE("Right: one block is copied on two streams, and packed again") {
     });
 }
 
+TEST_CASE("Right: a block is copied on two streams, the first of which the host has waited for") {
+    pass([](World& w) {
+        RaggedBatch<float, B> one{room}, two{room};
+        RaggedPacker<float, B> packer{room};
+        packer.pack(two_rows);
+        packer.copy_to(w.main, one);
+        w.main.sync();
+        packer.copy_to(w.side, two);
+        w.side.sync();
+    });
+}
+
 TEST_CASE("Right: a block is laid out anew, or added to, right after it was copied") {
     pass([](World& w) {
         RaggedBatch<float, B> rows{room};

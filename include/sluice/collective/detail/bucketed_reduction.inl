@@ -108,6 +108,7 @@ void BucketedReduction<T, B>::none(BasicStreamRef<B> stream, std::size_t i) {
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::complete(BasicStreamRef<B> stream, std::size_t i) {
+    [[maybe_unused]] const detail::checked::LibraryScope<B> library;
     parts_[i].written.record(stream);
     parts_[i].ready = true;
     begun_ = true;
@@ -150,6 +151,7 @@ void BucketedReduction<T, B>::reset(BasicStreamRef<B> stream) {
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::follow_reductions(BasicStreamRef<B> stream) {
+    [[maybe_unused]] const detail::checked::LibraryScope<B> library;
     reduced_.record(stream_);
     stream.wait(reduced_);
 }

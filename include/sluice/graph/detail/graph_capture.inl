@@ -242,9 +242,14 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 void GraphCapture<Key, B>::run_aside(Ref stream, Work work) {
     const Ref side = own_stream(stream);
-    fence_.record(stream);
-    side.wait(fence_);
+    using Library = detail::checked::LibraryScope<B>;
+    {
+        [[maybe_unused]] const Library library;
+        fence_.record(stream);
+        side.wait(fence_);
+    }
     const auto join = [&] {
+        [[maybe_unused]] const Library library;
         fence_.record(side);
         stream.wait(fence_);
     };

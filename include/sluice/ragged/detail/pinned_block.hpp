@@ -44,6 +44,7 @@ public:
 
     /// What `stream` has been handed so far reads the memory, beside what was said before.
     void mark_in_use(BasicStreamRef<B> stream) {
+        [[maybe_unused]] const checked::LibraryScope<B> library;
         try {
             // One event stands for all readers.
             if (in_use_ && !(reader_ == stream.get()))
