@@ -1,5 +1,6 @@
 // What the sentences about mistakes say, and how often one mistake is told.
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,18 @@ void says(const Program& program, std::initializer_list<const char*> these,
     for (const char* const words : not_those)
         CHECK_MESSAGE(all.find(words) == std::string::npos, words);
 }
+
+using Builder = BasicGraphBuilder<B>;
+
+// A slot without a name, of memory that it shares with others: by a span, or as one of several owners.
+struct View {
+    DeviceSpan<float, B> values;
+};
+struct Shared {
+    std::shared_ptr<Device> values;
+};
+struct First;
+struct Second;
 
 } // namespace
 
@@ -141,6 +154,112 @@ TEST_CASE("BatchRead is named where a batch of the program's own is filled or fr
             two.pipeline.finish();
         },
         {"call wait() of the BatchRead that submit returned"}, {"host, the host"});
+}
+
+TEST_CASE(
+    "A reader that writes to what it was handed is told to write to a slot of its own, once for all slots") {
+    struct Unnamed {
+        Device values{count};
+    };
+    const Program program = [](World&) {
+        Batch batches[4];
+        Pipeline pipeline{
+            Stages{
+                Stage{"load", [](Ref s, const Batch& in, Unnamed& out) { copy(s, out.values, in.images); }},
+                Stage{"left", [](Ref s, const Unnamed& in, Left& out) { copy(s, out.values, in.values); }},
+                Stage{"right",
+                      [](Ref s, const Unnamed& in, Right& out) {
+                          fill_bytes(s, const_cast<Unnamed&>(in).values, 0);
+                          copy(s, out.values, in.values);
+                      }},
+                Stage{"join", [](Ref, const Left&, const Right&) {}}},
+            Slots{Make<Unnamed>{}, Make<Left>{}, Make<Right>{}}};
+        for (const Batch& batch : batches)
+            pipeline.submit(batch).stays();
+        pipeline.finish();
+    };
+    says(program,
+         {"stage 'right' is handed this slot of stage 'load' to read it: have it write to a slot of its own"},
+         {"side stream", "record an event"});
+    CHECK(found_of(program).size() == 1);
+}
+
+TEST_CASE("Memory that slots share is named by the slots, and their maker's mistake is told once") {
+    const Program by_spans = [](World& w) {
+        Batch batch;
+        Pipeline pipeline{
+            Stages{Stage{"load", [](Ref s, const Batch& in, View& out) { copy(s, out.values, in.images); }},
+                   Stage{"left", [](Ref s, const View& in, Left& out) { copy(s, out.values, in.values); }},
+                   Stage{"right", [](Ref s, const View& in, Right& out) { copy(s, out.values, in.values); }},
+                   Stage{"join", [](Ref, const Left&, const Right&) {}}},
+            Slots{[&w](int) { return View{w.images}; }, Make<Left>{}, Make<Right>{}}};
+        name_buffer(w.images, "");
+        for (int i = 0; i < 4; ++i)
+            pipeline.submit(batch).stays();
+        pipeline.finish();
+    };
+    says(by_spans,
+         {"that slots 0 and 1 of stage 'load' share",
+          "have the slot maker of stage 'load' give each slot memory of its own"},
+         {});
+    CHECK(found_of(by_spans).size() == 1);
+
+    const Program by_owners = [](World&) {
+        using A = Tagged<First, Shared>;
+        using C = Tagged<Second, Shared>;
+        const auto values = std::make_shared<Device>(count);
+        Batch batch;
+        Pipeline pipeline{
+            Stages{Stage{"a", [](Ref s, const Batch& in, A& out) { copy(s, *out.values, in.images); }},
+                   Stage{"b", [](Ref s, const Batch& in, C& out) { copy(s, *out.values, in.labels); }},
+                   Stage{"join", [](Ref s, const A& a, const C&) { reads(s, *a.values); }}},
+            Slots{[&](int) { return A{Shared{values}}; }, [&](int) { return C{Shared{values}}; }}};
+        for (int i = 0; i < 4; ++i)
+            pipeline.submit(batch).stays();
+        pipeline.finish();
+    };
+    says(by_owners,
+         {"that slots 0 and 1 of stage 'a' and slots 0 and 1 of stage 'b' share",
+          "have the slot makers give each slot memory of its own"},
+         {});
+    CHECK(found_of(by_owners).size() == 1);
+}
+
+TEST_CASE("Nodes without an edge are named, and the way to order them is that of what made them") {
+    says(
+        [](World& w) {
+            Builder builder;
+            auto first = builder.copy(w.features, w.images);
+            (void)first;
+            builder.copy(w.labels, w.features);
+            auto executable = builder.instantiate();
+            executable.launch(w.main);
+            w.main.sync();
+        },
+        {"copy, node 1 of a graph on stream", "name node 0 in the `after` of node 1"},
+        {"branch", "record an event"});
+    says(
+        [](World& w) {
+            const BasicGraphExec<B> graph{capture(w.main, [&](Ref s) {
+                order(s, w.side, w.event);
+                copy(s, w.features, w.images);
+                copy(w.side, w.labels, w.features);
+                order(w.side, s, w.event);
+            })};
+            graph.launch(w.main);
+            w.main.sync();
+        },
+        {"in the work that is captured, record an event after the write"}, {"record an event on branch"});
+    says(
+        [](World& w) {
+            Builder builder;
+            builder.copy(w.features, w.images);
+            auto executable = builder.instantiate();
+            executable.launch(w.main);
+            reads(w.side, w.features, "loss");
+            w.main.sync();
+        },
+        {"node 0 of a graph on stream", ": record an event on stream "}, {"branch"});
 }
 
 } // namespace sluice::test::hazards_sentences

@@ -23,6 +23,7 @@ SLUICE_BODY Actor& Checker::make_actor() {
         again.capture = nullptr;
         again.last_opaque = again.last_call = 0;
         again.last.clear();
+        again.launcher.reset();
         again.branches.clear();
         again.seen.clear();
         again.number = 0;
@@ -133,55 +134,6 @@ SLUICE_BODY bool Checker::ordered_by_semaphore(const Stamp& a, const Stamp& b, b
         known = known && signalled;
     }
     return false;
-}
-
-SLUICE_BODY bool Checker::waits_for_nobody(const Stamp& stamp) const {
-    for (const auto& [key, semaphore] : semaphores) {
-        const Time asked = semaphore.gate ? stamp.knows(*semaphore.gate) : 0;
-        if (asked > semaphore.gate_begin &&
-            (semaphore.count == 0 ||
-             semaphore.signals[semaphore.count - 1].value < asked - semaphore.gate_begin))
-            return true;
-    }
-    return false;
-}
-
-SLUICE_BODY void Checker::keep_undecided(const Block& block, const Record& first, const Record& second,
-                                         bool reads_all) {
-    constexpr std::size_t most = 256; // Better to miss a mistake than to grow.
-    if (undecided.size() < most)
-        undecided.push_back({block.number, first, second, reads_all});
-}
-
-SLUICE_BODY void Checker::decide() {
-    if (undecided.empty()) [[likely]]
-        return;
-    std::vector<Undecided> due;
-    std::erase_if(undecided, [&](const Undecided& one) {
-        if (waits_for_nobody(one.first.stamp) || waits_for_nobody(one.second.stamp))
-            return false;
-        due.push_back(one);
-        return true;
-    });
-    for (const Undecided& one : due) {
-        Block* const block = blocks.find(one.second.begin);
-        if (block == nullptr || block->number != one.block || !block->alive)
-            continue;
-        if (one.first.begin == one.first.end)
-            look_for_undefined(*block, one.second, one.reads_all, false);
-        else if (bool known = true; !ordered_by_semaphore(one.first.stamp, one.second.stamp, known) &&
-                                    !ordered_by_semaphore(one.second.stamp, one.first.stamp, known))
-            race(*block, one.first, one.second, false);
-    }
-}
-
-SLUICE_BODY void Checker::forget_undecided(const SemaphoreState& gone) {
-    if (!gone.gate)
-        return;
-    std::erase_if(undecided, [&](const Undecided& one) {
-        return one.first.stamp.knows(*gone.gate) > gone.gate_begin ||
-               one.second.stamp.knows(*gone.gate) > gone.gate_begin;
-    });
 }
 
 SLUICE_BODY bool Checker::before(const Stamp& a, const Stamp& b) { return b.knows(a.actor) >= a.time; }
@@ -310,7 +262,7 @@ SLUICE_BODY void Checker::look_for_undefined(Block& block, const Record& access,
         return keep_undecided(block, {}, access, reads_all);
     sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::uninitialized_read,
                                      .second = access_of(access)};
-    finding.buffer = buffer_name(block);
+    finding.buffer = buffer_name(block, access.begin, access.end);
     finding.address = reinterpret_cast<const void*>(access.begin);
     finding.bytes = access.end - access.begin;
     note(std::move(finding), may_throw);
@@ -337,7 +289,7 @@ SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const S
                         sluice::checked::Finding finding{.mistake = Mistake::use_after_free,
                                                          .first = access_of(gone),
                                                          .second = access_of(record)};
-                        finding.buffer = buffer_name(block);
+                        finding.buffer = buffer_name(block, record.begin, record.end);
                         finding.address = reinterpret_cast<const void*>(record.begin);
                         finding.bytes = record.end - record.begin;
                         note(std::move(finding), may_throw);
@@ -387,7 +339,7 @@ SLUICE_BODY void Checker::access(const NodeAccess* accesses, std::size_t count, 
                 const Record record{gone.begin, gone.end, range.writes, doer, stamp};
                 sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::use_after_free,
                                                  .second = access_of(record)};
-                finding.buffer = buffer_name(gone);
+                finding.buffer = buffer_name(gone, gone.begin, gone.end);
                 finding.address = range.begin;
                 finding.bytes = range.bytes;
                 note(std::move(finding), true);

@@ -8,6 +8,7 @@
 #include <sluice/backend/detail/checked/state.hpp>
 
 #include <sluice/backend/detail/checked/accesses.inl>
+#include <sluice/backend/detail/checked/edges.inl>
 #include <sluice/backend/detail/checked/findings.inl>
 #include <sluice/backend/detail/checked/graphs.inl>
 #include <sluice/backend/detail/checked/held.inl>

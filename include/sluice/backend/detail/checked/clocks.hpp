@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -161,9 +162,10 @@ struct Actor {
     Time last_opaque = 0;   ///< When it was handed work last of which nobody knows what it touches,
     Time last_call = 0;     ///< and a callable, of which the checker sees at least when it runs.
     Capturing* capture = nullptr;
-    std::vector<std::size_t> last; ///< In a capture: the nodes that its next one comes after.
-    std::vector<ActorId> branches; ///< Of the graphs that it runs.
-    Clock seen;                    ///< By callables that it has run.
+    std::vector<std::size_t> last;   ///< In a capture: the nodes that its next one comes after.
+    std::vector<ActorId> branches;   ///< Of the graphs that it runs.
+    std::optional<ActorId> launcher; ///< Of a branch: the stream that runs the graph.
+    Clock seen;                      ///< By callables that it has run.
 
     Time time() const noexcept { return clock.of(id); }
     void tick() { clock.raise(id, time() + 1); }

@@ -3,9 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
 
-#include <sluice/backend/detail/checked/held.inl>
 #include <sluice/backend/detail/checked/state.hpp>
 
 namespace sluice::detail::checked {
@@ -77,6 +75,8 @@ inline std::string words_of(const sluice::checked::Access& access) {
     return words;
 }
 
+inline std::string node_name(std::uint32_t node) { return "node " + std::to_string(node - 1); }
+
 SLUICE_BODY std::string Checker::stream_name(ActorId id) {
     const Actor& of = actors_[id];
     if (!of.name.empty())
@@ -88,133 +88,15 @@ SLUICE_BODY sluice::checked::Access Checker::access_of(const Record& record) {
     sluice::checked::Access access;
     access.writes = record.writes;
     access.operation = record.doer.what != nullptr ? record.doer.what : name_of(record.doer.op);
-    access.stream = stream_name(record.stamp.actor);
+    const std::optional<ActorId> launcher = actors_[record.stamp.actor].launcher;
+    access.stream = launcher && record.doer.node != 0
+                        ? node_name(record.doer.node) + " of a graph on " + stream_name(*launcher)
+                        : stream_name(record.stamp.actor);
     if (record.doer.stage != 0) {
         access.stage = labels[record.doer.stage];
         access.batch = static_cast<std::size_t>(record.doer.batch);
     }
     return access;
-}
-
-SLUICE_BODY std::string Checker::buffer_name(const Block& block) const {
-    char bytes[64];
-    std::snprintf(bytes, sizeof(bytes), "%zu bytes at %p", static_cast<std::size_t>(block.end - block.begin),
-                  reinterpret_cast<void*>(block.begin));
-    if (!block.name.empty())
-        return "'" + block.name + "'";
-    return block.owner.empty() ? bytes : bytes + std::string(" of ") + block.owner;
-}
-
-SLUICE_BODY void Checker::race(const Block& block, const Record& first, const Record& second,
-                               bool may_throw) {
-    using sluice::checked::Mistake;
-    sluice::checked::Finding finding;
-    finding.first = access_of(first);
-    finding.second = access_of(second);
-    finding.buffer = buffer_name(block);
-    const std::uintptr_t begin = first.begin < second.begin ? second.begin : first.begin;
-    const std::uintptr_t end = first.end < second.end ? first.end : second.end;
-    finding.address = reinterpret_cast<const void*>(begin);
-    finding.bytes = end - begin;
-    const auto is_thread = [&](const Record& record) {
-        bool is = record.stamp.actor == host;
-        for (const ActorId worker : workers)
-            is = is || record.stamp.actor == worker;
-        return is;
-    };
-    const auto is_host = [&](const Record& record) {
-        return is_thread(record) || record.doer.op == Op::host;
-    };
-    const std::string& from = finding.first.stream;
-    const std::string& to = finding.second.stream;
-    const std::string before = first.writes ? "the write" : "the read";
-    const std::string record =
-        "record an event on " + from + " after " + before + " and have " + to + " wait for it before ";
-    const std::string hand_on = "hand the buffer on as a stage's output, which the pipeline orders";
-    const auto is_cpu_stage = [&](const Record& access) { return actors_[access.stamp.actor].cpu_stage; };
-    const bool both_of_stages = first.doer.stage != 0 && second.doer.stage != 0;
-    const bool is_source = block.owner.starts_with("a source");
-    std::string& edge = finding.missing_edge;
-    edge = "from " + words_of(finding.first) + " to " + words_of(finding.second) + ": ";
-    if (is_held(first.doer)) {
-        finding.mistake = second.doer.op == Op::free ? Mistake::use_after_free
-                          : is_host(second)          ? Mistake::host_race
-                                                     : Mistake::race;
-        edge = "call wait() of the BatchRead that submit returned before the memory changes";
-        if (first.doer.what != std::string_view(held_words(1)))
-            edge += ", or use steps_per_graph = 1";
-        finding.message =
-            std::string(name_of(finding.mistake)) + " on " + finding.buffer + ": " +
-            (second.doer.op == Op::host && second.doer.what == nullptr ? "the host"
-                                                                       : words_of(finding.second)) +
-            (second.doer.op == Op::free ? " freed" : " changed") + " batch " +
-            std::to_string(first.doer.batch) + " while it was " + first.doer.what + ", where stage '" +
-            finding.first.stage + "' reads it. Missing edge: " + edge;
-    } else if (second.doer.op == Op::free) {
-        finding.mistake = Mistake::use_after_free;
-        if (!is_thread(second))
-            edge += record + "the memory is freed";
-        else if (first.doer.op == Op::batch)
-            edge += "call wait() of the BatchRead that submit returned, or finish() of the pipeline, before "
-                    "the memory is freed";
-        else if (is_thread(first) || is_cpu_stage(first))
-            edge += "call finish() of the pipeline before the memory is freed";
-        else
-            edge += std::string("call ") + (first.doer.stage != 0 ? "finish() of the pipeline, or " : "") +
-                    "sync() on " + from + ", before the memory is freed" +
-                    (block.device ? ", or allocate it in stream order" : "");
-    } else if (both_of_stages && first.doer.stage == second.doer.stage && block.owner.empty() &&
-               actors_[first.stamp.actor].lane && actors_[second.stamp.actor].lane) {
-        finding.mistake = is_host(first) || is_host(second) ? Mistake::host_race : Mistake::race;
-        if (!is_cpu_stage(first) && !is_cpu_stage(second))
-            edge += record + (second.writes ? "the write; or " : "the read; or ");
-        edge += "give the stage one lane, or each lane a buffer of its own";
-    } else if (second.doer.op == Op::fill_batch) {
-        finding.mistake = Mistake::host_race;
-        edge += first.doer.stage != 0 ? "a source's batch may only be used by the call that was handed it"
-                                      : "call release() of the batch's handle with the stream of that work, "
-                                        "after it has been enqueued";
-    } else if (both_of_stages && (is_cpu_stage(first) || is_cpu_stage(second))) {
-        finding.mistake = is_host(first) || is_host(second) ? Mistake::host_race : Mistake::race;
-        edge += hand_on;
-    } else if (is_host(second)) {
-        finding.mistake = Mistake::host_race;
-        if (is_source && second.writes) {
-            edge +=
-                "change the batch where the source fills it; it is given back when the stages have read it";
-        } else if (is_thread(first) || is_cpu_stage(first)) { // there is nothing to call sync() on
-            edge += "touch the memory before the batch of that work is submitted, or after finish()";
-        } else {
-            // Not from within the pipeline itself, which it would wait for.
-            if (first.doer.op == Op::batch)
-                edge += "call wait() of the BatchRead that submit returned, or ";
-            else
-                edge += "call ";
-            if (first.doer.stage != 0 && second.doer.stage == 0)
-                edge += "finish() of the pipeline, or ";
-            edge += "sync() on " + from + ", or on an event that is recorded there after " + before +
-                    ", before the host touches the memory";
-            if (both_of_stages)
-                edge += "; or " + hand_on;
-        }
-    } else if (is_host(first)) {
-        finding.mistake = Mistake::host_race;
-        edge += "hand over what the thread has touched before the work is enqueued";
-    } else {
-        finding.mistake = first.doer.op == Op::free ? Mistake::use_after_free : Mistake::race;
-        edge += record + (second.writes ? "the write" : "the read");
-        const bool is_one_batch = both_of_stages && first.doer.batch == second.doer.batch;
-        // What the pipeline orders, a stage has done on another stream than its own.
-        if (is_one_batch && (first.doer.stage == second.doer.stage || !block.owner.empty())) {
-            edge += ", or in the callable of stage '" + finding.first.stage +
-                    "' before it returns: a side stream must be joined";
-        } else if (!block.owner.empty()) {
-            edge += "; a slot may only be used by the call that was handed it";
-        } else if (both_of_stages) {
-            edge += "; or " + hand_on;
-        }
-    }
-    note(std::move(finding), may_throw);
 }
 
 // What a destructor met at the end of a program, with no call after it.
@@ -224,7 +106,7 @@ SLUICE_BODY void print_unthrown() {
         std::fprintf(stderr, "sluice: no call was left to throw this: %s\n", checker->pending->what());
 }
 
-SLUICE_BODY void Checker::note(sluice::checked::Finding finding, bool may_throw) {
+SLUICE_BODY void Checker::note(sluice::checked::Finding finding, bool may_throw, std::string kind) {
     using sluice::checked::Mistake;
     std::string& text = finding.message;
     // Who frees does nothing else.
@@ -270,11 +152,16 @@ SLUICE_BODY void Checker::note(sluice::checked::Finding finding, bool may_throw)
     finding.second.latest_batch = finding.second.batch;
     const Error error(text);
     bool known = false;
-    for (sluice::checked::Finding& other : mistakes) {
-        if (other.mistake == finding.mistake && other.buffer == finding.buffer &&
-            other.first.stage == finding.first.stage && other.second.stage == finding.second.stage &&
-            other.first.operation == finding.first.operation &&
-            other.second.operation == finding.second.operation) {
+    const bool of_maker = kind.starts_with("the slot maker");
+    if (kind.empty())
+        kind = finding.buffer;
+    for (std::size_t i = 0; i < mistakes.size(); ++i) {
+        sluice::checked::Finding& other = mistakes[i];
+        if (other.mistake == finding.mistake && kinds[i] == kind &&
+            (of_maker ||
+             (other.first.stage == finding.first.stage && other.second.stage == finding.second.stage &&
+              other.first.operation == finding.first.operation &&
+              other.second.operation == finding.second.operation))) {
             ++other.count;
             other.first.latest_batch = finding.first.batch;
             other.second.latest_batch = finding.second.batch;
@@ -282,8 +169,10 @@ SLUICE_BODY void Checker::note(sluice::checked::Finding finding, bool may_throw)
             break;
         }
     }
-    if (!known && mistakes.size() < 256)
+    if (!known && mistakes.size() < 256) {
         mistakes.push_back(std::move(finding));
+        kinds.push_back(std::move(kind));
+    }
     if (!throws)
         return;
     if (may_throw)
@@ -365,6 +254,7 @@ SLUICE_BODY std::string report() {
 SLUICE_BODY void forget() {
     detail::checked::Locked checker;
     checker->mistakes.clear();
+    checker->kinds.clear();
     checker->pending.reset();
     checker->waits.clear();
 }

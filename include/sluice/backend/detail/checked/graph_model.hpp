@@ -77,7 +77,7 @@ class ProgramMaker {
 public:
     static Program make(const GraphModel& model) {
         ProgramMaker maker;
-        maker.add(model, {});
+        maker.add(model, {}, 0);
         return std::move(maker.program_);
     }
 
@@ -92,8 +92,8 @@ private:
                 to[i] = from[i];
         }
     }
-    // What is over when all of the graph is.
-    Times add(const GraphModel& model, const Times& before) {
+    // What is over when all of the graph is. `within`: the node that it is a child or a body of.
+    Times add(const GraphModel& model, const Times& before, std::uint32_t within) {
         std::vector<Times> reached(model.nodes.size());
         Times all = before;
         for (const std::size_t index : order_of(model)) {
@@ -104,15 +104,18 @@ private:
                 join(here, reached[earlier]);
             program_.opaque = program_.opaque || node.opaque;
             program_.unseen = program_.unseen || node.unseen;
+            const std::uint32_t number = within != 0           ? within
+                                         : node.key == nullptr ? 0
+                                                               : static_cast<std::uint32_t>(index) + 1;
             for (const auto& body : node.bodies)
-                join(here, add(*body, here));
+                join(here, add(*body, here, number));
             if (!node.accesses.empty())
-                step(node, here);
+                step(node, here, number);
             join(all, here);
         }
         return all;
     }
-    void step(const NodeModel& node, Times& here) {
+    void step(const NodeModel& node, Times& here, std::uint32_t number) {
         std::size_t branch = 0;
         while (branch < program_.ends.size() &&
                (branch >= here.size() ? Time{0} : here[branch]) < program_.ends[branch])
@@ -121,6 +124,8 @@ private:
             program_.ends.push_back(0);
         const Time time = ++program_.ends[branch];
         program_.steps.push_back({node.accesses, branch, time, here});
+        for (NodeAccess& access : program_.steps.back().accesses)
+            access.doer.node = number;
         if (here.size() <= branch)
             here.resize(branch + 1);
         here[branch] = time;

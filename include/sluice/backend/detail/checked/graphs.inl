@@ -181,6 +181,8 @@ SLUICE_BODY void Checker::launch(GraphExecModel& executable, Actor& stream) {
         (void)stream.learn(executable.last);
     while (stream.branches.size() < program.ends.size())
         stream.branches.push_back(make_actor().id);
+    for (const ActorId branch : stream.branches)
+        actors_[branch].launcher = stream.id;
     const std::uint64_t offset = graph_batch_of_thread() -
                                  (executable.model ? executable.model->first_batch : graph_batch_of_thread());
     // Each branch goes on where it was: launches on one stream follow each other.

@@ -60,6 +60,8 @@ struct Range {
     bool writes = false;
     bool on_host = false; ///< Whether it is the host's memory, where that is known.
     bool partly = false;  ///< Whether it may be that much of it is not touched.
+    bool owned = false;   ///< Of an object's memory: whether that frees it. Otherwise it names it,
+    bool shared = false;  ///< perhaps as one of several owners.
 };
 
 /// Names of operations in messages.
@@ -298,7 +300,7 @@ private:
     std::vector<std::vector<Range>> lists_;
     std::vector<std::vector<Range>>* outer_;
 };
-/// `object` owns `memory`, as far as that was allocated by sluice. `of` and `slot` name it in messages.
+/// `object` owns or names `memory`, as far as that was allocated by sluice. `of` and `slot` name it in messages.
 void object_made(const void* object, const Range* memory, std::size_t count, const char* of, int slot);
 bool knows_object(const void* object);
 /// What it owns, as far as that is still there; `on_host` where it is pinned.

@@ -24,7 +24,7 @@ SLUICE_BODY void allocated(const void* memory, std::size_t bytes, bool device, b
         block.unwritten.push_back({block.begin, block.end});
     block.opaque = checker->opaque;
     if (auto* const lists = listening(); lists != nullptr)
-        lists->back().push_back({memory, bytes, true});
+        lists->back().push_back({.begin = memory, .bytes = bytes, .writes = true, .owned = true});
     if (!ordered)
         return;
     Actor& stream = checker->enqueuing(on);
@@ -109,7 +109,9 @@ SLUICE_BODY void accesses(Key on, const Range* ranges, std::size_t count, Op op,
     if (!checker->doer_known())
         return;
     Actor& stream = checker->enqueuing(on);
-    const Doer doer = checker->doer_of(op, what);
+    Doer doer = checker->doer_of(op, what);
+    if (const StageScope* const stage = StageScope::current(); stage != nullptr)
+        doer.aside = stage->on != on;
     if (stream.capture == nullptr) {
         checker->access(ranges, count, checker->new_work(stream), doer);
         return;

@@ -1,6 +1,8 @@
 // Bodies of interface.hpp: what pipelines and sources know.
 #pragma once
 
+#include <algorithm>
+
 #include <sluice/backend/detail/checked/memory.inl>
 #include <sluice/backend/detail/checked/state.hpp>
 
@@ -17,18 +19,30 @@ SLUICE_BODY void object_made(const void* object, const Range* memory, std::size_
         Block* const block = checker->blocks.find(reinterpret_cast<std::uintptr_t>(memory[i].begin));
         if (block == nullptr || !block->alive || memory[i].bytes == 0)
             continue;
+        const auto begin = reinterpret_cast<std::uintptr_t>(memory[i].begin);
+        const Holder holder{{begin, begin + memory[i].bytes}, object, of, slot};
+        const auto is_same = [&](const Holder& other) {
+            return other.object == object && other.bytes.begin == holder.bytes.begin;
+        };
+        if (std::none_of(block->holders.begin(), block->holders.end(), is_same))
+            block->holders.push_back(holder);
+        if (!memory[i].owned)
+            continue;
         bool known = false;
         for (const ObjectState::Part& part : state.memory)
             known = known || part.block == block->number;
         if (known)
             continue;
         state.memory.push_back({memory[i], block->number});
-        block->owner = std::string(of) + ", slot " + std::to_string(slot);
+        block->owner = of;
     }
 }
 
 SLUICE_BODY void object_gone(const void* object) noexcept {
     Locked checker;
+    checker->blocks.for_each([&](Block& block) {
+        std::erase_if(block.holders, [&](const Holder& holder) { return holder.object == object; });
+    });
     checker->objects.erase(object);
 }
 

@@ -20,6 +20,8 @@ struct Doer {
     std::uint64_t batch = 0;
     Op op = Op::copy;
     const char* what = nullptr; ///< A name of the operation, that stays.
+    bool aside = false;     ///< Whether the stage did it on another stream than the one that it was handed.
+    std::uint32_t node = 0; ///< Of a graph that was built: which node, or within which one; counted from 1.
 };
 
 /// An access.
@@ -37,6 +39,14 @@ struct Bytes {
     std::uintptr_t end = 0;
 };
 
+/// A slot or a batch that owns or names memory, in messages.
+struct Holder {
+    Bytes bytes;
+    const void* object = nullptr;
+    std::string of;
+    int slot = 0;
+};
+
 /// Memory that was allocated, or that somebody else's accesses named.
 struct Block {
     std::uintptr_t begin = 0;
@@ -50,7 +60,8 @@ struct Block {
     bool of_graph = false;        ///< Allocated in a capture: it goes with the graph.
     std::uint64_t opaque = 0;
     std::string name;
-    std::string owner; ///< The slot that it belongs to.
+    std::string owner; ///< Whose slot it belongs to, which others have been handed.
+    std::vector<Holder> holders;
     Doer freed;
     std::vector<Record> records;
     std::vector<Record>

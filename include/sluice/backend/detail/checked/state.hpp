@@ -174,11 +174,13 @@ public:
     }
 
     // Findings
-    void note(sluice::checked::Finding finding, bool may_throw);
+    /// `kind`: what tells it from others beside its ends; empty: the buffer.
+    void note(sluice::checked::Finding finding, bool may_throw, std::string kind = {});
     void race(const Block& block, const Record& first, const Record& second, bool may_throw);
     sluice::checked::Access access_of(const Record& record);
     std::string stream_name(ActorId id);
-    std::string buffer_name(const Block& block) const;
+    std::string buffer_name(const Block& block, std::uintptr_t begin, std::uintptr_t end) const;
+    std::string sharing_maker(const Block& block, const Record& first, const Record& second) const;
     void count_wait(const Stamp& from, Actor& to, std::size_t again, bool useful);
     std::vector<sluice::checked::Finding> all_findings();
 
@@ -205,6 +207,7 @@ public:
     std::uint64_t opaque = 0; ///< Pieces of work so far that may write what nobody knows of.
     std::vector<std::string> labels{std::string()};
     std::vector<sluice::checked::Finding> mistakes;
+    std::vector<std::string> kinds; ///< Of the mistakes.
     std::optional<Error> pending;
     std::vector<WaitCount> waits;
     std::vector<Stamp> calls; ///< Callables that have been handed over and have not ended.

@@ -145,6 +145,55 @@ SLUICE_BODY void host_saw(const Snapshot& snapshot, bool seen) noexcept {
     checker->look_at_suspects(false);
 }
 
+SLUICE_BODY bool Checker::waits_for_nobody(const Stamp& stamp) const {
+    for (const auto& [key, semaphore] : semaphores) {
+        const Time asked = semaphore.gate ? stamp.knows(*semaphore.gate) : 0;
+        if (asked > semaphore.gate_begin &&
+            (semaphore.count == 0 ||
+             semaphore.signals[semaphore.count - 1].value < asked - semaphore.gate_begin))
+            return true;
+    }
+    return false;
+}
+
+SLUICE_BODY void Checker::keep_undecided(const Block& block, const Record& first, const Record& second,
+                                         bool reads_all) {
+    constexpr std::size_t most = 256; // Better to miss a mistake than to grow.
+    if (undecided.size() < most)
+        undecided.push_back({block.number, first, second, reads_all});
+}
+
+SLUICE_BODY void Checker::decide() {
+    if (undecided.empty()) [[likely]]
+        return;
+    std::vector<Undecided> due;
+    std::erase_if(undecided, [&](const Undecided& one) {
+        if (waits_for_nobody(one.first.stamp) || waits_for_nobody(one.second.stamp))
+            return false;
+        due.push_back(one);
+        return true;
+    });
+    for (const Undecided& one : due) {
+        Block* const block = blocks.find(one.second.begin);
+        if (block == nullptr || block->number != one.block || !block->alive)
+            continue;
+        if (one.first.begin == one.first.end)
+            look_for_undefined(*block, one.second, one.reads_all, false);
+        else if (bool known = true; !ordered_by_semaphore(one.first.stamp, one.second.stamp, known) &&
+                                    !ordered_by_semaphore(one.second.stamp, one.first.stamp, known))
+            race(*block, one.first, one.second, false);
+    }
+}
+
+SLUICE_BODY void Checker::forget_undecided(const SemaphoreState& gone) {
+    if (!gone.gate)
+        return;
+    std::erase_if(undecided, [&](const Undecided& one) {
+        return one.first.stamp.knows(*gone.gate) > gone.gate_begin ||
+               one.second.stamp.knows(*gone.gate) > gone.gate_begin;
+    });
+}
+
 SLUICE_BODY void semaphore_destroyed(Key key) noexcept {
     Locked checker;
     const auto found = checker->semaphores.find(key);

@@ -47,7 +47,7 @@ private:
     }
     template <class Batch>
     static void show(const void* batch, const MemoryVisitor& visit) {
-        visit_memory<false>(*static_cast<const Batch*>(batch), visit);
+        visit_memory(*static_cast<const Batch*>(batch), visit);
     }
 };
 /// One for each type.
@@ -64,7 +64,7 @@ struct SlotOps {
     /// Makes one with the slot maker at `maker`.
     void* (*make)(void* maker, int number);
     void (*destroy)(void* slot) noexcept;
-    /// What it owns. Null in a pipeline that is not checked.
+    /// What it owns and names. Null in a pipeline that is not checked.
     void (*show_memory)(const void* slot, const MemoryVisitor& visit);
 
     template <class Maker, class Slot, bool Checked>
@@ -98,7 +98,7 @@ private:
     }
     template <class Slot>
     static void show(const void* slot, const MemoryVisitor& visit) {
-        visit_memory<true>(*static_cast<const Slot*>(slot), visit);
+        visit_memory(*static_cast<const Slot*>(slot), visit);
     }
 };
 /// One for each type of slot and maker.

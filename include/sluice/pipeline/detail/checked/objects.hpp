@@ -33,7 +33,7 @@ template <class T>
 void tell_of_object(const T& object, std::vector<checked::Range> memory, const std::string& of,
                     std::size_t slot) {
     const auto add = [&](const checked::Range& range, bool) { memory.push_back(range); };
-    visit_memory<true>(object, add);
+    visit_memory(object, add);
     checked::object_made(&object, memory.data(), memory.size(), of.c_str(), static_cast<int>(slot));
 }
 

@@ -149,7 +149,8 @@ public:
         if (on_ && !checked::knows_object(batch.value)) {
             const bool alone = !others_fill_ && !core.streams.any_external();
             const auto add = [&](const checked::Range& range, bool constant) {
-                latest_.memory.push_back({range.begin, range.bytes, constant && alone, range.on_host});
+                if (!range.shared) // Others may write there by right.
+                    latest_.memory.push_back({range.begin, range.bytes, constant && alone, range.on_host});
             };
             batch.ops->show_memory(batch.value, add);
             if (executor.keeps_batches() && first_to_read(core, executor, number) < core.stages())
@@ -219,7 +220,8 @@ private:
             return;
         }
         const auto add = [&](const checked::Range& range, bool) {
-            handed_.push_back({nullptr, range, checked::Op::batch, false});
+            if (!range.shared)
+                handed_.push_back({nullptr, range, checked::Op::batch, false});
         };
         batch.ops->show_memory(batch.value, add);
     }

@@ -2,6 +2,7 @@
 /// Which memory a value names or owns, for the checker.
 #pragma once
 
+#include <concepts>
 #include <iterator> // and with it std::to_address, which is all of <memory> that this takes
 #include <optional>
 #include <tuple>
@@ -10,6 +11,11 @@
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/memory/detail/checked/declared_range.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
+
+namespace sluice {
+template <class Tag, class T>
+struct Tagged;
+} // namespace sluice
 
 namespace sluice::detail {
 
@@ -28,47 +34,72 @@ checked::Range range_of_elements(const T& range) {
     return bytes;
 }
 
-/// Calls `visit(range, constant)` for the memory that a value names or owns, as far as it shows its members; `OwnersOnly`: for
-/// the device and pinned memory that it owns. `constant`: whether the value, which is `const`, lets nobody write there.
-template <bool OwnersOnly, class T, class Visit>
+template <class T>
+struct BaseOfTagged {};
+template <class Tag, class T>
+struct BaseOfTagged<Tagged<Tag, T>> {
+    using type = T;
+};
+/// A pointer that owns an object, alone or with others.
+template <class T>
+concept OwningPointer = requires(const T& value) {
+    { value.get() } -> std::convertible_to<const typename T::element_type*>;
+    *value;
+};
+
+/// Calls `visit(range, constant)` for the memory that a value names or owns, as far as it shows its members. `constant`: whether the
+/// value, which is `const`, lets nobody write there.
+template <class T, class Visit>
 void visit_memory(const T& value, Visit& visit) {
     if constexpr (std::is_pointer_v<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
                   std::is_null_pointer_v<T>) {
         return;
     } else if constexpr (std::is_array_v<T>) {
         for (const auto& element : value)
-            visit_memory<OwnersOnly>(element, visit);
+            visit_memory(element, visit);
     } else if constexpr (requires { typename T::backend; }) {
-        constexpr bool owns = !requires { typename T::element_type; };
-        if constexpr ((owns || !OwnersOnly) && requires { declared_range(value, false); }) {
+        if constexpr (requires { declared_range(value, false); }) {
             if constexpr (
                 has_span<const T> || requires { value.block(); } || requires { value.values(); }) {
-                visit(declared_range(value, false), owns || is_span_of_constants<T>);
+                checked::Range range = declared_range(value, false);
+                range.owned = !requires { typename T::element_type; };
+                visit(range, range.owned || is_span_of_constants<T>);
             }
         }
     } else if constexpr (NamesMemory<T>) {
         // Of the standard library's spans: ordinary memory of the host's.
-        if constexpr (!OwnersOnly && requires { range_of_elements(value); })
+        if constexpr (requires { range_of_elements(value); })
             visit(range_of_elements(value), is_span_of_constants<T>);
+    } else if constexpr (OwningPointer<T>) {
+        const auto visit_shared = [&](checked::Range range, bool constant) {
+            if (requires { value.use_count(); }) {
+                range.owned = false;
+                range.shared = true;
+            }
+            visit(range, constant);
+        };
+        if (value.get() != nullptr)
+            visit_memory(*value, visit_shared);
     } else if constexpr (IsOptional<T>::value) {
         if (value)
-            visit_memory<OwnersOnly>(*value, visit);
+            visit_memory(*value, visit);
     } else if constexpr (IsTupleLike<T>::value) {
-        std::apply([&](const auto&... members) { (visit_memory<OwnersOnly>(members, visit), ...); }, value);
+        std::apply([&](const auto&... members) { (visit_memory(members, visit), ...); }, value);
     } else if constexpr (OwnsHostElements<T>) {
         using Element = std::remove_cvref_t<decltype(*std::begin(value))>;
         // A value that can be copied as bytes has its elements within itself: they are copied, or read in the call alone.
-        if constexpr (!OwnersOnly && std::is_trivially_copyable_v<Element> &&
-                      !std::is_trivially_copyable_v<T>)
+        if constexpr (std::is_trivially_copyable_v<Element> && !std::is_trivially_copyable_v<T>)
             visit(range_of_elements(value), true);
         if constexpr (std::is_class_v<Element>) {
             for (const auto& element : value)
-                visit_memory<OwnersOnly>(element, visit);
+                visit_memory(element, visit);
         }
+    } else if constexpr (requires { typename BaseOfTagged<T>::type; }) {
+        visit_memory(static_cast<const typename BaseOfTagged<T>::type&>(value), visit);
     } else if constexpr (std::is_empty_v<T>) {
         return;
     } else if constexpr (PlainAggregate<T>) {
-        with_members(value, [&](const auto&... members) { (visit_memory<OwnersOnly>(members, visit), ...); });
+        with_members(value, [&](const auto&... members) { (visit_memory(members, visit), ...); });
     }
 }
 
