@@ -97,6 +97,30 @@ TEST_CASE("Source: a worker thread that cannot be started is an Error, and nothi
     }
 }
 
+TEST_CASE("Source: what a maker throws is nested in an error that names the slot or the worker") {
+    using Numbers = PinnedBuffer<int, TestBackend>;
+    const auto make_source = [](int bad_slot, int bad_worker) {
+        Source source{[=](int slot) {
+                          if (slot == bad_slot)
+                              throw std::out_of_range("no memory");
+                          return Numbers(4);
+                      },
+                      [=](int worker) {
+                          if (worker == bad_worker)
+                              throw std::out_of_range("no decoder");
+                          return worker;
+                      },
+                      [](int, std::size_t, Numbers&) {},
+                      SourceOptions<TestBackend>{.workers = 3, .slots = 2}};
+    };
+    const Caught of_slot([&] { make_source(1, -1); });
+    CHECK(of_slot.text() == "source: making slot 1 failed: no memory");
+    CHECK(of_slot.nests_directly<std::out_of_range>());
+    const Caught of_worker([&] { make_source(-1, 2); });
+    CHECK(of_worker.text() == "source: making the state of worker 2 failed: no decoder");
+    CHECK(of_worker.nests_directly<std::out_of_range>());
+}
+
 TEST_CASE("Source: threads of a start that failed have ended: no state is two threads'") {
     struct State {
         std::atomic<bool> busy{false};

@@ -147,6 +147,42 @@ TEST_CASE("Contract 5: what a stage threw is nested, whatever its type") {
     });
 }
 
+namespace {
+
+// A batch whose key cannot always be told.
+struct WithKey {
+    PinnedBuffer<int, B> values{4};
+    bool throws = false;
+};
+int graph_key(const WithKey& batch) {
+    if (batch.throws)
+        throw_standard();
+    return 1;
+}
+
+} // namespace
+
+TEST_CASE("Contract 5: what a graph_key throws is nested in an error that names the batch") {
+    for (const bool each_stage : {false, true}) {
+        DeviceBuffer<int, B> values{4};
+        Pipeline pipeline{Stages{Stage{"load", [&](BasicStreamRef<B> s,
+                                                   const WithKey& in) { copy(s, values, in.values); }}},
+                          PipelineOptions{.schedule = Schedule::graphed, .graph_each_stage = each_stage}};
+        WithKey given[4];
+        given[3].throws = true;
+        const Caught caught([&] {
+            for (const WithKey& batch : given)
+                pipeline.submit(batch).stays();
+        });
+        REQUIRE(caught);
+        CHECK(caught->batch() == 3);
+        CHECK(contains_all(caught.text(), {"batch 3: its graph_key threw: the image is 3 rows short"}));
+        CHECK(caught.nests_directly<std::out_of_range>());
+        pipeline.reset();
+        pipeline.submit(given[0]).wait();
+    }
+}
+
 TEST_CASE("Contract 5: what a slot maker throws is nested in an error that names the stage and the slot") {
     const auto make_pipeline = [](auto throw_it) {
         const auto make = [=](int slot) {

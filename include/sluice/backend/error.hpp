@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -50,6 +51,15 @@ public:
         return placed;
     }
 
+    /// The same failure, with the batch alone.
+    Error in_batch(std::size_t batch) const {
+        Error placed{"batch " + std::to_string(batch) + ": " + message_};
+        placed.call_ = call_;
+        placed.name_ = name_;
+        placed.batch_ = batch;
+        return placed;
+    }
+
     /// The same failure, with what is to be said before it.
     Error after(const std::string& words) const {
         Error told{words + message_};
@@ -88,4 +98,30 @@ private:
     std::optional<std::size_t> batch_;
 };
 
+namespace detail {
+
+/// What the exception says that is being handled.
+inline std::string words_of_handled() {
+    try {
+        throw;
+    } catch (const std::exception& exception) {
+        return exception.what();
+    } catch (...) {
+        return "an exception of an unknown type";
+    }
+}
+
+/// Called from within a handler: throws an `Error` that says `words`, then what has been thrown, which is nested in it.
+[[noreturn]] inline void throw_after(const std::string& words, const std::string& stage = {}) {
+    const auto place = [&](const Error& error) { return stage.empty() ? error : error.in_stage(stage); };
+    try {
+        throw;
+    } catch (const Error& error) {
+        std::throw_with_nested(place(error.after(words)));
+    } catch (...) {
+        std::throw_with_nested(place(Error(words + words_of_handled())));
+    }
+}
+
+} // namespace detail
 } // namespace sluice

@@ -274,7 +274,7 @@ public:
     using value_type = SourceBatch<Batch, B>;
 
     /// Makes the slots. The workers start with the first `next`. Throws `Error` for negative workers, slots or timeouts,
-    /// for a timeout without workers, and what a maker throws.
+    /// for a timeout without workers, and for what a maker throws, which is nested.
     template <class MakeSlot>
     Source(MakeSlot make_slot, Fill fill, SourceOptions<B> options = {}) requires std::same_as<State, NoState>
         : Source(

@@ -91,13 +91,20 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
     if (options.timed_batches > 0)
         notes_.make(static_cast<std::size_t>(options.timed_batches > slots ? options.timed_batches : slots) *
                     (detail::NotedWindows::one_in + 2));
-    for (int slot = 0; slot < slots; ++slot)
-        ledger_->make(make_slot, slot);
-    ledger_->end = options.batches;
     const int states = options.workers > 0 ? options.workers : 1;
     states_.reserve(static_cast<std::size_t>(states));
-    for (int worker = 0; worker < states; ++worker)
-        states_.push_back(make_state(worker));
+    const char* what = "source: making slot ";
+    int number = 0;
+    try {
+        for (; number < slots; ++number)
+            ledger_->make(make_slot, number);
+        what = "source: making the state of worker ";
+        for (number = 0; number < states; ++number)
+            states_.push_back(make_state(number));
+    } catch (...) {
+        detail::throw_after(what + std::to_string(number) + " failed: ");
+    }
+    ledger_->end = options.batches;
 }
 
 template <class Batch, class State, class Fill, Backend B>
@@ -351,10 +358,8 @@ void Source<Batch, State, Fill, B>::throw_failure(std::size_t index, const std::
     const std::string what = "source: filling batch " + std::to_string(index) + " failed: ";
     try {
         std::rethrow_exception(thrown);
-    } catch (const std::exception& exception) {
-        std::throw_with_nested(Error(what + exception.what()));
     } catch (...) {
-        std::throw_with_nested(Error(what + "an exception of an unknown type"));
+        detail::throw_after(what);
     }
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/detail/allocations.hpp>
 #include <sluice/memory/span.hpp>
@@ -186,6 +187,13 @@ template <class T>
 concept HasGraphKey = requires(const T& value) {
     graph_key(value);
 };
+/// What a `graph_key` has thrown is nested.
+struct KeyFailure : Error {
+    using Error::Error;
+};
+[[noreturn]] inline void throw_key_failure() {
+    std::throw_with_nested(KeyFailure("its graph_key threw: " + words_of_handled()));
+}
 /// A buffer or a span of sluice's or the standard library's: what it names is read when the work runs.
 template <class T>
 concept NamesMemory = requires(const T& value) {
@@ -237,7 +245,13 @@ bool append_elements(KeyBytes& key, const T& range) {
 template <class T>
 bool append_key(KeyBytes& key, const T& value) {
     if constexpr (HasGraphKey<T>) {
-        const auto& own = graph_key(value);
+        const auto& own = [&]() -> decltype(auto) {
+            try {
+                return graph_key(value);
+            } catch (...) {
+                throw_key_failure();
+            }
+        }();
         if constexpr (OwnsHostElements<std::remove_cvref_t<decltype(own)>>)
             return append_elements(key, own);
         else

@@ -32,21 +32,6 @@ inline bool is_late(const Error& error) noexcept {
     return false;
 }
 
-/// Called from within a handler: throws what a slot maker has thrown in an `Error` that names the stage and the slot.
-[[noreturn]] inline void throw_maker_failure(const std::string& stage, int slot) {
-    const std::string words = "making slot " + std::to_string(slot) + " failed: ";
-    std::string explanation = "an exception of an unknown type";
-    try {
-        throw;
-    } catch (const Error& error) {
-        std::throw_with_nested(error.after(words).in_stage(stage));
-    } catch (const std::exception& exception) {
-        explanation = exception.what();
-    } catch (...) {
-    }
-    std::throw_with_nested(Error(words + explanation).in_stage(stage));
-}
-
 inline void require_lanes(const std::string& stage, int lanes) {
     if (lanes < 1)
         throw Error("stage '" + stage + "': a stage needs at least 1 lane, got " + std::to_string(lanes));

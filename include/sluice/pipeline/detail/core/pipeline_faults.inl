@@ -100,9 +100,11 @@ void PipelineCore<B>::fail() {
     // A wait throws what the streams passed on to it, and does not know where that began.
     if (stage < 0)
         throw_known_fault();
-    bool earlier = false;
+    bool earlier = false, of_key = false;
     try {
         throw;
+    } catch (const KeyFailure&) {
+        of_key = true;
     } catch (const Error& error) {
         earlier = !options_.launch_blocking && is_late(error);
     } catch (...) {
@@ -114,14 +116,14 @@ void PipelineCore<B>::fail() {
                 true);
     }
     if (stage < 0)
-        fail_at(stage, std::nullopt, false);
+        fail_at(stage, of_key ? std::optional(begun_ - 1) : std::nullopt, false, of_key);
     const std::size_t batch = core_.current_batch();
     try {
         executor_->finish_before(core_, batch);
     } catch (...) {
         // What failed first is told.
     }
-    fail_at(stage, batch, false);
+    fail_at(stage, batch, false, of_key);
 }
 
 template <Backend B>
@@ -133,27 +135,24 @@ void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool 
         if (or_earlier && batch)
             return error.at_or_before(*batch);
         if (stage < 0)
-            return error;
+            return batch ? error.in_batch(*batch) : error;
         const std::string& name = core_.name(static_cast<std::size_t>(stage));
         return batch ? error.in_stage(name, *batch) : error.in_stage(name);
     };
-    std::string explanation = "an exception of an unknown type";
     try {
         throw;
     } catch (const Error& error) {
         const Error placed = place(error);
         failure_ = placed.what();
-        // What a host function threw is nested as what a stage throws is, not one deeper.
+        // What a host function or a graph_key threw is nested as what a stage throws is, not one deeper.
         if (of_stream)
             throw_instead(placed);
         std::throw_with_nested(placed);
-    } catch (const std::exception& exception) {
-        explanation = exception.what();
     } catch (...) {
+        const Error placed = place(Error("its callable threw: " + words_of_handled()));
+        failure_ = placed.what();
+        std::throw_with_nested(placed);
     }
-    const Error placed = place(Error("its callable threw: " + explanation));
-    failure_ = placed.what();
-    std::throw_with_nested(placed);
 }
 
 } // namespace sluice::detail

@@ -39,7 +39,7 @@ public:
         try {
             places_[slot * makers_ + maker] = ops.make(with, static_cast<int>(slot));
         } catch (...) {
-            throw_maker_failure(stage, static_cast<int>(slot));
+            throw_after("making slot " + std::to_string(slot) + " failed: ", stage);
         }
     }
 
