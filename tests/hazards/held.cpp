@@ -151,6 +151,34 @@ TEST_CASE("Right: a batch's vector is filled again when it has been read, and ot
     }
 }
 
+namespace {
+
+// A class that shows nothing but its key.
+class Hidden {
+public:
+    void fill(float value) { refill(values_, value); }
+    PinnedSpan<const float, B> values() const { return values_.span(); }
+
+private:
+    friend auto graph_key(const Hidden& batch) { return batch.values(); }
+    Pinned values_ = named<Pinned>("hidden");
+};
+
+} // namespace
+
+TEST_CASE("Hazard: the host changes a held batch of whose memory its graph_key tells") {
+    find(host_race("hidden", {"read", 0}, {"host"}), [](World& w) {
+        Pipeline pipeline{
+            Stages{Stage{"read", [&w](Ref s, const Hidden& in) { copy(s, w.images, in.values()); }}},
+            of_four_steps};
+        Hidden batch;
+        pipeline.submit(batch).stays();
+        batch.fill(7);
+        pipeline.submit(batch).stays();
+        pipeline.finish();
+    });
+}
+
 TEST_CASE("Hazard: the host says that it writes a held batch") {
     find(host_race("batch images", {"encode", 0}, {"load"}), [](World&) {
         TwoStages two{encode(), train(), of_four_steps};

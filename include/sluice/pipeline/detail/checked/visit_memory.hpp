@@ -100,6 +100,19 @@ void visit_memory(const T& value, Visit& visit) {
         return;
     } else if constexpr (PlainAggregate<T>) {
         with_members(value, [&](const auto&... members) { (visit_memory(members, visit), ...); });
+    } else if constexpr (HasGraphKey<T>) {
+        // What its work reads, the key shows; elements of the key's own have gone by now.
+        const auto visit_named = [&](checked::Range range, bool constant) {
+            range.owned = false;
+            if (!range.on_host)
+                visit(range, constant);
+        };
+        try {
+            const auto& own = graph_key(value);
+            visit_memory(own, visit_named);
+        } catch (...) {
+            // Who needs the key learns of it.
+        }
     }
 }
 
