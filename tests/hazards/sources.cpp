@@ -101,6 +101,54 @@ TEST_CASE("Hazard: a stage keeps a source's batch for the next one") {
     });
 }
 
+namespace {
+
+struct View {
+    PinnedSpan<float, B> values;
+};
+using Views = Source<View, NoState, std::function<void(std::size_t, View&)>, B>;
+
+void fill_view(std::size_t index, View& out) {
+    for (std::size_t i = 0; i < out.values.size(); ++i)
+        out.values.data()[i] = static_cast<float>(index + 1);
+}
+
+} // namespace
+
+TEST_CASE("Hazard: a source's slots are views of one buffer") {
+    find(host_race("that slots 0 to 2 of a source share", {"copy"}, {"source's fill"}), [](World& w) {
+        Pinned all(count);
+        Views source{[&](int) { return View{all}; }, fill_view, without_workers(3)};
+        for (auto batch = source.next(); batch; batch = source.next()) {
+            copy(w.main, w.images, batch->values);
+            settle(w.main);
+            batch.release(w.main);
+        }
+        w.main.sync();
+    });
+}
+
+TEST_CASE("Right: a source's slots are views of parts of one buffer, or of what is there already") {
+    pass([](World& w) {
+        Pinned all(3 * count);
+        Views parts{
+            [&](int slot) { return View{all.subspan(static_cast<std::size_t>(slot) * count, count)}; },
+            fill_view,
+            {.workers = 2, .slots = 3, .batches = 12}};
+        Pinned data = numbered("data");
+        Views shifted{[&](int) { return View{data.first(8)}; },
+                      [&](std::size_t index, View& out) { out.values = data.subspan(index, 8); },
+                      {.workers = 2, .slots = 3, .batches = 12}};
+        for (Views* const source : {&parts, &shifted}) {
+            for (auto batch = source->next(); batch; batch = source->next()) {
+                copy(w.main, w.images.first(batch->values.size()), batch->values);
+                batch.release(w.main);
+            }
+        }
+        w.main.sync();
+    });
+}
+
 TEST_CASE("Hazard: the loop changes a source's batch after it has submitted it") {
     find(host_race("batch images", {nullptr, 0}, {"label smoothing"}), [](World&) {
         TwoStages two{encode(), train()};

@@ -176,8 +176,8 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
         const std::lock_guard lock(ledger_->mutex);
         slot.state = Slot::State::filling;
     }
-    Checks::fills(static_cast<Place&>(slot).batch(), !std::exchange(slot.was_filled, true),
-                  options_.keeps_slots);
+    [[maybe_unused]] const typename Checks::Filling filling(
+        static_cast<Place&>(slot).batch(), !std::exchange(slot.was_filled, true), options_.keeps_slots);
     if (note == nullptr)
         return call_fill(state, slot.index, static_cast<Place&>(slot).batch());
     note->begin = detail::FillNotes::now();

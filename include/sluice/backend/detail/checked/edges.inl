@@ -81,10 +81,13 @@ private:
     std::string edge() {
         if (second_.doer.op == Op::free)
             return before_free();
-        if (const std::string maker = checker_.sharing_maker(block_, first_, second_); !maker.empty())
-            return "have " + maker +
-                   " give each slot memory of its own or, where it is meant to be shared, " + of_race();
-        return of_race();
+        const std::string maker = checker_.sharing_maker(block_, first_, second_);
+        if (maker.empty())
+            return of_race();
+        const std::string race = of_race();
+        const std::string cure = "have " + maker + " give each slot memory of its own";
+        return second_.doer.op == Op::fill_batch ? cure
+                                                 : cure + " or, where it is meant to be shared, " + race;
     }
     std::string of_race() {
         const char* const what = second_.writes ? "the write" : "the read";

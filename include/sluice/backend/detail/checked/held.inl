@@ -30,6 +30,34 @@ inline Block* block_of(Checker& checker, const BatchRange& range) {
     return block == nullptr || !block->alive || block->device ? nullptr : block;
 }
 
+inline std::uint64_t hash_of(const Range& range) noexcept {
+    Record record;
+    record.begin = reinterpret_cast<std::uintptr_t>(range.begin);
+    record.end = record.begin + range.bytes;
+    return hash_of(record);
+}
+
+SLUICE_BODY void NamedWrites::add(const Range& range) {
+    {
+        Locked checker;
+        const Block* const block = checker->blocks.find(reinterpret_cast<std::uintptr_t>(range.begin));
+        if (range.bytes == 0 || (!range.on_host && (block == nullptr || !block->alive || block->device)))
+            return;
+    }
+    all_.push_back({range, hash_of(range)});
+    all_.back().range.writes = true;
+}
+
+SLUICE_BODY NamedWrites::~NamedWrites() {
+    std::erase_if(all_, [](const Named& named) { return hash_of(named.range) == named.hash; });
+    if (all_.empty())
+        return;
+    Locked checker;
+    for (const Named& named : all_)
+        checker->access(&named.range, 1, checker->new_work(checker->doer()),
+                        checker->doer_of(Op::fill_batch, nullptr), false);
+}
+
 SLUICE_BODY void watch(const BatchRange* ranges, std::size_t count) {
     Locked checker;
     if (!checker->doer_known())

@@ -320,6 +320,23 @@ void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen);
 /// The same of the calling thread's own work on an object, such as filling a batch.
 void host_works_on(const void* object, bool writes, Op op);
 
+/// Memory of the host's that an object names: where it changes in this one's life, the calling thread has filled the object's batch.
+class NamedWrites {
+public:
+    NamedWrites() = default;
+    NamedWrites(const NamedWrites&) = delete;
+    NamedWrites& operator=(const NamedWrites&) = delete;
+    ~NamedWrites();
+    void add(const Range& range);
+
+private:
+    struct Named {
+        Range range;
+        std::uint64_t hash;
+    };
+    std::vector<Named> all_;
+};
+
 /// Memory of a batch. `constant`: nothing but the host can write it by way of the batch. `ordinary`: the host's, neither pinned
 /// nor allocated by sluice.
 struct BatchRange {

@@ -24,8 +24,11 @@ struct SourceChecks {
     static auto make(Make& make_slot, int, MakePlace&& make_place) {
         return make_place(make_slot);
     }
-    template <class Batch>
-    static void fills(const Batch&, bool, bool) noexcept {}
+    /// Within it, a batch is filled.
+    struct Filling {
+        template <class Batch>
+        Filling(const Batch&, bool, bool) noexcept {}
+    };
     static void handed_over(const void*) noexcept {}
     static void taken_over(const void*) noexcept {}
     template <class Batch>
@@ -41,13 +44,25 @@ struct SourceChecks<B, true> {
         tell_of_object(place->batch(), listened.list(0), "a source", static_cast<std::size_t>(number));
         return place;
     }
-    /// A slot's batch is filled next, and what it owns is poisoned first where stress wants it; nothing reads it.
-    template <class Batch>
-    static void fills(const Batch& batch, bool for_the_first_time, bool keeps_slots) {
-        checked::host_works_on(&batch, true, checked::Op::fill_batch);
-        if (!for_the_first_time && poisons() && !keeps_slots)
-            poison_and_wait<B>(&batch);
-    }
+    /// A slot's batch is filled meanwhile, and what it owns is poisoned first where stress wants it; nothing reads it. What it names
+    /// is written where it changes.
+    class Filling {
+    public:
+        template <class Batch>
+        Filling(const Batch& batch, bool for_the_first_time, bool keeps_slots) {
+            checked::host_works_on(&batch, true, checked::Op::fill_batch);
+            if (!for_the_first_time && poisons() && !keeps_slots)
+                poison_and_wait<B>(&batch);
+            const auto add = [&](const checked::Range& range, bool constant) {
+                if (!range.owned && !constant)
+                    named_.add(range);
+            };
+            visit_memory(batch, add);
+        }
+
+    private:
+        checked::NamedWrites named_;
+    };
     /// What one thread knows of the slot, the next one does.
     /// @{
     static void handed_over(const void* slot) noexcept { checked::handed_over(slot); }
