@@ -126,6 +126,25 @@ TEST_CASE("Nobody is told to wait for an event on a CPU stage's thread") {
         {"hand the buffer on as a stage's output"}, {"record an event"});
 }
 
+TEST_CASE("A host function is named by the stage that enqueued it, and told what a stream can do") {
+    says(
+        [](World& w) {
+            TwoStages two{encode([&w](Ref s, const Batch& in, Slot& out) {
+                              encode_batch(s, in, out);
+                              s.enqueue([&w] { host_writes(w.result, "count"); });
+                          }),
+                          train([&w](Ref s, const Batch&, Slot& in) {
+                              copy(s, in.scores, in.features);
+                              s.enqueue([&w] { host_reads(w.result, "log"); });
+                          })};
+            two.submit_all(4);
+            two.pipeline.finish();
+        },
+        {"stage 'encode', batch ", "(count, the stream of stage 'encode')", "stage 'train', batch ",
+         "(log, the stream of stage 'train')", ": record an event on "},
+        {"sync()"});
+}
+
 TEST_CASE("What is done about a source's batch is said") {
     const auto with_source = [](const std::function<void(World&, const Batch&)>& use) {
         return [use](World& w) {

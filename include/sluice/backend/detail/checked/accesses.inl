@@ -60,15 +60,23 @@ SLUICE_BODY Actor& Checker::doer() {
     return actors_[worker_of_thread().value_or(host)];
 }
 
+SLUICE_BODY const PendingCall* Checker::current_call() const {
+    if (!in_call())
+        return nullptr;
+    const Token token = TokenScope::current();
+    const auto found = std::find_if(calls.begin(), calls.end(), [&](const PendingCall& call) {
+        return call.stamp.actor == token >> token_bits && call.stamp.time == (token & token_time);
+    });
+    return found == calls.end() ? nullptr : &*found;
+}
+
 // Of a callable: what its stream was handed later is not over, and what that waits for is not known.
 SLUICE_BODY Stamp Checker::doer_stamp() {
     Actor& by = doer();
     if (!in_call())
         return by.stamp();
-    const Time time = TokenScope::current() & token_time;
-    const auto is_this = [&](const Stamp& call) { return call.actor == by.id && call.time == time; };
-    const auto found = std::find_if(calls.begin(), calls.end(), is_this);
-    Stamp then = found == calls.end() ? by.stamp().at(time) : *found;
+    const PendingCall* const call = current_call();
+    Stamp then = call == nullptr ? by.stamp().at(TokenScope::current() & token_time) : call->stamp;
     return by.seen.size() == 0 ? then : then.with(by.seen);
 }
 
@@ -143,6 +151,9 @@ SLUICE_BODY Doer Checker::doer_of(Op op, const char* what) {
     if (const StageScope* const stage = StageScope::current(); stage != nullptr) {
         doer.stage = stage->label;
         doer.batch = stage->number;
+    } else if (const PendingCall* const call = current_call(); call != nullptr) {
+        doer.stage = call->stage;
+        doer.batch = call->batch;
     }
     return doer;
 }
@@ -164,9 +175,9 @@ SLUICE_BODY void Checker::throw_pending() {
 
 // Whether a callable that has not ended may race with `old` and, where that is there, not with `instead`.
 SLUICE_BODY bool Checker::may_meet_call(const Record& old, const Record* instead) {
-    return std::any_of(calls.begin(), calls.end(), [&](const Stamp& call) {
-        return !before(call, old.stamp) && !before(old.stamp, call) &&
-               (instead == nullptr || before(call, instead->stamp));
+    return std::any_of(calls.begin(), calls.end(), [&](const PendingCall& call) {
+        return !before(call.stamp, old.stamp) && !before(old.stamp, call.stamp) &&
+               (instead == nullptr || before(call.stamp, instead->stamp));
     });
 }
 

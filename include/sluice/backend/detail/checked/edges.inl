@@ -42,6 +42,7 @@ private:
     }
     bool is_host(const Record& record) const { return is_thread(record) || record.doer.op == Op::host; }
     const Actor& actor_of(const Record& record) const { return checker_.actor(record.stamp.actor); }
+    /// Also a CPU stage, for which nobody waits by an event.
     bool is_cpu_stage(const Record& record) const { return actor_of(record).cpu_stage; }
     bool of_stages() const { return first_.doer.stage != 0 && second_.doer.stage != 0; }
     bool of_one_batch() const { return of_stages() && first_.doer.batch == second_.doer.batch; }
@@ -112,9 +113,9 @@ private:
                    " to read it: have it write to a slot of its own";
         if (of_stages() && (is_cpu_stage(first_) || is_cpu_stage(second_)))
             return hand_on;
-        if (is_host(second_))
+        if (is_thread(second_))
             return before_host();
-        if (is_host(first_))
+        if (is_thread(first_))
             return "hand over what the thread has touched before the work is enqueued";
         if (first_.doer.op == Op::free)
             finding.mistake = Mistake::use_after_free;

@@ -136,8 +136,14 @@ SLUICE_BODY Token enqueued(Key on) {
     }
     if (checker->stream(on).runs_on_caller || !checker->doer_known())
         return TokenScope::current();
-    checker->calls.push_back(checker->new_work(stream));
-    return (Token{stream.id} << token_bits) | checker->calls.back().time;
+    PendingCall call{.stamp = checker->new_work(stream)};
+    if (const StageScope* const stage = StageScope::current(); stage != nullptr) {
+        call.stage = stage->label;
+        call.batch = stage->number;
+    }
+    const Time time = call.stamp.time;
+    checker->calls.push_back(std::move(call));
+    return (Token{stream.id} << token_bits) | time;
 }
 
 SLUICE_BODY void call_ended(Token token, bool owned) noexcept {
@@ -149,8 +155,9 @@ SLUICE_BODY void call_ended(Token token, bool owned) noexcept {
         if (call.known() != nullptr)
             checker->released.join(*call.known());
     }
-    std::erase_if(checker->calls,
-                  [&](const Stamp& other) { return other.actor == call.actor && other.time == call.time; });
+    std::erase_if(checker->calls, [&](const PendingCall& other) {
+        return other.stamp.actor == call.actor && other.stamp.time == call.time;
+    });
 }
 
 SLUICE_BODY void Checker::host_access(const Range& range, const Doer& doer, bool may_throw) {

@@ -66,6 +66,13 @@ struct Suspect {
     std::optional<std::uint64_t> calls;
 };
 
+/// A callable that has been handed over and has not ended.
+struct PendingCall {
+    Stamp stamp;             ///< What it comes after.
+    std::uint32_t stage = 0; ///< Of the stage that enqueued it: its label; 0: none.
+    std::uint64_t batch = 0;
+};
+
 /// Two accesses, or one of undefined memory, of which is not known yet whether something orders them: a stream waits for a semaphore
 /// that nobody has signalled.
 struct Undecided {
@@ -117,6 +124,8 @@ public:
     /// The calling thread: the program's, a worker, or the stream whose callable runs.
     Actor& doer();
     Stamp doer_stamp();
+    /// The callable that the calling thread runs, where that is known.
+    const PendingCall* current_call() const;
     /// The calling thread has seen that this is over.
     void doer_learns(const Stamp& stamp);
     void doer_learns(const Clock& clock);
@@ -210,8 +219,8 @@ public:
     std::vector<std::string> kinds; ///< Of the mistakes.
     std::optional<Error> pending;
     std::vector<WaitCount> waits;
-    std::vector<Stamp> calls; ///< Callables that have been handed over and have not ended.
-    Clock released;           ///< What those were after that have ended and may have shared memory.
+    std::vector<PendingCall> calls;
+    Clock released; ///< What those were after that have ended and may have shared memory.
     std::vector<Suspect> suspects;
     std::vector<Undecided> undecided;
     std::deque<KeptMemory> kept;
