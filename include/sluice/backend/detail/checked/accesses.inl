@@ -231,13 +231,18 @@ inline bool of_one_call(const Doer& a, const Doer& b) noexcept {
     return a.stage != 0 && a.stage == b.stage && a.batch == b.batch && (is_handed(a) || is_handed(b));
 }
 
+// Whether a stage writes what a batch may name so that it does: that another one, which takes the batch, reads it is not said.
+inline bool is_output(const Record& read, const Record& write) noexcept {
+    return read.doer.op == Op::batch && read.doer.output && write.doer.stage != 0;
+}
+
 SLUICE_BODY void Checker::look_at(Block& block, const Record& access, bool may_throw) {
     std::vector<Record> met; // `race` may throw, and the block change.
     const auto meet = [&](const Record& old) {
         if (!(old.begin < access.end && access.begin < old.end) || !(old.writes || access.writes))
             return;
         if (before(old.stamp, access.stamp) || before(access.stamp, old.stamp) ||
-            of_one_call(old.doer, access.doer))
+            of_one_call(old.doer, access.doer) || is_output(old, access) || is_output(access, old))
             return;
         bool known = true;
         if (ordered_by_semaphore(old.stamp, access.stamp, known) ||

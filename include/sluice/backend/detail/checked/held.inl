@@ -90,6 +90,7 @@ SLUICE_BODY void HeldReads::hold(const BatchRange* ranges, std::size_t count, st
         const std::uintptr_t wanted = begin + ranges[i].bytes;
         const std::uintptr_t end = wanted < block->end ? wanted : block->end;
         block->records.push_back({begin, end, false, doer, stamp});
+        block->records.back().doer.output = ranges[i].output;
         places_.push_back(begin);
         if (ranges[i].constant)
             (void)checker->suspect(*block, begin, end);

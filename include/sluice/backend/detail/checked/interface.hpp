@@ -62,6 +62,7 @@ struct Range {
     bool partly = false;  ///< Whether it may be that much of it is not touched.
     bool owned = false;   ///< Of an object's memory: whether that frees it. Otherwise it names it,
     bool shared = false;  ///< perhaps as one of several owners.
+    bool output = false;  ///< Of a batch: whether a stage may write there by way of it.
 };
 
 /// Names of operations in messages.
@@ -344,6 +345,7 @@ struct BatchRange {
     std::size_t bytes = 0;
     bool constant = false;
     bool ordinary = false;
+    bool output = false; ///< See `Range`.
 };
 /// Nobody writes these bytes before the work has read them that reads them now: where they change, it was the host.
 void watch(const BatchRange* ranges, std::size_t count);

@@ -74,7 +74,8 @@ SLUICE_BODY void stage_called(Key on, const Handed* handed, std::size_t count, b
     const bool captured = stream.capture != nullptr;
     const Stamp stamp = captured ? Stamp{} : checker->new_work(stream);
     for (std::size_t i = 0; i < count; ++i) {
-        const Doer doer = checker->doer_of(handed[i].op, nullptr);
+        Doer doer = checker->doer_of(handed[i].op, nullptr);
+        doer.output = handed[i].range.output;
         ranges.clear();
         if (handed[i].object != nullptr)
             checker->append_parts(ranges, handed[i].object, handed[i].writes);

@@ -21,6 +21,7 @@ struct Doer {
     Op op = Op::copy;
     const char* what = nullptr; ///< A name of the operation, that stays.
     bool aside = false;     ///< Whether the stage did it on another stream than the one that it was handed.
+    bool output = false;    ///< Of a batch: see `Range`.
     std::uint32_t node = 0; ///< Of a graph that was built: which node, or within which one; counted from 1.
 };
 

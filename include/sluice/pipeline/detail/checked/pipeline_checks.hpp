@@ -150,7 +150,8 @@ public:
             const bool alone = !others_fill_ && !core.streams.any_external();
             const auto add = [&](const checked::Range& range, bool constant) {
                 if (!range.shared) // Others may write there by right.
-                    latest_.memory.push_back({range.begin, range.bytes, constant && alone, range.on_host});
+                    latest_.memory.push_back(
+                        {range.begin, range.bytes, constant && alone, range.on_host, !constant});
             };
             batch.ops->show_memory(batch.value, add);
             if (executor.keeps_batches() && first_to_read(core, executor, number) < core.stages())
@@ -219,7 +220,8 @@ private:
             handed_.push_back({batch.value, {}, checked::Op::batch, false});
             return;
         }
-        const auto add = [&](const checked::Range& range, bool) {
+        const auto add = [&](checked::Range range, bool constant) {
+            range.output = !constant;
             if (!range.shared)
                 handed_.push_back({nullptr, range, checked::Op::batch, false});
         };
