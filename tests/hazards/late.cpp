@@ -98,6 +98,83 @@ TEST_CASE("Hazard: a host function runs behind many others, and its stream has w
     });
 }
 
+TEST_CASE("Hazard: a host function in a graph writes what another stream reads") {
+    for (const bool late : {true, false}) {
+        find(thread_race("host labels", {"copy"}, {"adapt"}), [late](World& w) {
+            const BasicGraphExec<B> graph{capture(w.main, [&](Ref s) {
+                copy(s, w.images, w.host_images);
+                s.enqueue([&w] { host_writes(w.host_labels, "adapt"); });
+            })};
+            if (late)
+                w.hold(w.main);
+            graph.launch(w.main);
+            copy(w.side, w.labels, w.host_labels);
+            order(w.main, w.side, w.event);
+            copy(w.side, w.labels, w.host_labels);
+            w.open();
+            w.main.sync();
+            w.side.sync();
+        });
+    }
+}
+
+TEST_CASE("Hazard: a host function in a stage's graph counts what another lane counts") {
+    find(thread_race("result", {"encode"}, {"encode"}), [](World& w) {
+        TwoStages two{encode({.lanes = 2},
+                             [&w](Ref s, const Batch& in, Slot& out) {
+                                 encode_batch(s, in, out);
+                                 s.enqueue([&w] { host_writes(w.result, "count"); });
+                             }),
+                      train(),
+                      {.schedule = Schedule::graphed, .slots = 4}};
+        for (std::size_t step = 0; step < 24; ++step)
+            two.submit(step);
+        two.pipeline.finish();
+    });
+}
+
+TEST_CASE("Hazard: a node's callable reads what a node beside it copies") {
+    find(thread_race("result", {"copy"}, {"log"}), [](World& w) {
+        BasicGraphBuilder<B> builder;
+        builder.copy(w.result, w.images);
+        builder.host([&w] { host_reads(w.result, "log"); });
+        auto executable = builder.instantiate();
+        executable.launch(w.main);
+        w.main.sync();
+    });
+}
+
+TEST_CASE("Right: callables of a graph read and write what is in its order, launch by launch") {
+    pass([](World& w) {
+        BasicGraphBuilder<B> builder;
+        float sum = 0;
+        const auto copied = builder.copy(w.result, w.images);
+        const auto added = builder.host(
+            [&] {
+                host_reads(w.result, "add");
+                sum += std::as_const(w.result)[1];
+            },
+            {copied});
+        builder.host([&w] { host_writes(w.host_labels, "adapt"); }, {added});
+        auto executable = builder.instantiate();
+        const BasicGraphExec<B> graph{capture(w.main, [&](Ref s) {
+            copy(s, w.labels, w.host_labels);
+            copy(s, w.result, w.labels);
+            s.enqueue([&w] { host_writes(w.host_labels, "adapt"); });
+        })};
+        for (int i = 0; i < 5; ++i) {
+            executable.launch(w.main);
+            graph.launch(w.main);
+        }
+        w.main.sync();
+        executable.set(added, [] {});
+        executable.launch(w.main);
+        w.main.sync();
+        host_reads(w.host_labels, "print");
+        CHECK(sum == 0);
+    });
+}
+
 TEST_CASE("Right: a host function is the last owner of memory that its stream has read") {
     pass([](World& w) {
         auto pinned = std::make_shared<Pinned>(numbered("staging"));

@@ -288,6 +288,29 @@ TEST_CASE("Right: stages on one stream with others between them share a workspac
     }
 }
 
+TEST_CASE("Right: a stage writes each time to one place that batches name, which others take as well") {
+    struct Step {
+        PinnedSpan<const float, B> in;
+        PinnedSpan<float, B> out;
+    };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int steps : {0, 4}) {
+            pass([&](World& w) {
+                TwoStreamPipeline pipeline{
+                    Stage{"load", [](Ref s, const Step& in, Left& out) { copy(s, out.values, in.in); }},
+                    Stage{"store",
+                          [](Ref s, const Step& in, const Left& left) { copy(s, in.out, left.values); }},
+                    Make<Left>{},
+                    {.schedule = schedule, .slots = 4, .steps_per_graph = steps}};
+                for (int i = 0; i < 12; ++i)
+                    pipeline.submit(Step{std::as_const(w.host_images).span(), w.result.span()}).stays();
+                pipeline.finish();
+                host_reads(w.result, "print");
+            });
+        }
+    }
+}
+
 // Ragged rows
 // -----------------------------------------------------------------------------------------------------
 

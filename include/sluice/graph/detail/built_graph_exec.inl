@@ -16,6 +16,21 @@ template <class F>
 void call_task(void* task) {
     (*static_cast<F*>(task))();
 }
+template <class F>
+constexpr auto caller_of(const Shared<F>&) noexcept {
+    return &call_task<F>;
+}
+
+/// What a node calls, as the backend has it.
+template <class B, class F>
+auto make_node_task(F task) {
+    if constexpr (IsChecked<B>::value) {
+        auto call = B::call_of_node(std::move(task));
+        return make_shared_value<decltype(call)>(std::move(call));
+    } else {
+        return make_shared_value<F>(std::move(task));
+    }
+}
 
 } // namespace detail
 
@@ -89,9 +104,10 @@ void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char
 template <GraphBackend B>
 template <std::invocable<> F>
 void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
-    auto kept = detail::make_shared_value<F>(std::move(task));
-    void* const data = kept.get();
-    set_task(node, &detail::call_task<F>, data, std::move(kept));
+    auto kept = detail::make_node_task<B>(std::move(task));
+    set_task(node, detail::caller_of(kept), kept.get(), kept);
+    if constexpr (detail::IsChecked<B>::value)
+        B::node_calls(executable_.get(), node.native_, *kept);
 }
 
 template <GraphBackend B>

@@ -122,9 +122,11 @@ FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes
 template <GraphBackend B>
 template <std::invocable<> F>
 HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
-    auto kept = detail::make_shared_value<F>(std::move(task));
+    auto kept = detail::make_node_task<B>(std::move(task));
     tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
-    const HostNode<B> node = host(&detail::call_task<F>, kept.get(), after);
+    const HostNode<B> node = host(detail::caller_of(kept), kept.get(), after);
+    if constexpr (detail::IsChecked<B>::value)
+        B::node_calls(graph_->get(), node.native_, *kept);
     tasks_.emplace_back(node.index_, std::move(kept));
     return node;
 }

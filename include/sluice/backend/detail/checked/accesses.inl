@@ -166,7 +166,7 @@ SLUICE_BODY Stamp Checker::new_work(Actor& on) {
 }
 
 SLUICE_BODY void Checker::throw_pending() {
-    if (!pending) [[likely]]
+    if (!pending || QuietScope::active()) [[likely]]
         return;
     const Error error = *pending;
     pending.reset();

@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,47 +17,6 @@
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
-
-namespace detail {
-
-/// A callable of a checked stream, with the number by which the checker knows it. What it owns goes in the stream's order, too.
-template <class F>
-class CheckedCall {
-public:
-    using Wrapped = F; // For the Host backend, which compares callables.
-
-    template <class Callable>
-    CheckedCall(Callable&& callable, checked::Token token)
-        : kept_(std::forward<Callable>(callable)), token_(token),
-          is_own_(token != checked::TokenScope::current() && token != checked::TokenScope::unknown) {}
-    CheckedCall(CheckedCall&& other) noexcept(std::is_nothrow_move_constructible_v<F>)
-        : kept_(std::move(other.kept_)), token_(other.token_), is_own_(std::exchange(other.is_own_, false)) {}
-    CheckedCall& operator=(CheckedCall&&) = delete;
-    ~CheckedCall() {
-        if (!is_own_) {
-            std::destroy_at(&kept_);
-            return;
-        }
-        {
-            const checked::CallerScope scope(token_);
-            std::destroy_at(&kept_);
-        }
-        checked::call_ended(token_, !std::is_trivially_destructible_v<F>);
-    }
-    void operator()() {
-        const checked::TokenScope scope(token_);
-        kept_();
-    }
-
-private:
-    union {
-        F kept_; // It goes before the rest does.
-    };
-    checked::Token token_;
-    bool is_own_; // and no longer that of the one that this was moved to
-};
-
-} // namespace detail
 
 /// See backend/checked.hpp, and the concepts `Backend`, `GraphBackend` and `SemaphoreBackend` for what each function does.
 /// What is not here is `B`'s own.

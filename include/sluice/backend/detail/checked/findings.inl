@@ -175,7 +175,7 @@ SLUICE_BODY void Checker::note(sluice::checked::Finding finding, bool may_throw,
     }
     if (!throws)
         return;
-    if (may_throw)
+    if (may_throw && !QuietScope::active())
         throw error;
     if (pending)
         return;

@@ -26,8 +26,10 @@ struct NodeModel {
     std::vector<std::size_t> after;
     std::vector<NodeAccess> accesses;
     std::vector<std::shared_ptr<GraphModel>> bodies; ///< Of a child or a condition.
-    bool opaque = false;                             ///< Whether it may do what nobody knows of,
-    bool unseen = false;                             ///< also what passes the checker by.
+    Token call = 0;      ///< Of a callable: see `captured_call`. 0: none, or not known.
+    Doer caller;         ///< Who has enqueued it.
+    bool opaque = false; ///< Whether it may do what nobody knows of,
+    bool unseen = false; ///< also what passes the checker by.
 };
 
 /// Nodes, mostly each behind those that it comes after.
@@ -62,6 +64,8 @@ struct Capturing {
 struct Program {
     struct Step {
         std::vector<NodeAccess> accesses;
+        Token call = 0;
+        Doer caller;
         std::size_t branch = 0;
         Time time = 0;
         std::vector<Time> after; ///< For each branch.
@@ -77,7 +81,7 @@ class ProgramMaker {
 public:
     static Program make(const GraphModel& model) {
         ProgramMaker maker;
-        maker.add(model, {}, 0);
+        maker.add(model, {}, 0, true);
         return std::move(maker.program_);
     }
 
@@ -92,8 +96,9 @@ private:
                 to[i] = from[i];
         }
     }
-    // What is over when all of the graph is. `within`: the node that it is a child or a body of.
-    Times add(const GraphModel& model, const Times& before, std::uint32_t within) {
+    // What is over when all of the graph is. `within`: the node that it is a child or a body of; `once`: whether
+    // each launch runs it once.
+    Times add(const GraphModel& model, const Times& before, std::uint32_t within, bool once) {
         std::vector<Times> reached(model.nodes.size());
         Times all = before;
         for (const std::size_t index : order_of(model)) {
@@ -108,14 +113,14 @@ private:
                                          : node.key == nullptr ? 0
                                                                : static_cast<std::uint32_t>(index) + 1;
             for (const auto& body : node.bodies)
-                join(here, add(*body, here, number));
-            if (!node.accesses.empty())
-                step(node, here, number);
+                join(here, add(*body, here, number, false));
+            if (!node.accesses.empty() || (once && node.call != 0))
+                step(node, here, number, once);
             join(all, here);
         }
         return all;
     }
-    void step(const NodeModel& node, Times& here, std::uint32_t number) {
+    void step(const NodeModel& node, Times& here, std::uint32_t number, bool once) {
         std::size_t branch = 0;
         while (branch < program_.ends.size() &&
                (branch >= here.size() ? Time{0} : here[branch]) < program_.ends[branch])
@@ -123,7 +128,7 @@ private:
         if (branch == program_.ends.size())
             program_.ends.push_back(0);
         const Time time = ++program_.ends[branch];
-        program_.steps.push_back({node.accesses, branch, time, here});
+        program_.steps.push_back({node.accesses, once ? node.call : 0, node.caller, branch, time, here});
         for (NodeAccess& access : program_.steps.back().accesses)
             access.doer.node = number;
         if (here.size() <= branch)

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/checked/call.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/checked/stress.hpp>
 #include <sluice/backend/types.hpp>
@@ -104,6 +105,15 @@ struct CheckedGraphs : B {
     template <class Task>
     static NativeNode add_task(NativeGraph graph, const NativeNode* after, std::size_t count, Task task) {
         return added(graph, B::add_task(graph, after, count, std::move(task)), after, count);
+    }
+    /// What a node calls, which `node_calls` says of the node of a graph or an executable.
+    template <class F>
+    static CheckedCall<F> call_of_node(F task) {
+        return CheckedCall<F>(std::move(task), checked::captured_call(), true);
+    }
+    template <class Graph, class F>
+    static void node_calls(Graph graph, NativeNode node, const CheckedCall<F>& call) {
+        checked::node_calls(key(graph), key(node), call.token());
     }
     template <class... Launch>
     static NativeNode add_kernel(NativeGraph graph, const NativeNode* after, std::size_t count,

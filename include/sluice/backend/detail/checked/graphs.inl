@@ -1,6 +1,8 @@
 // Bodies of interface.hpp: graphs.
 #pragma once
 
+#include <algorithm>
+
 #include <sluice/backend/detail/checked/state.hpp>
 
 namespace sluice::detail::checked {
@@ -89,6 +91,20 @@ SLUICE_BODY void node_added(Key graph, Key node, KeyList after, const Range* ran
     checker->name_blocks(added);
 }
 
+SLUICE_BODY void node_calls(Key graph, Key node, Token call) {
+    Locked checker;
+    const auto executable = checker->executables.find(graph);
+    const bool of_executable = executable != checker->executables.end();
+    const std::shared_ptr<GraphModel>& model =
+        of_executable ? executable->second.model : checker->graphs[graph];
+    const std::size_t index = model == nullptr ? 0 : model->find(node);
+    if (model == nullptr || index == model->nodes.size())
+        return;
+    model->nodes[index].call = call;
+    if (of_executable)
+        executable->second.program = ProgramMaker::make(*model);
+}
+
 SLUICE_BODY void dependency_added(Key graph, Key earlier, Key later) {
     Locked checker;
     const std::shared_ptr<GraphModel>& model = checker->graphs[graph];
@@ -171,6 +187,20 @@ SLUICE_BODY void child_changed(Key key, Key node, Key child) {
     executable.program = ProgramMaker::make(*executable.model);
 }
 
+SLUICE_BODY void Checker::await_call(const Program::Step& step, const Stamp& stamp, std::uint64_t offset) {
+    // Of launches whose callables never came, for a fault, some are kept.
+    constexpr std::size_t most = 1024;
+    if (calls.size() >= most) {
+        const auto first = std::find_if(calls.begin(), calls.end(),
+                                        [](const PendingCall& call) { return call.captured != 0; });
+        if (first != calls.end())
+            calls.erase(first);
+    }
+    const StageScope* const stage = StageScope::current();
+    calls.push_back({stamp, stage != nullptr ? stage->label : step.caller.stage,
+                     stage != nullptr ? stage->number : step.caller.batch + offset, step.call});
+}
+
 SLUICE_BODY void Checker::launch(GraphExecModel& executable, Actor& stream) {
     const Program& program = executable.program;
     if (program.unseen)
@@ -220,6 +250,8 @@ SLUICE_BODY void Checker::launch(GraphExecModel& executable, Actor& stream) {
         }
         const Stamp stamp =
             Stamp::adopt(stream.branches[step.branch], begins[step.branch] + step.time, known);
+        if (step.call != 0)
+            await_call(step, stamp, offset);
         access(step.accesses.data(), step.accesses.size(), stamp, offset);
     }
 }

@@ -208,6 +208,10 @@ void name_memory(const void* memory, std::size_t bytes, const char* name);
 // Work. Throw `Error` for a mistake.
 void accesses(Key on, const Range* ranges, std::size_t count, Op op, const char* what);
 Token enqueued(Key on);
+/// A name for a callable that graphs run, each launch once.
+Token captured_call() noexcept;
+/// It runs, for the first launch that it has not run for: the token of this time, with which `call_ended` is called.
+Token call_begun(Token captured) noexcept;
 /// The callable, which `enqueued` gave this token of its own, has run and is gone, or will not run. `owned`: whether it may have
 /// shared memory with others, the last of which frees it.
 void call_ended(Token token, bool owned) noexcept;
@@ -226,8 +230,10 @@ public:
         thread_local Token token = 0;
         return token;
     }
-    /// Of a callable that a graph runs: whose accesses are not known.
+    /// Of a callable whose accesses are not known: of one that a graph runs in a body.
     static constexpr Token unknown = ~Token{0};
+    /// Those above are names that `captured_call` gives.
+    static constexpr Token captured = Token{1} << 63;
 
 private:
     Token former_;
@@ -251,13 +257,32 @@ public:
 };
 template <bool On>
 using TokenOn = std::conditional_t<On, Token, NoScope>;
+/// Calls that must not throw: what is found is left to the next call of others.
+class QuietScope {
+public:
+    explicit QuietScope(bool quiet) noexcept : quiet_(quiet) { depth() += quiet ? 1 : 0; }
+    QuietScope(const QuietScope&) = delete;
+    QuietScope& operator=(const QuietScope&) = delete;
+    ~QuietScope() { depth() -= quiet_ ? 1 : 0; }
+    static bool active() noexcept { return depth() > 0; }
+
+private:
+    static int& depth() noexcept {
+        thread_local int depth = 0;
+        return depth;
+    }
+    bool quiet_;
+};
 /// Within the one callable that its token is of.
 class CallScope {
 public:
     explicit CallScope(Token token) noexcept : token_(token), scope_(token) {}
     CallScope(const CallScope&) = delete;
     CallScope& operator=(const CallScope&) = delete;
-    ~CallScope() { call_ended(token_, false); }
+    ~CallScope() {
+        if (token_ != CallerScope::unknown)
+            call_ended(token_, false);
+    }
 
 private:
     Token token_;
@@ -272,6 +297,8 @@ void capture_ended(Key on, Key graph);
 void graph_made(Key graph);
 void graph_destroyed(Key graph) noexcept;
 void node_added(Key graph, Key node, KeyList after, const Range* ranges, std::size_t count, Op op);
+/// The node of a graph or an executable runs the callable: see `captured_call`.
+void node_calls(Key graph, Key node, Token call);
 void dependency_added(Key graph, Key earlier, Key later);
 void child_added(Key graph, Key node, KeyList after, Key child);
 void bodies_added(Key graph, Key node, KeyList after, KeyList bodies);

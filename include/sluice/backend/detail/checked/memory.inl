@@ -131,8 +131,10 @@ SLUICE_BODY Token enqueued(Key on) {
     if (stream.capture != nullptr) {
         NodeModel node;
         node.opaque = node.unseen = true;
+        node.caller = checker->doer_of(Op::host, nullptr);
+        const Token call = node.call = captured_call();
         checker->append(stream, std::move(node));
-        return TokenScope::unknown;
+        return call;
     }
     if (checker->stream(on).runs_on_caller || !checker->doer_known())
         return TokenScope::current();
@@ -144,6 +146,21 @@ SLUICE_BODY Token enqueued(Key on) {
     const Time time = call.stamp.time;
     checker->calls.push_back(std::move(call));
     return (Token{stream.id} << token_bits) | time;
+}
+
+SLUICE_BODY Token captured_call() noexcept {
+    static std::atomic<Token> latest{CallerScope::captured};
+    return ++latest;
+}
+
+SLUICE_BODY Token call_begun(Token captured) noexcept {
+    Locked checker;
+    const auto call = std::find_if(checker->calls.begin(), checker->calls.end(),
+                                   [&](const PendingCall& pending) { return pending.captured == captured; });
+    if (call == checker->calls.end())
+        return CallerScope::unknown;
+    call->captured = 0;
+    return (Token{call->stamp.actor} << token_bits) | call->stamp.time;
 }
 
 SLUICE_BODY void call_ended(Token token, bool owned) noexcept {

@@ -71,6 +71,7 @@ struct PendingCall {
     Stamp stamp;             ///< What it comes after.
     std::uint32_t stage = 0; ///< Of the stage that enqueued it: its label; 0: none.
     std::uint64_t batch = 0;
+    Token captured = 0; ///< Of one that a graph runs and that has not begun: what its node names it.
 };
 
 /// Two accesses, or one of undefined memory, of which is not known yet whether something orders them: a stream waits for a semaphore
@@ -198,6 +199,8 @@ public:
     NodeModel& add_node(Key graph, Key node, KeyList after);
     void name_blocks(NodeModel& node);
     void launch(GraphExecModel& executable, Actor& stream);
+    /// The launch will run a callable.
+    void await_call(const Program::Step& step, const Stamp& stamp, std::uint64_t offset);
 
     // Pipelines
     std::uint32_t label_of(const std::string& name);
