@@ -231,4 +231,80 @@ TEST_CASE("a captured stream takes neither signals nor waits") {
 }
 #endif
 
+TEST_CASE("a semaphore that goes ends the waits that nobody can signal any more") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> stream;
+    {
+        TestSemaphore semaphore;
+        semaphore.wait(stream, 1);
+        semaphore.wait(stream, 2);
+    }
+    if constexpr (!KernelGraphBackend<B>)
+        CHECK(contains(text_of([&] { stream.sync(); }),
+                       "semaphore: a stream waits for the value 1, which nobody has signalled"));
+    else
+        stream.sync();
+}
+
+TEST_CASE("a stream that an exception destroys does not wait for what nobody signals") {
+    if (!streams_overlap<B>())
+        return;
+    TestSemaphore semaphore;
+    const auto throwing = [&] {
+        const BasicStream<B> stream;
+        semaphore.wait(stream, 3);
+        throw std::runtime_error("as asked");
+    };
+    CHECK_THROWS_WITH(throwing(), "as asked");
+    CHECK(semaphore.value() == 3);
+}
+
+TEST_CASE("only waits for what no stream will signal are given up") {
+    if (!streams_overlap<B>())
+        return;
+    auto& waits = detail::SemaphoreWaits::instance();
+    TestSemaphore semaphore;
+    Gate<B> gate;
+    const BasicStream<B> stream;
+    const BasicStream<B> other;
+    gate.hold(other);
+    semaphore.signal(other, 2);
+    semaphore.wait(stream, 1);
+    semaphore.wait(stream, 2);
+    waits.give_up(stream.get()); // returns at once
+    CHECK(semaphore.value() == 0);
+    waits.give_up(other.get());
+    CHECK(semaphore.value() == 0);
+    semaphore.wait(stream, 3);
+    waits.give_up(stream.get());
+    CHECK(semaphore.value() == 3);
+    if constexpr (KernelGraphBackend<B>)
+        stream.sync();
+    else
+        CHECK_FALSE(text_of([&] { stream.sync(); }).empty());
+    gate.open();
+    other.sync();
+}
+
+TEST_CASE("waits that are over are forgotten, also round the end of 32 bits") {
+    TestSemaphore semaphore;
+    const BasicStream<B> stream;
+    const auto wait_and_signal = [&](std::uint32_t value) {
+        semaphore.signal(value);
+        semaphore.wait(stream, value);
+    };
+    for (std::uint32_t value = 1; value <= 200; ++value)
+        wait_and_signal(value);
+    stream.sync();
+    semaphore.reset();
+    semaphore.signal(0x70000000U);
+    semaphore.signal(0xD0000000U);
+    for (std::uint32_t value = 0xFFFFFFE0U; value != 2; ++value)
+        wait_and_signal(value);
+    detail::SemaphoreWaits::instance().give_up(stream.get());
+    CHECK(semaphore.value() == 1);
+    stream.sync();
+}
+
 } // namespace backend_semaphore

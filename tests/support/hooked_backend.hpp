@@ -125,6 +125,12 @@ struct Hooked {
     }
     static std::uint32_t semaphore_value(NativeSemaphore semaphore) { return B::semaphore_value(semaphore); }
     static void reset_semaphore(NativeSemaphore semaphore) { B::reset_semaphore(semaphore); }
+    static std::uint32_t look_at_semaphore(NativeSemaphore semaphore) noexcept {
+        return B::look_at_semaphore(semaphore);
+    }
+    static void fail_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept {
+        B::fail_semaphore(semaphore, value);
+    }
 
     static void* allocate_device(std::size_t bytes) {
         before("allocate_device");

@@ -8,6 +8,7 @@
 
 #include <sluice/backend/default.hpp>
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/detail/waiting_thread.hpp>
 #include <sluice/backend/stream.hpp>
 
@@ -42,6 +43,10 @@ concept SemaphoreBackend = Backend<B> &&
 /// Any thread may use it; who signals sees to it that the values rise. It belongs to no device: streams of any one may
 /// use it. It must outlive the signals and waits that streams hold. Neither can be captured on the Host backend.
 ///
+/// A wait for a value that no stream has been handed a signal of ends when the semaphore is destroyed; and, once a pipeline has
+/// failed, is reset, or is destroyed by an exception, on the pipeline's streams, if nobody signals it for a second. The counter is
+/// raised then. On the Host backend the stream fails and skips its later work; on a device, work goes on with what is there.
+///
 /// Move-only; a moved-from semaphore may only be assigned to or destroyed.
 template <SemaphoreBackend B>
 class BasicSemaphore {
@@ -61,7 +66,7 @@ public:
         }
         return *this;
     }
-    /// Waits for nothing.
+    /// Waits for nothing, and ends waits for what can no longer be signalled.
     ~BasicSemaphore() { destroy(); }
 
     /// Raises the counter to `value` after what `stream` has been handed so far. A thread that sees the value sees what
@@ -70,11 +75,13 @@ public:
     /// A fault of the stream: on a device the counter is never raised, on the Host backend it is, and streams that wait
     /// for the value fail with the same. A thread that waits asks the stream.
     void signal(BasicStreamRef<B> stream, std::uint32_t value) {
+        note(stream, value, false);
         B::signal_semaphore(stream.get(), native_, value);
     }
 
     /// Makes what `stream` is handed later wait until the counter is at `value` or above. Throws `Error`.
     void wait(BasicStreamRef<B> stream, std::uint32_t value) const {
+        note(stream, value, true);
         B::wait_semaphore(stream.get(), native_, value);
     }
 
@@ -99,15 +106,27 @@ public:
     bool wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const;
 
     /// Sets the counter back to 0. Nobody may be waiting, and no stream hold a signal.
-    void reset() { B::reset_semaphore(native_); }
+    void reset() {
+        if constexpr (detail::SemaphoreCalls<B>::there)
+            detail::SemaphoreWaits::instance().forget(native_);
+        B::reset_semaphore(native_);
+    }
 
     /// The native semaphore, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
 private:
+    void note(BasicStreamRef<B> stream, std::uint32_t value, bool waits) const {
+        using Calls = detail::SemaphoreCalls<B>;
+        if constexpr (Calls::there)
+            detail::SemaphoreWaits::instance().add({native_, value, stream.get(), waits, &Calls::calls});
+    }
     void destroy() noexcept {
-        if (native_ != Native{})
-            B::destroy_semaphore(native_);
+        if (native_ == Native{})
+            return;
+        if constexpr (detail::SemaphoreCalls<B>::there)
+            detail::SemaphoreWaits::instance().end_waits(native_);
+        B::destroy_semaphore(native_);
     }
 
     Native native_;

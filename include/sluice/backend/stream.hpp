@@ -4,10 +4,12 @@
 
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
 #include <sluice/backend/default.hpp>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/event.hpp>
 
 namespace sluice {
@@ -199,8 +201,14 @@ private:
     }
 
     void destroy() noexcept {
-        if (native_ != Native{})
-            B::destroy_stream(native_);
+        if (native_ == Native{})
+            return;
+        // Behind an exception it may be for a semaphore that nobody signals any more.
+        if constexpr (detail::SemaphoreCalls<B>::there) {
+            if (std::uncaught_exceptions() != 0) [[unlikely]]
+                detail::SemaphoreWaits::instance().give_up(native_);
+        }
+        B::destroy_stream(native_);
     }
 
     Native native_;

@@ -32,6 +32,9 @@ inline void BatchRead::wait_quietly() noexcept {
         return;
     const detail::BatchWaiterRef waiter = std::move(waiter_);
     try {
+        // Behind an exception a stage may wait for a semaphore that nobody signals any more.
+        if (std::uncaught_exceptions() != 0 && waiter->pipeline != nullptr)
+            waiter->drain(waiter->pipeline);
         wait_by(*waiter);
     } catch (...) {
         waiter->unreported = std::current_exception();

@@ -27,6 +27,10 @@ protected:
 public:
     static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept;
     static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept;
+    /// The same, of which a checker learns nothing.
+    static std::uint32_t look_at_semaphore(NativeSemaphore semaphore) noexcept;
+    /// Raises it, and its counter is not used again: a stream may look at it late.
+    static void fail_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept;
     static void reset_semaphore(NativeSemaphore semaphore) noexcept;
 };
 

@@ -16,6 +16,7 @@ namespace sluice::detail {
 struct CudaSemaphoreState {
     std::uint32_t* counter = nullptr;
     CUdeviceptr address = 0; // the same, for the devices
+    bool given_up = false;
 };
 
 /// The driver's operations on memory in stream order, which the runtime does not have.
@@ -52,7 +53,8 @@ public:
     }
     void give_back(CudaSemaphoreState* state) noexcept {
         const std::lock_guard lock(mutex_);
-        free_.push_back(state); // there is room for all
+        if (!state->given_up)
+            free_.push_back(state); // there is room for all
     }
 
 private:
@@ -124,6 +126,15 @@ SLUICE_BODY void CudaSemaphores::signal_semaphore(NativeSemaphore semaphore, std
 
 SLUICE_BODY std::uint32_t CudaSemaphores::semaphore_value(NativeSemaphore semaphore) noexcept {
     return detail::counter_of(semaphore).load(std::memory_order_acquire);
+}
+
+SLUICE_BODY std::uint32_t CudaSemaphores::look_at_semaphore(NativeSemaphore semaphore) noexcept {
+    return semaphore_value(semaphore);
+}
+
+SLUICE_BODY void CudaSemaphores::fail_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept {
+    semaphore->given_up = true;
+    signal_semaphore(semaphore, value);
 }
 
 SLUICE_BODY void CudaSemaphores::reset_semaphore(NativeSemaphore semaphore) noexcept {

@@ -78,6 +78,12 @@ struct BasicBackend : BasicGraphs<void> {
     static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value);
     static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value);
     static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept;
+    /// The same, of which a checker learns nothing.
+    static std::uint32_t look_at_semaphore(NativeSemaphore semaphore) noexcept { return semaphore->value(); }
+    /// Raises it; streams that wait for the value fail.
+    static void fail_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept {
+        semaphore->give_up(value);
+    }
     static void reset_semaphore(NativeSemaphore semaphore);
 
     // Memory

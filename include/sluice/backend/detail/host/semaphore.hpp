@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include <sluice/backend/detail/host/names.hpp>
@@ -15,6 +16,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/error.hpp>
 
 namespace sluice::host {
 
@@ -38,6 +40,11 @@ public:
     }
 
     void signal(std::uint32_t value) { state_->raise(value, nullptr); }
+    void give_up(std::uint32_t value) noexcept {
+        state_->raise(value,
+                      std::make_exception_ptr(Error("semaphore: a stream waits for the value " +
+                                                    std::to_string(value) + ", which nobody has signalled")));
+    }
     std::uint32_t value() const noexcept { return state_->value(); }
     void reset() { state_->reset(); }
 

@@ -135,6 +135,7 @@ private:
     std::string failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit.
     ResultsLeft results_left_;
+    int exceptions_; // under way when this was made
 };
 
 } // namespace sluice::detail

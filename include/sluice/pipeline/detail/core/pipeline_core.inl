@@ -73,7 +73,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
                               const PipelineOptions& options, OfThisKind)
     : options_(options), parts_(make_owned<Parts>(plan, setups, options)), core_(parts_->core),
       executor_(&parts_->overlapped), waiter_(BatchWaiter::make()), only_device_(core_.streams.only_device()),
-      has_host_readers_(!core_.host_readers().empty()) {
+      has_host_readers_(!core_.host_readers().empty()), exceptions_(std::uncaught_exceptions()) {
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
@@ -122,6 +122,9 @@ template <Backend B>
 PipelineCore<B>::~PipelineCore() {
     waiter_->pipeline = nullptr;
     core_.checks.let_go(false);
+    const bool failed = !failure_.empty() || std::uncaught_exceptions() > exceptions_;
+    if (failed)
+        core_.streams.give_up_waits();
     if (failure_.empty()) {
         try {
             const DeviceGuard<B> device(core_.streams.device());
@@ -130,7 +133,7 @@ PipelineCore<B>::~PipelineCore() {
             // A destructor has nobody to tell; whoever needs to know calls finish().
         }
     }
-    core_.drain();
+    core_.drain(failed);
     drop_batches();
 }
 

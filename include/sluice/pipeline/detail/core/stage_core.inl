@@ -340,7 +340,9 @@ void StageCore<B>::drain_threads() const noexcept {
 }
 
 template <Backend B>
-void StageCore<B>::drain() noexcept {
+void StageCore<B>::drain(bool failed) noexcept {
+    if (failed)
+        streams.give_up_waits();
     // Streams may wait for threads, and threads for streams: neither needs this one to go on.
     drain_threads();
     streams.drain();

@@ -100,7 +100,7 @@ public:
     void wait(Ref stream, std::size_t stage, std::size_t batch) {
         if constexpr (has_semaphores) {
             if (plan_.stages[stage].aside) {
-                semaphore(stage, batch).wait(stream, lap_of(batch));
+                B::wait_semaphore(stream.get(), semaphore(stage, batch).get(), lap_of(batch));
                 return;
             }
         }
@@ -124,7 +124,7 @@ public:
             if (elsewhere)
                 signals.wait(event(stage, batch));
             if (with_semaphore)
-                semaphore(stage, batch).signal(signals, lap_of(batch));
+                B::signal_semaphore(signals.get(), semaphore(stage, batch).get(), lap_of(batch));
         }
     }
 

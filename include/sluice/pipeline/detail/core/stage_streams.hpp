@@ -164,6 +164,20 @@ public:
         }
         return found;
     }
+    /// Ends waits of the streams for semaphores that nobody signals any more.
+    void give_up_waits() const noexcept {
+        if constexpr (SemaphoreCalls<B>::there) {
+            SemaphoreWaits::instance().give_up(
+                [](const void* self, const void* stream) {
+                    for (const Active& active : static_cast<const StageStreams*>(self)->active_) {
+                        if (active.stream.get() == stream)
+                            return true;
+                    }
+                    return false;
+                },
+                this);
+        }
+    }
     /// Waits for all work, whatever becomes of it.
     void drain() const noexcept {
         for (const Active& active : active_) {

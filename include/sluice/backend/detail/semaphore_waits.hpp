@@ -1,0 +1,80 @@
+/// \file
+/// Which streams wait for a semaphore that no stream will signal.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/list.hpp>
+
+namespace sluice::detail {
+
+/// What users' semaphores still have streams wait for, and which streams will raise them: so that whoever cleans up behind an
+/// exception need not wait for a signal that never comes. Any thread may use it.
+class SemaphoreWaits {
+public:
+    /// Of a backend, for handles that are pointers. Neither throws.
+    struct Calls {
+        std::uint32_t (*value)(void* semaphore);
+        void (*fail)(void* semaphore,
+                     std::uint32_t value); // raises it, and fails those that wait where it can
+    };
+    /// That `stream` waits for `value`, or raises the semaphore to it.
+    struct Entry {
+        void* semaphore;
+        std::uint32_t value;
+        const void* stream;
+        bool waits;
+        const Calls* calls;
+    };
+    using Ours = bool (*)(const void* context, const void* stream);
+
+    static SemaphoreWaits& instance();
+
+    /// Throws where there is no memory.
+    void add(const Entry& entry);
+    /// The semaphore begins anew, or goes.
+    void forget(const void* semaphore) noexcept;
+    /// The semaphore goes: ends waits for what no stream will signal.
+    void end_waits(const void* semaphore) noexcept;
+    /// Waits until no stream for which `ours(context, stream)` waits for what no stream will signal. If for a second nobody signals
+    /// it, such waits end, as by a signal.
+    void give_up(Ours ours, const void* context) noexcept;
+    void give_up(const void* stream) noexcept;
+
+private:
+    bool is_over(const Entry& entry) const;
+    std::size_t unsignalled(Ours ours, const void* context, bool fail) noexcept;
+
+    std::mutex mutex_;
+    List<Entry> entries_;
+    std::size_t look_at_ = 64; // So many entries: those that are over go.
+};
+
+/// `SemaphoreWaits::Calls` of backend `B`; `there`: whether it has them.
+template <class B>
+struct SemaphoreCalls {
+    static constexpr bool there = false;
+};
+template <class B>
+requires requires(typename B::NativeSemaphore semaphore) {
+    B::look_at_semaphore(semaphore);
+    B::fail_semaphore(semaphore, 0U);
+}
+struct SemaphoreCalls<B> {
+    static constexpr bool there = true;
+    using Native = typename B::NativeSemaphore;
+    static constexpr SemaphoreWaits::Calls calls{
+        [](void* semaphore) { return B::look_at_semaphore(static_cast<Native>(semaphore)); },
+        [](void* semaphore, std::uint32_t value) {
+            B::fail_semaphore(static_cast<Native>(semaphore), value);
+        }};
+};
+
+} // namespace sluice::detail
+
+#if SLUICE_HAS_COMMON_BODIES
+#include <sluice/backend/detail/semaphore_waits.inl>
+#endif

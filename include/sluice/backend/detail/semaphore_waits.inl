@@ -1,0 +1,103 @@
+// Bodies of semaphore_waits.hpp.
+#pragma once
+
+#include <sluice/backend/detail/semaphore_waits.hpp>
+#include <sluice/backend/detail/waiting_thread.hpp>
+
+namespace sluice::detail {
+
+namespace semaphores {
+
+// Round the end of 32 bits, as a device compares.
+inline bool at_least(std::uint32_t counter, std::uint32_t value) noexcept {
+    return static_cast<std::int32_t>(counter - value) >= 0;
+}
+
+} // namespace semaphores
+
+// Never destroyed: semaphores of static lifetime may go later.
+SLUICE_BODY SemaphoreWaits& SemaphoreWaits::instance() {
+    static SemaphoreWaits& waits = *new SemaphoreWaits;
+    return waits;
+}
+
+SLUICE_BODY void SemaphoreWaits::add(const Entry& entry) {
+    const std::lock_guard lock(mutex_);
+    if (entries_.size() >= look_at_) {
+        std::size_t kept = 0;
+        for (const Entry& old : entries_) {
+            if (!semaphores::at_least(old.calls->value(old.semaphore), old.value))
+                entries_[kept++] = old;
+        }
+        while (entries_.size() > kept)
+            entries_.pop_back();
+        look_at_ = kept < 32 ? 64 : 2 * kept;
+    }
+    entries_.reserve(look_at_);
+    entries_.push_back(entry);
+}
+
+SLUICE_BODY void SemaphoreWaits::forget(const void* semaphore) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = entries_.size(); i-- > 0;) {
+        if (entries_[i].semaphore != semaphore)
+            continue;
+        entries_[i] = entries_.back();
+        entries_.pop_back();
+    }
+}
+
+// Whether the semaphore has been raised so far, or a stream will do so.
+SLUICE_BODY bool SemaphoreWaits::is_over(const Entry& entry) const {
+    if (semaphores::at_least(entry.calls->value(entry.semaphore), entry.value))
+        return true;
+    for (const Entry& other : entries_) {
+        if (!other.waits && other.semaphore == entry.semaphore &&
+            semaphores::at_least(other.value, entry.value))
+            return true;
+    }
+    return false;
+}
+
+SLUICE_BODY std::size_t SemaphoreWaits::unsignalled(Ours ours, const void* context, bool fail) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::size_t count = 0;
+    for (const Entry& entry : entries_) {
+        if (!entry.waits || !ours(context, entry.stream) || is_over(entry))
+            continue;
+        ++count;
+        if (fail)
+            entry.calls->fail(entry.semaphore, entry.value);
+    }
+    return count;
+}
+
+SLUICE_BODY void SemaphoreWaits::end_waits(const void* semaphore) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Entry& entry : entries_) {
+            if (entry.waits && entry.semaphore == semaphore && !is_over(entry))
+                entry.calls->fail(entry.semaphore, entry.value);
+        }
+    }
+    forget(semaphore);
+}
+
+SLUICE_BODY void SemaphoreWaits::give_up(Ours ours, const void* context) noexcept {
+    constexpr std::int64_t patience = 1'000'000'000; // Some other thread may yet signal.
+    std::size_t waiting = unsignalled(ours, context, false);
+    while (waiting != 0) {
+        std::size_t now = waiting;
+        for (WaitingThread thread(patience); now == waiting && thread.goes_on();)
+            now = unsignalled(ours, context, false);
+        if (now == waiting)
+            now = unsignalled(ours, context, true) != 0 ? unsignalled(ours, context, false) : 0;
+        waiting = now;
+    }
+}
+
+SLUICE_BODY void SemaphoreWaits::give_up(const void* stream) noexcept {
+    give_up([](const void* given, const void* other) { return given == other; }, stream);
+}
+
+} // namespace sluice::detail

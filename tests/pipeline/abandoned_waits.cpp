@@ -1,0 +1,142 @@
+// Contract 5: nothing hangs behind an exception, also where a stage waits for a semaphore that nobody signals any more.
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sluice/sluice.hpp>
+
+#include "pipeline/thrown.hpp"
+#include "support/backend.hpp"
+
+namespace pipeline_abandoned_waits {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Batch = PinnedBuffer<int, B>;
+using Slot = DeviceBuffer<int, B>;
+constexpr Schedule schedules[] = {Schedule::serial, Schedule::overlapped, Schedule::graphed};
+
+// Two stages, of which the first waits for `semaphore` before it copies, and the second throws for one batch.
+auto pipeline_that_waits(BasicSemaphore<B>& semaphore, Schedule schedule, int throwing = -1) {
+    Stage load{"load",
+               [&semaphore, number = 0U](BasicStreamRef<B> stream, const Batch& in, Slot& out) mutable {
+                   semaphore.wait(stream, ++number);
+                   copy(stream, out, in);
+               }};
+    Stage train{"train", [throwing, number = 0](BasicStreamRef<B>, const Slot&) mutable {
+                    if (number++ == throwing)
+                        throw std::runtime_error("as asked");
+                }};
+    return AnyPipeline<Batch, B>(Stages{std::move(load), std::move(train)},
+                                 Slots{[](int) { return Slot(1); }}, PipelineOptions{.schedule = schedule});
+}
+
+} // namespace
+
+TEST_CASE("a pipeline goes, when its caller throws before it signals what stages wait for") {
+    for (const Schedule schedule : schedules) {
+        Batch batch(1);
+        BasicSemaphore<B> semaphore;
+        const auto throwing = [&] {
+            auto pipeline = pipeline_that_waits(semaphore, schedule);
+            for (int i = 0; i < 3; ++i)
+                pipeline.submit(batch).stays();
+            throw std::runtime_error("the caller's");
+        };
+        CHECK_THROWS_WITH(throwing(), "the caller's");
+        CHECK(semaphore.value() == 3);
+    }
+}
+
+TEST_CASE("the same, where the semaphore goes first, and so does the handle of a batch") {
+    const auto handle_first = [] {
+        Batch batch(1);
+        BasicSemaphore<B> semaphore;
+        auto pipeline = pipeline_that_waits(semaphore, Schedule::overlapped);
+        const BatchRead read = pipeline.submit(batch);
+        throw std::runtime_error("the caller's");
+    };
+    CHECK_THROWS_WITH(handle_first(), "the caller's");
+    const auto semaphore_first = [] {
+        Batch batch(1);
+        BasicSemaphore<B>* late = nullptr;
+        Stage load{"load", [&late](BasicStreamRef<B> stream, const Batch& in, Slot& out) {
+                       late->wait(stream, 1);
+                       copy(stream, out, in);
+                   }};
+        Stage train{"train", [](BasicStreamRef<B>, const Slot&) {}};
+        TwoStreamPipeline pipeline{load, train, [](int) { return Slot(1); }};
+        BasicSemaphore<B> semaphore;
+        late = &semaphore;
+        pipeline.submit(batch).stays();
+        throw std::runtime_error("the caller's");
+    };
+    CHECK_THROWS_WITH(semaphore_first(), "the caller's");
+}
+
+TEST_CASE("a stage's fault comes out of submit, although an earlier stage waits for the caller's signal") {
+    Batch batch(1);
+    BasicSemaphore<B> semaphore;
+    auto pipeline = pipeline_that_waits(semaphore, Schedule::overlapped, 1);
+    pipeline.submit(batch).stays();
+    const Caught caught([&] { pipeline.submit(batch).stays(); });
+    CHECK(caught.text() == "stage 'train', batch 1: its callable threw: as asked");
+    // The callable goes on counting.
+    semaphore.signal(100);
+    pipeline.reset();
+    pipeline.submit(batch).wait();
+    pipeline.finish();
+}
+
+TEST_CASE("reset ends such waits, too") {
+    Batch batch(1);
+    BasicSemaphore<B> semaphore;
+    auto pipeline = pipeline_that_waits(semaphore, Schedule::overlapped);
+    pipeline.submit(batch).stays();
+    pipeline.reset();
+    CHECK(semaphore.value() == 1);
+    semaphore.signal(2);
+    pipeline.submit(batch).wait();
+    pipeline.finish();
+}
+
+TEST_CASE("what another thread signals in time is waited for: the batches before a fault pass all stages") {
+    Batch batch(1);
+    batch[0] = 7;
+    std::vector<int> seen(1);
+    BasicSemaphore<B> semaphore;
+    BasicSemaphore<B> passed;
+    Stage load{"load", [&](BasicStreamRef<B> stream, const Batch& in, Slot& out) {
+                   semaphore.wait(stream, 1);
+                   copy(stream, out, in);
+               }};
+    int number = 0;
+    const BasicStream<B> reader;
+    Slot kept(1);
+    Stage train{"train", [&](BasicStreamRef<B> stream, const Slot& in) {
+                    if (number++ == 1)
+                        throw std::runtime_error("as asked");
+                    copy(stream, kept, in);
+                    passed.signal(stream, 1);
+                }};
+    TwoStreamPipeline pipeline{load, train, [](int) { return Slot(1); }};
+    pipeline.submit(batch).stays();
+    std::thread other([&] { semaphore.signal(1); });
+    const Caught caught([&] { pipeline.submit(batch).stays(); });
+    CHECK(caught.text() == "stage 'train', batch 1: its callable threw: as asked");
+    CHECK(passed.value() == 1);
+    copy_and_wait(reader, seen, kept);
+    CHECK(seen[0] == 7);
+    other.join();
+}
+
+} // namespace pipeline_abandoned_waits
