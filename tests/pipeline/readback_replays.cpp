@@ -1,12 +1,17 @@
 // Results of replays: pushes that were captured.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
+
+#include <sluice/backend/checked.hpp>
 
 #include "pipeline/readback_case.hpp"
 #include "support/alive.hpp"
+#include "support/gate.hpp"
 
 namespace pipeline_readback_replays {
 
@@ -200,6 +205,7 @@ TEST_CASE("Readback: a handler that throws before a replay loses no result, and 
         2);
     Replayable<B> graph(stream, [&](BasicStreamRef<B> s) { counter.raise_and_push(s, readback); });
     graph.launch(stream);
+    stream.sync();
     CHECK_THROWS_AS(graph.launch(stream), std::domain_error);
     CHECK(readback.pushed() == 1);
     graph.launch(stream);
@@ -254,6 +260,88 @@ TEST_CASE("Readback: more captured pushes than there is pinned memory for are re
         readback.finish();
     }
     CHECK(handed == 8);
+}
+
+TEST_CASE("Readback: submit does not wait for the results of replays, as long as there are places") {
+    // A checked graph waits for the results of its last launch: the checker knows fixed addresses.
+    if (is_checked<TestBackend> || !streams_overlap<TestBackend>())
+        return;
+    Delay::set({.one_in = 0});
+    for (const int steps : {1, 2}) {
+        CAPTURE(steps);
+        const BasicStream<B> stream;
+        Notes notes;
+        Counter<B> counter(stream);
+        stream.sync();
+        PinnedBuffer<Word, B> gate(1);
+        gate[0] = 1;
+        Readback<Word, B> losses(words, notes.handler());
+        Stage load{"load", [&](BasicStreamRef<B> s, const int&, DeviceBuffer<Word, B>& out) {
+                       fill_bytes(s, out, 0);
+                   }};
+        Stage train{"train", [&](BasicStreamRef<B> s, const DeviceBuffer<Word, B>&) {
+                        ops::hold(s.get(), gate.data());
+                        counter.raise_and_push(s, losses);
+                    }};
+        TwoStreamPipeline pipeline{load, train, [](int) { return DeviceBuffer<Word, B>(words); },
+                                   PipelineOptions{.schedule = Schedule::graphed, .steps_per_graph = steps}};
+        constexpr int warm = 24;
+        constexpr int held = 12; // of 16 places
+        for (int batch = 0; batch < warm; ++batch)
+            pipeline.submit(0);
+        pipeline.flush();
+        losses.finish();
+        REQUIRE(notes.values.size() == warm);
+        const auto replays = pipeline.graph_counters().replays;
+        gate[0] = 0;
+        for (int batch = 0; batch < held; ++batch)
+            pipeline.submit(0);
+        CHECK(pipeline.graph_counters().replays > replays);
+        losses.poll();
+        CHECK(notes.values.size() == warm); // nobody has waited for them
+        std::atomic_ref<Word>(gate[0]).store(1);
+        pipeline.finish();
+        losses.finish();
+        std::vector<Word> all;
+        for (Word value = 1; value <= warm + held; ++value)
+            all.push_back(value);
+        CHECK(notes.values == all);
+    }
+}
+
+TEST_CASE("Readback: a graph whose launches all wait goes on where its copies are, also after a fault and a "
+          "reset") {
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    Notes notes;
+    Counter<B> counter(stream);
+    Readback<Word, B> readback(words, notes.handler(), 4);
+    Replayable<B> graph(stream, [&](BasicStreamRef<B> s) {
+        counter.raise_and_push(s, readback);
+        counter.raise_and_push(s, readback);
+    });
+    for (int launch = 0; launch < 3; ++launch)
+        graph.launch(stream);
+    readback.finish();
+    REQUIRE(notes.values == std::vector<Word>{1, 2, 3, 4, 5, 6});
+    notes = {};
+    [&](auto on) {
+        if constexpr (std::is_same_v<decltype(on), BasicStreamRef<Host>>) {
+            // Launches that a failed stream skips copy nothing.
+            on.enqueue([] { throw Error("as asked"); });
+            for (int launch = 0; launch < 2; ++launch)
+                (void)text_of([&] { graph.launch(stream); }); // The second one may meet the fault.
+            readback.reset();
+            Host::clear_failure(on.get());
+        }
+    }(BasicStreamRef<TestBackend>(stream.get()));
+    for (int launch = 0; launch < 9; ++launch)
+        graph.launch(stream);
+    readback.finish();
+    std::vector<Word> all;
+    for (Word value = 7; value <= 24; ++value)
+        all.push_back(value);
+    CHECK(notes.values == all);
 }
 
 } // namespace pipeline_readback_replays

@@ -107,6 +107,11 @@ struct Hooked {
 
     using NativeSemaphore = typename B::NativeSemaphore;
 
+    static bool has_ring_copies(bool load) noexcept { return B::has_ring_copies(load); }
+    static void copy_to_ring(NativeStream stream, const sluice::detail::RingCopy& copy) {
+        before("copy", stream);
+        B::copy_to_ring(stream, copy);
+    }
     static NativeSemaphore create_semaphore() {
         before("create_semaphore");
         return B::create_semaphore();

@@ -15,6 +15,7 @@
 
 #include <sluice/backend/detail/cuda/graphs.hpp>
 #include <sluice/backend/detail/cuda/host_functions.hpp>
+#include <sluice/backend/detail/cuda/ring_copies.hpp>
 #include <sluice/backend/detail/cuda/semaphore.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/types.hpp>
@@ -26,7 +27,7 @@ namespace sluice {
 
 /// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function
 /// does. Written for CUDA 12.0 and later.
-struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
+struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCopies {
     using NativeStream = cudaStream_t; ///< A stream's handle.
     using NativeEvent = cudaEvent_t;   ///< An event's handle.
 
@@ -96,6 +97,9 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores {
     static void signal_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value);
     static void wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value);
     /// @}
+
+    /// As `detail::RingCopy`, in the order of `stream`.
+    static void copy_to_ring(NativeStream stream, const detail::RingCopy& copy);
 
     /// \name Memory
     /// @{

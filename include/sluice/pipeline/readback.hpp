@@ -25,8 +25,10 @@ namespace sluice {
 /// further results, where a slot is free for them; `poll` does nothing within it, and `finish` throws.
 ///
 /// A push may be captured by a `GraphCapture` or a graphed pipeline: each replay is a push of its own then, in the order
-/// of the launches among those of the host. Its graph has a place for each of its pushes; launched again before the last
-/// launch's results have been handed over, it waits for them and hands them over first, with all that are older. In a
+/// of the launches among those of the host, and hands over what has arrived first. Its graph has places for as many launches as
+/// there are slots, rounded down to a power of two; launched once more before the oldest of them has been handed over, it waits for
+/// that one, as a push does. It has places for one launch where those for all would take over 64 KiB, on a checked backend, on a
+/// device other than the one that was current when the readback was made, and where the driver cannot compile a kernel. In a
 /// plain `capture`, of whose replays nobody would tell, a push is refused.
 ///
 /// Driven by the thread that drives the pipeline and launches the graphs. Takes results of any device; can be neither

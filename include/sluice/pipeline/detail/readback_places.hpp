@@ -2,19 +2,33 @@
 /// The pinned memory that a readback copies to.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/pipeline/detail/device_event.hpp>
 
 namespace sluice::detail {
 
-/// Pinned places of one size, made in advance: during a capture nothing pinned can be allocated. Not synchronised.
+/// Whether copies find their places when they run. Not on a checked backend: its model of a graph knows fixed addresses.
+template <Backend B>
+bool has_ring_copies(bool load) noexcept {
+    if constexpr (requires { B::has_ring_copies(load); } && !IsChecked<B>::value)
+        return B::has_ring_copies(load);
+    else
+        return false;
+}
+
+/// Pinned places of one size, in rows for a `RingCopy` each, made in advance: during a capture nothing pinned can be allocated. Not
+/// synchronised.
 template <class T, Backend B>
 class ReadbackPlaces {
 public:
@@ -23,71 +37,147 @@ public:
         std::int64_t* length;
         T* values;
     };
+    using Row = std::byte*;
 
-    explicit ReadbackPlaces(std::size_t count) : stride_(64 + (count * sizeof(T) + 63) / 64 * 64) {
+    ReadbackPlaces(std::size_t count, std::size_t slots)
+        : stride_(RingCopy::header + (count * sizeof(T) + 63) / 64 * 64) {
         static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64,
                       "sluice::Readback: values must be trivially copyable, and aligned to 64 bytes at most");
+        // One block copies to a row, which is no good for large results.
+        const std::size_t depth = std::bit_floor(slots);
+        if (depth > 1 && depth * stride_ <= most_in_a_row && has_ring_copies<B>(true))
+            depth_ = depth;
     }
 
-    std::size_t stride() const noexcept { return stride_; }
+    /// Places in a row.
+    std::size_t depth() const noexcept { return depth_; }
+    std::size_t row_bytes() const noexcept { return RingCopy::header + depth_ * stride_; }
+    /// Rows that are free.
     std::size_t free() const noexcept { return free_.size(); }
 
-    void add(std::size_t places) {
+    void add(std::size_t rows) {
         blocks_.reserve(blocks_.size() + 1);
-        PinnedBuffer<std::byte, B> block(places * stride_);
-        made_ += places;
+        PinnedBuffer<std::byte, B> block(rows * row_bytes());
+        made_ += rows;
         free_.reserve(made_); // so that `give_back` allocates nothing
-        for (std::size_t place = 0; place < places; ++place) {
-            std::byte* const at = block.data() + place * stride_;
-            free_.push_back({reinterpret_cast<std::int64_t*>(at), reinterpret_cast<T*>(at + 64)});
-        }
+        for (std::size_t row = 0; row < rows; ++row)
+            free_.push_back(block.data() + row * row_bytes());
         blocks_.push_back(std::move(block));
     }
-    /// One that is free; there must be one.
-    Place take() noexcept {
-        const Place place = free_.back();
+    /// One that is free, whose counter is 0; there must be one.
+    Row take() noexcept {
+        const Row row = free_.back();
         free_.pop_back();
-        return place;
+        counter_of(row) = 0;
+        return row;
     }
-    void give_back(Place place) noexcept { free_.push_back(place); }
+    void give_back(Row row) noexcept { free_.push_back(row); }
+
+    static std::uint32_t& counter_of(Row row) noexcept { return *reinterpret_cast<std::uint32_t*>(row); }
+    /// For the copy that finds the counter at `count`.
+    Place place(Row row, std::size_t count) const noexcept {
+        std::byte* const at = row + RingCopy::header + count % depth_ * stride_;
+        return {reinterpret_cast<std::int64_t*>(at), reinterpret_cast<T*>(at + RingCopy::header)};
+    }
+    RingCopy copy_to(Row row, const T* from, std::size_t size, const std::int64_t* length) const noexcept {
+        return {row,
+                from,
+                length,
+                static_cast<std::uint32_t>(depth_),
+                static_cast<std::uint32_t>(stride_),
+                static_cast<std::uint32_t>(size * sizeof(T))};
+    }
 
 private:
+    static constexpr std::size_t most_in_a_row = 65536;
+
     std::size_t stride_;
+    std::size_t depth_ = 1;
     std::size_t made_ = 0;
     std::vector<PinnedBuffer<std::byte, B>> blocks_;
-    std::vector<Place> free_;
+    std::vector<Row> free_;
 };
 
-/// The places that one graph copies its results to, in the order of its pushes, and the event behind its last launch.
+/// The rows that one graph copies its results to, in the order of its pushes, and the events behind its last launches.
 template <class T, Backend B>
-struct ReplayedResults {
+class ReplayedResults {
+public:
     using Places = ReadbackPlaces<T, B>;
     struct Result {
-        typename Places::Place place;
+        typename Places::Row row;
         std::size_t size;
-        bool counted; // Whether the place's `length` says how many of them there are.
+        bool counted; // Whether a place's `length` says how many of them there are.
     };
 
-    explicit ReplayedResults(Shared<Places> places) : pool(std::move(places)) {}
+    /// Of the capture under way: on a device without such copies each result has one place.
+    explicit ReplayedResults(Shared<Places> places)
+        : pool(std::move(places)),
+          launches_(pool->depth() > 1 && has_ring_copies<B>(false) ? pool->depth() : 1) {}
     ReplayedResults(const ReplayedResults&) = delete;
     ReplayedResults& operator=(const ReplayedResults&) = delete;
     ~ReplayedResults() {
         try {
-            if (!reached)
-                arrived.sync();
+            if (!latest().reached) // It comes after the others.
+                latest().arrived.sync();
         } catch (...) {
             // The copies will not come; whoever waits for their stream gets the error.
         }
         for (const Result& result : results)
-            pool->give_back(result.place);
+            pool->give_back(result.row);
+    }
+
+    /// Whether results have places in turns.
+    bool in_turns() const noexcept { return launches_.size() > 1; }
+    /// Whether another launch has places.
+    bool has_room() const noexcept { return pending + results.size() <= launches_.size() * results.size(); }
+    /// Before a launch. Where nothing is under way, the counters say where copies go on: after a fault some may not have run.
+    void prepare() noexcept {
+        for (std::size_t i = 0; pending == 0 && i < results.size(); ++i)
+            counts_[i] = Places::counter_of(results[i].row);
+    }
+    /// After a launch on `stream`; returns its number. Throws `Error`.
+    std::size_t launched(BasicStreamRef<B> stream) {
+        for (std::size_t i = 0; in_turns() && i < results.size(); ++i)
+            ++counts_[i];
+        Launch& launch = launches_[(number_ + 1) % launches_.size()];
+        launch.arrived.record(stream);
+        launch.reached = false;
+        return ++number_;
+    }
+    /// Of the last launch.
+    typename Places::Place place(std::size_t result) const noexcept {
+        return pool->place(results[result].row, in_turns() ? counts_[result] - 1 : 0);
+    }
+    void add(const Result& result) {
+        counts_.push_back(0);
+        results.push_back(result);
+    }
+    bool has_arrived(std::size_t launch) {
+        Launch& of = launches_[launch % launches_.size()];
+        return of.reached || (of.reached = of.arrived.is_done());
+    }
+    void await(std::size_t launch) {
+        Launch& of = launches_[launch % launches_.size()];
+        if (!of.reached)
+            of.arrived.sync();
+        of.reached = true;
     }
 
     Shared<Places> pool;
-    std::vector<Result> results;
-    // Spins: the host may wait for it at each replay, and sleeping would leave the device idle.
-    DeviceEvent<B> arrived;
-    bool reached = true;
-    std::size_t pending = 0; // Results of the last launch that have not been handed over.
+    List<Result> results;
+    std::size_t pending = 0; // Results of launches that have not been handed over.
+
+private:
+    struct Launch {
+        // Spins: the host may wait for it at a replay, and sleeping would leave the device idle.
+        DeviceEvent<B> arrived;
+        bool reached = true;
+    };
+    Launch& latest() { return launches_[number_ % launches_.size()]; }
+
+    List<Launch> launches_;
+    List<std::uint32_t> counts_; // copies launched, for each result
+    std::size_t number_ = 0;     // of launches
 };
 
 } // namespace sluice::detail

@@ -43,14 +43,19 @@ public:
         if (slots < 1)
             throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
         const auto eager = static_cast<std::size_t>(slots);
-        places_ = make_shared_value<Places>(count);
-        // Places for the graphs of captures to come: many where they are small.
-        const std::size_t many = 262144 / places_->stride() < 1024 ? 262144 / places_->stride() : 1024;
-        spare_ = eager < many ? many : eager;
-        places_->add(eager + spare_);
+        places_ = make_shared_value<Places>(count, eager);
+        const std::size_t depth = places_->depth();
+        // Rows for the pushes of captures to come: many where they are small.
+        const std::size_t many = 262144 / places_->row_bytes() < 1024 ? 262144 / places_->row_bytes() : 1024;
+        const std::size_t few = depth > 1 ? 16 : eager;
+        spare_ = few < many ? many : few;
+        places_->add((eager + depth - 1) / depth + spare_);
         slots_.reserve(eager);
-        for (std::size_t slot = 0; slot < eager; ++slot)
-            slots_.push_back(make_owned<Slot>(places_->take()));
+        typename Places::Row row = nullptr;
+        for (std::size_t slot = 0; slot < eager; ++slot) {
+            row = slot % depth == 0 ? places_->take() : row;
+            slots_.push_back(make_owned<Slot>(places_->place(row, slot)));
+        }
         entries_.resize(eager);
     }
 
@@ -63,10 +68,10 @@ public:
     void reset() noexcept;
     std::size_t pushed() const noexcept { return pushed_; }
 
-    /// Hands over what the graph's places still hold.
+    /// Hands over what has arrived, and waits where the graph has no place for the results of another launch.
     void make_room(Replayed& replayed);
     /// The graph has been launched, and its event recorded.
-    void append(const Shared<Replayed>& replayed);
+    void append(const Shared<Replayed>& replayed, std::size_t launch);
 
 private:
     class Hook;
@@ -82,7 +87,10 @@ private:
     struct Entry {
         Slot* slot = nullptr;
         Shared<Replayed> replayed;
-        typename Replayed::Result result{};
+        std::size_t launch = 0; // of the graph
+        typename Places::Place place{};
+        std::size_t size = 0;
+        bool counted = false; // as in a graph's
     };
 
     void push_captured(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
@@ -111,16 +119,14 @@ private:
     static bool has_arrived(Entry& entry) {
         if (entry.replayed == nullptr)
             return entry.slot->arrived.is_done();
-        return entry.replayed->reached || (entry.replayed->reached = entry.replayed->arrived.is_done());
+        return entry.replayed->has_arrived(entry.launch);
     }
     static void await(Entry& entry) {
         const std::int64_t begun = steady_nanoseconds();
-        if (entry.replayed == nullptr) {
+        if (entry.replayed == nullptr)
             entry.slot->arrived.sync();
-        } else if (!entry.replayed->reached) {
-            entry.replayed->arrived.sync();
-            entry.replayed->reached = true;
-        }
+        else
+            entry.replayed->await(entry.launch);
         waited_for_results() += steady_nanoseconds() - begun;
     }
     static void release(Entry& entry) noexcept {
@@ -142,7 +148,7 @@ private:
     Owned<AnyHandler> handler_;
     int device_;
     Shared<Places> places_;
-    std::size_t spare_ = 0; // Places to have ready for captures.
+    std::size_t spare_ = 0; // Rows to have ready for captures.
     std::vector<Owned<Slot>> slots_;
     std::size_t next_slot_ = 0;
     std::vector<Entry> entries_; // A ring, in the order of the pushes and launches.
@@ -165,10 +171,12 @@ public:
     void before_replay() override {
         if (const auto state = state_.lock(); state != nullptr)
             state->make_room(*replayed_);
+        replayed_->prepare();
     }
     void after_replay(BasicStreamRef<B> stream) override {
+        std::size_t launch = 0;
         try {
-            replayed_->arrived.record(stream);
+            launch = replayed_->launched(stream);
         } catch (...) {
             // No event will tell of the copies' end, and their memory must not go before it.
             try {
@@ -177,14 +185,13 @@ public:
             }
             throw;
         }
-        replayed_->reached = false;
         if (const auto state = state_.lock(); state != nullptr)
-            state->append(replayed_);
+            state->append(replayed_, launch);
     }
     void append_own_memory(std::vector<const void*>& addresses) const override {
         for (const auto& result : replayed_->results) {
-            addresses.push_back(result.place.values);
-            addresses.push_back(result.place.length);
+            const auto place = replayed_->pool->place(result.row, 0);
+            addresses.insert(addresses.end(), {result.row, place.values, place.length});
         }
     }
     Replayed& replayed() noexcept { return *replayed_; }
@@ -228,7 +235,7 @@ void ReadbackState<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> 
         throw;
     }
     slot.busy = true;
-    append(Entry{&slot, nullptr, {slot.place, values.size(), length != nullptr}});
+    append(Entry{&slot, nullptr, 0, slot.place, values.size(), length != nullptr});
 }
 
 // A slot that is free. Hands over what is older where none is.
@@ -275,16 +282,26 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
         hooks->push_back(hook);
         latest_ = hook;
     }
-    auto& results = hook->replayed().results;
-    results.reserve(results.size() + 1);
-    reserve_entries(1);
-    results.push_back({places_->take(), values.size(), length != nullptr});
-    copy_to_place(stream, results.back().place, values, length);
+    Replayed& replayed = hook->replayed();
+    reserve_entries(places_->depth());
+    const typename Places::Row row = places_->take();
+    replayed.add({row, values.size(), length != nullptr});
+    if constexpr (requires { B::has_ring_copies(false); }) {
+        if (replayed.in_turns()) {
+            if (!B::has_ring_copies(false))
+                throw NotCapturable("readback: a graph pushes on several devices; push on one of them");
+            B::copy_to_ring(stream.get(), places_->copy_to(row, values.data(), values.size(),
+                                                           length != nullptr ? length->data() : nullptr));
+            return;
+        }
+    }
+    copy_to_place(stream, places_->place(row, 0), values, length);
 }
 
 template <class T, Backend B>
 void ReadbackState<T, B>::make_room(Replayed& replayed) {
-    while (replayed.pending > 0) {
+    poll();
+    while (!replayed.has_room()) {
         if (handing_) {
             throw Error("readback: a graph was launched from within the handler, while its last results have "
                         "not been handed over; launch it outside");
@@ -295,10 +312,12 @@ void ReadbackState<T, B>::make_room(Replayed& replayed) {
 }
 
 template <class T, Backend B>
-void ReadbackState<T, B>::append(const Shared<Replayed>& replayed) {
-    replayed->pending = replayed->results.size();
-    for (const auto& result : replayed->results)
-        append(Entry{nullptr, replayed, result});
+void ReadbackState<T, B>::append(const Shared<Replayed>& replayed, std::size_t launch) {
+    replayed->pending += replayed->results.size();
+    for (std::size_t i = 0; i < replayed->results.size(); ++i) {
+        const auto& result = replayed->results[i];
+        append(Entry{nullptr, replayed, launch, replayed->place(i), result.size, result.counted});
+    }
 }
 
 template <class T, Backend B>
@@ -346,7 +365,7 @@ void ReadbackState<T, B>::hand_over() {
     } const handing(this);
     // Counted first, so that a handler that throws is not called for the same result again.
     const std::size_t index = handed_++;
-    const auto& result = handing.entry.result;
+    const Entry& result = handing.entry;
     std::size_t size = result.size;
     if constexpr (IsChecked<B>::value) {
         const checked::Range ranges[] = {{result.place.values, size * sizeof(T), false},

@@ -8,6 +8,7 @@
 #include <sluice/backend/detail/cuda/fills.hpp>
 #include <sluice/backend/detail/cuda/graphs.inl>
 #include <sluice/backend/detail/cuda/host_functions.inl>
+#include <sluice/backend/detail/cuda/ring_copies.inl>
 #include <sluice/backend/detail/cuda/semaphore.inl>
 
 namespace sluice {
@@ -181,6 +182,11 @@ SLUICE_BODY void UncheckedCuda::signal_semaphore(NativeStream stream, NativeSema
 SLUICE_BODY void UncheckedCuda::wait_semaphore(NativeStream stream, NativeSemaphore semaphore,
                                                std::uint32_t value) {
     wait_on(stream, semaphore, value);
+    note_operation(stream);
+}
+
+SLUICE_BODY void UncheckedCuda::copy_to_ring(NativeStream stream, const detail::RingCopy& copy) {
+    launch_ring_copy(stream, copy);
     note_operation(stream);
 }
 

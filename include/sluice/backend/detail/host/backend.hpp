@@ -12,6 +12,7 @@
 #include <sluice/backend/detail/host/graphs.hpp>
 #include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
@@ -69,6 +70,12 @@ struct BasicBackend : BasicGraphs<void> {
     static void synchronize_event(NativeEvent event);
     static bool event_done(NativeEvent event);
     static float elapsed_milliseconds(NativeEvent start, NativeEvent stop);
+
+    /// As `detail::RingCopy`, in the order of `stream`.
+    static void copy_to_ring(NativeStream stream, const detail::RingCopy& copy) {
+        enqueue_task(stream, Task{copy});
+    }
+    static bool has_ring_copies(bool) noexcept { return true; }
 
     // Semaphores
     // --------------------------------------------------------------------------------------------------

@@ -300,6 +300,20 @@ std::uint64_t BasicGraph<Lazy>::signature(const std::vector<const void*>& own) c
         }
         mix(address);
     };
+    // Any word of it may be one of these addresses.
+    const auto mix_value = [&](const Task& task) {
+        std::uintptr_t word = 0;
+        std::size_t filled = 0;
+        task.visit_value([&](std::byte byte) {
+            word |= static_cast<std::uintptr_t>(byte) << 8 * filled;
+            if (++filled == sizeof(word)) {
+                mix_address(reinterpret_cast<const void*>(word));
+                word = 0;
+                filled = 0;
+            }
+        });
+        mix(word);
+    };
     mix(size());
     for (const auto& node : nodes_) {
         mix(node->kind);
@@ -308,7 +322,7 @@ std::uint64_t BasicGraph<Lazy>::signature(const std::vector<const void*>& own) c
             mix(index);
         mix(node->task == nullptr ? nullptr : node->task->type());
         if (node->task != nullptr)
-            node->task->visit_value(mix);
+            mix_value(*node->task);
         mix_address(node->to);
         mix_address(node->from);
         mix(node->bytes);

@@ -41,9 +41,9 @@ public:
 
     void signal(std::uint32_t value) { state_->raise(value, nullptr); }
     void give_up(std::uint32_t value) noexcept {
-        state_->raise(value,
-                      std::make_exception_ptr(Error("semaphore: a stream waits for the value " +
-                                                    std::to_string(value) + ", which nobody has signalled")));
+        const Error error("semaphore: a stream waits for the value " + std::to_string(value) +
+                          ", which nobody has signalled");
+        state_->raise(value, std::make_exception_ptr(error));
     }
     std::uint32_t value() const noexcept { return state_->value(); }
     void reset() { state_->reset(); }

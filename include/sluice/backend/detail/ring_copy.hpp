@@ -1,0 +1,42 @@
+/// \file
+/// A copy whose destination is found when it runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace sluice::detail {
+
+/// Copies `bytes` from `from`, and the number at `length` unless that is null, to the next of `depth` places, a power of two, in
+/// turns. `row` is pinned memory: a counter of copies, and from `header` on the places, `stride` bytes each: first the number, and
+/// from `header` on the values. So a graph may be launched again before the results of its last launches have been taken.
+///
+/// A backend that has it: `bool has_ring_copies(bool load)`, of the current device; within a capture `load` must be false. And
+/// `copy_to_ring(stream, ring_copy)`, where it has them.
+struct RingCopy {
+    static constexpr std::size_t header = 64;
+
+    std::byte* row;
+    const void* from;
+    const std::int64_t* length;
+    std::uint32_t depth;
+    std::uint32_t stride;
+    std::uint32_t bytes;
+    std::uint32_t none = 0; // No padding: the Host backend compares captured callables.
+
+    std::byte* place(std::uint32_t count) const noexcept {
+        return row + header + std::size_t{count % depth} * stride;
+    }
+    /// On the host.
+    void operator()() const noexcept {
+        auto* const counter = reinterpret_cast<std::uint32_t*>(row);
+        std::byte* const to = place(*counter);
+        std::memcpy(to + header, from, bytes);
+        if (length != nullptr)
+            std::memcpy(to, length, sizeof(*length));
+        ++*counter;
+    }
+};
+
+} // namespace sluice::detail
