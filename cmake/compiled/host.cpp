@@ -4,11 +4,6 @@
 
 SLUICE_ONE_KIND(host);
 
-template struct sluice::host::BasicBackend<void>;
-template struct sluice::host::BasicGraphs<void>;
-template class sluice::detail::BasicAllocations<void>;
-template class sluice::detail::BasicKeyBytes<void>;
-
 SLUICE_COMPILE_FOR(sluice::UncheckedHost);
 SLUICE_COMPILE_FOR(sluice::Checked<sluice::UncheckedHost>);
 #if SLUICE_CHECKED // otherwise the first of these

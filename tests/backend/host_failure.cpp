@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <sluice/backend/detail/host/event.hpp>
+
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 

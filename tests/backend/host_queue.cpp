@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/host/queue.hpp>
+
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
 #include "support/on_stream.hpp"

@@ -8,6 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sluice/backend/detail/host/capture.hpp>
+#include <sluice/backend/detail/host/event.hpp>
+#include <sluice/backend/detail/host/semaphore.hpp>
 #include <sluice/backend/host.hpp>
 #include <sluice/backend/semaphore.hpp>
 #include <sluice/backend/stream.hpp>

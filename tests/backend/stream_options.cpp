@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/stream.hpp>
 
 #include "support/backend.hpp"

@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/graph.hpp>
 
 #include "support/backend.hpp"

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <sluice/backend/checked.hpp>
+#include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/gate.hpp"

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include <sluice/backend/detail/host/queue.hpp>
+
 #include "pipeline/chain.hpp"
 #include "pipeline/dag.hpp"
 #include "pipeline/thrown.hpp"

@@ -23,10 +23,10 @@ namespace sluice {
 /// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names another number, from 1 to
 /// 64: then code for several devices can be tried without one.
 #if SLUICE_CHECKED
-struct UncheckedHost : host::BasicBackend<void> {};
+struct UncheckedHost : host::Functions {};
 struct Host : Checked<UncheckedHost> {};
 #else
-struct Host : host::BasicBackend<void> {};
+struct Host : host::Functions {};
 /// `Host` as it is where it is not checked.
 using UncheckedHost = Host;
 #endif

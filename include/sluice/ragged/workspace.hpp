@@ -22,7 +22,7 @@ public:
     /// @{
     template <class T>
     T* take(std::size_t count) {
-        return reinterpret_cast<T*>(memory_ + take_bytes(detail::checked_bytes<T>(count)));
+        return reinterpret_cast<T*>(memory_ + take_bytes(detail::checked_bytes(count, sizeof(T))));
     }
     template <class T>
     T* take(std::int64_t count) {

@@ -10,45 +10,44 @@
 
 namespace sluice::detail {
 
+/// The bytes of `count` elements of `element` bytes. Throws `Error` when no memory could hold them.
+std::size_t checked_bytes(std::size_t count, std::size_t element);
+
 /// The device and pinned memory that is allocated now, with a number each that no other ever gets. A graph holds on to the
 /// allocation that its copies were captured with, so that another one at the same address is not the same to it.
 ///
-/// Any thread may use it. Memory that is allocated in stream order is not in it. A template over nothing, so that a program
-/// compiles it only where it allocates.
-template <class Lazy>
-class BasicAllocations {
+/// Any thread may use it. Memory that is allocated in stream order is not in it.
+class Allocations {
 public:
-    BasicAllocations(const BasicAllocations&) = delete;
-    BasicAllocations& operator=(const BasicAllocations&) = delete;
+    Allocations(const Allocations&) = delete;
+    Allocations& operator=(const Allocations&) = delete;
 
     /// The program's. Never destroyed: buffers of static storage may go after anything else.
-    static BasicAllocations& instance();
+    static Allocations& instance();
 
     void add(const void* memory, std::size_t bytes);
+    /// The same of memory that is new, which is freed where that fails.
+    void* added(void* memory, std::size_t bytes, void (*free)(void*) noexcept);
     void remove(const void* memory) noexcept;
 
     /// The number of the allocation that `pointer` points into; 0: it is none of sluice's.
     std::uint64_t number_of(const void* pointer);
 
-    /// How many have been freed so far.
-    std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }
     /// How many have been allocated or freed so far: while it stays the same, so do all numbers.
     std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
 
 private:
     struct Blocks;
-    BasicAllocations();
-    ~BasicAllocations() = default; // nobody's
+    Allocations();
+    ~Allocations() = default; // nobody's
 
     Blocks& blocks_;
     std::atomic<std::uint64_t> freed_{0};
     std::atomic<std::uint64_t> changes_{0};
 };
 
-using Allocations = BasicAllocations<void>;
-
 } // namespace sluice::detail
 
-#if SLUICE_HAS_BODIES
+#if SLUICE_HAS_COMMON_BODIES
 #include <sluice/memory/detail/allocations.inl>
 #endif

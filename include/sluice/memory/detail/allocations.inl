@@ -3,14 +3,24 @@
 
 #include <array>
 #include <mutex>
+#include <string>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/error.hpp>
+#include <sluice/memory/detail/allocations.hpp>
 
 namespace sluice::detail {
 
+SLUICE_BODY std::size_t checked_bytes(std::size_t count, std::size_t element) {
+    if (count > ~std::size_t{0} / element) {
+        throw Error("a buffer of " + std::to_string(count) + " elements of " + std::to_string(element) +
+                    " bytes each is larger than any memory");
+    }
+    return count * element;
+}
+
 /// What is allocated now, in the order of the addresses.
-template <class Lazy>
-struct BasicAllocations<Lazy>::Blocks {
+struct Allocations::Blocks {
     struct Block {
         const char* begin;
         const char* end;
@@ -45,26 +55,32 @@ struct BasicAllocations<Lazy>::Blocks {
     std::uint64_t last = 0;
 };
 
-template <class Lazy>
-BasicAllocations<Lazy>::BasicAllocations() : blocks_(*new Blocks) {}
+SLUICE_BODY Allocations::Allocations() : blocks_(*new Blocks) {}
 
-template <class Lazy>
-BasicAllocations<Lazy>& BasicAllocations<Lazy>::instance() {
-    static BasicAllocations& all = *new BasicAllocations;
+SLUICE_BODY Allocations& Allocations::instance() {
+    static Allocations& all = *new Allocations;
     return all;
 }
 
-template <class Lazy>
-void BasicAllocations<Lazy>::add(const void* memory, std::size_t bytes) {
-    using Block = typename Blocks::Block;
+SLUICE_BODY void Allocations::add(const void* memory, std::size_t bytes) {
+    using Block = Blocks::Block;
     const char* const begin = static_cast<const char*>(memory);
     const std::lock_guard lock(blocks_.mutex);
     blocks_.all.insert(blocks_.after(begin), Block{begin, begin + (bytes == 0 ? 1 : bytes), ++blocks_.last});
     changes_.fetch_add(1, std::memory_order_release);
 }
 
-template <class Lazy>
-void BasicAllocations<Lazy>::remove(const void* memory) noexcept {
+SLUICE_BODY void* Allocations::added(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
+    try {
+        add(memory, bytes);
+    } catch (...) {
+        free(memory);
+        throw;
+    }
+    return memory;
+}
+
+SLUICE_BODY void Allocations::remove(const void* memory) noexcept {
     const std::lock_guard lock(blocks_.mutex);
     const auto next = blocks_.after(static_cast<const char*>(memory));
     if (next == blocks_.all.begin() || (next - 1)->begin != memory)
@@ -74,8 +90,7 @@ void BasicAllocations<Lazy>::remove(const void* memory) noexcept {
     changes_.fetch_add(1, std::memory_order_release);
 }
 
-template <class Lazy>
-std::uint64_t BasicAllocations<Lazy>::number_of(const void* pointer) {
+SLUICE_BODY std::uint64_t Allocations::number_of(const void* pointer) {
     if (pointer == nullptr)
         return 0; // which stands for an empty place below
     // Nothing is freed in a program's steady state, so that one look at a number finds most.
@@ -85,7 +100,7 @@ std::uint64_t BasicAllocations<Lazy>::number_of(const void* pointer) {
         std::array<std::uint64_t, 64> numbers{};
     };
     thread_local Known known;
-    const std::uint64_t freed = this->freed();
+    const std::uint64_t freed = freed_.load(std::memory_order_acquire);
     if (known.freed != freed) {
         known.pointers.fill(nullptr);
         known.freed = freed;

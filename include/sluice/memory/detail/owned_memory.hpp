@@ -3,39 +3,14 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
-#include <string>
 #include <utility>
 
-#include <sluice/backend/error.hpp>
 #include <sluice/memory/detail/allocations.hpp>
 
 namespace sluice::detail {
 
 /// What every backend aligns its allocations to, in bytes.
 inline constexpr std::size_t allocation_alignment = 256;
-
-/// The bytes of `count` elements. Throws `Error` when no memory could hold them.
-template <class T>
-std::size_t checked_bytes(std::size_t count) {
-    if (count > (std::numeric_limits<std::size_t>::max)() / sizeof(T)) {
-        throw Error("a buffer of " + std::to_string(count) + " elements of " + std::to_string(sizeof(T)) +
-                    " bytes each is larger than any memory");
-    }
-    return count * sizeof(T);
-}
-
-/// Notes memory that has been allocated; frees it where that fails. A template over nothing, as `BasicAllocations`.
-template <class Lazy = void>
-void* noted(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
-    try {
-        Allocations::instance().add(memory, bytes);
-    } catch (...) {
-        free(memory);
-        throw;
-    }
-    return memory;
-}
 
 /// Device memory, allocated and freed at once or in the order of a stream.
 template <class B>
@@ -47,7 +22,7 @@ public:
     void* allocate(std::size_t bytes) const {
         if (ordered_)
             return B::allocate_device(bytes, stream_);
-        return noted(B::allocate_device(bytes), bytes, &B::free_device);
+        return Allocations::instance().added(B::allocate_device(bytes), bytes, &B::free_device);
     }
     void free(void* memory) const noexcept {
         if (ordered_) {
@@ -68,7 +43,7 @@ private:
 template <class B>
 struct PinnedAllocator {
     void* allocate(std::size_t bytes) const {
-        return noted(B::allocate_pinned(bytes), bytes, &B::free_pinned);
+        return Allocations::instance().added(B::allocate_pinned(bytes), bytes, &B::free_pinned);
     }
     void free(void* memory) const noexcept {
         Allocations::instance().remove(memory);
@@ -83,7 +58,7 @@ public:
     OwnedMemory() noexcept = default;
     /// Throws `Error` when there is not enough memory.
     explicit OwnedMemory(std::size_t size, Allocator allocator = {}) : size_(size), allocator_(allocator) {
-        const std::size_t bytes = checked_bytes<T>(size);
+        const std::size_t bytes = checked_bytes(size, sizeof(T));
         if (size > 0)
             data_ = static_cast<T*>(allocator_.allocate(bytes));
     }

@@ -17,7 +17,7 @@ bool has_been_reached(const BasicEvent<B>& event) noexcept {
     try {
         // The Host backend's own `is_done` throws the fault of the work before the record, which is over then.
         if constexpr (std::same_as<typename B::NativeEvent, host::Event*>) {
-            return event.get()->is_done();
+            return host::Functions::event_reached(event.get());
         } else {
             return event.is_done();
         }

@@ -4,29 +4,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
 #include <sluice/backend/detail/host/graphs.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
 
-/// The functions of `Host`: see the concepts `Backend`, `GraphBackend` and `SemaphoreBackend` for what each does.
-template <class Lazy>
-struct BasicBackend : BasicGraphs<void> {
-    using Node = BasicNode<Lazy>;
-    using Queue = BasicQueue<Lazy>;
-    using Event = BasicEvent<Lazy>;
-    using Semaphore = BasicSemaphore<Lazy>;
-    using Capture = BasicCapture<Lazy>;
-    using MemoryMap = BasicMemoryMap<Lazy>;
+class Semaphore;
 
+/// The functions of `Host`: see the concepts `Backend`, `GraphBackend` and `SemaphoreBackend` for what each does.
+struct Functions : Graphs {
     using NativeStream = Queue*;
     using NativeEvent = Event*;
     using NativeSemaphore = Semaphore*;
@@ -69,6 +60,8 @@ struct BasicBackend : BasicGraphs<void> {
     static void wait(NativeStream stream, NativeEvent event);
     static void synchronize_event(NativeEvent event);
     static bool event_done(NativeEvent event);
+    /// The same, whatever became of the work before the record.
+    static bool event_reached(NativeEvent event);
     static float elapsed_milliseconds(NativeEvent start, NativeEvent stop);
 
     /// As `detail::RingCopy`, in the order of `stream`.
@@ -125,23 +118,11 @@ struct BasicBackend : BasicGraphs<void> {
     static void clear_failure(NativeStream stream) noexcept;
 
 private:
-    static constexpr std::align_val_t alignment{256};
-
     static void enqueue_task(NativeStream stream, Task task);
-
-    static int& device_of_thread() noexcept;
-    static void throw_if(const std::exception_ptr& failure);
-    static void* allocate(std::size_t bytes, const char* kind, ObjectCount& count);
-    static void* allocate_for_user(std::size_t bytes);
-    static void* allocate_for_graph(std::size_t bytes, Capture& capture);
-    static void disturb_by_free() noexcept;
-    static void free_now(void* memory) noexcept;
-    static void refuse_disturbance(const char* call);
-    static void release(void* memory, ObjectCount& count) noexcept;
 };
 
 } // namespace sluice::host
 
-#if SLUICE_HAS_BODIES
+#if SLUICE_HAS_COMMON_BODIES
 #include <sluice/backend/detail/host/backend.inl>
 #endif

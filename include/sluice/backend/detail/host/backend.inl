@@ -3,7 +3,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <new>
 #include <thread>
 
 #include <sluice/backend/detail/failure.hpp>
@@ -16,8 +18,65 @@
 
 namespace sluice::host {
 
-template <class Lazy>
-void BasicBackend<Lazy>::enqueue_task(NativeStream stream, Task task) {
+inline constexpr std::align_val_t alignment{256};
+
+inline int& device_of_thread() noexcept {
+    thread_local int device = 0;
+    return device;
+}
+
+inline void throw_if(const std::exception_ptr& failure) {
+    detail::throw_failure("work on a host stream failed: ", failure);
+}
+
+inline void* allocate(std::size_t bytes, const char* kind, ObjectCount& count) {
+    void* memory = ::operator new(bytes, alignment, std::nothrow);
+    if (memory == nullptr) {
+        throw Error("out of memory: " + std::to_string(bytes) + " bytes of " + kind +
+                    " memory were asked for on the host");
+    }
+    count.add();
+    return memory;
+}
+
+inline void* allocate_for_user(std::size_t bytes) {
+    void* const memory = allocate(bytes, "device", Graphs::counts().device_allocations);
+    MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::user);
+    return memory;
+}
+
+inline void* allocate_for_graph(std::size_t bytes, Capture& capture) {
+    void* const memory = allocate(bytes, "device", Graphs::counts().device_allocations);
+    MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::graph);
+    std::shared_ptr<void> owner(memory, [](void* kept) {
+        MemoryMap::instance().remove(kept);
+        ::operator delete(kept, alignment);
+    });
+    try {
+        capture.keep(std::move(owner));
+    } catch (...) { // The capture is of no use any longer.
+        Graphs::counts().device_allocations.remove();
+        throw;
+    }
+    return memory;
+}
+
+inline void disturb_by_free() noexcept {
+    if (any_capture()) [[unlikely]]
+        (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
+}
+
+inline void refuse_disturbance(const char* call) {
+    if (!any_capture()) [[likely]]
+        return;
+    const std::string reason = std::string(call) + ": a stream is being captured, which memory that is not "
+                                                   "allocated in stream order would disturb; allocate it "
+                                                   "before";
+    if (Capture::disturb(reason))
+        throw Error(reason);
+}
+
+SLUICE_BODY void Functions::enqueue_task(NativeStream stream, Task task) {
     if (any_capture()) [[unlikely]] {
         if (captured(stream, [&] { return task_node(std::move(task)); }))
             return;
@@ -25,8 +84,7 @@ void BasicBackend<Lazy>::enqueue_task(NativeStream stream, Task task) {
     stream->push(std::move(task));
 }
 
-template <class Lazy>
-int BasicBackend<Lazy>::device_count() {
+SLUICE_BODY int Functions::device_count() {
     static const int count = [] {
         const char* const text = std::getenv("SLUICE_HOST_DEVICES");
         if (text == nullptr || *text == '\0')
@@ -42,13 +100,9 @@ int BasicBackend<Lazy>::device_count() {
     return count;
 }
 
-template <class Lazy>
-int BasicBackend<Lazy>::current_device() noexcept {
-    return device_of_thread();
-}
+SLUICE_BODY int Functions::current_device() noexcept { return device_of_thread(); }
 
-template <class Lazy>
-void BasicBackend<Lazy>::set_device(int device) {
+SLUICE_BODY void Functions::set_device(int device) {
     if (device < 0 || device >= device_count()) {
         throw Error("Host::set_device(" + std::to_string(device) + "): there are " +
                     std::to_string(device_count()) + " host devices, numbered from 0");
@@ -56,43 +110,36 @@ void BasicBackend<Lazy>::set_device(int device) {
     device_of_thread() = device;
 }
 
-template <class Lazy>
-std::string BasicBackend<Lazy>::device_name(int) {
+SLUICE_BODY std::string Functions::device_name(int) {
     return "CPU (" + std::to_string(std::thread::hardware_concurrency()) + " hardware threads)";
 }
 
-template <class Lazy>
-typename BasicBackend<Lazy>::NativeStream BasicBackend<Lazy>::create_stream(const StreamOptions& options) {
+SLUICE_BODY Functions::NativeStream Functions::create_stream(const StreamOptions& options) {
     auto* stream = new Queue(options, current_device());
     counts().streams.add();
     return stream;
 }
 
-template <class Lazy>
-typename BasicBackend<Lazy>::NativeStream
-BasicBackend<Lazy>::create_inline_stream(const StreamOptions& options) {
+SLUICE_BODY Functions::NativeStream Functions::create_inline_stream(const StreamOptions& options) {
     auto* stream = new Queue(options, current_device(), Queue::Runs::on_caller);
     counts().streams.add();
     return stream;
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::destroy_stream(NativeStream stream) noexcept {
+SLUICE_BODY void Functions::destroy_stream(NativeStream stream) noexcept {
     if (const auto capture = stream->capture(); capture != nullptr) [[unlikely]]
         capture->leave(*stream);
     Queue::destroy(stream);
     counts().streams.remove();
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::synchronize_stream(NativeStream stream) {
+SLUICE_BODY void Functions::synchronize_stream(NativeStream stream) {
     refuse_in_capture(stream, "sync");
     stream->drain();
     throw_if_failed(stream);
 }
 
-template <class Lazy>
-bool BasicBackend<Lazy>::stream_done(NativeStream stream) {
+SLUICE_BODY bool Functions::stream_done(NativeStream stream) {
     refuse_in_capture(stream, "is_done");
     // In this order: work that fails in between is either not done yet or reported.
     const bool done = stream->idle();
@@ -100,31 +147,22 @@ bool BasicBackend<Lazy>::stream_done(NativeStream stream) {
     return done;
 }
 
-template <class Lazy>
-int BasicBackend<Lazy>::device_of(NativeStream stream) {
-    return stream->device();
-}
+SLUICE_BODY int Functions::device_of(NativeStream stream) { return stream->device(); }
 
-template <class Lazy>
-int BasicBackend<Lazy>::priority_of(NativeStream stream) {
-    return stream->options().priority;
-}
+SLUICE_BODY int Functions::priority_of(NativeStream stream) { return stream->options().priority; }
 
-template <class Lazy>
-typename BasicBackend<Lazy>::NativeEvent BasicBackend<Lazy>::create_event(const EventOptions& options) {
+SLUICE_BODY Functions::NativeEvent Functions::create_event(const EventOptions& options) {
     auto* event = new Event(options, current_device());
     counts().events.add();
     return event;
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::destroy_event(NativeEvent event) noexcept {
+SLUICE_BODY void Functions::destroy_event(NativeEvent event) noexcept {
     delete event;
     counts().events.remove();
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::record(NativeEvent event, NativeStream stream) {
+SLUICE_BODY void Functions::record(NativeEvent event, NativeStream stream) {
     if (event->device() != stream->device()) [[unlikely]] {
         throw Error("record: the event belongs to host device " + std::to_string(event->device()) +
                     " and the stream to host device " + std::to_string(stream->device()) +
@@ -133,27 +171,23 @@ void BasicBackend<Lazy>::record(NativeEvent event, NativeStream stream) {
     event->record(*stream);
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::wait(NativeStream stream, NativeEvent event) {
-    event->wait_on(*stream);
-}
+SLUICE_BODY void Functions::wait(NativeStream stream, NativeEvent event) { event->wait_on(*stream); }
 
-template <class Lazy>
-void BasicBackend<Lazy>::synchronize_event(NativeEvent event) {
+SLUICE_BODY void Functions::synchronize_event(NativeEvent event) {
     event->wait();
     throw_if(event->failure());
 }
 
-template <class Lazy>
-bool BasicBackend<Lazy>::event_done(NativeEvent event) {
+SLUICE_BODY bool Functions::event_done(NativeEvent event) {
     if (!event->is_done())
         return false;
     throw_if(event->failure());
     return true;
 }
 
-template <class Lazy>
-float BasicBackend<Lazy>::elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
+SLUICE_BODY bool Functions::event_reached(NativeEvent event) { return event->is_done(); }
+
+SLUICE_BODY float Functions::elapsed_milliseconds(NativeEvent start, NativeEvent stop) {
     if (!start->timing() || !stop->timing()) {
         throw Error("elapsed_milliseconds: both events must be made with EventOptions{.timing = true}");
     }
@@ -167,55 +201,45 @@ float BasicBackend<Lazy>::elapsed_milliseconds(NativeEvent start, NativeEvent st
     return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;
 }
 
-template <class Lazy>
-typename BasicBackend<Lazy>::NativeSemaphore BasicBackend<Lazy>::create_semaphore() {
+SLUICE_BODY Functions::NativeSemaphore Functions::create_semaphore() {
     auto* semaphore = new Semaphore;
     counts().semaphores.add();
     return semaphore;
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::destroy_semaphore(NativeSemaphore semaphore) noexcept {
+SLUICE_BODY void Functions::destroy_semaphore(NativeSemaphore semaphore) noexcept {
     delete semaphore;
     counts().semaphores.remove();
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::signal_semaphore(NativeStream stream, NativeSemaphore semaphore,
-                                          std::uint32_t value) {
+SLUICE_BODY void Functions::signal_semaphore(NativeStream stream, NativeSemaphore semaphore,
+                                             std::uint32_t value) {
     refuse_in_capture(stream, "signal");
     semaphore->signal_on(*stream, value);
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::wait_semaphore(NativeStream stream, NativeSemaphore semaphore, std::uint32_t value) {
+SLUICE_BODY void Functions::wait_semaphore(NativeStream stream, NativeSemaphore semaphore,
+                                           std::uint32_t value) {
     refuse_in_capture(stream, "wait");
     semaphore->wait_on(*stream, value);
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) {
+SLUICE_BODY void Functions::signal_semaphore(NativeSemaphore semaphore, std::uint32_t value) {
     semaphore->signal(value);
 }
 
-template <class Lazy>
-std::uint32_t BasicBackend<Lazy>::semaphore_value(NativeSemaphore semaphore) noexcept {
+SLUICE_BODY std::uint32_t Functions::semaphore_value(NativeSemaphore semaphore) noexcept {
     return semaphore->value();
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::reset_semaphore(NativeSemaphore semaphore) {
-    semaphore->reset();
-}
+SLUICE_BODY void Functions::reset_semaphore(NativeSemaphore semaphore) { semaphore->reset(); }
 
-template <class Lazy>
-void* BasicBackend<Lazy>::allocate_device(std::size_t bytes) {
+SLUICE_BODY void* Functions::allocate_device(std::size_t bytes) {
     refuse_disturbance("allocate_device");
     return allocate_for_user(bytes);
 }
 
-template <class Lazy>
-void* BasicBackend<Lazy>::allocate_device(std::size_t bytes, NativeStream stream) {
+SLUICE_BODY void* Functions::allocate_device(std::size_t bytes, NativeStream stream) {
     if (any_capture()) [[unlikely]] {
         if (const auto capture = stream->capture(); capture != nullptr)
             return allocate_for_graph(bytes, *capture);
@@ -223,14 +247,17 @@ void* BasicBackend<Lazy>::allocate_device(std::size_t bytes, NativeStream stream
     return allocate_for_user(bytes);
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::free_device(void* memory) noexcept {
+SLUICE_BODY void Functions::free_device(void* memory) noexcept {
     disturb_by_free();
-    free_now(memory);
+    // A graph's memory goes with the graph.
+    if (!MemoryMap::instance().graph_owns(memory)) {
+        MemoryMap::instance().remove(memory);
+        ::operator delete(memory, alignment);
+    }
+    counts().device_allocations.remove();
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::free_device(void* memory, NativeStream stream) noexcept {
+SLUICE_BODY void Functions::free_device(void* memory, NativeStream stream) noexcept {
     if (any_capture()) [[unlikely]] {
         if (const auto capture = stream->capture();
             capture != nullptr && !MemoryMap::instance().graph_owns(memory)) {
@@ -256,27 +283,23 @@ void BasicBackend<Lazy>::free_device(void* memory, NativeStream stream) noexcept
     }
 }
 
-template <class Lazy>
-void* BasicBackend<Lazy>::allocate_pinned(std::size_t bytes) {
+SLUICE_BODY void* Functions::allocate_pinned(std::size_t bytes) {
     refuse_disturbance("allocate_pinned");
     return allocate(bytes, "pinned", counts().pinned_allocations);
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::free_pinned(void* memory) noexcept {
+SLUICE_BODY void Functions::free_pinned(void* memory) noexcept {
     retire_pinned(memory);
     delete_retired(memory);
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::retire_pinned(void*) noexcept {
+SLUICE_BODY void Functions::retire_pinned(void*) noexcept {
     if (any_capture()) [[unlikely]]
         (void)Capture::disturb("free_pinned: memory was freed while a stream was being captured");
     counts().pinned_allocations.remove();
 }
 
-template <class Lazy>
-bool BasicBackend<Lazy>::retire_device(void* memory, bool ordered) noexcept {
+SLUICE_BODY bool Functions::retire_device(void* memory, bool ordered) noexcept {
     if (MemoryMap::instance().graph_owns(memory))
         return false;
     if (!ordered)
@@ -286,18 +309,12 @@ bool BasicBackend<Lazy>::retire_device(void* memory, bool ordered) noexcept {
     return true;
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::delete_retired(void* memory) noexcept {
-    ::operator delete(memory, alignment);
-}
+SLUICE_BODY void Functions::delete_retired(void* memory) noexcept { ::operator delete(memory, alignment); }
 
-template <class Lazy>
-std::size_t BasicBackend<Lazy>::device_memory_in_use() noexcept {
-    return MemoryMap::instance().bytes();
-}
+SLUICE_BODY std::size_t Functions::device_memory_in_use() noexcept { return MemoryMap::instance().bytes(); }
 
-template <class Lazy>
-void BasicBackend<Lazy>::copy(void* to, const void* from, std::size_t bytes, CopyKind, NativeStream stream) {
+SLUICE_BODY void Functions::copy(void* to, const void* from, std::size_t bytes, CopyKind,
+                                 NativeStream stream) {
     if (any_capture()) [[unlikely]] {
         if (captured(stream, [&] { return copy_node(to, from, bytes); }))
             return;
@@ -305,14 +322,12 @@ void BasicBackend<Lazy>::copy(void* to, const void* from, std::size_t bytes, Cop
     stream->push(Task{[to, from, bytes] { std::memcpy(to, from, bytes); }});
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
+SLUICE_BODY void Functions::fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
     fill_elements(memory, static_cast<unsigned char>(value), 1, bytes, stream);
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
-                                       std::size_t count, NativeStream stream) {
+SLUICE_BODY void Functions::fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
+                                          std::size_t count, NativeStream stream) {
     const std::size_t bytes = element_bytes * count;
     if (any_capture()) [[unlikely]] {
         if (captured(stream, [&] { return fill_node(memory, pattern, element_bytes, bytes); }))
@@ -322,94 +337,8 @@ void BasicBackend<Lazy>::fill_elements(void* memory, std::uint32_t pattern, std:
         [memory, pattern, element_bytes, bytes] { fill_memory(memory, pattern, element_bytes, bytes); }});
 }
 
-template <class Lazy>
-void BasicBackend<Lazy>::throw_if_failed(NativeStream stream) {
-    throw_if(stream->failure());
-}
+SLUICE_BODY void Functions::throw_if_failed(NativeStream stream) { throw_if(stream->failure()); }
 
-template <class Lazy>
-void BasicBackend<Lazy>::clear_failure(NativeStream stream) noexcept {
-    stream->clear_failure();
-}
-
-template <class Lazy>
-int& BasicBackend<Lazy>::device_of_thread() noexcept {
-    thread_local int device = 0;
-    return device;
-}
-
-template <class Lazy>
-void BasicBackend<Lazy>::throw_if(const std::exception_ptr& failure) {
-    detail::throw_failure("work on a host stream failed: ", failure);
-}
-
-template <class Lazy>
-void* BasicBackend<Lazy>::allocate(std::size_t bytes, const char* kind, ObjectCount& count) {
-    void* memory = ::operator new(bytes, alignment, std::nothrow);
-    if (memory == nullptr) {
-        throw Error("out of memory: " + std::to_string(bytes) + " bytes of " + kind +
-                    " memory were asked for on the host");
-    }
-    count.add();
-    return memory;
-}
-
-template <class Lazy>
-void* BasicBackend<Lazy>::allocate_for_user(std::size_t bytes) {
-    void* const memory = allocate(bytes, "device", counts().device_allocations);
-    MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::user);
-    return memory;
-}
-
-template <class Lazy>
-void* BasicBackend<Lazy>::allocate_for_graph(std::size_t bytes, Capture& capture) {
-    void* const memory = allocate(bytes, "device", counts().device_allocations);
-    MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::graph);
-    std::shared_ptr<void> owner(memory, [](void* kept) {
-        MemoryMap::instance().remove(kept);
-        ::operator delete(kept, alignment);
-    });
-    try {
-        capture.keep(std::move(owner));
-    } catch (...) { // The capture is of no use any longer.
-        counts().device_allocations.remove();
-        throw;
-    }
-    return memory;
-}
-
-template <class Lazy>
-void BasicBackend<Lazy>::disturb_by_free() noexcept {
-    if (any_capture()) [[unlikely]]
-        (void)Capture::disturb("free_device: memory was freed while a stream was being captured");
-}
-
-template <class Lazy>
-void BasicBackend<Lazy>::free_now(void* memory) noexcept {
-    // A graph's memory goes with the graph.
-    if (MemoryMap::instance().graph_owns(memory)) {
-        counts().device_allocations.remove();
-        return;
-    }
-    MemoryMap::instance().remove(memory);
-    release(memory, counts().device_allocations);
-}
-
-template <class Lazy>
-void BasicBackend<Lazy>::refuse_disturbance(const char* call) {
-    if (!any_capture()) [[likely]]
-        return;
-    const std::string reason = std::string(call) + ": a stream is being captured, which memory that is not "
-                                                   "allocated in stream order would disturb; allocate it "
-                                                   "before";
-    if (Capture::disturb(reason))
-        throw Error(reason);
-}
-
-template <class Lazy>
-void BasicBackend<Lazy>::release(void* memory, ObjectCount& count) noexcept {
-    ::operator delete(memory, alignment);
-    count.remove();
-}
+SLUICE_BODY void Functions::clear_failure(NativeStream stream) noexcept { stream->clear_failure(); }
 
 } // namespace sluice::host

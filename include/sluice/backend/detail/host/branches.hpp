@@ -9,7 +9,6 @@
 #include <mutex>
 #include <utility>
 
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/workers.hpp>
 #include <sluice/backend/detail/list.hpp>
@@ -23,20 +22,15 @@ namespace sluice::host {
 /// were added; so there is always a node that can run.
 ///
 /// One run at a time.
-template <class Lazy>
-class BasicBranches {
+class Branches {
 public:
-    using Queue = BasicQueue<Lazy>;
-    using Workers = BasicWorkers<Lazy>;
-    using Job = typename Workers::Job;
-
     /// Threads that a graph runs on at most.
     static constexpr std::size_t limit = 32;
 
     /// Deals out the nodes of which `after[i]` are those that node i depends on, all of smaller numbers.
-    explicit BasicBranches(detail::List<detail::List<std::size_t>> after);
-    BasicBranches(const BasicBranches&) = delete;
-    BasicBranches& operator=(const BasicBranches&) = delete;
+    explicit Branches(detail::List<detail::List<std::size_t>> after);
+    Branches(const Branches&) = delete;
+    Branches& operator=(const Branches&) = delete;
 
     std::size_t count() const noexcept { return branches_.size(); }
 
@@ -56,8 +50,8 @@ private:
         detail::List<Wait> waits;
         bool awaited = false; // by another branch
     };
-    struct Branch : Job {
-        BasicBranches* all = nullptr;
+    struct Branch : Workers::Job {
+        Branches* all = nullptr;
         std::size_t number = 0;
         detail::List<Step> steps;
         std::size_t over = 0; // of the steps that are awaited, the last
@@ -92,8 +86,7 @@ private:
 
 // ---------------------------------------------------------------------------------------------------------------
 
-template <class Lazy>
-BasicBranches<Lazy>::BasicBranches(detail::List<detail::List<std::size_t>> after)
+inline Branches::Branches(detail::List<detail::List<std::size_t>> after)
     : after_(std::move(after)), failed_(after_.size(), 0) {
     // Counts of each branch's steps: those that come before a node, its own included, and those before what a branch
     // has come to.
@@ -152,13 +145,13 @@ BasicBranches<Lazy>::BasicBranches(detail::List<detail::List<std::size_t>> after
     for (std::size_t b = 0; b < branches_.size(); ++b) {
         branches_[b].all = this;
         branches_[b].number = b;
-        branches_[b].run = [](Job& job) {
+        branches_[b].run = [](Workers::Job& job) {
             auto& branch = static_cast<Branch&>(job);
             const Running running(*branch.all->run_.queue);
             branch.all->run_branch(branch);
         };
-        branches_[b].finished = [](Job& job) {
-            BasicBranches& all = *static_cast<Branch&>(job).all;
+        branches_[b].finished = [](Workers::Job& job) {
+            Branches& all = *static_cast<Branch&>(job).all;
             const std::lock_guard lock(
                 all.mutex_); // nothing is touched after it: the last branch may be awaited
             if (--all.open_ == 0)
@@ -167,9 +160,8 @@ BasicBranches<Lazy>::BasicBranches(detail::List<detail::List<std::size_t>> after
     }
 }
 
-template <class Lazy>
 template <class Work>
-bool BasicBranches<Lazy>::run(const Queue& queue, const Work& work) {
+bool Branches::run(const Queue& queue, const Work& work) {
     run_ = {&queue, &work,
             [](const void* called, std::size_t node) { (*static_cast<const Work*>(called))(node); }};
     for (std::size_t b = 0; b < branches_.size(); ++b) {
@@ -187,8 +179,7 @@ bool BasicBranches<Lazy>::run(const Queue& queue, const Work& work) {
     return true;
 }
 
-template <class Lazy>
-void BasicBranches<Lazy>::run_branch(Branch& branch) {
+inline void Branches::run_branch(Branch& branch) {
     for (std::size_t i = 0; i < branch.steps.size(); ++i) {
         const Step& step = branch.steps[i];
         if (!step.waits.empty()) {
@@ -217,8 +208,7 @@ void BasicBranches<Lazy>::run_branch(Branch& branch) {
     }
 }
 
-template <class Lazy>
-void BasicBranches<Lazy>::finish(std::exception_ptr& failure) {
+inline void Branches::finish(std::exception_ptr& failure) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return open_ == 0; });
     if (!any_failed_.load(std::memory_order_relaxed))

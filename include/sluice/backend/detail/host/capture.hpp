@@ -11,7 +11,6 @@
 #include <utility>
 
 #include <sluice/backend/detail/host/graph.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
@@ -26,17 +25,11 @@ namespace sluice::host {
 ///
 /// What cannot be captured invalidates it: the call throws `Error`, so does every later one, and `end` says why.
 /// Any thread may use it.
-template <class Lazy>
-class BasicCapture : public std::enable_shared_from_this<BasicCapture<Lazy>> {
+class Capture : public std::enable_shared_from_this<Capture> {
     struct Private {};
 
 public:
-    using Capture = BasicCapture;
-    using Node = BasicNode<Lazy>;
-    using Graph = BasicGraph<Lazy>;
-    using Queue = BasicQueue<Lazy>;
-
-    BasicCapture(Private, Queue& origin, CaptureMode mode, Graph* body)
+    Capture(Private, Queue& origin, CaptureMode mode, Graph* body)
         : origin_(&origin), mode_(mode), thread_(std::this_thread::get_id()),
           own_(body == nullptr ? detail::make_owned<Graph>() : nullptr),
           graph_(body == nullptr ? own_.get() : body) {
@@ -186,13 +179,12 @@ private:
 
 // ---------------------------------------------------------------------------------------------------------------
 
-template <class Lazy>
-auto BasicCapture<Lazy>::end(Queue& queue) -> detail::Owned<Graph> {
+inline detail::Owned<Graph> Capture::end(Queue& queue) {
     if (&queue != origin_)
         refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
     if (mode_ != CaptureMode::relaxed && thread_ != std::this_thread::get_id())
         refuse("end_capture: the thread that began the capture must end it");
-    const auto self = this->shared_from_this(); // the queues hold it no longer
+    const auto self = shared_from_this(); // the queues hold it no longer
     close();
     // Nobody else changes a capture that is over. The graph goes with whatever is thrown, even where events still hold the
     // capture.
@@ -208,8 +200,7 @@ auto BasicCapture<Lazy>::end(Queue& queue) -> detail::Owned<Graph> {
     return graph;
 }
 
-template <class Lazy>
-void BasicCapture<Lazy>::join(Queue& queue, const detail::List<std::size_t>& nodes) {
+inline void Capture::join(Queue& queue, const detail::List<std::size_t>& nodes) {
     const std::lock_guard lock(mutex_);
     if (over_) {
         throw Error("wait: the event was last recorded in a capture that is over, and is no point in a "
@@ -220,7 +211,7 @@ void BasicCapture<Lazy>::join(Queue& queue, const detail::List<std::size_t>& nod
     if (branch == nullptr) {
         branches_.push_back(Branch{&queue, {}});
         branch = &branches_.back();
-        queue.set_capture(this->shared_from_this());
+        queue.set_capture(shared_from_this());
     }
     for (const std::size_t node : nodes) {
         bool known = false;
@@ -231,10 +222,9 @@ void BasicCapture<Lazy>::join(Queue& queue, const detail::List<std::size_t>& nod
     }
 }
 
-template <class Lazy>
-void BasicCapture<Lazy>::leave(Queue& queue) noexcept {
+inline void Capture::leave(Queue& queue) noexcept {
     if (&queue == origin_) {
-        const auto self = this->shared_from_this();
+        const auto self = shared_from_this();
         close();
         own_.reset();
         return;
@@ -244,8 +234,7 @@ void BasicCapture<Lazy>::leave(Queue& queue) noexcept {
         branch->queue = nullptr;
 }
 
-template <class Lazy>
-void BasicCapture<Lazy>::close() noexcept {
+inline void Capture::close() noexcept {
     {
         List& list = List::all();
         const std::lock_guard lock(list.mutex);

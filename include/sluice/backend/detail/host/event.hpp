@@ -14,7 +14,6 @@
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/host/capture.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
@@ -28,13 +27,9 @@ namespace sluice::host {
 ///
 /// Recorded on a queue that is being captured, it stands for a point of the capture instead, until it is recorded
 /// again: queues that wait for it join the capture, and no thread can wait for it.
-template <class Lazy>
-class BasicEvent {
+class Event {
 public:
-    using Capture = BasicCapture<Lazy>;
-    using Queue = BasicQueue<Lazy>;
-
-    BasicEvent(const EventOptions& options, int device)
+    Event(const EventOptions& options, int device)
         : state_(detail::shared_of<State>()), timing_(options.timing), device_(device) {}
 
     /// Marks this point of `queue`. Throws `Error` if the queue's capture is invalid.

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <sluice/backend/detail/host/branches.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
@@ -28,16 +27,11 @@ namespace sluice::host {
 /// Nodes, each added after those that come before it. They stay where they are when others are added.
 ///
 /// Not synchronised. What a running executable uses is never changed.
-template <class Lazy>
-class BasicGraph {
+class Graph {
 public:
-    using Graph = BasicGraph;
-    using Node = BasicNode<Lazy>;
-    using Queue = BasicQueue<Lazy>;
-
-    BasicGraph() = default;
-    BasicGraph(const BasicGraph&) = delete;
-    BasicGraph& operator=(const BasicGraph&) = delete;
+    Graph() = default;
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
 
     /// Adds `node` behind those of `after`. Throws `Error` for nodes of another graph.
     Node* add(Node node, Node* const* after, std::size_t count) {
@@ -132,13 +126,12 @@ private:
 
     detail::List<detail::Owned<Node>> nodes_;
     detail::List<std::shared_ptr<void>> memory_;
-    detail::Owned<BasicBranches<Lazy>> branches_; // null where there is one alone
+    detail::Owned<Branches> branches_; // null where there is one alone
 };
 
 // ---------------------------------------------------------------------------------------------------------------
 
-template <class Lazy>
-std::size_t BasicGraph<Lazy>::node_count() const {
+inline std::size_t Graph::node_count() const {
     std::size_t count = nodes_.size();
     for (const auto& node : nodes_) {
         if (node->kind == NodeKind::child)
@@ -147,16 +140,14 @@ std::size_t BasicGraph<Lazy>::node_count() const {
     return count;
 }
 
-template <class Lazy>
-std::size_t BasicGraph<Lazy>::edge_count() const {
+inline std::size_t Graph::edge_count() const {
     std::size_t count = 0;
     for (const auto& node : nodes_)
         count += node->after.size();
     return count;
 }
 
-template <class Lazy>
-auto BasicGraph<Lazy>::clone() const -> std::shared_ptr<Graph> {
+inline std::shared_ptr<Graph> Graph::clone() const {
     auto copy = detail::shared_of<Graph>();
     copy->nodes_.reserve(nodes_.size());
     for (const auto& node : nodes_) {
@@ -168,8 +159,7 @@ auto BasicGraph<Lazy>::clone() const -> std::shared_ptr<Graph> {
     return copy;
 }
 
-template <class Lazy>
-bool BasicGraph<Lazy>::same_shape(const Graph& other) const {
+inline bool Graph::same_shape(const Graph& other) const {
     if (size() != other.size())
         return false;
     for (std::size_t i = 0; i < size(); ++i) {
@@ -186,9 +176,8 @@ bool BasicGraph<Lazy>::same_shape(const Graph& other) const {
     return true;
 }
 
-template <class Lazy>
-bool BasicGraph<Lazy>::all_before(const detail::List<std::size_t>& these,
-                                  const detail::List<std::size_t>& reached) const {
+inline bool Graph::all_before(const detail::List<std::size_t>& these,
+                              const detail::List<std::size_t>& reached) const {
     detail::List<char> before(size(), 0);
     detail::List<std::size_t> open = reached;
     while (!open.empty()) {
@@ -207,8 +196,7 @@ bool BasicGraph<Lazy>::all_before(const detail::List<std::size_t>& these,
     return true;
 }
 
-template <class Lazy>
-void BasicGraph<Lazy>::add_dependency(const Node* earlier, const Node* later) {
+inline void Graph::add_dependency(const Node* earlier, const Node* later) {
     if (earlier == nullptr || earlier->graph != this || later == nullptr || later->graph != this)
         throw Error("add_dependency: a node is not one of the graph");
     if (earlier->index >= later->index)
@@ -216,8 +204,7 @@ void BasicGraph<Lazy>::add_dependency(const Node* earlier, const Node* later) {
     insert(node(later->index).after, earlier->index);
 }
 
-template <class Lazy>
-std::size_t BasicGraph<Lazy>::prepare() {
+inline std::size_t Graph::prepare() {
     std::size_t threads = 0;
     branches_.reset();
     detail::List<detail::List<std::size_t>> after;
@@ -227,23 +214,21 @@ std::size_t BasicGraph<Lazy>::prepare() {
             threads += body->prepare();
         after.push_back(node->after);
     }
-    auto branches = detail::make_owned<BasicBranches<Lazy>>(std::move(after));
+    auto branches = detail::make_owned<Branches>(std::move(after));
     if (branches->count() < 2)
         return threads;
     branches_ = std::move(branches);
     return threads + branches_->count() - 1;
 }
 
-template <class Lazy>
-void BasicGraph<Lazy>::run(const Queue& queue) const {
+inline void Graph::run(const Queue& queue) const {
     if (branches_ != nullptr && branches_->run(queue, [&](std::size_t node) { run(*nodes_[node], queue); }))
         return;
     for (const auto& node : nodes_)
         run(*node, queue);
 }
 
-template <class Lazy>
-void BasicGraph<Lazy>::run(const Node& node, const Queue& queue) {
+inline void Graph::run(const Node& node, const Queue& queue) {
     switch (node.kind) {
     case NodeKind::empty:
         return;
@@ -282,8 +267,7 @@ void BasicGraph<Lazy>::run(const Node& node, const Queue& queue) {
         node.bodies[chosen]->run(queue);
 }
 
-template <class Lazy>
-std::uint64_t BasicGraph<Lazy>::signature(const std::vector<const void*>& own) const {
+inline std::uint64_t Graph::signature(const std::vector<const void*>& own) const {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
     const auto mix = [&hash](const auto& part) {
         unsigned char bytes[sizeof(part)];
@@ -338,8 +322,7 @@ std::uint64_t BasicGraph<Lazy>::signature(const std::vector<const void*>& own) c
     return hash;
 }
 
-template <class Lazy>
-void BasicGraph<Lazy>::write_dot(const char* path) const {
+inline void Graph::write_dot(const char* path) const {
     std::FILE* const file = std::fopen(path, "w");
     if (file == nullptr)
         throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
@@ -351,8 +334,7 @@ void BasicGraph<Lazy>::write_dot(const char* path) const {
         throw Error(std::string("write_dot: writing '") + path + "' failed");
 }
 
-template <class Lazy>
-void BasicGraph<Lazy>::write_nodes(std::FILE* file, const std::string& prefix) const {
+inline void Graph::write_nodes(std::FILE* file, const std::string& prefix) const {
     for (const auto& node : nodes_) {
         const std::string name = prefix + std::to_string(node->index);
         std::fprintf(file, "%s [label=\"%zu: %s\"];\n", name.c_str(), node->index, name_of(node->kind));

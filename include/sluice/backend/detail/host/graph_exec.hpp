@@ -11,7 +11,6 @@
 
 #include <sluice/backend/detail/host/branches.hpp>
 #include <sluice/backend/detail/host/graph.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
@@ -26,14 +25,9 @@ namespace sluice::host {
 /// queues. It may be destroyed and updated while launches are in flight: they keep what they were made with.
 ///
 /// Any thread may use it.
-template <class Lazy>
-class BasicGraphExec {
+class GraphExec {
 public:
-    using Node = BasicNode<Lazy>;
-    using Graph = BasicGraph<Lazy>;
-    using Queue = BasicQueue<Lazy>;
-
-    explicit BasicGraphExec(const Graph& graph)
+    explicit GraphExec(const Graph& graph)
         : origin_(&graph), graph_(prepared(graph)), turns_(detail::shared_of<Turns>()) {}
 
     /// Enqueues one run of all nodes: branches that do not depend on each other run at the same time, and the queue goes
@@ -88,8 +82,8 @@ private:
         std::shared_ptr<Graph> copy = graph.clone();
         // More are made when they are needed.
         const std::size_t threads = copy->prepare();
-        constexpr std::size_t limit = BasicBranches<Lazy>::limit;
-        BasicWorkers<Lazy>::instance().prepare(threads < limit ? threads : limit);
+        constexpr std::size_t limit = Branches::limit;
+        Workers::instance().prepare(threads < limit ? threads : limit);
         return copy;
     }
 

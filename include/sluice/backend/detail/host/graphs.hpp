@@ -6,26 +6,23 @@
 #include <cstdint>
 #include <vector>
 
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
+
+class Queue;
+class Event;
+class Graph;
+class GraphExec;
+struct Node;
 
 /// The part of `Host` that deals with graphs. See the concept `GraphBackend` for what each function does.
 ///
 /// A launch is one task of its stream. Branches that do not depend on each other run at the same time, the first on
 /// the stream's thread and each further one on a thread of the program's; up to 32 of them. Conditions are read when
 /// their node is reached.
-template <class Lazy>
-struct BasicGraphs {
-    using Node = BasicNode<Lazy>;
-    using Graph = BasicGraph<Lazy>;
-    using GraphExec = BasicGraphExec<Lazy>;
-    using Queue = BasicQueue<Lazy>;
-    using Capture = BasicCapture<Lazy>;
-    using MemoryMap = BasicMemoryMap<Lazy>;
-
+struct Graphs {
     using NativeGraph = Graph*;
     using NativeGraphExec = GraphExec*;
     using NativeNode = Node*;
@@ -62,7 +59,7 @@ struct BasicGraphs {
     static std::vector<const void*> device_pointers(NativeGraph graph);
     static bool is_device_memory(const void* pointer);
 
-    static void record_external(BasicEvent<Lazy>* event, Queue* stream);
+    static void record_external(Event* event, Queue* stream);
 
     // Executables
     // --------------------------------------------------------------------------------------------------
@@ -111,31 +108,10 @@ struct BasicGraphs {
                                   NativeGraph* bodies);
     static void begin_capture_into(Queue* stream, NativeGraph body, CaptureMode mode);
     static void end_capture_into(Queue* stream);
-
-private:
-    template <class>
-    friend struct BasicBackend;
-
-    static Node copy_node(void* to, const void* from, std::size_t bytes);
-    static Node fill_node(void* memory, std::uint32_t value, std::size_t element_bytes, std::size_t bytes);
-    static Node task_node(Task task);
-    // Says which graphs its bodies are.
-    static Node condition_node(NativeCondition condition, ConditionKind kind, int count, NativeGraph* bodies);
-    static auto some(void (*function)(void*)) -> void (*)(void*);
-
-    // Whether a capture is under way anywhere. Relaxed: whoever captures a stream that this thread uses has told
-    // it so.
-    static bool any_capture() noexcept;
-    static auto capture_of(Queue* stream, const char* caller);
-    static void refuse_in_capture(Queue* stream, const char* caller);
-    // Gives `make()` to the stream's capture, and says whether there is one. Notes the operation for the guard of
-    // a capture that this thread may be making.
-    template <class Make>
-    static bool captured(Queue* stream, Make&& make);
 };
 
 } // namespace sluice::host
 
-#if SLUICE_HAS_BODIES
+#if SLUICE_HAS_COMMON_BODIES
 #include <sluice/backend/detail/host/graphs.inl>
 #endif

@@ -6,18 +6,16 @@
 #include <mutex>
 
 #include <sluice/backend/config.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/list.hpp>
 
 namespace sluice::host {
 
 /// The device memory that lives now. Any thread may use it. Nothing in the steady state of a program asks it.
-template <class Lazy>
-class BasicMemoryMap {
+class MemoryMap {
 public:
     /// The program's. Never destroyed: buffers of static storage may go after anything else.
-    static BasicMemoryMap& instance() {
-        static BasicMemoryMap& map = *new BasicMemoryMap;
+    static MemoryMap& instance() {
+        static MemoryMap& map = *new MemoryMap;
         return map;
     }
 

@@ -7,12 +7,13 @@
 #include <cstring>
 #include <memory>
 
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
+
+class Graph;
 
 /// What a node of a graph does.
 enum class NodeKind { empty, task, copy, fill, host, child, condition };
@@ -42,10 +43,7 @@ inline void fill_memory(void* memory, std::uint32_t value, std::size_t element_b
 
 /// One piece of work in a graph, with the members that its kind uses. A callable is shared by the copies of a
 /// node and run any number of times: what it changes in itself, the next run finds.
-template <class Lazy>
-struct BasicNode {
-    using Graph = BasicGraph<Lazy>;
-
+struct Node {
     NodeKind kind = NodeKind::empty;
     const Graph* graph = nullptr;      // the one that it was added to
     std::size_t index = 0;             // its place there

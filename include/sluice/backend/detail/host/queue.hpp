@@ -13,7 +13,6 @@
 #include <utility>
 
 #include <sluice/backend/detail/clock.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
@@ -21,6 +20,9 @@
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
+
+class Capture;
+class Queue;
 
 /// How many captures are under way in this program. While it is 0, no queue is being captured: one look at it
 /// is all that graphs cost whoever does not use them.
@@ -63,11 +65,8 @@ private:
 ///
 /// A task that throws fails the queue: later tasks are skipped, but for those that others wait for, until
 /// `clear_failure`. Any thread may enqueue; tasks of one thread keep their order.
-template <class Lazy>
-class BasicQueue {
+class Queue {
 public:
-    using Capture = BasicCapture<Lazy>;
-
     /// Tasks that may be outstanding before whoever enqueues waits, about as many launches as a CUDA stream takes.
     /// Nobody waits for longer than `patience`: where no task ends within it, the queue takes as many again, and a task that
     /// enqueues, on its own or on another queue, never waits.
@@ -85,7 +84,7 @@ public:
         on_caller,
     };
 
-    BasicQueue(const StreamOptions& options, int device, Runs on = Runs::on_own_thread)
+    Queue(const StreamOptions& options, int device, Runs on = Runs::on_own_thread)
         : options_(options), device_(device), runs_(on) {
         // One block more than the tasks need: the one that they begin in and the one that they end in are never the
         // same one come round.
@@ -97,12 +96,12 @@ public:
             worker_ = std::thread([this] { work(); });
     }
 
-    BasicQueue(const BasicQueue&) = delete;
-    BasicQueue& operator=(const BasicQueue&) = delete;
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
 
     /// Runs what is still enqueued, then deletes the queue. Called by one of the queue's own tasks, it returns at
     /// once, and the queue goes after its last task.
-    static void destroy(BasicQueue* queue) noexcept {
+    static void destroy(Queue* queue) noexcept {
         if (Running::of(*queue)) {
             // Only the thread that runs its tasks, this one, looks at these two.
             queue->stopping_ = true;
@@ -202,7 +201,7 @@ private:
         std::size_t index = 0;
     };
 
-    ~BasicQueue() {
+    ~Queue() {
         std::unique_lock lock(mutex_);
         stopping_ = true;
         if (runs_ == Runs::on_caller)

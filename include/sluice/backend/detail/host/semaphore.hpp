@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/detail/host/names.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/owned.hpp>
@@ -20,12 +19,9 @@
 
 namespace sluice::host {
 
-/// See `BasicSemaphore`. Any thread may use it. It may be destroyed while queues still hold signals and waits.
-template <class Lazy>
-class BasicSemaphore {
+/// See `Semaphore`. Any thread may use it. It may be destroyed while queues still hold signals and waits.
+class Semaphore {
 public:
-    using Queue = BasicQueue<Lazy>;
-
     /// Raises the counter when `queue` gets there, also if the queue has failed by then: waits for the value end,
     /// and fail as the queue has.
     void signal_on(Queue& queue, std::uint32_t value) {

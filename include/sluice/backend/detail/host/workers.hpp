@@ -8,14 +8,12 @@
 #include <thread>
 
 #include <sluice/backend/config.hpp>
-#include <sluice/backend/detail/host/names.hpp>
 
 namespace sluice::host {
 
 /// The program's spare threads. There are always as many as jobs run at the same time, so that no job waits for
 /// another one to end; they stay, for the next ones. Any thread may use it.
-template <class Lazy>
-class BasicWorkers {
+class Workers {
 public:
     /// Something to run. Whoever starts it keeps it until `finished` is called.
     struct Job {
@@ -26,8 +24,8 @@ public:
     };
 
     /// Never destroyed: its threads end with the program.
-    static BasicWorkers& instance() {
-        static BasicWorkers& workers = *new BasicWorkers;
+    static Workers& instance() {
+        static Workers& workers = *new Workers;
         return workers;
     }
 
@@ -57,7 +55,7 @@ public:
     }
 
 private:
-    BasicWorkers() = default;
+    Workers() = default;
 
     bool grow_to(std::size_t count) {
         try {

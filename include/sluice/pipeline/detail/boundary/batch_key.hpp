@@ -131,10 +131,8 @@ concept PlainAggregate = std::is_aggregate_v<T> && std::is_class_v<T> &&
     (std::is_empty_v<T> || (member_count<T>() <= 16 && !requires { T{AnyBase<T>{}}; } &&
                             takes_initialisers<T>(std::make_index_sequence<initialiser_count<T>()>{})));
 
-/// The bytes of keys, one after the other. Memory that it once had it keeps. A template over nothing, so that a program
-/// compiles it only where it makes a pipeline.
-template <class Lazy>
-class BasicKeyBytes {
+/// The bytes of keys, one after the other. Memory that it once had it keeps.
+class KeyBytes {
 public:
     const std::byte* data() const noexcept { return bytes_.data(); }
     std::size_t size() const noexcept { return size_; }
@@ -143,7 +141,7 @@ public:
     void leave_out_addresses() noexcept { addresses_ = false; }
     bool has_addresses() const noexcept { return addresses_; }
     void append(const void* bytes, std::size_t count);
-    friend bool operator==(const BasicKeyBytes& a, const BasicKeyBytes& b) noexcept {
+    friend bool operator==(const KeyBytes& a, const KeyBytes& b) noexcept {
         return a.size_ == b.size_ && (a.size_ == 0 || std::memcmp(a.data(), b.data(), a.size_) == 0);
     }
 
@@ -152,36 +150,30 @@ private:
     std::size_t size_ = 0;
     bool addresses_ = true;
 };
-using KeyBytes = BasicKeyBytes<void>;
 
-#if SLUICE_HAS_BODIES
-template <class Lazy>
-void BasicKeyBytes<Lazy>::append(const void* bytes, std::size_t count) {
+template <class T>
+void append_scalar(KeyBytes& key, const T& value) {
+    key.append(&value, sizeof(value));
+}
+
+/// An address, and which of sluice's allocations it points into: another one at the same place is another batch's.
+void append_address(KeyBytes& key, const volatile void* address);
+
+#if SLUICE_HAS_COMMON_BODIES
+SLUICE_BODY void KeyBytes::append(const void* bytes, std::size_t count) {
     if (bytes_.size() - size_ < count) [[unlikely]]
         bytes_.resize(2 * bytes_.size() + count + 64);
     if (count > 0)
         std::memcpy(bytes_.data() + size_, bytes, count);
     size_ += count;
 }
-#endif
-
-template <class Lazy>
-void append_bytes(BasicKeyBytes<Lazy>& key, const void* bytes, std::size_t count) {
-    key.append(bytes, count);
-}
-template <class T>
-void append_scalar(KeyBytes& key, const T& value) {
-    append_bytes(key, &value, sizeof(value));
-}
-
-/// An address, and which of sluice's allocations it points into: another one at the same place is another batch's.
-template <class Lazy>
-void append_address(BasicKeyBytes<Lazy>& key, const volatile void* address) {
+SLUICE_BODY void append_address(KeyBytes& key, const volatile void* address) {
     if (!key.has_addresses())
         return;
     append_scalar(key, address);
     append_scalar(key, Allocations::instance().number_of(const_cast<const void*>(address)));
 }
+#endif
 
 template <class T>
 concept HasGraphKey = requires(const T& value) {
@@ -294,7 +286,7 @@ bool append_key(KeyBytes& key, const T& value) {
     } else if constexpr (std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T>) {
         // Without references, then, whose bytes would not tell what they refer to.
         // With its padding, if it has any: then equal ones may be taken for different ones, never the other way.
-        append_bytes(key, &value, sizeof(value));
+        key.append(&value, sizeof(value));
         return true;
     } else {
         return false;

@@ -130,7 +130,7 @@ private:
     }
 
     List<Owned<StepGraphs<B>>> graphs_; // of the captured stages
-    BatchNumbers<> batch_numbers_;
+    BatchNumbers batch_numbers_;
     Refusals refusals_;
 };
 

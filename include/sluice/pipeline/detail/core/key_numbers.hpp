@@ -15,11 +15,8 @@
 
 namespace sluice::detail {
 
-// Templates over nothing, so that a program compiles them only where it makes a pipeline.
-
 /// Gives equal keys the same number, and different ones different numbers, never 0. It remembers the last 512 keys: one
 /// that was forgotten gets another number.
-template <class Lazy = void>
 class KeyNumbers {
 public:
     std::uint64_t number_of(const KeyBytes& key) {
@@ -53,7 +50,6 @@ private:
 };
 
 /// The same for batches. Most batches come again in the same order with the same bytes: then no key is made.
-template <class Lazy = void>
 class BatchNumbers {
 public:
     BatchNumbers() = default;
@@ -122,7 +118,7 @@ private:
         return *seen_.emplace_back(make_owned<Seen>());
     }
 
-    KeyNumbers<Lazy> numbers_;
+    KeyNumbers numbers_;
     KeyBytes key_;
     List<Owned<Seen>> seen_;
     std::size_t oldest_ = 0;

@@ -74,7 +74,7 @@ public:
             // One after the other, each once: a longer graph of the same batches is of the same kind.
             if (former != nullptr && *former == pending.shape)
                 continue;
-            append_bytes(kind, pending.shape.data(), pending.shape.size());
+            kind.append(pending.shape.data(), pending.shape.size());
             former = &pending.shape;
         }
         return are_read_;
@@ -113,7 +113,7 @@ private:
     List<Pending> ring_; // as long as a power of two
     std::size_t mask_;
     bool are_read_;
-    BatchNumbers<> numbers_;
+    BatchNumbers numbers_;
 };
 
 } // namespace sluice::detail

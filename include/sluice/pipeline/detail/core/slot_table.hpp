@@ -78,7 +78,7 @@ public:
             return number_;
         bytes_.clear();
         for (const Slot& slot : slots_) {
-            append_bytes(bytes_, slot.place, slot.ops->bytes);
+            bytes_.append(slot.place, slot.ops->bytes);
             if (!slot.ops->told_by_bytes)
                 (void)slot.ops->append_key(bytes_, slot.place);
         }
@@ -117,7 +117,7 @@ private:
     List<Slot> slots_;
     bool told_by_their_bytes_ = true;
     KeyBytes bytes_;
-    KeyNumbers<> numbers_;
+    KeyNumbers numbers_;
     // The state that has `number_`, as long as so many allocations have changed.
     KeyBytes known_bytes_;
     std::uint64_t changes_ = ~std::uint64_t{0};

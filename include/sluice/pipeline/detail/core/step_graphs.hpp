@@ -17,9 +17,8 @@
 
 namespace sluice::detail {
 
-/// Numbers that tell steps apart. A template over nothing, as `BasicKeyBytes`.
-template <class Lazy>
-class BasicStepKey {
+/// Numbers that tell steps apart.
+class StepKey {
 public:
     void clear() noexcept { size_ = 0; }
     void push_back(std::uint64_t number) {
@@ -29,7 +28,7 @@ public:
             push_more(number);
         ++size_;
     }
-    friend bool operator==(const BasicStepKey& a, const BasicStepKey& b) noexcept {
+    friend bool operator==(const StepKey& a, const StepKey& b) noexcept {
         std::uint64_t differences = a.size_ ^ b.size_;
         for (std::size_t i = 0; i < few; ++i)
             differences |= i < a.size_ ? a.numbers_[i] ^ b.numbers_[i] : 0;
@@ -54,7 +53,6 @@ private:
     std::array<std::uint64_t, few> numbers_{};
     List<std::uint64_t> more_;
 };
-using StepKey = BasicStepKey<void>;
 
 /// Runs steps as graphs. To the key that the caller gives comes the state of the slots. Work that changes its slots on
 /// the host runs eagerly for good, since a replay would not change them.
