@@ -65,9 +65,7 @@ struct Functions : Graphs {
     static float elapsed_milliseconds(NativeEvent start, NativeEvent stop);
 
     /// As `detail::RingCopy`, in the order of `stream`.
-    static void copy_to_ring(NativeStream stream, const detail::RingCopy& copy) {
-        enqueue_task(stream, Task{copy});
-    }
+    static void copy_to_ring(NativeStream stream, const detail::RingCopy& copy);
     static bool has_ring_copies(bool) noexcept { return true; }
 
     // Semaphores
@@ -79,11 +77,9 @@ struct Functions : Graphs {
     static void signal_semaphore(NativeSemaphore semaphore, std::uint32_t value);
     static std::uint32_t semaphore_value(NativeSemaphore semaphore) noexcept;
     /// The same, of which a checker learns nothing.
-    static std::uint32_t look_at_semaphore(NativeSemaphore semaphore) noexcept { return semaphore->value(); }
+    static std::uint32_t look_at_semaphore(NativeSemaphore semaphore) noexcept;
     /// Raises it; streams that wait for the value fail.
-    static void fail_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept {
-        semaphore->give_up(value);
-    }
+    static void fail_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept;
     static void reset_semaphore(NativeSemaphore semaphore);
 
     // Memory

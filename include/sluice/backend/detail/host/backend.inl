@@ -201,6 +201,18 @@ SLUICE_BODY float Functions::elapsed_milliseconds(NativeEvent start, NativeEvent
     return static_cast<float>(stop->reached_at() - start->reached_at()) * 1e-6f;
 }
 
+SLUICE_BODY void Functions::copy_to_ring(NativeStream stream, const detail::RingCopy& copy) {
+    enqueue_task(stream, Task{copy});
+}
+
+SLUICE_BODY std::uint32_t Functions::look_at_semaphore(NativeSemaphore semaphore) noexcept {
+    return semaphore->value();
+}
+
+SLUICE_BODY void Functions::fail_semaphore(NativeSemaphore semaphore, std::uint32_t value) noexcept {
+    semaphore->give_up(value);
+}
+
 SLUICE_BODY Functions::NativeSemaphore Functions::create_semaphore() {
     auto* semaphore = new Semaphore;
     counts().semaphores.add();
