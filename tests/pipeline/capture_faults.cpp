@@ -1,5 +1,6 @@
 // Contract 5: faults that a backend keeps with the stream on which work was captured, as CUDA's does. Here a host backend does.
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>

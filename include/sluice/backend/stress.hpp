@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include <sluice/backend/config.hpp>
-#include <sluice/backend/detail/checked/stress_state.hpp>
 
 namespace sluice {
 
@@ -54,17 +53,22 @@ struct StressCounts {
 class StressScope {
 public:
     /// Throws `Error` where a member of `stress` is out of range.
-    explicit StressScope(const Stress& stress) : outer_(detail::checked::begin_stress(stress)) {}
+    explicit StressScope(const Stress& stress);
     StressScope(const StressScope&) = delete;            ///< Cannot be copied.
     StressScope& operator=(const StressScope&) = delete; ///< Cannot be assigned.
     /// What was there before counts again.
-    ~StressScope() { detail::checked::end_stress(outer_); }
+    ~StressScope();
 
     /// Since the program began.
-    static StressCounts counts() noexcept { return detail::checked::stress_counts(); }
+    static StressCounts counts() noexcept;
 
 private:
-    detail::checked::OuterStress outer_;
+    Stress outer_; // what counts again
+    bool was_on_ = false;
 };
 
 } // namespace sluice
+
+#if SLUICE_HAS_CHECKER_BODIES
+#include <sluice/backend/detail/checked/stress_state.inl>
+#endif

@@ -2,10 +2,10 @@
 /// The plain types in which every backend speaks.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/atomic.hpp>
 
 namespace sluice {
 
@@ -59,18 +59,18 @@ enum class ConditionKind {
 /// `release` no longer counts, one that is taken over with `from_native_handle` does. Any thread may read
 /// them at any time.
 struct ObjectCount {
-    std::atomic<std::uint64_t> created{0}; ///< Never falls.
-    std::atomic<std::uint64_t> alive{0};   ///< Held now.
+    detail::Atomic<std::uint64_t> created; ///< Never falls.
+    detail::Atomic<std::uint64_t> alive;   ///< Held now.
 
     /// One more was created, and is held.
     void add() noexcept {
-        created.fetch_add(1, std::memory_order_relaxed);
+        created.add(1);
         adopt();
     }
     /// One more is held that was created elsewhere.
-    void adopt() noexcept { alive.fetch_add(1, std::memory_order_relaxed); }
+    void adopt() noexcept { alive.add(1); }
     /// One less is held.
-    void remove() noexcept { alive.fetch_sub(1, std::memory_order_relaxed); }
+    void remove() noexcept { alive.subtract(1); }
 };
 
 /// What a backend has created through sluice. In a pipeline's steady state none of these moves.

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <iterator>
 #include <optional>
 #include <type_traits>
 #include <utility>

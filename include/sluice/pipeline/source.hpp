@@ -5,15 +5,14 @@
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <iterator>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/iterators.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
@@ -95,7 +94,7 @@ public:
     /// The batch's number in its source.
     std::size_t index() const noexcept { return slot_->index; }
     /// Batches behind it that are ready to be taken right now, as `Source::filled`.
-    std::size_t ready_behind() const noexcept { return slot_->ledger->ready.load(std::memory_order_relaxed); }
+    std::size_t ready_behind() const noexcept { return slot_->ledger->ready.load(); }
     /// The source's slots.
     std::size_t slots() const noexcept { return slot_->ledger->slots.size(); }
 
@@ -296,7 +295,7 @@ public:
 
     /// How many further batches `next` would return right now without waiting, if nothing is in its way. 0 without
     /// workers, and after `stop`. Any thread may ask.
-    std::size_t filled() const noexcept { return ledger_->ready.load(std::memory_order_relaxed); }
+    std::size_t filled() const noexcept { return ledger_->ready.load(); }
     /// The slots that it has.
     std::size_t slots() const noexcept { return ledger_->slots.size(); }
     /// The threads that fill them; 0: the caller's.
@@ -326,14 +325,15 @@ private:
     using Checks = detail::SourceChecks<B>;
     using Place = detail::SourcePlace<Batch, B>;
     using Slot = detail::SourceSlot<B>;
+    using Guard = detail::SourceGuard;
     static constexpr bool check_fill();
     bool fill_one(State& state, Slot& slot, detail::FillNote* note);
     bool call_fill(State& state, std::size_t index, Batch& out);
-    void fill_claimed(std::size_t worker, Slot& slot, std::unique_lock<detail::SourceLock>& lock);
+    void fill_claimed(std::size_t worker, Slot& slot, Guard& lock);
     void work(std::size_t worker);
     void start();
     void join_workers() noexcept;
-    void await_turn(std::size_t index, std::unique_lock<detail::SourceLock>& lock);
+    void await_turn(std::size_t index, Guard& lock);
     void require_outside(const char* call) const;
     [[noreturn]] void throw_failure(std::size_t index, const std::exception_ptr& thrown);
     [[noreturn]] void throw_late(std::size_t index) const;

@@ -1,10 +1,14 @@
 /// \file
-/// Clocks and durations of std::chrono. The functions that <mutex> declares take them, so it brings them along; <chrono> itself
-/// adds calendars, time zones and their streams, a tenth of what including sluice takes.
+/// Clocks and durations of std::chrono. libstdc++ has them in a file of their own since GCC 12; <chrono> itself adds calendars, time
+/// zones and their streams, a tenth of what including sluice takes.
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+#if __has_include(<bits/chrono.h>)
+#include <bits/chrono.h>
+#else
+#include <chrono>
+#endif
 
 namespace sluice::detail {
 

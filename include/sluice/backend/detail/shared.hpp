@@ -3,11 +3,11 @@
 /// including sluice does.
 #pragma once
 
-#include <sluice/backend/config.hpp>
-
-#include <atomic>
 #include <cstddef>
 #include <new>
+
+#include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/atomic.hpp>
 
 namespace sluice::detail {
 
@@ -16,32 +16,32 @@ class ShareCount {
 public:
     explicit ShareCount(void (*act)(ShareCount*, bool free) noexcept) noexcept : act_(act) {}
 
-    void own() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
-    void watch() noexcept { watchers_.fetch_add(1, std::memory_order_relaxed); }
+    void own() noexcept { owners_.add(1); }
+    void watch() noexcept { watchers_.add(1); }
     /// Whether the value was still there: one more owns it then.
     bool own_if_there() noexcept {
-        std::size_t owners = owners_.load(std::memory_order_relaxed);
+        std::size_t owners = owners_.load();
         while (owners != 0) {
-            if (owners_.compare_exchange_weak(owners, owners + 1, std::memory_order_relaxed))
+            if (owners_.replace(owners, owners + 1))
                 return true;
         }
         return false;
     }
-    bool has_owners() const noexcept { return owners_.load(std::memory_order_relaxed) != 0; }
+    bool has_owners() const noexcept { return owners_.load() != 0; }
     void disown() noexcept {
-        if (owners_.fetch_sub(1, std::memory_order_acq_rel) != 1)
+        if (owners_.subtract(1, __ATOMIC_ACQ_REL) != 0)
             return;
         act_(this, false);
         unwatch();
     }
     void unwatch() noexcept {
-        if (watchers_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        if (watchers_.subtract(1, __ATOMIC_ACQ_REL) == 0)
             act_(this, true);
     }
 
 private:
-    std::atomic<std::size_t> owners_{1};
-    std::atomic<std::size_t> watchers_{1};
+    Atomic<std::size_t> owners_{1};
+    Atomic<std::size_t> watchers_{1};
     void (*act_)(ShareCount*, bool free) noexcept; // ends the value, or frees its memory
 };
 

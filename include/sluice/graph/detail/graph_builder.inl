@@ -1,9 +1,9 @@
 // The bodies of graph_builder.hpp: nodes and edges. Those with bodies of their own are in graph_builder_conditions.inl.
 #pragma once
 
-#include <atomic>
 #include <type_traits>
 
+#include <sluice/backend/detail/atomic.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/graph/graph_builder.hpp>
 
@@ -13,8 +13,8 @@ namespace detail {
 
 // Never 0, which a builder has that was moved from.
 inline std::uint64_t next_builder_id() noexcept {
-    static std::atomic<std::uint64_t> last{0};
-    return ++last;
+    static Atomic<std::uint64_t> last;
+    return last.add(1);
 }
 
 } // namespace detail

@@ -2,7 +2,6 @@
 /// Which memory of sluice's lives, told apart from what lay at the same addresses before.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,7 +33,7 @@ public:
     std::uint64_t number_of(const void* pointer);
 
     /// How many have been allocated or freed so far: while it stays the same, so do all numbers.
-    std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
+    std::uint64_t changes() const noexcept;
 
 private:
     struct Blocks;
@@ -42,8 +41,6 @@ private:
     ~Allocations() = default; // nobody's
 
     Blocks& blocks_;
-    std::atomic<std::uint64_t> freed_{0};
-    std::atomic<std::uint64_t> changes_{0};
 };
 
 } // namespace sluice::detail

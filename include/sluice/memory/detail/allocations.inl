@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
 
@@ -53,6 +54,8 @@ struct Allocations::Blocks {
     std::mutex mutex;
     List<Block> all;
     std::uint64_t last = 0;
+    std::atomic<std::uint64_t> freed{0};
+    std::atomic<std::uint64_t> changes{0};
 };
 
 SLUICE_BODY Allocations::Allocations() : blocks_(*new Blocks) {}
@@ -62,12 +65,16 @@ SLUICE_BODY Allocations& Allocations::instance() {
     return all;
 }
 
+SLUICE_BODY std::uint64_t Allocations::changes() const noexcept {
+    return blocks_.changes.load(std::memory_order_acquire);
+}
+
 SLUICE_BODY void Allocations::add(const void* memory, std::size_t bytes) {
     using Block = Blocks::Block;
     const char* const begin = static_cast<const char*>(memory);
     const std::lock_guard lock(blocks_.mutex);
     blocks_.all.insert(blocks_.after(begin), Block{begin, begin + (bytes == 0 ? 1 : bytes), ++blocks_.last});
-    changes_.fetch_add(1, std::memory_order_release);
+    blocks_.changes.fetch_add(1, std::memory_order_release);
 }
 
 SLUICE_BODY void* Allocations::added(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
@@ -86,8 +93,8 @@ SLUICE_BODY void Allocations::remove(const void* memory) noexcept {
     if (next == blocks_.all.begin() || (next - 1)->begin != memory)
         return;
     blocks_.all.erase(next - 1);
-    freed_.fetch_add(1, std::memory_order_release);
-    changes_.fetch_add(1, std::memory_order_release);
+    blocks_.freed.fetch_add(1, std::memory_order_release);
+    blocks_.changes.fetch_add(1, std::memory_order_release);
 }
 
 SLUICE_BODY std::uint64_t Allocations::number_of(const void* pointer) {
@@ -100,7 +107,7 @@ SLUICE_BODY std::uint64_t Allocations::number_of(const void* pointer) {
         std::array<std::uint64_t, 64> numbers{};
     };
     thread_local Known known;
-    const std::uint64_t freed = freed_.load(std::memory_order_acquire);
+    const std::uint64_t freed = blocks_.freed.load(std::memory_order_acquire);
     if (known.freed != freed) {
         known.pointers.fill(nullptr);
         known.freed = freed;

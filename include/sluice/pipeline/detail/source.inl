@@ -173,7 +173,7 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
             Error(std::string("waiting for the work that reads its slot failed: ") + exception.what()));
     }
     {
-        const std::lock_guard lock(ledger_->mutex);
+        const Guard lock(ledger_->mutex);
         slot.state = Slot::State::filling;
     }
     [[maybe_unused]] const typename Checks::Filling filling(
@@ -188,8 +188,7 @@ bool Source<Batch, State, Fill, B>::fill_one(State& state, Slot& slot, detail::F
 
 // The same with the lock, which is given up meanwhile, and the outcome noted.
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
-                                                 std::unique_lock<detail::SourceLock>& lock) {
+void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot, Guard& lock) {
     detail::FillNote* const note = notes_.claimed(slot.index, worker);
     lock.unlock();
     bool filled = false;
@@ -212,7 +211,7 @@ template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::work(std::size_t worker) {
     [[maybe_unused]] const typename Checks::WorkerScope scope;
     Places& ledger = *ledger_;
-    std::unique_lock lock(ledger.mutex);
+    Guard lock(ledger.mutex);
     for (;;) {
         (void)ledger.mutex.wait(
             [&] { return stopping_ || ledger.claimed >= ledger.end || ledger.any_free(); });
@@ -249,7 +248,7 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     require_outside("next");
     Places& ledger = *ledger_;
     const std::int64_t asked = notes_.any() ? detail::FillNotes::now() : 0;
-    std::unique_lock lock(ledger.mutex);
+    Guard lock(ledger.mutex);
     const std::size_t index = ledger.handed;
     if (stopping_ || index >= ledger.end)
         return {};
@@ -258,7 +257,7 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
         start();
         lock.lock();
     }
-    if (ledger.ready.load(std::memory_order_relaxed) == 0)
+    if (ledger.ready.load() == 0)
         await_turn(index, lock);
     Slot& slot = *ledger.slot_of(index);
     if (slot.thrown != nullptr) {
@@ -275,8 +274,7 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
 
 // Returns once it is known what became of batch `index`.
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::await_turn(std::size_t index,
-                                               std::unique_lock<detail::SourceLock>& lock) {
+void Source<Batch, State, Fill, B>::await_turn(std::size_t index, Guard& lock) {
     Places& ledger = *ledger_;
     const bool alone = options_.workers == 0;
     const auto may_go_on = [&] {
@@ -301,7 +299,7 @@ void Source<Batch, State, Fill, B>::await_turn(std::size_t index,
 template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::join_workers() noexcept {
     {
-        const std::lock_guard lock(ledger_->mutex);
+        const Guard lock(ledger_->mutex);
         stopping_ = true;
     }
     ledger_->mutex.changed();
@@ -319,7 +317,7 @@ void Source<Batch, State, Fill, B>::stop() noexcept {
     }
     join_workers();
     // What they have filled is dropped.
-    ledger_->ready.store(0, std::memory_order_relaxed);
+    ledger_->ready.store(0);
 }
 
 template <class Batch, class State, class Fill, Backend B>
@@ -331,7 +329,7 @@ void Source<Batch, State, Fill, B>::rewind() {
         if (!ledger_->is_out(*slot))
             slot->await_reads();
     }
-    const std::lock_guard lock(ledger_->mutex);
+    const Guard lock(ledger_->mutex);
     ledger_->start_over(options_.batches);
     notes_.clear();
     started_ = stopping_ = false;
@@ -341,7 +339,7 @@ template <class Batch, class State, class Fill, Backend B>
 std::vector<FillTime> Source<Batch, State, Fill, B>::fill_times() const {
     if (!notes_.any())
         throw Error("fill_times: nothing has been noted; make the source with SourceOptions::timed_batches");
-    const std::lock_guard lock(ledger_->mutex);
+    const Guard lock(ledger_->mutex);
     return notes_.all();
 }
 

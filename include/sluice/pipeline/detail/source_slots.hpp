@@ -2,10 +2,10 @@
 /// A source's slots: who holds them, what still reads them, and which may be filled next.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <exception>
 
+#include <sluice/backend/detail/atomic.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
@@ -113,7 +113,7 @@ public:
     std::size_t handed = 0;  // The next batch for the caller.
     std::size_t end = 0;     // The first batch that will not be filled.
     /// Batches that are ready and come next, one after the other.
-    std::atomic<std::size_t> ready{0};
+    Atomic<std::size_t> ready;
 
 protected:
     virtual ~SourceLedger() = default;

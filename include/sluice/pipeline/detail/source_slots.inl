@@ -211,7 +211,7 @@ void SourceLedger<B>::count_ready() noexcept {
         if (slot.state != Slot::State::ready || slot.last || slot.thrown != nullptr)
             break;
     }
-    ready.store(count, std::memory_order_relaxed);
+    ready.store(count);
 }
 
 template <Backend B>

@@ -31,6 +31,30 @@ private:
     State& state_;
 };
 
+/// Holds the lock as long as it lives, but between `unlock` and `lock`.
+class SourceGuard {
+public:
+    explicit SourceGuard(SourceLock& of) : of_(of) { lock(); }
+    SourceGuard(const SourceGuard&) = delete;
+    SourceGuard& operator=(const SourceGuard&) = delete;
+    ~SourceGuard() {
+        if (held_)
+            unlock();
+    }
+    void lock() {
+        of_.lock();
+        held_ = true;
+    }
+    void unlock() noexcept {
+        held_ = false;
+        of_.unlock();
+    }
+
+private:
+    SourceLock& of_;
+    bool held_ = false;
+};
+
 /// Threads that fill slots.
 class SourceThreads {
 public:

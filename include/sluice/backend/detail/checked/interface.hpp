@@ -2,7 +2,6 @@
 /// What the checked backend and the parts of sluice that know of accesses tell the checker. Declarations alone.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -219,6 +218,12 @@ void host_accesses(const Range* ranges, std::size_t count, Op op, const char* wh
 /// The host gets at pinned memory, to read it, perhaps to change it, or both.
 void host_touches(const void* begin, std::size_t bytes, bool reads, bool may_write);
 
+/// Whether slots are poisoned, by `Stress`; and one more has been.
+/// @{
+bool stress_poisons() noexcept;
+void count_poisoning() noexcept;
+/// @}
+
 /// What the calling thread does is done by a callable of a stream's.
 class CallerScope {
 public:
@@ -241,18 +246,12 @@ private:
 /// The same while the callable runs.
 class TokenScope : public CallerScope {
 public:
-    explicit TokenScope(Token token) noexcept : CallerScope(token) { begun().fetch_add(1); }
-    ~TokenScope() { ended().fetch_add(1); }
+    explicit TokenScope(Token token) noexcept;
+    ~TokenScope();
     /// How many there have been, and how many of them are over.
     /// @{
-    static std::atomic<std::uint64_t>& begun() noexcept {
-        static std::atomic<std::uint64_t> number{0};
-        return number;
-    }
-    static std::atomic<std::uint64_t>& ended() noexcept {
-        static std::atomic<std::uint64_t> number{0};
-        return number;
-    }
+    static std::uint64_t begun() noexcept;
+    static std::uint64_t ended() noexcept;
     /// @}
 };
 template <bool On>

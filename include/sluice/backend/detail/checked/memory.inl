@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include <sluice/backend/detail/checked/state.hpp>
@@ -122,6 +123,16 @@ SLUICE_BODY void accesses(Key on, const Range* ranges, std::size_t count, Op op,
     checker->append(stream, std::move(node));
 }
 
+inline std::atomic<std::uint64_t> tokens_begun{0}, tokens_ended{0};
+
+SLUICE_BODY TokenScope::TokenScope(Token token) noexcept : CallerScope(token) { tokens_begun.fetch_add(1); }
+
+SLUICE_BODY TokenScope::~TokenScope() { tokens_ended.fetch_add(1); }
+
+SLUICE_BODY std::uint64_t TokenScope::begun() noexcept { return tokens_begun.load(); }
+
+SLUICE_BODY std::uint64_t TokenScope::ended() noexcept { return tokens_ended.load(); }
+
 SLUICE_BODY Token enqueued(Key on) {
     Locked checker;
     checker->look_at_suspects(true);
@@ -240,7 +251,7 @@ SLUICE_BODY void Checker::look_at_suspects(bool forget) {
     std::erase_if(suspects, [&](const Suspect& suspect) {
         const bool changed = hash_of(suspect.reader) != suspect.hash;
         // A callable may have done it.
-        const bool unclear = suspect.calls && *suspect.calls != TokenScope::begun().load();
+        const bool unclear = suspect.calls && *suspect.calls != TokenScope::begun();
         if (changed && !unclear) {
             if (const Block* const block = blocks.find(suspect.touch.begin); block != nullptr)
                 race(*block, suspect.reader, suspect.touch, false);
@@ -296,8 +307,8 @@ SLUICE_BODY const Record* Checker::suspect(Block& block, std::uintptr_t begin, s
             unseen = unseen || may_write_beside(actor, actor.last_opaque, record, now);
             called = called || may_write_beside(actor, actor.last_call, record, now);
         }
-        const std::uint64_t over = TokenScope::ended().load();
-        const std::uint64_t begun = TokenScope::begun().load();
+        const std::uint64_t over = TokenScope::ended();
+        const std::uint64_t begun = TokenScope::begun();
         if (unseen || (called && over != begun))
             continue;
         // Better to forget the oldest than to grow.

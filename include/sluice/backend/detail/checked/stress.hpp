@@ -11,6 +11,7 @@
 #include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/detail/checked/stress_state.hpp>
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/stress.hpp>
 
 namespace sluice::detail::checked {
 
@@ -44,7 +45,7 @@ struct StressDraw {
     int host_late_us = 0; ///< and of the thread that hands it over.
     bool held = false;
 
-    StressDraw(const StressSettings& settings, std::uint64_t number, std::uint64_t launch) {
+    StressDraw(const Stress& settings, std::uint64_t number, std::uint64_t launch) {
         const std::uint64_t bits = stress_bits(settings.seed, number, launch);
         const auto one_in = static_cast<std::uint64_t>(settings.one_in);
         const std::uint64_t share =
@@ -72,7 +73,7 @@ struct StressPoint {
         state.progress.fetch_add(1, std::memory_order_relaxed);
         if (!state.on.load(std::memory_order_acquire))
             return;
-        const StressSettings settings = state.settings();
+        const Stress settings = state.settings();
         int late = late_us;
         bool holds = held;
         if (launches != nullptr) {

@@ -5,31 +5,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include <sluice/backend/detail/checked/interface.hpp>
-#include <sluice/backend/error.hpp>
 
 namespace sluice {
 struct Stress;
-struct StressCounts;
 } // namespace sluice
 
 namespace sluice::detail::checked {
-
-/// `Stress` as it is kept.
-struct StressSettings {
-    std::uint64_t seed = 1;
-    bool poison = true;
-    int delay_us = 200;
-    int one_in = 4;
-    bool permute = true;
-};
-/// Those of the scope around, and whether there is one.
-struct OuterStress {
-    bool on = false;
-    StressSettings settings{};
-};
 
 /// One for the program.
 class StressState {
@@ -39,8 +22,9 @@ public:
 
     /// A number for the next operation of a stream: the same for the same seed and operation of the same stream.
     std::uint64_t next_of(Key stream);
-    StressSettings settings();
-    OuterStress change(const OuterStress& to);
+    Stress settings();
+    /// Gives what was set, in `settings` too.
+    bool change(bool on_now, Stress& settings);
 
     std::atomic<bool> on{false};
     std::atomic<bool> poisons{false};
@@ -67,32 +51,4 @@ inline std::uint64_t stress_bits(std::uint64_t seed, std::uint64_t number, std::
     return bits;
 }
 
-/// Throws `Error` for what is out of range.
-template <class S>
-OuterStress begin_stress(const S& stress) {
-    if (stress.delay_us < 0)
-        throw Error("Stress::delay_us must be 0 or more, got " + std::to_string(stress.delay_us));
-    if (stress.one_in < 1)
-        throw Error("Stress::one_in must be 1 or more, got " + std::to_string(stress.one_in));
-    return StressState::instance().change(OuterStress{
-        true, StressSettings{stress.seed, stress.poison, stress.delay_us, stress.one_in, stress.permute}});
-}
-inline void end_stress(const OuterStress& outer) { (void)StressState::instance().change(outer); }
-
-template <class Counts = StressCounts>
-Counts stress_counts() noexcept {
-    const StressState& state = StressState::instance();
-    Counts counts;
-    counts.operations = state.operations.load(std::memory_order_relaxed);
-    counts.delays = state.delays.load(std::memory_order_relaxed);
-    counts.poisonings = state.poisonings.load(std::memory_order_relaxed);
-    counts.holds = state.holds.load(std::memory_order_relaxed);
-    counts.orders = state.orders.load(std::memory_order_relaxed);
-    return counts;
-}
-
 } // namespace sluice::detail::checked
-
-#if SLUICE_HAS_CHECKER_BODIES
-#include <sluice/backend/detail/checked/stress_state.inl>
-#endif

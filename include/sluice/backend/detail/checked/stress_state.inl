@@ -3,9 +3,13 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include <sluice/backend/detail/checked/stress_state.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/error.hpp>
+#include <sluice/backend/stress.hpp>
 
 namespace sluice::detail::checked {
 
@@ -16,7 +20,7 @@ struct StressState::Books {
         std::uint64_t number;
     };
     std::mutex mutex;
-    StressSettings settings;
+    Stress settings;
     List<Operations> streams; // In the order in which they were first seen.
 };
 
@@ -28,7 +32,7 @@ SLUICE_BODY StressState& StressState::instance() {
 SLUICE_BODY StressState::StressState() : books_(*new Books) {
 #if SLUICE_CHECKED // Only there is something that it could reach.
     if (const char* const seed = std::getenv("SLUICE_STRESS"); seed != nullptr && *seed != '\0') {
-        StressSettings& settings = books_.settings;
+        Stress& settings = books_.settings;
         char* rest = nullptr;
         settings.seed = std::strtoull(seed, &rest, 10);
         const auto next = [&rest](int& value, long least) {
@@ -54,20 +58,51 @@ SLUICE_BODY std::uint64_t StressState::next_of(Key stream) {
     return (static_cast<std::uint64_t>(number) << 40) + books_.streams[number].number++;
 }
 
-SLUICE_BODY StressSettings StressState::settings() {
+SLUICE_BODY Stress StressState::settings() {
     const std::lock_guard lock(books_.mutex);
     return books_.settings;
 }
 
-SLUICE_BODY OuterStress StressState::change(const OuterStress& to) {
+SLUICE_BODY bool StressState::change(bool on_now, Stress& settings) {
     const std::lock_guard lock(books_.mutex);
-    const OuterStress former{on.load(std::memory_order_relaxed), books_.settings};
-    books_.settings = to.settings;
+    std::swap(settings, books_.settings);
     books_.streams.clear();
-    poisons.store(to.on && to.settings.poison, std::memory_order_relaxed);
-    permutes.store(to.on && to.settings.permute, std::memory_order_relaxed);
-    on.store(to.on, std::memory_order_release);
-    return former;
+    poisons.store(on_now && books_.settings.poison, std::memory_order_relaxed);
+    permutes.store(on_now && books_.settings.permute, std::memory_order_relaxed);
+    return on.exchange(on_now, std::memory_order_acq_rel);
+}
+
+SLUICE_BODY bool stress_poisons() noexcept {
+    return StressState::instance().poisons.load(std::memory_order_relaxed);
+}
+
+SLUICE_BODY void count_poisoning() noexcept {
+    StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
 }
 
 } // namespace sluice::detail::checked
+
+namespace sluice {
+
+SLUICE_BODY StressScope::StressScope(const Stress& stress) : outer_(stress) {
+    if (stress.delay_us < 0)
+        throw Error("Stress::delay_us must be 0 or more, got " + std::to_string(stress.delay_us));
+    if (stress.one_in < 1)
+        throw Error("Stress::one_in must be 1 or more, got " + std::to_string(stress.one_in));
+    was_on_ = detail::checked::StressState::instance().change(true, outer_);
+}
+
+SLUICE_BODY StressScope::~StressScope() { detail::checked::StressState::instance().change(was_on_, outer_); }
+
+SLUICE_BODY StressCounts StressScope::counts() noexcept {
+    const detail::checked::StressState& state = detail::checked::StressState::instance();
+    StressCounts counts;
+    counts.operations = state.operations.load(std::memory_order_relaxed);
+    counts.delays = state.delays.load(std::memory_order_relaxed);
+    counts.poisonings = state.poisonings.load(std::memory_order_relaxed);
+    counts.holds = state.holds.load(std::memory_order_relaxed);
+    counts.orders = state.orders.load(std::memory_order_relaxed);
+    return counts;
+}
+
+} // namespace sluice

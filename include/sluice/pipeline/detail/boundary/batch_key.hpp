@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator> // and with it std::to_address, which is all of <memory> that this takes
 #include <optional>
 #include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include <sluice/backend/detail/iterators.hpp> // and with them std::to_address, which is all of <memory> that this takes
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/memory/buffer.hpp>

@@ -5,17 +5,12 @@
 #include <cstring>
 
 #include <sluice/backend/detail/checked/interface.hpp>
-#include <sluice/backend/detail/checked/stress_state.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice::detail {
 
 /// All bytes: NaN in floating point, -1 in integers.
 inline constexpr int poison_byte = 0xFF;
-
-inline bool poisons() noexcept {
-    return checked::StressState::instance().poisons.load(std::memory_order_relaxed);
-}
 
 /// Poisons what `object` owns in the order of `stream`: device memory, and with `pinned` that too.
 template <Backend B>
@@ -25,7 +20,7 @@ void poison(const void* object, BasicStreamRef<B> stream, bool pinned) {
         if (pinned || !range.on_host)
             B::fill_bytes(const_cast<void*>(range.begin), poison_byte, range.bytes, stream.get());
     }
-    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
+    checked::count_poisoning();
 }
 /// Poisons the pinned memory that `object` owns, now, and says whether there is other memory.
 template <Backend B>
@@ -36,7 +31,7 @@ bool poison_on_host(const void* object) requires IsChecked<B>::value {
         if (range.on_host)
             std::memset(const_cast<void*>(range.begin), poison_byte, range.bytes);
     }
-    checked::StressState::instance().poisonings.fetch_add(1, std::memory_order_relaxed);
+    checked::count_poisoning();
     return others;
 }
 /// Poisons all that `object` owns, and waits for it.

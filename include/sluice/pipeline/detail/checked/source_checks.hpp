@@ -51,7 +51,7 @@ struct SourceChecks<B, true> {
         template <class Batch>
         Filling(const Batch& batch, bool for_the_first_time, bool keeps_slots) {
             checked::host_works_on(&batch, true, checked::Op::fill_batch);
-            if (!for_the_first_time && poisons() && !keeps_slots)
+            if (!for_the_first_time && checked::stress_poisons() && !keeps_slots)
                 poison_and_wait<B>(&batch);
             const auto add = [&](const checked::Range& range, bool constant) {
                 if (!range.owned && !constant)

@@ -4,11 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include <sluice/backend/detail/checked/stress_state.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/backend/stress.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/checked/poison.hpp>
 
@@ -50,7 +51,7 @@ public:
     }
     /// Poisons the slots that nobody reads after a stage, whose work on batch `number` `stream` has been handed.
     void poison_read_slots(Core& core, std::size_t stage, Ref stream, std::size_t number) const {
-        if (!poisons())
+        if (!checked::stress_poisons())
             return;
         for (std::size_t of = 0; of < core.stages(); ++of) {
             if (last_readers_[of] != static_cast<int>(stage) || !has_poisoned_slot(core, of) ||
@@ -70,10 +71,10 @@ public:
             return false;
         static const char stages_of_all = 0;
         std::uint64_t bits = checked::stress_bits(stress.settings().seed, stress.next_of(&stages_of_all));
-        std::vector<bool> done(stages);
+        List<char> done(stages);
         bool other = false;
         for (std::size_t left = stages; left > 0; --left) {
-            std::vector<std::size_t> ready;
+            List<std::size_t> ready;
             for (std::size_t i = 0; i < stages; ++i) {
                 bool can = !done[i];
                 for (std::size_t j = 0; j < i; ++j)
@@ -97,7 +98,7 @@ private:
     // runs on threads.
     static int last_reader(const PlanData& plan, std::size_t of) {
         const std::size_t stages = plan.stages.size();
-        std::vector<std::vector<bool>> after(stages, std::vector<bool>(stages));
+        List<List<char>> after(stages, List<char>(stages));
         for (std::size_t i = 0; i < stages; ++i) {
             for (std::size_t j = 0; j < i; ++j) {
                 after[i][j] = plan.reads_output(i, j);
@@ -117,14 +118,14 @@ private:
         return -1;
     }
     static bool has_poisoned_slot(const Core& core, std::size_t stage) noexcept {
-        return core.plan.stages[stage].maker >= 0 && poisons() && !core.keeps_slot(stage);
+        return core.plan.stages[stage].maker >= 0 && checked::stress_poisons() && !core.keeps_slot(stage);
     }
     static const void* slot_of(const Core& core, std::size_t stage, std::size_t number) noexcept {
         return core.slots.at(static_cast<std::size_t>(core.plan.stages[stage].maker),
                              core.order->slot_of(number));
     }
 
-    std::vector<int> last_readers_; // of the stages' slots
+    List<int> last_readers_; // of the stages' slots
 };
 
 } // namespace sluice::detail

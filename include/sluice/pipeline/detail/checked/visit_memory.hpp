@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <iterator> // and with it std::to_address, which is all of <memory> that this takes
 #include <optional>
 #include <tuple>
 #include <type_traits>

@@ -2,9 +2,10 @@
 /// Which batches' times are noted.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include <sluice/backend/detail/atomic.hpp>
 
 namespace sluice::detail {
 
@@ -28,14 +29,12 @@ public:
                            (now - begun_) / static_cast<std::int64_t>(length_) >= fast;
         const std::uint64_t bit = bit_of(window);
         // Only the submitting thread writes.
-        const std::uint64_t bits = bits_.load(std::memory_order_relaxed);
-        bits_.store(noted ? bits | bit : bits & ~bit, std::memory_order_relaxed);
+        const std::uint64_t bits = bits_.load();
+        bits_.store(noted ? bits | bit : bits & ~bit);
         begun_ = now;
     }
     /// Of one of the last 63 windows.
-    bool hold(std::size_t batch) const noexcept {
-        return (bits_.load(std::memory_order_relaxed) & bit_of(batch / length_)) != 0;
-    }
+    bool hold(std::size_t batch) const noexcept { return (bits_.load() & bit_of(batch / length_)) != 0; }
     /// The first batch of the noted windows that follow each other up to the one of `batch`: two at most, as are kept.
     std::size_t stretch_before(std::size_t batch) const noexcept {
         const std::size_t window = batch / length_;
@@ -45,14 +44,14 @@ public:
     std::size_t end_of(std::size_t batch) const noexcept { return (batch / length_ + 1) * length_; }
 
     /// The next batch is number 0 again.
-    void restart() noexcept { bits_.store(1, std::memory_order_relaxed); }
+    void restart() noexcept { bits_.store(1); }
 
 private:
     static std::uint64_t bit_of(std::size_t window) noexcept { return std::uint64_t{1} << window % 64; }
 
     std::size_t length_;
     std::int64_t begun_ = 0; // The current window.
-    std::atomic<std::uint64_t> bits_{1};
+    Atomic<std::uint64_t> bits_{1};
 };
 
 } // namespace sluice::detail

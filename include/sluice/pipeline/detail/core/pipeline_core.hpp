@@ -2,13 +2,13 @@
 /// A pipeline without the types of its stages and batches: all that it does, compiled once for a backend.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <sluice/backend/detail/atomic.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
@@ -126,7 +126,7 @@ private:
     std::size_t begun_ = 0; // batches of which work may be under way: one more than submitted_ within submit
     std::size_t submitted_ = 0;
     std::size_t run_ = 0; // Counts resets.
-    std::atomic<bool> in_use_{false};
+    Atomic<bool> in_use_;
     bool inside_ = false;    // Whether external streams have been joined since the pipeline was last left.
     bool watched_ = false;   // Whether calls of `submit` are timed, for notes or because
     bool tuning_ = false;    // `Schedule::automatic` still tries.

@@ -41,15 +41,15 @@ public:
         // Asking for the current device takes time that a replay would notice.
         if (!pipeline.only_device_) [[unlikely]]
             device_.emplace(pipeline.core_.streams.device());
-        if (in_use_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+        if (in_use_.exchange(true, __ATOMIC_ACQUIRE)) [[unlikely]]
             throw_in_use(name);
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
-    ~Call() { in_use_.store(false, std::memory_order_release); }
+    ~Call() { in_use_.store(false, __ATOMIC_RELEASE); }
 
 private:
-    std::atomic<bool>& in_use_;
+    Atomic<bool>& in_use_;
     Maybe<DeviceGuard<B>> device_;
     [[no_unique_address]] typename StageCore<B>::Checks::LibraryScope library_;
 };
@@ -78,19 +78,19 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
         // After a reset nothing of it is under way, and within a call it is too late to ask.
-        if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
+        if (run == self.run_ && !self.in_use_.load())
             self.await_batch(number);
     };
     if constexpr (IsChecked<B>::value) {
         waiter_->stays = [](void* pipeline, std::size_t run, std::size_t number) {
             auto& self = *static_cast<PipelineCore*>(pipeline);
-            if (run == self.run_ && !self.in_use_.load(std::memory_order_relaxed))
+            if (run == self.run_ && !self.in_use_.load())
                 self.core_.checks.batch_stays(number);
         };
     }
     waiter_->drain = [](void* pipeline) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
-        if (!self.in_use_.load(std::memory_order_relaxed))
+        if (!self.in_use_.load())
             self.core_.drain();
     };
     const bool graphs = options.schedule == Schedule::graphed || options.schedule == Schedule::automatic;
