@@ -7,7 +7,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include <sluice/backend/config.hpp>
 
@@ -21,35 +20,17 @@ class Error : public std::runtime_error {
 public:
     /// A mistake in how sluice is used, or a limit that it met: `message` says what was wrong and what was
     /// expected.
-    explicit Error(const std::string& message) : std::runtime_error(message), message_(message) {}
+    explicit Error(const std::string& message);
 
     /// A backend's call that failed: `call` as it was written, the error's `name` (`cudaErrorInvalidValue`),
     /// what the backend says of it, and the place in the source.
-    Error(std::string call, std::string name, const std::string& explanation, const char* file, int line)
-        : Error(call + " failed: " + name + (explanation.empty() ? "" : " (" + explanation + ")") + " at " +
-                file + ":" + std::to_string(line)) {
-        call_ = std::move(call);
-        name_ = std::move(name);
-    }
+    Error(std::string call, std::string name, const std::string& explanation, const char* file, int line);
 
     /// The same failure, with the stage and the batch that it happened in.
-    Error in_stage(const std::string& stage, std::size_t batch) const {
-        Error placed{"stage '" + stage + "', batch " + std::to_string(batch) + ": " + message_};
-        placed.call_ = call_;
-        placed.name_ = name_;
-        placed.stage_ = stage;
-        placed.batch_ = batch;
-        return placed;
-    }
+    Error in_stage(const std::string& stage, std::size_t batch) const;
 
     /// The same failure, with the stage alone.
-    Error in_stage(const std::string& stage) const {
-        Error placed{"stage '" + stage + "': " + message_};
-        placed.call_ = call_;
-        placed.name_ = name_;
-        placed.stage_ = stage;
-        return placed;
-    }
+    Error in_stage(const std::string& stage) const;
 
     /// The same failure, with the batch alone.
     Error in_batch(std::size_t batch) const {
@@ -61,22 +42,10 @@ public:
     }
 
     /// The same failure, with what is to be said before it.
-    Error after(const std::string& words) const {
-        Error told{words + message_};
-        told.call_ = call_;
-        told.name_ = name_;
-        return told;
-    }
+    Error after(const std::string& words) const;
 
     /// The same failure, of work that came with the batch or earlier.
-    Error at_or_before(std::size_t batch) const {
-        Error placed{
-            "batch " + std::to_string(batch) +
-            " or earlier (PipelineOptions::launch_blocking tells which, and the stage): " + message_};
-        placed.call_ = call_;
-        placed.name_ = name_;
-        return placed;
-    }
+    Error at_or_before(std::size_t batch) const;
 
     /// The backend's call that failed, as written in the source; empty when none did.
     const std::string& call() const noexcept { return call_; }
@@ -125,3 +94,7 @@ inline std::string words_of_handled() {
 
 } // namespace detail
 } // namespace sluice
+
+#if SLUICE_HAS_COMMON_BODIES
+#include <sluice/backend/detail/error.inl>
+#endif

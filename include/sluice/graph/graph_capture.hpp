@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,9 +24,7 @@ namespace sluice {
 using RefusalHandler = void (*)(const char* reason);
 
 /// Writes the reason to the standard error stream.
-inline void print_refusal(const char* reason) {
-    (void)std::fprintf(stderr, "sluice: %s; the work runs eagerly\n", reason);
-}
+void print_refusal(const char* reason);
 
 /// How a `GraphCapture` works.
 struct GraphOptions {

@@ -78,4 +78,6 @@ private:
 
 } // namespace sluice
 
+#if SLUICE_HAS_COMMON_BODIES
 #include <sluice/pipeline/detail/batch_read.inl>
+#endif

@@ -10,11 +10,8 @@
 namespace sluice::detail {
 
 /// `what` and `other` name the two, `what` with the call before it.
-[[noreturn]] inline void throw_other_device(const std::string& what, int device, const std::string& other,
-                                            int others) {
-    throw Error(what + " belongs to device " + std::to_string(device) + ", " + other + " to device " +
-                std::to_string(others) + "; both must be the same device's");
-}
+[[noreturn]] void throw_other_device(const std::string& what, int device, const std::string& other,
+                                     int others);
 
 /// Whether there is more than one device, which never changes.
 template <Backend B>
@@ -51,5 +48,13 @@ template <Backend B>
 int device_of_memory(BasicStreamRef<B> stream) {
     return several_devices<B>() ? stream.device() : B::current_device();
 }
+
+#if SLUICE_HAS_COMMON_BODIES
+SLUICE_BODY void throw_other_device(const std::string& what, int device, const std::string& other,
+                                    int others) {
+    throw Error(what + " belongs to device " + std::to_string(device) + ", " + other + " to device " +
+                std::to_string(others) + "; both must be the same device's");
+}
+#endif
 
 } // namespace sluice::detail

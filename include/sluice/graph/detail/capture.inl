@@ -33,16 +33,7 @@ template <Backend B>
 using WorkRef = CallRef<void(BasicStreamRef<B>)>;
 
 /// The text of what `call()` throws; empty if it throws nothing.
-inline std::string thrown_text(CallRef<void()> call) {
-    try {
-        call();
-    } catch (const std::exception& exception) {
-        return exception.what();
-    } catch (...) {
-        return "an exception of an unknown type";
-    }
-    return {};
-}
+std::string thrown_text(CallRef<void()> call);
 
 /// Throws `Error` for an error that a call before `this_one` has left behind, and forgets it.
 template <GraphBackend B>
@@ -100,13 +91,29 @@ struct Refusal {
 };
 
 /// Whether the error is the driver's way to forbid a call during a capture.
-inline bool forbidden_by_capture(const Error& error) {
-    return error.name().starts_with("cudaErrorStreamCapture") || error.name() == "cudaErrorCapturedEvent";
-}
+bool forbidden_by_capture(const Error& error);
 
 /// Why work that has thrown `thrown` cannot be captured. Throws it on where the capture is not to blame: it was `intact`
 /// then, and no forbidden call has failed.
-inline Refusal refusal_of(const std::exception_ptr& thrown, bool intact) {
+Refusal refusal_of(const std::exception_ptr& thrown, bool intact);
+
+#if SLUICE_HAS_COMMON_BODIES
+SLUICE_BODY std::string thrown_text(CallRef<void()> call) {
+    try {
+        call();
+    } catch (const std::exception& exception) {
+        return exception.what();
+    } catch (...) {
+        return "an exception of an unknown type";
+    }
+    return {};
+}
+
+SLUICE_BODY bool forbidden_by_capture(const Error& error) {
+    return error.name().starts_with("cudaErrorStreamCapture") || error.name() == "cudaErrorCapturedEvent";
+}
+
+SLUICE_BODY Refusal refusal_of(const std::exception_ptr& thrown, bool intact) {
     try {
         std::rethrow_exception(thrown);
     } catch (const NotCapturable& exception) {
@@ -125,6 +132,7 @@ inline Refusal refusal_of(const std::exception_ptr& thrown, bool intact) {
         return {"the work threw an exception of an unknown type"};
     }
 }
+#endif
 
 /// Records once, on `stream` itself. Returns the graph, or why there is none in `refusal`. Throws what the work throws,
 /// where that has nothing to do with the capture.

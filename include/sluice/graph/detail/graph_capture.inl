@@ -1,6 +1,7 @@
 // The bodies of graph_capture.hpp: runs. Those that look after the cache are in graph_capture_entries.inl.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -9,7 +10,12 @@
 
 namespace sluice {
 
-inline EagerRuns& EagerRuns::operator+=(const EagerRuns& other) noexcept {
+#if SLUICE_HAS_COMMON_BODIES
+SLUICE_BODY void print_refusal(const char* reason) {
+    (void)std::fprintf(stderr, "sluice: %s; the work runs eagerly\n", reason);
+}
+
+SLUICE_BODY EagerRuns& EagerRuns::operator+=(const EagerRuns& other) noexcept {
     first_runs += other.first_runs;
     no_place += other.no_place;
     refused += other.refused;
@@ -21,7 +27,7 @@ inline EagerRuns& EagerRuns::operator+=(const EagerRuns& other) noexcept {
     return *this;
 }
 
-inline GraphCounters& GraphCounters::operator+=(const GraphCounters& other) noexcept {
+SLUICE_BODY GraphCounters& GraphCounters::operator+=(const GraphCounters& other) noexcept {
     captures += other.captures;
     instantiations += other.instantiations;
     updates += other.updates;
@@ -34,7 +40,7 @@ inline GraphCounters& GraphCounters::operator+=(const GraphCounters& other) noex
     return *this;
 }
 
-inline void Replay::require_current() const {
+SLUICE_BODY void Replay::require_current() const {
     if (is_current())
         return;
     if (*runs_ == forgotten) {
@@ -45,6 +51,7 @@ inline void Replay::require_current() const {
     throw Error("the outputs of this run have been overwritten by a later run of the same key; copy them "
                 "before, or give each run in flight a key and outputs of its own");
 }
+#endif
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>

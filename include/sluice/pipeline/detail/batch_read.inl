@@ -3,7 +3,7 @@
 
 namespace sluice {
 
-inline BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
+SLUICE_BODY BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
     if (this != &other) {
         wait_quietly();
         waiter_ = std::move(other.waiter_);
@@ -14,20 +14,20 @@ inline BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
     return *this;
 }
 
-inline void BatchRead::wait() {
+SLUICE_BODY void BatchRead::wait() {
     const detail::BatchWaiterRef waiter = std::move(waiter_);
     if (waiter)
         wait_by(*waiter);
 }
 
-inline void BatchRead::stays() noexcept {
+SLUICE_BODY void BatchRead::stays() noexcept {
     const detail::BatchWaiterRef waiter = std::move(waiter_);
     if (waiter && waiter->pipeline != nullptr && waiter->stays != nullptr)
         waiter->stays(waiter->pipeline, run_, number_);
 }
 
 // One reference alone: of several, GCC 12 takes one to be the last, and warns of the others in users' programs.
-inline void BatchRead::wait_quietly() noexcept {
+SLUICE_BODY void BatchRead::wait_quietly() noexcept {
     if (!waiter_ || !waits_)
         return;
     const detail::BatchWaiterRef waiter = std::move(waiter_);
@@ -43,7 +43,7 @@ inline void BatchRead::wait_quietly() noexcept {
     }
 }
 
-inline void BatchRead::wait_by(const detail::BatchWaiter& waiter) const {
+SLUICE_BODY void BatchRead::wait_by(const detail::BatchWaiter& waiter) const {
     if (waiter.pipeline != nullptr)
         waiter.wait(waiter.pipeline, run_, number_);
 }

@@ -1,0 +1,53 @@
+// Bodies of error.hpp.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <sluice/backend/error.hpp>
+
+namespace sluice {
+
+SLUICE_BODY Error::Error(const std::string& message) : std::runtime_error(message), message_(message) {}
+
+SLUICE_BODY Error::Error(std::string call, std::string name, const std::string& explanation, const char* file,
+                         int line)
+    : Error(call + " failed: " + name + (explanation.empty() ? "" : " (" + explanation + ")") + " at " +
+            file + ":" + std::to_string(line)) {
+    call_ = std::move(call);
+    name_ = std::move(name);
+}
+
+SLUICE_BODY Error Error::in_stage(const std::string& stage, std::size_t batch) const {
+    Error placed{"stage '" + stage + "', batch " + std::to_string(batch) + ": " + message_};
+    placed.call_ = call_;
+    placed.name_ = name_;
+    placed.stage_ = stage;
+    placed.batch_ = batch;
+    return placed;
+}
+
+SLUICE_BODY Error Error::in_stage(const std::string& stage) const {
+    Error placed{"stage '" + stage + "': " + message_};
+    placed.call_ = call_;
+    placed.name_ = name_;
+    placed.stage_ = stage;
+    return placed;
+}
+
+SLUICE_BODY Error Error::after(const std::string& words) const {
+    Error told{words + message_};
+    told.call_ = call_;
+    told.name_ = name_;
+    return told;
+}
+
+SLUICE_BODY Error Error::at_or_before(std::size_t batch) const {
+    Error placed{"batch " + std::to_string(batch) +
+                 " or earlier (PipelineOptions::launch_blocking tells which, and the stage): " + message_};
+    placed.call_ = call_;
+    placed.name_ = name_;
+    return placed;
+}
+
+} // namespace sluice
