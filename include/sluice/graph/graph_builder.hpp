@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/graph/built_graph_exec.hpp>
 #include <sluice/graph/control_flow.hpp>
@@ -156,10 +157,10 @@ private:
     }
 
     detail::Shared<BasicGraph<B>> graph_; // shared with executables, which name its nodes
-    std::vector<std::pair<std::size_t, detail::Shared<void>>> tasks_; // by the nodes' indices
+    detail::List<std::pair<std::size_t, detail::Shared<void>>> tasks_; // by the nodes' indices
     // Conditions' words, with the number of nodes when their setter was given out; nodes that may hold setters, with theirs.
-    std::vector<std::pair<const unsigned*, std::size_t>> setters_;
-    std::vector<std::pair<std::size_t, typename B::NativeNode>> deciders_;
+    detail::List<std::pair<const unsigned*, std::size_t>> setters_;
+    detail::List<std::pair<std::size_t, typename B::NativeNode>> deciders_;
     std::uint64_t id_;
     std::size_t count_ = 0;
     bool is_body_ = false;

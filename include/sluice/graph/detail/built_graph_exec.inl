@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/graph/built_graph_exec.hpp>
@@ -47,7 +48,7 @@ struct BasicBuiltGraphExec<B>::Tasks {
         }
     }
 
-    std::vector<std::pair<std::size_t, detail::Shared<void>>> current; // by the nodes' indices
+    detail::List<std::pair<std::size_t, detail::Shared<void>>> current; // by the nodes' indices
     std::vector<detail::Shared<void>> replaced;
     BasicEvent<B> launched;
 };

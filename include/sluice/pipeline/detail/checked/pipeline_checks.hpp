@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/checked/stress.hpp>
 #include <sluice/pipeline/detail/core/checks.hpp>
@@ -150,8 +150,8 @@ public:
             const bool alone = !others_fill_ && !core.streams.any_external();
             const auto add = [&](const checked::Range& range, bool constant) {
                 if (!range.shared) // Others may write there by right.
-                    latest_.memory.push_back(
-                        {range.begin, range.bytes, constant && alone, range.on_host, !constant});
+                    latest_.memory.push_back(checked::BatchRange{range.begin, range.bytes, constant && alone,
+                                                                 range.on_host, !constant});
             };
             batch.ops->show_memory(batch.value, add);
             if (executor.keeps_batches() && first_to_read(core, executor, number) < core.stages())
@@ -178,7 +178,7 @@ public:
         if (!executor.keeps_batches())
             return;
         while (!held_.empty() && first_to_read(core, executor, held_.front().number) == core.stages())
-            held_.pop_front();
+            held_.erase(held_.begin());
         for (const BatchMemory& held : held_) {
             const std::size_t stage = first_to_read(core, executor, held.number);
             held_reads_.hold(held.memory.data(), held.memory.size(), labels_[stage], held.number, steps_,
@@ -189,7 +189,7 @@ public:
 private:
     struct BatchMemory {
         std::size_t number = 0;
-        std::vector<checked::BatchRange> memory;
+        List<checked::BatchRange> memory;
     };
 
     /// Tells what a stage's work on batch `number` reads and writes, which `stream`, or a thread's, has been handed.
@@ -206,24 +206,25 @@ private:
             }
             const auto of = static_cast<std::size_t>(from);
             const auto maker = static_cast<std::size_t>(core.plan.stages[of].maker);
-            handed_.push_back({core.slots.at(maker, slot), {}, checked::Op::slot, of == stage});
+            handed_.push_back(checked::Handed{core.slots.at(maker, slot), checked::Range{}, checked::Op::slot,
+                                              of == stage});
         }
         if (declared_[stage] != nullptr) {
             for (const checked::Range& range : *declared_[stage])
-                handed_.push_back({nullptr, range, checked::Op::declared, range.writes});
+                handed_.push_back(checked::Handed{nullptr, range, checked::Op::declared, range.writes});
         }
         checked::stage_called(checked::key_of(stream.get()), handed_.data(), handed_.size(),
                               !SeesWrites<B>::value);
     }
     void add_batch(const Given& batch) {
         if (checked::knows_object(batch.value)) {
-            handed_.push_back({batch.value, {}, checked::Op::batch, false});
+            handed_.push_back(checked::Handed{batch.value, checked::Range{}, checked::Op::batch, false});
             return;
         }
         const auto add = [&](checked::Range range, bool constant) {
             range.output = !constant;
             if (!range.shared)
-                handed_.push_back({nullptr, range, checked::Op::batch, false});
+                handed_.push_back(checked::Handed{nullptr, range, checked::Op::batch, false});
         };
         batch.ops->show_memory(batch.value, add);
     }
@@ -238,15 +239,15 @@ private:
 
     bool on_;
     std::size_t steps_;
-    std::vector<std::uint32_t> labels_; // of the stages
-    std::vector<const std::vector<checked::Range>*> declared_;
+    List<std::uint32_t> labels_; // of the stages
+    List<const std::vector<checked::Range>*> declared_;
     std::optional<checked::Listening> listening_; // while slots are made
-    std::vector<const void*> objects_;
-    std::vector<checked::Handed> handed_; // Kept for its memory.
+    List<const void*> objects_;
+    List<checked::Handed> handed_; // Kept for its memory.
     bool others_fill_ = false;
-    BatchMemory latest_;                       // of the caller's own
-    std::vector<checked::BatchRange> watched_; // Kept for its memory.
-    std::deque<BatchMemory> held_;
+    BatchMemory latest_;                // of the caller's own
+    List<checked::BatchRange> watched_; // Kept for its memory.
+    List<BatchMemory> held_;
     checked::HeldReads held_reads_;
     StageStress<B> stress_;
 };

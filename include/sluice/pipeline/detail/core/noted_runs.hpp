@@ -57,9 +57,14 @@ inline std::size_t keep_last_run(std::vector<StageTime>& times, std::size_t most
             best_first = best_last + 1 - (length < most ? length : most);
         }
     }
-    if (best > 0)
-        std::erase_if(
-            times, [&](const StageTime& time) { return time.batch < best_first || time.batch > best_last; });
+    if (best == 0)
+        return 0;
+    std::size_t kept = 0;
+    for (const StageTime& time : times) {
+        if (time.batch >= best_first && time.batch <= best_last)
+            times[kept++] = time;
+    }
+    times.resize(kept);
     return best_last;
 }
 
