@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <type_traits>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -143,6 +145,57 @@ TEST_CASE("Contract 11: work that stays as it is under its key is no mistake") {
         }));
         CHECK(pipeline.graph_counters().replays > 8);
         results.finish();
+    }
+}
+
+TEST_CASE(
+    "Contract 11: the same in a GraphCapture of the program's own, unless it says that it is meant so") {
+    const BasicStream<B> stream;
+    Cells cells(count);
+    unsigned char value = 1;
+    const auto work = [&](Ref to) { fill_bytes(to, cells, value); };
+    const auto error_in = [&](auto& graphs) {
+        return caught_error([&] {
+            for (int run = 0; run < 4; ++run)
+                graphs.run(stream, work);
+            ++value;
+            graphs.run(stream, work);
+        });
+    };
+    GraphCapture<NoKey, B> graphs;
+    const auto error = error_in(graphs);
+    REQUIRE(error);
+    CHECK(
+        contains(error->what(), "replay refused: the work under this key has changed since it was captured"));
+    GraphCapture<NoKey, B> frozen{{.check = false}};
+    CHECK_FALSE(error_in(frozen));
+    stream.sync();
+}
+
+TEST_CASE("what a host function has captured is compared, also floats and what has padding") {
+    if constexpr (std::is_same_v<TestBackend, Host>) {
+        if (!SLUICE_CLEARS_PADDING)
+            return; // by compilers that can
+        const BasicStream<Host> stream;
+        std::vector<float> seen;
+        const auto changes = [&](auto enqueue) {
+            GraphCapture<NoKey, Host> graphs{{.check = true}};
+            float rate = 0.5F;
+            const auto work = [&](BasicStreamRef<Host> to) { enqueue(to, rate); };
+            for (int run = 0; run < 5; ++run)
+                graphs.run(stream, work);
+            rate = 0.25F;
+            return contains(text_of([&] { graphs.run(stream, work); }), "has changed since it was captured");
+        };
+        CHECK(changes([&](BasicStreamRef<Host> to, float rate) {
+            to.enqueue([&seen, rate] { seen.push_back(rate); });
+        }));
+        CHECK(changes([&](BasicStreamRef<Host> to, float rate) {
+            to.enqueue([&seen, flag = rate > 0.3F, number = 2.0, last = 'a'] {
+                seen.push_back(flag ? static_cast<float>(number) : static_cast<float>(last));
+            });
+        }));
+        stream.sync();
     }
 }
 

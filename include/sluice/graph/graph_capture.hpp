@@ -46,9 +46,9 @@ struct GraphOptions {
     bool upload = true;
     /// For looking for a fault, slow: before each replay the work is captured again and compared with what will be
     /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
-    /// has changed under its key, or memory has been freed, `run` throws. Pipelines that look for races do so in any case, and
-    /// their error names the stage and the batch.
-    bool check = false;
+    /// has changed under its key, or memory has been freed, `run` throws. Empty: on a checked backend. Pipelines that look for
+    /// races do so in any case, and their error names the stage and the batch.
+    std::optional<bool> check = {};
     /// So many first replays of each key capture the work again and compare it likewise, but replay what they have captured
     /// where it has changed: nothing is lost, and `GraphCounters::changes` tells. What changes later goes unnoticed.
     int comparisons = 0;

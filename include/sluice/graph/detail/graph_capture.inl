@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/graph_capture.hpp>
 
@@ -65,6 +66,7 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
     if (options.comparisons < 0)
         throw Error("a GraphCapture needs 0 comparisons or more, got " + std::to_string(options.comparisons));
     entries_.reserve(most_known());
+    options_.check = options.check.value_or(detail::IsChecked<B>::value);
 }
 
 template <class Key, Backend B>
@@ -103,7 +105,7 @@ requires std::equality_comparable<Key> && GraphBackend<B>
 template <std::invocable<> BeforeLaunch>
 inline bool GraphCapture<Key, B>::replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
     Entry* const found = find(key);
-    if (found == nullptr || found->state != State::ready || options_.check || is_new(*found) || capturing())
+    if (found == nullptr || found->state != State::ready || *options_.check || is_new(*found) || capturing())
         return false;
     new_in_a_row_ = 0;
     before_launch();
@@ -142,7 +144,7 @@ GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work, detail:
     }
     Entry* const found = find(key);
     if (found != nullptr && found->state == State::ready) [[likely]] {
-        if (options_.check)
+        if (*options_.check)
             check(*found, stream, work);
         else if (is_new(*found)) [[unlikely]]
             compare(*found, stream, work);

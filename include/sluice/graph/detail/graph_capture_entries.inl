@@ -161,7 +161,7 @@ void GraphCapture<Key, B>::make_executable(Entry& entry, Ref stream, BasicGraph<
     if (options_.upload)
         entry.executable->upload(stream);
     entry.graph = std::move(graph);
-    if (options_.check)
+    if (*options_.check)
         entry.memory = B::device_pointers(entry.graph->get());
     entry.hooks = std::move(hooks);
 }

@@ -3,12 +3,23 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/owned.hpp>
+
+// Whether the compiler can make bytes that stand for nothing 0.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define SLUICE_CLEARS_PADDING 1
+#endif
+#endif
+#ifndef SLUICE_CLEARS_PADDING
+#define SLUICE_CLEARS_PADDING 0
+#endif
 
 namespace sluice::host {
 
@@ -19,10 +30,25 @@ constexpr std::size_t value_bytes_of() noexcept {
     if constexpr (requires { typename Callable::Wrapped; })
         return value_bytes_of<typename Callable::Wrapped>();
     else if constexpr (std::is_trivially_copyable_v<Callable> &&
-                       std::has_unique_object_representations_v<Callable>)
+                       (std::has_unique_object_representations_v<Callable> || SLUICE_CLEARS_PADDING))
         return sizeof(Callable);
     else
         return 0;
+}
+
+/// What makes the bytes between a callable's members 0; null where there are none, or that cannot be done.
+template <class Callable>
+constexpr auto padding_of() noexcept -> void (*)(void*) {
+    if constexpr (requires { typename Callable::Wrapped; }) {
+        return padding_of<typename Callable::Wrapped>();
+    } else {
+#if SLUICE_CLEARS_PADDING
+        if constexpr (std::is_trivially_copyable_v<Callable> &&
+                      !std::has_unique_object_representations_v<Callable>)
+            return [](void* callable) { __builtin_clear_padding(static_cast<Callable*>(callable)); };
+#endif
+        return nullptr;
+    }
 }
 
 /// A move-only callable without arguments. One of up to `inline_bytes` is kept in place, so that enqueueing
@@ -65,8 +91,14 @@ public:
     /// Calls `visit(byte)` for the bytes that tell it from other callables of its type; for none where they are not known.
     template <class Visit>
     void visit_value(Visit&& visit) const {
-        for (std::size_t i = 0; actions_ != nullptr && i < actions_->value_bytes; ++i)
-            visit(storage_[i]);
+        if (actions_ == nullptr || actions_->value_bytes == 0)
+            return;
+        alignas(std::max_align_t) std::byte value[storage_bytes];
+        std::memcpy(value, storage_, actions_->value_bytes);
+        if (actions_->clear_padding != nullptr)
+            actions_->clear_padding(value);
+        for (std::size_t i = 0; i < actions_->value_bytes; ++i)
+            visit(value[i]);
     }
 
 private:
@@ -75,13 +107,15 @@ private:
         void (*move)(void* to, void* from) noexcept;
         void (*destroy)(void*) noexcept;
         std::size_t value_bytes;
+        void (*clear_padding)(void*);
     };
 
     template <class Callable>
     static constexpr Actions actions_of{
         [](void* self) { (*static_cast<Callable*>(self))(); },
         [](void* to, void* from) noexcept { ::new (to) Callable(std::move(*static_cast<Callable*>(from))); },
-        [](void* self) noexcept { static_cast<Callable*>(self)->~Callable(); }, value_bytes_of<Callable>()};
+        [](void* self) noexcept { static_cast<Callable*>(self)->~Callable(); }, value_bytes_of<Callable>(),
+        padding_of<Callable>()};
 
     void take(Task& other) noexcept {
         if (other.actions_ != nullptr) {

@@ -104,7 +104,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
         break;
     case Schedule::graphed: {
         GraphOptions graph_options = options.graphs;
-        graph_options.check = graph_options.check || core_.checks.on();
+        graph_options.check = graph_options.check.value_or(false) || core_.checks.on();
         use_graphs(options.graph_each_stage, graph_options);
         break;
     }

@@ -66,7 +66,7 @@ public:
 
     /// While it captures: `stage` has been called for batch `number`, which is captured on `stream`.
     void stage_captured(std::size_t stage, std::size_t number, Ref stream) {
-        if (graphs_.options().check) [[unlikely]]
+        if (*graphs_.options().check) [[unlikely]]
             places_.note(stage, number, stream);
     }
 
@@ -120,7 +120,7 @@ public:
         const auto run_or = [&] {
             graphs_.run_or(stream, key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
         };
-        if (graphs_.options().check) [[unlikely]]
+        if (*graphs_.options().check) [[unlikely]]
             checked(core, run_or);
         else
             run_or();
