@@ -211,4 +211,39 @@ TEST_CASE("graphed: batches at many addresses are captured once where they come 
     }
 }
 
+TEST_CASE("graphed: graphs of whole steps stop being captured where addresses come at random, and go on "
+          "where in turns") {
+    Delay::set({.one_in = 0});
+    constexpr std::size_t blocks = 64, runs = 64 * 12;
+    const Inputs<B> inputs(blocks, words);
+    for (const int steps : {1, 4}) {
+        for (const bool in_turns : {true, false}) {
+            CAPTURE(steps);
+            CAPTURE(in_turns);
+            Cells sink(words);
+            using Second = Tagged<int, Cells>;
+            Stage make{"make",
+                       [](Ref stream, PinnedSpan<const Word, B> in, Cells& out) { copy(stream, out, in); }};
+            Stage pass{"pass", [](Ref stream, const Cells& in, Second& out) { copy(stream, out, in); }};
+            Stage use{"use", [&](Ref stream, const Second& in) { copy(stream, sink, in); }};
+            PipelineOptions options = graphed(2);
+            options.steps_per_graph = steps;
+            Pipeline pipeline{
+                Stages{make, pass, use},
+                Slots{[](int) { return Cells(words); }, [](int) { return Second{Cells(words)}; }}, options};
+            std::mt19937 random(3);
+            for (std::size_t batch = 0; batch < runs; ++batch)
+                pipeline.submit(inputs[in_turns ? batch % blocks : random() % blocks]).stays();
+            pipeline.finish();
+            const GraphCounters counters = pipeline.graph_counters();
+            // A step is told apart by the batches of all stages: at random such a key hardly comes again.
+            CHECK(counters.captures <= (in_turns ? blocks / static_cast<std::size_t>(steps) : 4));
+            if (in_turns)
+                CHECK(counters.replays >= (runs - blocks) / static_cast<std::size_t>(steps) - 3);
+            else
+                CHECK(counters.eager.first_runs >= runs / static_cast<std::size_t>(steps) - 8);
+        }
+    }
+}
+
 } // namespace pipeline_graphed_eager
