@@ -151,6 +151,27 @@ TEST_CASE("reset in a capture makes what comes after it wait for the reductions 
     CHECK(read(stream, gradient) == Values{4, 4, 8});
 }
 
+TEST_CASE("reset in a capture waits for no reduction of before, where the capture has only begun a bucket") {
+    if (!enough_devices(1))
+        return;
+    std::vector<Comm> ends = communicators(1);
+    Gradient gradient{ends[0], {2, 1}, {.bytes = 1 << 20}}; // one bucket for both parts
+    const BasicStream<B> stream;
+    CHECK(whole_step(stream, gradient, 2) == Values{2, 2, 4});
+    GraphCapture<int, B> graphs(at_once());
+    const auto work = [&](Ref s) {
+        make(s, gradient, 0, 3);
+        gradient.reset(s);
+        make(s, gradient, 0, 4);
+        make(s, gradient, 1, 4);
+        gradient.join(s);
+    };
+    (void)graphs.run(stream, 1, work);
+    CHECK(graphs.refusal(1) == "");
+    CHECK(graphs.run(stream, 1, work).replayed());
+    CHECK(read(stream, gradient) == Values{4, 4, 8});
+}
+
 TEST_CASE("a part that a rank does not make counts as zeros") {
     if (!enough_devices(2))
         return;

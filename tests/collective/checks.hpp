@@ -108,6 +108,11 @@ void check_all(const Comm& rank, std::size_t count, std::size_t round, double to
     reduce_scatter(stream, rank, in, in.span().subspan(part, count), reduction);
     CHECK(error_of<T>(to_vector<T>(stream, in.span().subspan(part, count)), part, rank.ranks(), round,
                       reduction) <= tolerance);
+    const std::vector<T> now = to_vector<T>(stream, in); // the other parts are as they were
+    CHECK(same_bytes(std::vector<T>(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(part)),
+                     std::vector<T>(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(part))));
+    CHECK(same_bytes(std::vector<T>(now.begin() + static_cast<std::ptrdiff_t>(part + count), now.end()),
+                     std::vector<T>(mine.begin() + static_cast<std::ptrdiff_t>(part + count), mine.end())));
     copy_and_wait(stream, out.span().subspan(part, count), values<T>(rank.rank(), count, round, rough));
     all_gather(stream, rank, out.span().subspan(part, count), out);
     CHECK(same_bytes(to_vector<T>(stream, out), all));

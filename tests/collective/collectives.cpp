@@ -217,6 +217,20 @@ TEST_CASE("wrong arguments of a collective get one sentence each") {
     CHECK_THROWS_WITH_AS(Comm::for_process({}, 2, 2),
                          "communicator: rank 2 of 2; expected a rank from 0 to one less than the ranks",
                          Error);
+    for (const auto& [wrong, ranks] :
+         {std::pair{0, 0}, std::pair{-1, 2}, std::pair{0, -1}, std::pair{1, 1}}) {
+        CHECK_THROWS_WITH_AS(Comm::for_process({}, wrong, ranks),
+                             ("communicator: rank " + std::to_string(wrong) + " of " + std::to_string(ranks) +
+                              "; expected a rank from 0 to one less than the ranks")
+                                 .c_str(),
+                             Error);
+    }
+#if !defined(SLUICE_TEST_CUDA)
+    for (const int right : {0, 1})
+        CHECK_THROWS_WITH_AS(
+            Comm::for_process({}, right, 1 + right),
+            "communicator: processes on the Host backend meet over MPI; use mpi_communicator", Error);
+#endif
     if (!enough_devices(2))
         return;
     std::vector<Comm> two = communicators(2);

@@ -59,6 +59,21 @@ TEST_CASE("a rank that never comes fails the others within the timeout") {
     CHECK_THROWS_AS(absent.require_alive(), Error);
 }
 
+TEST_CASE("all ranks that have not come are named, the first one too") {
+    if (!enough_devices(3))
+        return;
+    std::vector<Comm> ends = communicators(3, milliseconds(150));
+    std::vector<Comm> present;
+    present.push_back(std::move(ends[1]));
+    const std::vector<std::string> thrown =
+        on_ranks(std::move(present), [](Comm rank) { reduce_once(rank, 5); });
+    CAPTURE(thrown[0]);
+#if !defined(SLUICE_TEST_CUDA) // NCCL does not know who
+    CHECK(contains(thrown[0],
+                   "rank 0 and rank 2 did not come to the all_reduce of 5 float32 (sum) of rank 1 of 3"));
+#endif
+}
+
 TEST_CASE("a rank that goes in the middle of many steps fails the others at once") {
     if (!enough_devices(3))
         return;
@@ -173,6 +188,42 @@ TEST_CASE("ranks that make different calls are told so") {
         CHECK(contains(text, "all_reduce of 6 float32 (sum)"));
         CHECK(contains(text, "all ranks must make the same calls in the same order"));
     }
+}
+
+TEST_CASE("calls match when all that both sides must agree on is the same") {
+    using namespace detail;
+    int here = 0, there = 0;
+    const CollectiveCall call{.kind = CollectiveKind::broadcast,
+                              .element = CollectiveElement::int32,
+                              .reduction = Reduction::sum,
+                              .root = 1,
+                              .in = &here,
+                              .out = &here,
+                              .count = 7};
+    const auto changed = [&](auto&& change) {
+        CollectiveCall other = call;
+        change(other);
+        CHECK(other.matches(call) == call.matches(other));
+        return !other.matches(call);
+    };
+    CHECK_FALSE(changed([](CollectiveCall&) {}));
+    CHECK_FALSE(changed([&](CollectiveCall& of) { of.in = of.out = &there; }));
+    CHECK(changed([](CollectiveCall& of) { of.kind = CollectiveKind::all_reduce; }));
+    CHECK(changed([](CollectiveCall& of) { of.element = CollectiveElement::float32; }));
+    CHECK(changed([](CollectiveCall& of) { of.reduction = Reduction::maximum; }));
+    CHECK(changed([](CollectiveCall& of) { of.root = 0; }));
+    CHECK(changed([](CollectiveCall& of) { of.count = 6; }));
+
+    // The text has what counts for the kind.
+    CHECK(call.text() == "broadcast of 7 int32 from rank 1");
+    const auto text_of_kind = [&](CollectiveKind kind) {
+        CollectiveCall other = call;
+        other.kind = kind;
+        return other.text();
+    };
+    CHECK(text_of_kind(CollectiveKind::all_reduce) == "all_reduce of 7 int32 (sum)");
+    CHECK(text_of_kind(CollectiveKind::reduce_scatter) == "reduce_scatter of 7 int32 (sum)");
+    CHECK(text_of_kind(CollectiveKind::all_gather) == "all_gather of 7 int32");
 }
 
 TEST_CASE("two collectives of a rank at the same time are refused") {

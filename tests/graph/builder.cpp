@@ -94,6 +94,41 @@ TEST_CASE("copies and fills take other places and values after instantiation") {
     CHECK(values_of(out) == std::vector<int>{0, 2, 3, 4});
 }
 
+TEST_CASE("a copy takes another length after instantiation") {
+    const BasicStream<B> stream;
+    const Pinned in = pinned_of({1, 2, 3, 4});
+    Pinned out(4);
+    Numbers numbers(4);
+    Builder builder;
+    const auto cleared = builder.fill(numbers, 0);
+    const auto copied = builder.copy(numbers.span().first(2), in.span().first(2), {cleared});
+    (void)builder.copy(out, numbers, {copied});
+    auto executable = builder.instantiate();
+    for (const std::size_t length : {3U, 1U}) {
+        executable.set(copied, numbers.span().first(length), in.span().first(length));
+        executable.launch(stream);
+        stream.sync();
+        CHECK(values_of(out) == (length == 3 ? std::vector<int>{1, 2, 3, 0} : std::vector<int>{1, 0, 0, 0}));
+    }
+}
+
+TEST_CASE("a builder that is assigned to has the other one's nodes, and goes on with them") {
+    const BasicStream<B> stream;
+    const Pinned in = pinned_of({1, 2});
+    Pinned out(2);
+    Numbers numbers(2), never(2);
+    Builder builder, other;
+    (void)builder.copy(never, in);
+    const auto uploaded = other.copy(numbers, in);
+    builder = std::move(other);
+    (void)builder.copy(out, numbers, {uploaded});
+    CHECK(builder.graph().nodes() == 2);
+    builder.instantiate().launch(stream);
+    stream.sync();
+    CHECK(values_of(out) == std::vector<int>{1, 2});
+    CHECK(contains(text_of([&] { other.empty(); }), "moved from"));
+}
+
 TEST_CASE("host nodes keep their tasks, and change them between launches") {
     const BasicStream<B> stream;
     const auto count = std::make_shared<std::atomic<int>>(0);

@@ -158,6 +158,39 @@ TEST_CASE("GraphCapture: each run that is no launch is counted under its reason"
     keys.check_values();
 }
 
+TEST_CASE("GraphCapture: counters add up, each its own") {
+    std::uint64_t bit = 1;
+    GraphCounters one;
+    for (std::uint64_t* const number :
+         {&one.captures, &one.instantiations, &one.updates, &one.replays, &one.evictions, &one.refusals,
+          &one.comparisons, &one.changes, &one.eager.first_runs, &one.eager.no_place, &one.eager.refused,
+          &one.eager.changed_slots, &one.eager.untold, &one.eager.ends, &one.eager.opted_out,
+          &one.eager.blocking}) {
+        *number = bit;
+        bit *= 2;
+    }
+    CHECK(one.eager.total() == 0xff00); // the last eight
+    GraphCounters sum = one;
+    sum += one;
+    sum += one;
+    CHECK(sum.captures == 3 * one.captures);
+    CHECK(sum.instantiations == 3 * one.instantiations);
+    CHECK(sum.updates == 3 * one.updates);
+    CHECK(sum.replays == 3 * one.replays);
+    CHECK(sum.evictions == 3 * one.evictions);
+    CHECK(sum.refusals == 3 * one.refusals);
+    CHECK(sum.comparisons == 3 * one.comparisons);
+    CHECK(sum.changes == 3 * one.changes);
+    CHECK(sum.eager.first_runs == 3 * one.eager.first_runs);
+    CHECK(sum.eager.no_place == 3 * one.eager.no_place);
+    CHECK(sum.eager.refused == 3 * one.eager.refused);
+    CHECK(sum.eager.changed_slots == 3 * one.eager.changed_slots);
+    CHECK(sum.eager.untold == 3 * one.eager.untold);
+    CHECK(sum.eager.ends == 3 * one.eager.ends);
+    CHECK(sum.eager.opted_out == 3 * one.eager.opted_out);
+    CHECK(sum.eager.blocking == 3 * one.eager.blocking);
+}
+
 TEST_CASE("GraphCapture: what keys that are forgotten leave behind does not count for others") {
     Keys keys({.capacity = 1, .warmup = 0});
     for (int key = 0; key < 40; ++key) {

@@ -17,7 +17,7 @@ A_FILE = 1000  # numbers of changes that a header has, so that one header's chan
 WHERE = re.compile(r"include/sluice/(\S+?):(\d+):\d+: (error|note|fatal error)")
 LAYERS = ("backend", "collective", "graph", "memory", "pipeline", "ragged", "random", "report")
 # These need what the Host backend has not, are programs of another kind, or take very long.
-LEFT_OUT = re.compile(r"/(?:gpu_\w+|\w+_gpu|mpi|write_trace|browser|memory_use|at_exit|long_stress|stress_races)$")
+LEFT_OUT = re.compile(r"/(?:gpu_\w+|\w+_gpu|device_fault|launch_errors|mpi|write_trace|browser|at_exit|long_stress|stress_races)$")
 
 
 class Sources:
@@ -203,12 +203,21 @@ def judge(number, change, programs, budget):
 
 def chosen_changes(sources, options, reached=None):
     """A share of those that compile, and that are not made at compile time alone."""
+    former = pathlib.Path(options.again).read_text() if options.again else ""
     order = sorted(sources.changes)
     random.Random(options.seed).shuffle(order)
     wanted = [number for number in order if re.search(options.only, sources.changes[number].where())
               and re.search(options.kind, sources.changes[number].kind) and number not in sources.dropped
               and (reached is None or number in reached or not sources.changes[number].at_compile_time)]
+    if former:
+        return [number for number in wanted if re.search(r"^(?:SURVIVED|NOT REACHED)  " + re.escape(bare(sources.changes[number].where())),
+                                                         re.sub(r"(?m)^((?:SURVIVED|NOT REACHED)  \S+?):\d+:", r"\1:", former), re.M)]
     return wanted[:options.count]
+
+
+def bare(where):
+    """Without the number of the line, which other edits move."""
+    return re.sub(r":\d+:", ":", where, count=1)
 
 
 def run(include, options):

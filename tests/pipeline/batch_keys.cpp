@@ -145,6 +145,9 @@ struct Reference {
 struct ReferenceAlone {
     int& number;
 };
+struct Several {
+    std::vector<int> parts[3];
+};
 struct Buffers {
     PinnedBuffer<float, B> images;
     DeviceBuffer<int, B> labels;
@@ -253,6 +256,15 @@ TEST_CASE("batch keys: what owns host memory counts with its elements") {
     CHECK(differs([](Owning& o) { o.pair.second = 'b'; }));
     CHECK(differs([](Owning& o) { std::get<1>(o.tuple).count = 4; }));
     CHECK_FALSE(key_of(std::vector<int>(5000))); // too many to compare each time
+    // One of several that is not told makes the whole of them untold, whichever it is.
+    CHECK(key_of(Several{{{1}, {2}, {3}}}));
+    for (std::size_t large = 0; large < 3; ++large) {
+        Several several{{{1}, {2}, {3}}};
+        several.parts[large].resize(5000);
+        CHECK_FALSE(key_of(several));
+        CHECK_FALSE(key_of(std::vector<std::vector<int>>(several.parts, several.parts + 3)));
+        CHECK_FALSE(key_of(std::tuple{several.parts[0], several.parts[1], several.parts[2]}));
+    }
 }
 
 TEST_CASE("batch keys: buffers and spans by address and size") {

@@ -224,6 +224,20 @@ TEST_CASE("External streams: the stage runs on it, the other stages on streams o
     mine.sync(); // it is still the caller's
 }
 
+TEST_CASE("External streams: a stage on one has one lane") {
+    const BasicStream<B> mine;
+    for (const int lanes : {2, 3}) {
+        const auto make = [&] {
+            Chain<B> chain(stages, words, batches);
+            StageOptions<B> options{.stream = mine};
+            options.lanes = lanes;
+            (void)chain.pipeline<stages>({}, {options, {}, {}});
+        };
+        CHECK(contains(text_of(make), "a stage on an external stream has 1 lane, and " +
+                                          std::to_string(lanes) + " were asked for"));
+    }
+}
+
 TEST_CASE("External streams: one stream may serve several stages") {
     const Inputs<B> inputs(batches, words);
     const BasicStream<B> mine;

@@ -122,6 +122,22 @@ TEST_CASE("graphed: batches that cannot be told apart are counted as eager") {
         CHECK(counters.refusals == counters.eager.untold);
         CHECK(counters.replays + counters.eager.total() == (each_stage ? 40 : 21));
     }
+    // It is said at the first one, and once.
+    static int told = 0;
+    told = 0;
+    Memories memories;
+    const auto read = [&](Ref stream, const Hidden& in, Cells& out) {
+        memories.first()(stream, in.in(), out);
+    };
+    PipelineOptions options = graphed(2, true);
+    options.graphs.on_refusal = [](const char*) { ++told; };
+    TwoStreamPipeline pipeline{Stage{"first", read}, Stage{"last", memories.last(1)}, memories.make_cells(),
+                               options};
+    pipeline.submit(batches[0]).stays();
+    CHECK(told == 1);
+    pipeline.submit(batches[1]).stays();
+    pipeline.finish();
+    CHECK(told == 1);
 }
 
 TEST_CASE(

@@ -160,6 +160,30 @@ TEST_CASE("run: drain gives what a loop that was left early has not seen, once, 
     });
 }
 
+TEST_CASE("run: what a loop has left is gone after a reset, however many batches are submitted then") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        Source source{make_slot, fill_slot, source_of(20)};
+        for (const auto& result : pipeline.run(source)) {
+            (void)result;
+            break;
+        }
+        const std::size_t left = pipeline.submitted();
+        pipeline.reset();
+        for (std::size_t batch = 0; batch < left; ++batch)
+            pipeline.submit(source.next());
+        std::size_t seen = 0;
+        for (const auto& result : pipeline.drain()) {
+            (void)result;
+            ++seen;
+        }
+        CHECK(seen == 0); // they are submits of the caller's own
+        pipeline.finish();
+    });
+}
+
 TEST_CASE("run: a submit takes the slots of what a loop has left") {
     for_each_way([]<class D>(PipelineOptions options) {
         D dag(words);

@@ -282,6 +282,15 @@ TEST_CASE("bound: sentences say what, how much, and what helps") {
     CHECK(bound_of(PipelineTimes{}).sentence == "too few batches were noted to say what bounds this.");
 }
 
+TEST_CASE("bound: rates have a comma after each three digits, and decimals where there are few") {
+    using detail::bound::rate_text;
+    CHECK(rate_text(1e6 / 1234567) == "1,234,567 batches/s");
+    CHECK(rate_text(1e6 / 123456) == "123,456 batches/s");
+    CHECK(rate_text(1e6 / 1000) == "1,000 batches/s");
+    CHECK(rate_text(1e6 / 999) == "999 batches/s");
+    CHECK(rate_text(1e6 / 12.5) == "12.5 batches/s");
+}
+
 TEST_CASE("a pipeline's timeline has rows for submit and for the source's workers, on the stages' batches") {
     PipelineTimes times = model({.fill = 300, .workers = 2, .submit = 9, .first = 40, .second = 80});
     for (FillTime& fill : times.fills)
@@ -294,11 +303,16 @@ TEST_CASE("a pipeline's timeline has rows for submit and for the source's worker
     CHECK(timeline.begin() == 0);
     CHECK(timeline.sentence() == bound_of(times).sentence);
     std::size_t filled = 0;
+    std::size_t waited[5] = {};
     for (const TimelineSpan& span : timeline.spans()) {
         CHECK(span.batch >= 20);
         CHECK(span.batch < 60);
         filled += span.row >= 3 && span.kind == SpanKind::source ? 1U : 0U;
+        waited[span.row] += span.kind == SpanKind::wait ? 1U : 0U;
     }
+    CHECK(waited[2] >= 38); // in submit, for the source
+    CHECK(waited[3] >= 10); // each worker, for a slot
+    CHECK(waited[4] >= 10);
     CHECK(filled >= 38);
     CHECK(filled <= 40);
     CHECK(contains(to_table(report_of(timeline)),

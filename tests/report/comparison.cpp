@@ -74,7 +74,8 @@ TEST_CASE("a row's time per batch, share and rate stand beside each other, with 
 
 TEST_CASE("rows belong together by name and unit, then by name, the first to the first") {
     const Comparison comparison = compare(
-        report_with("", {{"a", "GPU 0"}, {"b", "GPU 0"}, {"a", "GPU 1"}, {"gone", ""}, {"a", "GPU 1"}}),
+        report_with("",
+                    {{"a", "GPU 0"}, {"b", "GPU 0"}, {"a", "GPU 1"}, {"gone", "was here"}, {"a", "GPU 1"}}),
         report_with("", {{"new", "CPU"}, {"a", "GPU 1"}, {"b", "CPU"}, {"a", "GPU 0"}, {"a", "GPU 1"}}));
     REQUIRE(comparison.rows.size() == 6);
     const std::size_t expected[][2] = {{0, 3}, {1, 2}, {2, 1}, {3, none}, {4, 4}, {none, 0}};
@@ -85,6 +86,8 @@ TEST_CASE("rows belong together by name and unit, then by name, the first to the
     }
     CHECK(comparison.rows[1].unit == "CPU");
     CHECK(comparison.rows[3].name == "gone");
+    CHECK(comparison.rows[3].unit == "was here");
+    CHECK(comparison.rows[5].unit == "CPU");
     CHECK(comparison.rows[3].time_after == 0);
     CHECK(comparison.rows[3].speedup == 0);
     CHECK(comparison.rows[5].name == "new");

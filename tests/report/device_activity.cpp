@@ -138,6 +138,26 @@ TEST_CASE("kernels are summed by stage and name, the longest first") {
     CHECK(report.kernels[3].bytes == 4096);
 }
 
+TEST_CASE("a stage of one kernel is reported, and each stage has its own longest kernels in the table") {
+    DeviceActivities activities;
+    activities.names = {"alpha", "beta", "gamma", "delta"};
+    activities.stages = {"encode", "train", "idle"};
+    activities.activities = {
+        made(ActivityKind::kernel, 0, 40, 7, 0), made(ActivityKind::kernel, 40, 70, 7, 1),
+        made(ActivityKind::kernel, 70, 90, 7, 2), made(ActivityKind::kernel, 90, 100, 7, 3)};
+    activities.activities[0].stage = activities.activities[1].stage = activities.activities[2].stage = 0;
+    activities.activities[3].stage = 1;
+    const ActivityReport report = report_of(activities);
+    REQUIRE(report.stages.size() == 2); // not the one that has done nothing
+    CHECK(report.stages[1].name == "train");
+    CHECK(report.stages[1].activities == 1);
+    const std::string table = to_table(report, 2);
+    for (const char* const shown : {"alpha", "beta", "delta"})
+        CHECK(contains(table, shown));
+    CHECK(!contains(table, "gamma"));
+    CHECK(contains(table, "and 1 more names"));
+}
+
 TEST_CASE("the share of Tensor Cores is of all kernels' time, and says of how much it is not known") {
     DeviceActivities activities;
     activities.names = {"gemm", "relu", "compiled", "copy, host to device", "all-reduce"};

@@ -335,6 +335,8 @@ TEST_CASE("a page shows the report's numbers, and two pages' differences") {
                    "<td class=\"n\">22222</td>"));
     CHECK(contains(comparison, "<td>new</td><td></td><td class=\"n\">-</td><td class=\"n\">0 \u00b5s</td>"));
     CHECK(count(two, "<section class=\"report\">") == 2);
+    CHECK(contains(two, "<section class=\"report\">\n<h3>before</h3>"));
+    CHECK(contains(two, "<section class=\"report\">\n<h3>after &lt;1&gt;</h3>"));
     CHECK_FALSE(contains(to_html({&before, &after, &after}), "comparison\""));
 }
 

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -95,6 +96,25 @@ TEST_CASE("the instructions are told by their operation, wherever their operands
         CHECK(is_of_tensor_cores(0x0000000c04107000 | operation));
     for (const unsigned operation : {0x223U, 0x221U, 0x23AU, 0x23EU, 0x435U, 0x981U, 0x986U, 0x9C5U, 0x94DU})
         CHECK(!is_of_tensor_cores(0x0000000c04107000 | operation));
+}
+
+TEST_CASE("what lies outside of a file is not there, whatever offset and length it is said to have") {
+    const std::string text = "12345678";
+    const sluice::detail::kernel_code::Bytes bytes(text.data(), text.size());
+    constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+    CHECK(bytes.has(0, 8));
+    CHECK(bytes.has(8, 0));
+    CHECK(bytes.has(7, 1));
+    for (const auto& [offset, length] : {std::pair<std::uint64_t, std::uint64_t>{7, 2},
+                                         {8, 1},
+                                         {9, 0},
+                                         {4, most},
+                                         {4, most - 3},
+                                         {most, 1},
+                                         {most, most}})
+        CHECK_FALSE(bytes.has(offset, length));
+    CHECK(bytes.at<std::uint32_t>(4) != 0);
+    CHECK(bytes.at<std::uint32_t>(5) == 0);
 }
 
 TEST_CASE("what is no module has no kernels, and a broken one none beyond its end") {

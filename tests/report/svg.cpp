@@ -116,6 +116,28 @@ TEST_CASE("each span is a rectangle at its time, with its text") {
     for (const Element& element : elements)
         patterns += element.name == "pattern";
     CHECK(patterns == 1);
+    // Each colour that is used has its rule, and no other one.
+    const std::string svg = to_svg(timeline);
+    for (const char* const rule : {".c3{fill:#", ".p4{fill:url(#sluice-copy-4)}", "id=\"sluice-copy-4\""})
+        CHECK(contains(svg, rule));
+    for (const char* const rule : {".c4{", ".c5{", ".p3{", "sluice-copy-3"})
+        CHECK(!contains(svg, rule));
+}
+
+TEST_CASE("a span is seen where it lasts within the time shown, and an instant at its ends, too") {
+    const Timeline timeline = one_row({{0, 1, 0, 10, SpanKind::compute},
+                                       {0, 2, 10, 20, SpanKind::compute},
+                                       {0, 3, 20, 30, SpanKind::compute},
+                                       {0, 4, 10, 10, SpanKind::compute},
+                                       {0, 5, 20, 20, SpanKind::compute},
+                                       {0, 6, 9, 9, SpanKind::compute},
+                                       {0, 7, 21, 21, SpanKind::compute}});
+    std::set<std::size_t> seen;
+    const auto rows = detail::drawing::lanes_of(timeline, 10, 20);
+    REQUIRE(rows.size() == 1);
+    for (const auto& placed : rows[0].spans)
+        seen.insert(placed.span.batch);
+    CHECK(seen == std::set<std::size_t>{2, 4, 5});
 }
 
 TEST_CASE("a batch's number is only where it fits") {

@@ -1,6 +1,7 @@
 // The table in 80 columns, and the sentence on the pace.
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
@@ -159,6 +160,20 @@ TEST_CASE("what is not printable is not printed") {
     const std::string table = to_table(report_of(timeline));
     CHECK(has(table, "a\uFFFDb\uFFFD[31m\uFFFD\n"));
     CHECK(has(table, "tab\uFFFDhere \uFFFDGPU "));
+}
+
+TEST_CASE("what a terminal acts on is told from text, at both ends of each range") {
+    using detail::timeline_text::is_control;
+    for (const std::uint32_t control :
+         {0x00U, 0x1FU, 0x7FU, 0x80U, 0x9FU, 0x61CU, 0x200EU, 0x200FU, 0x2028U, 0x202EU, 0x2066U, 0x2069U}) {
+        CAPTURE(control);
+        CHECK(is_control(char32_t{control}));
+    }
+    for (const std::uint32_t text :
+         {0x20U, 0x7EU, 0xA0U, 0x61BU, 0x61DU, 0x200DU, 0x2010U, 0x2027U, 0x202FU, 0x2065U, 0x206AU}) {
+        CAPTURE(text);
+        CHECK_FALSE(is_control(char32_t{text}));
+    }
 }
 
 TEST_CASE("no line is wider than 80 columns, whatever the names and the numbers") {
