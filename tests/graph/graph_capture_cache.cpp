@@ -127,6 +127,32 @@ TEST_CASE("GraphCapture: where keys come too rarely for their graphs to pay, few
     }
 }
 
+TEST_CASE("GraphCapture: a replay begins the count of keys that came once anew, and so does clear") {
+    const auto keys_until_told = [](Keys& keys, int from) {
+        int key = from;
+        while (told_times == 0 && key < from + 300)
+            keys.run_warm(key++);
+        return key - from;
+    };
+    Keys fresh({.capacity = 4, .give_up_after = 8});
+    const int allowed = keys_until_told(fresh, 1000);
+    CHECK(contains(told, "the last 8"));
+    for (const int between : {1, 5, 7}) {
+        CAPTURE(between);
+        Keys replayed({.capacity = 4, .give_up_after = 8});
+        for (int key = 0; key < between; ++key)
+            replayed.run_warm(key);
+        CHECK(replayed.run_warm(between - 1)); // it is there
+        CHECK(keys_until_told(replayed, 1000) == allowed);
+        CHECK(contains(told, "the last 8"));
+        Keys cleared({.capacity = 4, .give_up_after = 8});
+        for (int key = 0; key < between; ++key)
+            cleared.run_warm(key);
+        cleared.graphs.clear();
+        CHECK(keys_until_told(cleared, 1000) == allowed);
+    }
+}
+
 TEST_CASE("GraphCapture: without a limit each key is captured as soon as it may be") {
     Keys keys({.capacity = 200, .give_up_after = 0});
     for (int run = 0; run < 300; ++run)

@@ -111,7 +111,9 @@ class Program:
         if "heap_count.hpp" in text or "steady_case.hpp" in text:
             extra.append(str(TESTS / "support" / "heap_count.cpp"))
         checked = ["-DSLUICE_CHECKED=1"] if "checked" in self.test else []
-        return ["clang++", "-std=c++20", "-O0", "-w", "-DSLUICE_HAS_CUDA=0", "-D_GLIBCXX_ASSERTIONS", *checked, "-ferror-limit=0",
+        # Sorting and scanning long rows takes too long otherwise.
+        speed = "-O1" if self.layer == "ragged" and "rows_" in self.test else "-O0"
+        return ["clang++", "-std=c++20", speed, "-w", "-DSLUICE_HAS_CUDA=0", "-D_GLIBCXX_ASSERTIONS", *checked, "-ferror-limit=0",
                 "-fuse-ld=lld", "-MD", "-MF", str(self.binary) + ".d", f'-DSLUICE_TEST_DATA_DIR="{TESTS}/data"', "-include",
                 str(sources.mutated / "sluice_mutants.hpp"), f"-I{sources.mutated}", f"-I{TESTS}", str(self.source), *extra,
                 "-pthread", "-o", str(self.binary)]
@@ -178,6 +180,8 @@ def prepare(sources, work, options):
         program.build(sources, work)
         if not program.problem:
             failed = program.run(-1, 120)
+            if failed and failed != "hangs":  # some look at the time, and the machine may be busy
+                failed = program.run(-1, 120)
             if failed:
                 program.problem = f"fails without a mutant: {failed}"
         return program

@@ -7,6 +7,7 @@
 
 #include <sluice/pipeline/detail/core/noted_runs.hpp>
 #include <sluice/pipeline/detail/core/noted_windows.hpp>
+#include <sluice/pipeline/detail/fill_times.hpp>
 
 namespace pipeline_noted_windows {
 
@@ -51,6 +52,25 @@ std::vector<std::size_t> kept(std::vector<StageTime> times, std::size_t most) {
 TEST_CASE("noted windows: all of slow batches, of fast ones the first four and then one in eight") {
     CHECK(noted(7, 400'000) == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6});
     CHECK(noted(80, 399'000) == std::vector<std::size_t>{0, 1, 2, 3, 8, 16, 24, 32, 40, 48, 56, 64, 72});
+}
+
+TEST_CASE("fill notes: the last batches in their order, wherever the ring begins") {
+    for (std::size_t count = 0; count < 12; ++count) {
+        CAPTURE(count);
+        detail::FillNotes notes;
+        notes.make(5);
+        std::vector<std::size_t> expected;
+        for (std::size_t batch = 0; batch < count; ++batch)
+            notes.claimed(batch, 0)->filled = batch != 7; // a worker is still at it
+        for (std::size_t batch = count > 5 ? count - 5 : 0; batch < count; ++batch) {
+            if (batch != 7)
+                expected.push_back(batch);
+        }
+        std::vector<std::size_t> found;
+        for (const FillTime& time : notes.all())
+            found.push_back(time.batch);
+        CHECK(found == expected);
+    }
 }
 
 TEST_CASE("noted windows: what is kept together") {

@@ -151,6 +151,34 @@ TEST_CASE("Pages and traces have missing edges too") {
         "Timeline::add_missing_edge: the edge is of row 2, and there are 2 rows; add the row first"));
 }
 
+TEST_CASE("A race is an edge where both of its stages are the pipeline's, first from the earlier one") {
+    PipelineTimes times;
+    times.stage_names = {"encode", "train"};
+    const auto edges_of = [&](const char* first, const char* second, checked::Mistake mistake) {
+        checked::Finding finding;
+        finding.mistake = mistake;
+        finding.message = "a race";
+        finding.first.stage = first;
+        finding.first.batch = 3;
+        finding.second.stage = second;
+        finding.second.batch = 4;
+        return detail::pipeline_report::missing_edges(times, {finding});
+    };
+    using checked::Mistake;
+    for (const char* const other : {"decode", "", "encode "}) {
+        CHECK(edges_of(other, "train", Mistake::race).empty());
+        CHECK(edges_of("encode", other, Mistake::race).empty());
+    }
+    CHECK(edges_of("encode", "train", Mistake::use_after_free).empty());
+    const std::vector<MissingEdge> edges = edges_of("train", "encode", Mistake::race);
+    REQUIRE(edges.size() == 1);
+    CHECK(edges[0].from_row == 1);
+    CHECK(edges[0].from_batch == 3);
+    CHECK(edges[0].to_row == 0);
+    CHECK(edges[0].to_batch == 4);
+    CHECK(edges[0].text == "a race");
+}
+
 TEST_CASE("What the checker finds between a pipeline's stages is on its timeline") {
     using B = Checked<UncheckedHost>;
     checked::forget();
