@@ -206,6 +206,13 @@ TEST_CASE("device memory that a graph names is known, and known to be gone") {
         stream, [&] { Host::copy(&local, memory + 4, sizeof(int), CopyKind::device_to_host, stream.get()); });
     const std::vector<const void*> pointers = Host::device_pointers(graph.get());
     CHECK(pointers == std::vector<const void*>{memory + 4});
+    const OwnedGraph others = captured(stream, [&] {
+        Host::copy(memory + 8, &local, sizeof(int), CopyKind::host_to_device, stream.get());
+        Host::copy(memory + 16, memory + 24, sizeof(int), CopyKind::device_to_device, stream.get());
+        Host::fill_bytes(memory + 32, 0, 4, stream.get());
+    });
+    CHECK(Host::device_pointers(others.get()) ==
+          std::vector<const void*>{memory + 8, memory + 16, memory + 24, memory + 32});
     CHECK(Host::is_device_memory(memory + 63));
     CHECK_FALSE(Host::is_device_memory(memory + 64));
     CHECK_FALSE(Host::is_device_memory(&local));

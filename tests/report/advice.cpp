@@ -76,6 +76,83 @@ TEST_CASE("advice: a simpler way is advised within 2 % of the fastest, and no fu
     }
 }
 
+TEST_CASE("advice: of ways that take as long, eager ones come first, then a graph a stage, then fewer slots "
+          "and workers") {
+    std::vector<AdviceTrial> trials(6);
+    for (AdviceTrial& trial : trials)
+        trial.measured = 100;
+    trials[0].schedule = trials[1].schedule = Schedule::graphed;
+    trials[1].graph_each_stage = true;
+    trials[2].slots = trials[3].slots = trials[4].slots = 4;
+    trials[5].slots = 5;
+    trials[0].slots = trials[1].slots = 2;
+    trials[2].workers = 3;
+    trials[3].workers = 2;
+    trials[4].workers = 2;
+    trials[5].workers = 0;
+    trials[4].measured = 103;
+    // The best is taken away each time.
+    for (const std::size_t best : {3U, 2U, 5U, 1U, 0U, 4U}) {
+        CAPTURE(best);
+        CHECK(&detail::advice::simplest_of_best(trials) == &trials[best]);
+        trials[best].measured = 0;
+    }
+}
+
+TEST_CASE("advice: what is predicted is the longest of stages, launches, fills and what the caller does") {
+    Bound overlapped, serial;
+    overlapped.longest = 50;
+    overlapped.submit = 10;
+    overlapped.fill = 60;
+    overlapped.period = 130;
+    overlapped.waited = 20; // so 100 are the caller's own
+    serial.together = 95;
+    const auto predicted = [&](BoundPart part, Schedule schedule, int workers) {
+        overlapped.part = part;
+        AdviceTrial trial;
+        trial.schedule = schedule;
+        trial.workers = workers;
+        return detail::advice::predicted(trial, overlapped, serial);
+    };
+    const auto stage = BoundPart::stage;
+    CHECK(predicted(stage, Schedule::overlapped, 2) == doctest::Approx(50));
+    CHECK(predicted(stage, Schedule::overlapped, 1) == doctest::Approx(60)); // the worker
+    CHECK(predicted(stage, Schedule::serial, 2) == doctest::Approx(95));
+    CHECK(predicted(BoundPart::loop, Schedule::overlapped, 2) == doctest::Approx(110));
+    CHECK(predicted(BoundPart::submit, Schedule::overlapped, 2) == doctest::Approx(110));
+    CHECK(predicted(BoundPart::submit, Schedule::graphed, 2) == doctest::Approx(101));
+    CHECK(predicted(stage, Schedule::overlapped, 0) == doctest::Approx(170)); // the caller fills
+    overlapped.submit = 70;
+    CHECK(predicted(stage, Schedule::overlapped, 2) == doctest::Approx(70));
+    CHECK(predicted(stage, Schedule::graphed, 2) == doctest::Approx(50));
+    overlapped.waited = 100; // nothing is left outside
+    CHECK(predicted(BoundPart::loop, Schedule::overlapped, 2) == doctest::Approx(70));
+}
+
+TEST_CASE("advice: the sentence compares with the fastest serial way, where there is one") {
+    Advice advice;
+    advice.best.schedule = Schedule::graphed;
+    advice.best.measured = 100;
+    advice.first.sentence = "a stage bounds this.";
+    advice.bound.sentence = "the loop bounds this.";
+    const auto sentence_with = [&](std::vector<double> serial) {
+        advice.trials.assign(1, advice.best);
+        for (const double measured : serial) {
+            advice.trials.emplace_back().schedule = Schedule::serial;
+            advice.trials.back().measured = measured;
+        }
+        detail::advice::say(advice);
+        return advice.sentence;
+    };
+    CHECK(contains(
+        sentence_with({300, 250, 0, 270}),
+        ": 10,000 batches/s, 2.50 x serial; at first a stage bounds this; now the loop bounds this."));
+    CHECK(contains(sentence_with({0}), ": 10,000 batches/s; at first"));
+    CHECK(contains(sentence_with({}), ": 10,000 batches/s; at first"));
+    advice.best.schedule = Schedule::serial;
+    CHECK(contains(sentence_with({300}), ": 10,000 batches/s; at first"));
+}
+
 TEST_CASE("advice: two stages that take as long are overlapped, and the table says what was predicted and "
           "what followed") {
     Naps naps{50, 8000, 8000}; // much longer than a busy machine keeps a thread waiting
