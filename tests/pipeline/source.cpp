@@ -131,8 +131,9 @@ TEST_CASE("Source: what the makers throw is passed on; negative numbers are refu
     const auto bad_maker = [](int number) -> int {
         throw std::runtime_error("no " + std::to_string(number));
     };
-    CHECK_THROWS_WITH((Source{bad_maker, fill_number, Options{}}), "no 0");
-    CHECK_THROWS_WITH((Source{make_number, bad_maker, [](int&, std::size_t, int&) {}, Options{}}), "no 0");
+    CHECK_THROWS_WITH((Source{bad_maker, fill_number, Options{}}), "source: making slot 0 failed: no 0");
+    CHECK_THROWS_WITH((Source{make_number, bad_maker, [](int&, std::size_t, int&) {}, Options{}}),
+                      "source: making the state of worker 0 failed: no 0");
 
     CHECK(text_of([] {
               Source{make_number, fill_number, Options{.workers = -1}};

@@ -38,8 +38,11 @@ public:
     }
     checked::Token token() const noexcept { return token_; }
     void operator()() {
-        const checked::QuietScope quiet(is_quiet_);
-        if (token_ > checked::CallerScope::captured && token_ != checked::CallerScope::unknown) {
+        const bool captured =
+            token_ > checked::CallerScope::captured && token_ != checked::CallerScope::unknown;
+        // The stream that it was captured on, which would fail on a device, may have gone.
+        const checked::QuietScope quiet(is_quiet_ || captured);
+        if (captured) {
             const checked::CallScope scope(checked::call_begun(token_));
             kept_();
         } else {

@@ -113,9 +113,9 @@ private:
                    " to read it: have it write to a slot of its own";
         if (of_stages() && (is_cpu_stage(first_) || is_cpu_stage(second_)))
             return hand_on;
-        if (is_thread(second_))
+        if (is_thread(second_) || is_cpu_stage(second_))
             return before_host();
-        if (is_thread(first_))
+        if (is_thread(first_) || is_cpu_stage(first_))
             return "hand over what the thread has touched before the work is enqueued";
         if (first_.doer.op == Op::free)
             finding.mistake = Mistake::use_after_free;
