@@ -10,7 +10,8 @@ function(sluice_add_compiled target export_name)
     endif()
     add_library(${target} STATIC ${sources})
     add_library(sluice::${export_name} ALIAS ${target})
-    set_target_properties(${target} PROPERTIES EXPORT_NAME ${export_name} POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${export_name} POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF
+                                                UNITY_BUILD OFF) # each says by macros which bodies are its own
     # GCC puts no function of position-independent code in its place otherwise, since another library might replace it: 25 ns a step.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
     target_link_libraries(${target} PUBLIC sluice)

@@ -12,14 +12,14 @@
 namespace examples {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Row = std::array<std::string, 6>;
 
 constexpr const char* accuracy_name = "ink_pixel_accuracy";
 constexpr const char* iou_name = "mean_iou";
 constexpr const char* timelines_name = "timelines";
 
-void add_extra(Json& object, const ReportValues& values) {
+void add_extra(OrderedJson& object, const ReportValues& values) {
     for (const auto& [name, value] : values) {
         // The names of the optional members are taken even where there is no value of theirs.
         if (object.contains(name) || name == accuracy_name || name == iou_name || name == timelines_name)
@@ -28,8 +28,8 @@ void add_extra(Json& object, const ReportValues& values) {
     }
 }
 
-Json to_json(const RunResult& run) {
-    Json object;
+OrderedJson to_json(const RunResult& run) {
+    OrderedJson object;
     object["schedule"] = run.schedule;
     object["steps_per_second"] = run.steps_per_second;
     object["step_microseconds"] = run.step_microseconds;
@@ -68,14 +68,14 @@ Row row_of(const RunResult& run, const RunResult* serial) {
 } // namespace
 
 std::string json_text(const Report& report) {
-    Json object;
+    OrderedJson object;
     object["experiment"] = report.experiment;
     object["backend"] = report.backend;
     object["device"] = report.device;
     object["data"] = report.data;
     object["batch"] = report.batch;
     object["steps"] = report.steps;
-    object["runs"] = Json::array();
+    object["runs"] = OrderedJson::array();
     for (const RunResult& run : report.runs)
         object["runs"].push_back(to_json(run));
     if (report.ink_pixel_accuracy)
@@ -83,10 +83,10 @@ std::string json_text(const Report& report) {
     if (report.mean_iou)
         object[iou_name] = *report.mean_iou;
     for (const std::string& timeline : report.timelines)
-        object[timelines_name].push_back(Json::parse(timeline));
+        object[timelines_name].push_back(OrderedJson::parse(timeline));
     add_extra(object, report.extra);
     // A path or a device name may hold bytes that are not UTF-8.
-    return object.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+    return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
 }
 
 void write_json(const Report& report, const std::filesystem::path& path) {

@@ -211,9 +211,8 @@ Safetensors parse_safetensors(std::span<const std::uint8_t> bytes, const std::st
 }
 
 Safetensors read_safetensors(const std::filesystem::path& path) {
-    const std::string wanted = "a safetensors file";
-    return parse_safetensors(read_bytes(path, std::numeric_limits<std::uintmax_t>::max(), wanted),
-                             path.string());
+    return parse_safetensors(
+        read_bytes(path, std::numeric_limits<std::uintmax_t>::max(), "a safetensors file"), path.string());
 }
 
 std::vector<std::uint8_t> safetensors_bytes(const Safetensors& content) {

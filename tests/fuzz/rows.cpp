@@ -30,7 +30,7 @@ struct Given {
     std::vector<std::int64_t> integers; // offsets, lengths, row ids or a mask
 };
 
-Given read(Reader& reader) {
+Given read_rows(Reader& reader) {
     Given given;
     given.capacity = {reader.byte() % 9, reader.byte() % 40};
     given.number = reader.number();
@@ -154,7 +154,7 @@ void pack(RaggedPacker<Value, Host>& packer, int way, const Given& given, const 
 void check_packed(Reader& reader) {
     const int way = reader.byte() % 5;
     const int type = reader.byte() % 4;
-    const Given given = read(reader);
+    const Given given = read_rows(reader);
     std::optional<Rows> rows = way == 0   ? by_offsets(given)
                                : way == 1 ? by_lengths(given)
                                : way == 2 ? by_row_ids(given)
@@ -198,7 +198,7 @@ void check_packed(Reader& reader) {
 
 // The same masks, on the device's side.
 void check_device_mask(Reader& reader) {
-    Given given = read(reader);
+    Given given = read_rows(reader);
     const std::optional<Rows> rows = by_mask(given);
     const bool all_rows = rows && rows->size() <= unsigned_of(given.capacity.rows);
     DeviceBuffer<Value, Host> padded(given.values.size());
