@@ -1,4 +1,5 @@
-# Configures, builds and runs consumer/ with sluice taken in the way that HOW says. Run by CTest.
+# Configures, builds and runs consumer/ with sluice taken in the way that HOW says. Run by CTest. HOW=library installs sluice::compiled
+# alone, for those that are given the folder as LIBRARY. AGAIN is the folder of a test whose build the consumer takes up.
 
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE result)
@@ -8,7 +9,11 @@ function(run)
     endif()
 endfunction()
 
-file(REMOVE_RECURSE "${WORK_DIR}")
+if(AGAIN)
+    set(WORK_DIR "${AGAIN}")
+else()
+    file(REMOVE_RECURSE "${WORK_DIR}")
+endif()
 set(arguments "-DHOW=${HOW}" "-DCOMPILED=${COMPILED}" "-DDEFINITION=${DEFINITION}" "-DBOTH_KINDS=${BOTH_KINDS}" "-DEXPECT_CUDA=${EXPECT_CUDA}" "-DSLUICE_VERSION=${SLUICE_VERSION}"
               "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}" "-DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}")
 if(EXPECT_CUDA)
@@ -23,24 +28,29 @@ if(DEFINED TOOL AND NOT TOOL)
 endif()
 
 function(install_to prefix)
-    if(COMPILED) # which our own build does not install
-        set(SLUICE_BINARY_DIR "${WORK_DIR}/sluice")
-        run("${CMAKE_COMMAND}" -S "${SLUICE_SOURCE_DIR}" -B "${SLUICE_BINARY_DIR}" -G "${GENERATOR}" ${arguments}
-            -DSLUICE_INSTALL_COMPILED=ON -DSLUICE_BUILD_TESTS=OFF -DSLUICE_BUILD_EXAMPLES=OFF
-            -DSLUICE_BUILD_BENCHMARKS=OFF "-DCMAKE_INSTALL_PREFIX=${prefix}")
-        run("${CMAKE_COMMAND}" --build "${SLUICE_BINARY_DIR}")
-    endif()
     run("${CMAKE_COMMAND}" --install "${SLUICE_BINARY_DIR}" --prefix "${WORK_DIR}/prefix")
     # Moved, so that no path of the installation can be left in it.
     file(RENAME "${WORK_DIR}/prefix" "${prefix}")
 endfunction()
 
+set(place "${WORK_DIR}/moved")
+if(HOW STREQUAL "library") # which our own build does not install
+    set(SLUICE_BINARY_DIR "${WORK_DIR}/sluice")
+    run("${CMAKE_COMMAND}" -S "${SLUICE_SOURCE_DIR}" -B "${SLUICE_BINARY_DIR}" -G "${GENERATOR}" ${arguments}
+        -DSLUICE_INSTALL_COMPILED=ON -DSLUICE_BUILD_TESTS=OFF -DSLUICE_BUILD_EXAMPLES=OFF
+        -DSLUICE_BUILD_BENCHMARKS=OFF "-DCMAKE_INSTALL_PREFIX=${place}")
+    run("${CMAKE_COMMAND}" --build "${SLUICE_BINARY_DIR}")
+    install_to("${place}")
+    return()
+elseif(LIBRARY)
+    set(place "${LIBRARY}")
+elseif(HOW MATCHES "^(installed|pkg_config)$")
+    install_to("${place}")
+endif()
 if(HOW STREQUAL "installed")
-    install_to("${WORK_DIR}/moved")
-    list(APPEND arguments "-DCMAKE_PREFIX_PATH=${WORK_DIR}/moved")
+    list(APPEND arguments "-DCMAKE_PREFIX_PATH=${place}")
 elseif(HOW STREQUAL "pkg_config")
-    install_to("${WORK_DIR}/moved")
-    set(ENV{PKG_CONFIG_PATH} "${WORK_DIR}/moved/share/pkgconfig:${WORK_DIR}/moved/lib/pkgconfig")
+    set(ENV{PKG_CONFIG_PATH} "${place}/share/pkgconfig:${place}/lib/pkgconfig")
 elseif(HOW STREQUAL "fetched")
     list(APPEND arguments "-DFETCHCONTENT_SOURCE_DIR_SLUICE=${SLUICE_SOURCE_DIR}")
 elseif(HOW STREQUAL "subdirectory")
