@@ -143,6 +143,34 @@ TEST_CASE("schedule tuner: more runs with captures than a middle time hides do n
     CHECK_FALSE(tuner.choice().graph_each_stage);
 }
 
+TEST_CASE("schedule tuner: few batches are tried where each takes long, and many where they are short") {
+    const auto taken = [](const std::vector<double>& batch) {
+        detail::ScheduleTuner tuner(all_ways());
+        Clock clock{batch};
+        return clock.run(tuner);
+    };
+    CHECK(taken({18'000, 17'000, 16'500, 19'000}) <= 64); // two at a time until it is known what they take
+    CHECK(taken({18'000, 17'000, 16'500, 19'000}) >= 32);
+    CHECK(taken({10, 9, 8, 11}) >= 4 * 384); // where a clock's steps count
+}
+
+TEST_CASE("schedule tuner: each way has its own time to settle") {
+    for (const std::size_t until : {100u, 200u, 310u}) {
+        CAPTURE(until);
+        detail::ScheduleTuner tuner(all_ways());
+        Clock clock{{127, 48, 33, 126}};
+        clock.extra = [&](std::size_t way, std::size_t since) {
+            const bool captures = (way == 1 || way == 2) && since < until && since % 10 == 5;
+            clock.graphs.captures += captures ? 1 : 0;
+            return captures ? 4000.0 : 0.0;
+        };
+        CHECK(clock.run(tuner) < 2600);
+        REQUIRE(tuner.choice().decided);
+        CHECK(tuner.choice().trials[1].microseconds == doctest::Approx(48).epsilon(0.001));
+        CHECK(tuner.choice().trials[2].microseconds == doctest::Approx(33).epsilon(0.001));
+    }
+}
+
 TEST_CASE("schedule tuner: more runs with comparisons than a middle time hides do not count either") {
     detail::ScheduleTuner tuner(all_ways());
     Clock clock{{127, 48, 33, 126}};
