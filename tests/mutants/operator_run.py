@@ -112,7 +112,7 @@ class Program:
             extra.append(str(TESTS / "support" / "heap_count.cpp"))
         checked = ["-DSLUICE_CHECKED=1"] if "checked" in self.test else []
         # Sorting and scanning long rows takes too long otherwise.
-        speed = "-O1" if self.layer == "ragged" and "rows_" in self.test else "-O0"
+        speed = "-O1" if re.search("^ragged/(?:rows_|reshape_)", self.test) else "-O0"
         return ["clang++", "-std=c++20", speed, "-w", "-DSLUICE_HAS_CUDA=0", "-D_GLIBCXX_ASSERTIONS", *checked, "-ferror-limit=0",
                 "-fuse-ld=lld", "-MD", "-MF", str(self.binary) + ".d", f'-DSLUICE_TEST_DATA_DIR="{TESTS}/data"', "-include",
                 str(sources.mutated / "sluice_mutants.hpp"), f"-I{sources.mutated}", f"-I{TESTS}", str(self.source), *extra,

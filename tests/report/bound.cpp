@@ -282,6 +282,18 @@ TEST_CASE("bound: sentences say what, how much, and what helps") {
     CHECK(bound_of(PipelineTimes{}).sentence == "too few batches were noted to say what bounds this.");
 }
 
+TEST_CASE("bound: as many workers are advised as keep up with the stages, and at most 64") {
+    const auto workers = [](double fill, int now) {
+        return bound_of(model({.fill = fill, .workers = now, .submit = 1, .first = 10, .second = 40}))
+            .workers;
+    };
+    CHECK(workers(100, 1) == 3);
+    CHECK(workers(190, 2) == 5);
+    CHECK(workers(2'510, 1) == 63);
+    CHECK(workers(2'550, 1) == 64);
+    CHECK(workers(10'000, 1) == 64);
+}
+
 TEST_CASE("bound: rates have a comma after each three digits, and decimals where there are few") {
     using detail::bound::rate_text;
     CHECK(rate_text(1e6 / 1234567) == "1,234,567 batches/s");

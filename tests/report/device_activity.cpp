@@ -158,6 +158,23 @@ TEST_CASE("a stage of one kernel is reported, and each stage has its own longest
     CHECK(contains(table, "and 1 more names"));
 }
 
+TEST_CASE("what lasts no time has no share of it") {
+    DeviceActivities activities;
+    activities.names = {"mark"};
+    activities.stages = {"encode"};
+    activities.activities = {made(ActivityKind::kernel, 5, 5, 7, 0)};
+    activities.activities[0].stage = 0;
+    const ActivityReport report = report_of(activities);
+    CHECK(report.wall == 0);
+    CHECK(report.count == 1);
+    REQUIRE(report.stages.size() == 1);
+    CHECK(report.stages[0].share == 0);
+    CHECK(report.stages[0].at_work_share == 0);
+    REQUIRE(report.kernels.size() == 1);
+    CHECK(report.kernels[0].share == 0);
+    CHECK(report.kernels[0].mean == 0);
+}
+
 TEST_CASE("the share of Tensor Cores is of all kernels' time, and says of how much it is not known") {
     DeviceActivities activities;
     activities.names = {"gemm", "relu", "compiled", "copy, host to device", "all-reduce"};
