@@ -16,9 +16,8 @@ struct CaptureOptions {
     /// The threads whose calls the driver refuses during the capture where they could disturb it.
     CaptureMode mode = CaptureMode::this_thread;
     /// Checks whether the work uses the legacy default stream, of which a capture sees nothing. Work of any thread on that
-    /// stream is held back during the capture, for at most 10 ms. If it is used, by whatever thread, the capture is tried up
-    /// to six times, in the end with 40 ms. Another thread's use refuses a capture only where that thread never waits for what it
-    /// does there.
+    /// stream is held back during the capture, for at most 10 ms. If another thread keeps using it, the capture is tried up
+    /// to six times, in the end with 40 ms.
     bool watch_default_stream = true;
     /// Checks whether the work uses the per-thread default stream (`cudaStreamPerThread`), of which a capture sees nothing
     /// either. During the capture the driver refuses the legacy default stream to every thread, so that a plain

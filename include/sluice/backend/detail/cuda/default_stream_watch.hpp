@@ -15,18 +15,13 @@ namespace sluice::detail {
 /// what is held back then shows. Where the machine is busy, or another thread frees memory, that takes longer now and then
 /// than it should: so each second of several attempts waits twice as long.
 ///
-/// Nothing tells whose work it is. So every attempt but the first holds other threads back before it looks: what they put on the
-/// default stream is behind a first gate, and while they wait for it, they add nothing. A second gate comes after that, and what
-/// is between the second gate and `used()` is this thread's, or that of a thread which never waits for what it does there.
-///
 /// The default stream waits for every blocking stream and every blocking stream waits for it, but blocking streams do
 /// not wait for each other. So one blocking stream is held by a host function, and an event on a second one comes
 /// through at once exactly if the default stream between them is empty. (Capturing on a blocking stream would tell as
 /// well, but makes other threads' correct use of the default stream fail.)
 class DefaultStreamWatch {
 public:
-    /// Waits for what is on the default stream already, and, if `attempts` have been made before, for other threads to come to
-    /// rest: at most 4 ms.
+    /// Waits for what is on the default stream already. `attempts` have been made before.
     explicit DefaultStreamWatch(int attempts);
     DefaultStreamWatch(const DefaultStreamWatch&) = delete;
     DefaultStreamWatch& operator=(const DefaultStreamWatch&) = delete;
@@ -37,26 +32,17 @@ public:
     bool used();
 
 private:
-    // A host function on a blocking stream, which what comes later to the default stream waits for.
-    struct Gate {
-        DefaultStreamWatch* watch = nullptr;
-        cudaStream_t stream = nullptr;
-        std::atomic<bool> reached{false};
-        std::atomic<bool> open{false};
-    };
     // Forgets a failure, and no error but that of the call.
     bool succeeded(cudaError_t error) const;
-    bool close(Gate& gate);
-    void destroy(Gate& gate) const;
-    static void hold(void* gate);
+    static void hold(void* self);
 
     cudaError_t before_ = cudaPeekAtLastError();
     std::int64_t patience_; // nanoseconds
-    Gate others_;           // what comes before this thread's work
-    Gate own_;
+    cudaStream_t holding_ = nullptr;
     cudaStream_t asking_ = nullptr;
     cudaEvent_t passed_ = nullptr;
     bool watching_ = false;
+    std::atomic<bool> open_{false};
     std::atomic<bool> expired_{false};
 };
 
