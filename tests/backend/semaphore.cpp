@@ -57,6 +57,25 @@ TEST_CASE("a semaphore starts at 0 and is raised by the host") {
     CHECK(B::counts().semaphores.alive == alive);
 }
 
+TEST_CASE("a semaphore that is assigned to has the other one's counter, and its own is gone") {
+    const std::uint64_t alive = B::counts().semaphores.alive;
+    {
+        TestSemaphore first, second;
+        first.signal(3);
+        second.signal(7);
+        first = std::move(second);
+        CHECK(B::counts().semaphores.alive == alive + 1);
+        CHECK(first.value() == 7);
+        TestSemaphore& itself = first;
+        first = std::move(itself);
+        CHECK(first.value() == 7);
+        second = TestSemaphore();
+        CHECK(second.value() == 0);
+        CHECK(B::counts().semaphores.alive == alive + 2);
+    }
+    CHECK(B::counts().semaphores.alive == alive);
+}
+
 TEST_CASE("waiting on the host gives up in time") {
     const TestSemaphore semaphore;
     const auto start = std::chrono::steady_clock::now();

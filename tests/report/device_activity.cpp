@@ -158,6 +158,23 @@ TEST_CASE("a stage of one kernel is reported, and each stage has its own longest
     CHECK(contains(table, "and 1 more names"));
 }
 
+TEST_CASE(
+    "a stage is at work from its batch's first activity to its last, in whatever order they were noted") {
+    DeviceActivities activities;
+    activities.names = {"kernel"};
+    activities.stages = {"encode"};
+    activities.activities = {made(ActivityKind::kernel, 30, 40), made(ActivityKind::kernel, 80, 90),
+                             made(ActivityKind::kernel, 0, 10), made(ActivityKind::kernel, 50, 60)};
+    for (DeviceActivity& activity : activities.activities)
+        activity.stage = 0;
+    activities.activities[0].batch = activities.activities[2].batch = 4;
+    activities.activities[1].batch = activities.activities[3].batch = 5;
+    const ActivityReport report = report_of(activities);
+    REQUIRE(report.stages.size() == 1);
+    CHECK(report.stages[0].busy == 40);
+    CHECK(report.stages[0].at_work == 80);
+}
+
 TEST_CASE("what lasts no time has no share of it") {
     DeviceActivities activities;
     activities.names = {"mark"};
@@ -357,6 +374,8 @@ TEST_CASE("a kernel's name is shown without its arguments") {
     CHECK(shown("a::(anonymous namespace)::f(int)") == "a::f");
     CHECK(shown("sm90_xmma_gemm_f16") == "sm90_xmma_gemm_f16");
     CHECK(shown("voided(int)") == "voided");
+    CHECK(shown("void f(decltype(a->b))") == "f");
+    CHECK(shown("T::operator->(int)") == "T::operator->");
     CHECK(shown("") == "");
 }
 
