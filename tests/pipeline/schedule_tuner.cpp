@@ -154,6 +154,38 @@ TEST_CASE("schedule tuner: few batches are tried where each takes long, and many
     CHECK(taken({10, 9, 8, 11}) >= 4 * 384); // where a clock's steps count
 }
 
+TEST_CASE("schedule tuner: ways within 5 % of the best are measured twice, each of them, and no others") {
+    const std::vector<double> batch{100, 104, 98, 110};
+    detail::ScheduleTuner tuner(all_ways());
+    Clock clock{batch};
+    std::size_t last = 4;
+    std::vector<int> visits(4);
+    clock.extra = [&](std::size_t way, std::size_t) {
+        visits[way] += way != last ? 1 : 0;
+        last = way;
+        return visits[way] > 1 ? 2.0 : 0.0;
+    };
+    clock.run(tuner);
+    REQUIRE(tuner.choice().decided);
+    for (std::size_t way = 0; way < 4; ++way) {
+        const bool is_close = batch[way] < 1.05 * 98;
+        CHECK(tuner.choice().trials[way].microseconds ==
+              doctest::Approx(batch[way] + (is_close ? 1 : 0)).epsilon(0.001));
+    }
+}
+
+TEST_CASE("schedule tuner: a first way that is ruled out is not the best one") {
+    const ScheduleTrial graphed{.schedule = Schedule::graphed}, overlapped{.schedule = Schedule::overlapped},
+        serial{.schedule = Schedule::serial};
+    detail::ScheduleTuner tuner({graphed, serial, overlapped});
+    Clock clock{{10, 100, 80}};
+    clock.graphs.refusals = 1;
+    clock.run(tuner);
+    REQUIRE(tuner.choice().decided);
+    CHECK(tuner.choice().trials[0].refused);
+    CHECK(tuner.choice().schedule == Schedule::overlapped);
+}
+
 TEST_CASE("schedule tuner: each way has its own time to settle") {
     for (const std::size_t until : {100u, 200u, 310u}) {
         CAPTURE(until);
