@@ -49,6 +49,7 @@ TEST_CASE("collectives give what float64 sums give, with 1 to 4 ranks and any nu
             }
             check_all<double>(rank, 77, 1, 1e-13);
             check_all<std::int8_t>(rank, 77, 1, 0);
+            check_all<std::int8_t>(rank, 1, 1, 0); // a single byte
             check_all<std::int64_t>(rank, 77, 2, 0);
         });
         for (const std::string& text : thrown)

@@ -152,6 +152,24 @@ TEST_CASE("GraphCapture: recapture takes what has changed") {
     CHECK(graphs.counters().instantiations == 1);
 }
 
+TEST_CASE("GraphCapture: recapture of a key without a graph is a run, and within a capture the work alone") {
+    Steps steps;
+    GraphCapture<int, B> graphs;
+    CHECK_FALSE(graphs.recapture(steps.stream, 1, steps.work()).replayed()); // its first one
+    CHECK(graphs.recapture(steps.stream, 1, steps.work()).replayed());
+    CHECK(graphs.recapture(steps.stream, 1, steps.work()).replayed());
+    CHECK_FALSE(graphs.recapture(steps.stream, 2, steps.work()).replayed());
+    CHECK(graphs.counters().captures == 2);
+    CHECK(graphs.counters().eager.first_runs == 2);
+    CHECK(steps.values() == Steps::expected(4));
+    const BasicGraph<B> around =
+        capture(steps.stream, [&](Ref to) { CHECK_FALSE(graphs.recapture(to, 1, steps.work()).replayed()); });
+    CHECK(graphs.counters().captures == 2);
+    const BasicGraphExec<B> executable(around);
+    executable.launch(steps.stream);
+    CHECK(steps.values() == Steps::expected(5));
+}
+
 TEST_CASE("GraphCapture: forks within the work become edges, and the graph can be looked at") {
     Steps steps;
     BasicStream<B> side;

@@ -294,6 +294,9 @@ TEST_CASE("reshape: selections refuse what makes no sense") {
     Numbers<std::int64_t> three(stream, 3);
     const RaggedView<const Number> view = in.view();
     const auto text = [&](auto&& call) { return text_of([&] { call(); }); };
+    ragged::slice(stream, out, view, 2, 2, workspace); // no rows, and no mistake
+    ragged::slice_within(stream, out, view, 0, 0, workspace);
+    stream.sync();
     CHECK(contains(text([&] { ragged::slice(stream, out, view, -1, 2, workspace); }),
                    "ragged::slice: from -1 up to 2"));
     CHECK(
