@@ -2,6 +2,8 @@
 #include <span>
 #include <vector>
 
+#include <sluice/backend/detail/checked/state.hpp>
+
 #include "hazards/pipelines.hpp"
 
 namespace sluice::test::hazards_held {
@@ -177,6 +179,15 @@ TEST_CASE("Hazard: the host changes a held batch of whose memory its graph_key t
         pipeline.submit(batch).stays();
         pipeline.finish();
     });
+}
+
+TEST_CASE("A batch that is submitted again and again is watched once for each stage that reads it") {
+    World w;
+    TwoStages two{encode(), train()};
+    for (int step = 0; step < 100; ++step)
+        two.submit(0);
+    CHECK(detail::checked::Locked()->suspects.size() <= 4); // two stages read two buffers
+    two.pipeline.finish();
 }
 
 TEST_CASE("Hazard: the host says that it writes a held batch") {

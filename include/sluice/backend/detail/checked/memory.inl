@@ -311,13 +311,23 @@ SLUICE_BODY const Record* Checker::suspect(Block& block, std::uintptr_t begin, s
         const std::uint64_t begun = TokenScope::begun();
         if (unseen || (called && over != begun))
             continue;
-        // Better to forget the oldest than to grow.
-        constexpr std::size_t most = 1024;
-        if (suspects.size() >= most)
+        Suspect made{hash_of(record),
+                     record,
+                     {record.begin, record.end, true, doer_of(Op::host, nullptr), now},
+                     called ? std::optional<std::uint64_t>(begun) : std::nullopt};
+        // Of one actor's reads the last one is over last: for who submits one batch again and again there is one to look at.
+        const auto is_earlier = [&](const Suspect& other) {
+            return other.reader.begin == record.begin && other.reader.end == record.end &&
+                   other.reader.stamp.actor == record.stamp.actor && other.hash == made.hash &&
+                   !other.calls && !made.calls;
+        };
+        const auto earlier = std::find_if(suspects.begin(), suspects.end(), is_earlier);
+        constexpr std::size_t most = 1024; // Better to forget the oldest than to grow.
+        if (earlier != suspects.end())
+            suspects.erase(earlier);
+        else if (suspects.size() >= most)
             suspects.erase(suspects.begin());
-        Record touch{record.begin, record.end, true, doer_of(Op::host, nullptr), now};
-        suspects.push_back({hash_of(record), record, std::move(touch),
-                            called ? std::optional<std::uint64_t>(begun) : std::nullopt});
+        suspects.push_back(std::move(made));
         latest = &record;
     }
     return latest;
