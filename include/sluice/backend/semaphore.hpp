@@ -117,9 +117,10 @@ public:
 
 private:
     void note(BasicStreamRef<B> stream, std::uint32_t value, bool waits) const {
-        using Calls = detail::SemaphoreCalls<B>;
-        if constexpr (Calls::there)
-            detail::SemaphoreWaits::instance().add({native_, value, stream.get(), waits, &Calls::calls});
+        if constexpr (detail::SemaphoreCalls<B>::there) {
+            detail::SemaphoreWaits::instance().add(
+                {native_, value, stream.get(), waits, &detail::SemaphoreCalls<B>::calls});
+        }
     }
     void destroy() noexcept {
         if (native_ == Native{})

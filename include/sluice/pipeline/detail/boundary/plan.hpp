@@ -238,15 +238,14 @@ constexpr Bindings<std::tuple_size_v<StageTuple>> make_bindings() {
         FitTable<stages, makers> fits{};
         std::array<Binding, stages> signatures{};
         std::array<bool, stages> callable{};
-        const auto add = [&]<std::size_t Index>(std::integral_constant<std::size_t, Index>) {
-            using Callable = typename std::tuple_element_t<Index, StageTuple>::Callable;
-            using Inputs = typename CallableTraits<Callable>::inputs;
-            callable[Index] = MayBeCallable<Callable>;
-            signatures[Index].known = CallableTraits<Callable>::known;
-            signatures[Index].count = Inputs::count;
-            add_fits<MakerTuple>(fits[Index], Inputs{});
+        // No name of a type is declared in here: g++'s -Wshadow would warn of the user's that is called the same.
+        const auto add = [&]<class Function>(std::size_t stage, std::type_identity<Function>) {
+            callable[stage] = MayBeCallable<Function>;
+            signatures[stage].known = CallableTraits<Function>::known;
+            signatures[stage].count = CallableTraits<Function>::inputs::count;
+            add_fits<MakerTuple>(fits[stage], typename CallableTraits<Function>::inputs{});
         };
-        (add(std::integral_constant<std::size_t, Is>{}), ...);
+        (add(Is, std::type_identity<typename std::tuple_element_t<Is, StageTuple>::Callable>{}), ...);
         const auto makes = []<std::size_t... Ms>(std::index_sequence<Ms...>) {
             return std::array<bool, makers + 1>{SlotMadeBy<std::tuple_element_t<Ms, MakerTuple>>::makes...};
         }
