@@ -177,6 +177,31 @@ TEST_CASE("A race is an edge where both of its stages are the pipeline's, first 
     CHECK(edges[0].to_row == 0);
     CHECK(edges[0].to_batch == 4);
     CHECK(edges[0].text == "a race");
+
+    // Met again: also where it was met last, and, where no time is noted of either, between batches as far apart.
+    checked::Finding again;
+    again.first.stage = "train";
+    again.second.stage = "encode";
+    again.first.batch = 3;
+    again.second.batch = 4;
+    again.first.latest_batch = 30;
+    again.second.latest_batch = 31;
+    again.count = 2;
+    const auto pairs_with = [&](std::vector<std::pair<std::size_t, std::size_t>> noted) {
+        times.stages.clear();
+        for (const auto& [stage, batch] : noted)
+            times.stages.push_back({stage, batch, 0, 1, 0});
+        std::vector<std::pair<std::size_t, std::size_t>> batches;
+        for (const MissingEdge& edge : detail::pipeline_report::missing_edges(times, {again}))
+            batches.emplace_back(edge.from_batch, edge.to_batch);
+        return batches;
+    };
+    using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+    CHECK(pairs_with({}) == Pairs{{3, 4}, {30, 31}});
+    CHECK(pairs_with({{0, 9}, {1, 9}, {0, 10}, {1, 10}}) == Pairs{{3, 4}, {30, 31}, {9, 10}});
+    CHECK(pairs_with({{1, 9}, {1, 10}}) == Pairs{{3, 4}, {30, 31}});
+    CHECK(pairs_with({{1, 3}, {0, 4}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}});
+    CHECK(pairs_with({{1, 30}, {0, 31}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}});
 }
 
 TEST_CASE("What the checker finds between a pipeline's stages is on its timeline") {

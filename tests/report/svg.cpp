@@ -116,8 +116,7 @@ TEST_CASE("each span is a rectangle at its time, with its text") {
     for (const Element& element : elements)
         patterns += element.name == "pattern";
     CHECK(patterns == 1);
-    // Each colour that is used has its rule, and no other one.
-    const std::string svg = to_svg(timeline);
+    const std::string svg = to_svg(timeline); // each colour that is used has its rule
     for (const char* const rule : {".c3{fill:#", ".p4{fill:url(#sluice-copy-4)}", "id=\"sluice-copy-4\""})
         CHECK(contains(svg, rule));
     for (const char* const rule : {".c4{", ".c5{", ".p3{", "sluice-copy-3"})
@@ -133,7 +132,8 @@ TEST_CASE("a span is seen where it lasts within the time shown, and an instant a
                                        {0, 6, 9, 9, SpanKind::compute},
                                        {0, 7, 21, 21, SpanKind::compute}});
     std::set<std::size_t> seen;
-    for (const auto& placed : detail::drawing::lanes_of(timeline, 10, 20).at(0).spans)
+    const auto rows = detail::drawing::lanes_of(timeline, 10, 20);
+    for (const auto& placed : rows.at(0).spans)
         seen.insert(placed.span.batch);
     CHECK(seen == std::set<std::size_t>{2, 4, 5});
 }
