@@ -59,7 +59,7 @@ struct Work {
 TEST_CASE(
     "Contract 5: GraphCapture, any one call fails: an Error or an eager run, nothing leaked, usable again") {
     for (const GraphOptions& options : {quiet(), quiet({.capacity = 1}), quiet({.warmup = 0}),
-                                        quiet({.comparisons = 1}), quiet({.check = true})}) {
+                                        quiet({.check = false, .comparisons = 1}), quiet({.check = true})}) {
         fail_each_call<B>(
             [&] {
                 const BasicStream<B> stream;
