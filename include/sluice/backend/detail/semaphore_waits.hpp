@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/list.hpp>
@@ -48,7 +47,10 @@ private:
     bool is_over(const Entry& entry) const;
     std::size_t unsignalled(Ours ours, const void* context, bool fail) noexcept;
 
-    std::mutex mutex_;
+    struct Mutex;
+    SemaphoreWaits();
+
+    Mutex& mutex_;
     List<Entry> entries_;
     std::size_t look_at_ = 64; // So many entries: those that are over go.
 };

@@ -1,6 +1,8 @@
 // Bodies of semaphore_waits.hpp.
 #pragma once
 
+#include <mutex>
+
 #include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/detail/waiting_thread.hpp>
 
@@ -14,6 +16,10 @@ inline bool at_least(std::uint32_t counter, std::uint32_t value) noexcept {
 }
 
 } // namespace semaphores
+
+struct SemaphoreWaits::Mutex : std::mutex {};
+
+SLUICE_BODY SemaphoreWaits::SemaphoreWaits() : mutex_(*new Mutex) {}
 
 // Never destroyed: semaphores of static lifetime may go later.
 SLUICE_BODY SemaphoreWaits& SemaphoreWaits::instance() {
