@@ -14,7 +14,9 @@ public:
     Atomic(const Atomic&) = delete;
     Atomic& operator=(const Atomic&) = delete;
 
-    SLUICE_ALWAYS_INLINE T load() const noexcept { return __atomic_load_n(&value_, __ATOMIC_RELAXED); }
+    SLUICE_ALWAYS_INLINE T load(int order = __ATOMIC_RELAXED) const noexcept {
+        return __atomic_load_n(&value_, order);
+    }
     SLUICE_ALWAYS_INLINE operator T() const noexcept { return load(); }
     SLUICE_ALWAYS_INLINE void store(T value, int order = __ATOMIC_RELAXED) noexcept {
         __atomic_store_n(&value_, value, order);

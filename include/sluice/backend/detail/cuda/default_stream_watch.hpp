@@ -2,11 +2,11 @@
 /// Whether somebody has used the legacy default stream, of whose work a capture on another stream sees nothing.
 #pragma once
 
+#include <sluice/backend/detail/atomic.hpp>
 #include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 
-#include <atomic>
 #include <cstdint>
 
 namespace sluice::detail {
@@ -42,8 +42,8 @@ private:
     cudaStream_t asking_ = nullptr;
     cudaEvent_t passed_ = nullptr;
     bool watching_ = false;
-    std::atomic<bool> open_{false};
-    std::atomic<bool> expired_{false};
+    Atomic<bool> open_;
+    Atomic<bool> expired_;
 };
 
 } // namespace sluice::detail

@@ -18,7 +18,7 @@ SLUICE_BODY DefaultStreamWatch::DefaultStreamWatch(int attempts)
 }
 
 SLUICE_BODY DefaultStreamWatch::~DefaultStreamWatch() {
-    open_ = true;
+    open_.store(true, __ATOMIC_SEQ_CST);
     // The host function uses this object.
     if (watching_)
         (void)cudaStreamSynchronize(holding_);
@@ -34,8 +34,8 @@ SLUICE_BODY bool DefaultStreamWatch::used() {
     if (!watching_)
         return false;
     // A call that waited for the default stream came back only because the stream was let go.
-    bool found = expired_;
-    if (!found && succeeded(cudaEventRecord(passed_, asking_)) && !expired_) {
+    bool found = expired_.load(__ATOMIC_SEQ_CST);
+    if (!found && succeeded(cudaEventRecord(passed_, asking_)) && !expired_.load(__ATOMIC_SEQ_CST)) {
         const std::int64_t limit = steady_nanoseconds() + patience_ / 5;
         cudaError_t state = cudaEventQuery(passed_);
         while (state == cudaErrorNotReady && steady_nanoseconds() < limit)
@@ -43,7 +43,7 @@ SLUICE_BODY bool DefaultStreamWatch::used() {
         found = state == cudaErrorNotReady;
         forget_cuda_error(cudaErrorNotReady, before_); // some versions of CUDA note it as an error
     }
-    open_ = true;
+    open_.store(true, __ATOMIC_SEQ_CST);
     return found;
 }
 
@@ -55,9 +55,9 @@ SLUICE_BODY bool DefaultStreamWatch::succeeded(cudaError_t error) const {
 SLUICE_BODY void DefaultStreamWatch::hold(void* self) {
     auto& watch = *static_cast<DefaultStreamWatch*>(self);
     const std::int64_t limit = steady_nanoseconds() + watch.patience_;
-    while (!watch.open_) {
+    while (!watch.open_.load(__ATOMIC_SEQ_CST)) {
         if (steady_nanoseconds() > limit) {
-            watch.expired_ = true;
+            watch.expired_.store(true, __ATOMIC_SEQ_CST);
             return;
         }
         std::this_thread::yield();
