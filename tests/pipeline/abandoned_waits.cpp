@@ -83,6 +83,26 @@ TEST_CASE("the same, where the semaphore goes first, and so does the handle of a
     CHECK_THROWS_WITH(semaphore_first(), "the caller's");
 }
 
+TEST_CASE("a pipeline that outlives the exception says at its next call that it has given a wait up") {
+    for (const Schedule schedule : schedules) {
+        Batch batch(1);
+        BasicSemaphore<B> semaphore;
+        auto pipeline = pipeline_that_waits(semaphore, schedule);
+        try {
+            const BatchRead read = pipeline.submit(batch);
+            throw std::runtime_error("the caller's");
+        } catch (const std::runtime_error&) {
+        }
+        const Caught caught([&] { pipeline.submit(batch).stays(); });
+        CHECK(contains(caught.text(), "semaphore")); // as the stream's fault, where it has one
+        CHECK(contains(caught.text(), "nobody"));
+        pipeline.reset();
+        semaphore.signal(100);
+        pipeline.submit(batch).wait();
+        pipeline.finish();
+    }
+}
+
 TEST_CASE("a stage's fault comes out of submit, although an earlier stage waits for the caller's signal") {
     Batch batch(1);
     BasicSemaphore<B> semaphore;

@@ -39,9 +39,9 @@ public:
     /// The semaphore goes: ends waits for what no stream will signal.
     void end_waits(const void* semaphore) noexcept;
     /// Waits until no stream for which `ours(context, stream)` waits for what no stream will signal. If for a second nobody signals
-    /// it, such waits end, as by a signal.
-    void give_up(Ours ours, const void* context) noexcept;
-    void give_up(const void* stream) noexcept;
+    /// it, such waits end, as by a signal: true then.
+    bool give_up(Ours ours, const void* context) noexcept;
+    bool give_up(const void* stream) noexcept;
 
 private:
     bool is_over(const Entry& entry) const;

@@ -89,21 +89,26 @@ SLUICE_BODY void SemaphoreWaits::end_waits(const void* semaphore) noexcept {
     forget(semaphore);
 }
 
-SLUICE_BODY void SemaphoreWaits::give_up(Ours ours, const void* context) noexcept {
+SLUICE_BODY bool SemaphoreWaits::give_up(Ours ours, const void* context) noexcept {
     constexpr std::int64_t patience = 1'000'000'000; // Some other thread may yet signal.
     std::size_t waiting = unsignalled(ours, context, false);
+    bool given_up = false;
     while (waiting != 0) {
         std::size_t now = waiting;
         for (WaitingThread thread(patience); now == waiting && thread.goes_on();)
             now = unsignalled(ours, context, false);
-        if (now == waiting)
-            now = unsignalled(ours, context, true) != 0 ? unsignalled(ours, context, false) : 0;
+        if (now == waiting) {
+            const bool any = unsignalled(ours, context, true) != 0;
+            given_up = given_up || any;
+            now = any ? unsignalled(ours, context, false) : 0;
+        }
         waiting = now;
     }
+    return given_up;
 }
 
-SLUICE_BODY void SemaphoreWaits::give_up(const void* stream) noexcept {
-    give_up([](const void* given, const void* other) { return given == other; }, stream);
+SLUICE_BODY bool SemaphoreWaits::give_up(const void* stream) noexcept {
+    return give_up([](const void* given, const void* other) { return given == other; }, stream);
 }
 
 } // namespace sluice::detail

@@ -33,8 +33,10 @@ SLUICE_BODY void BatchRead::wait_quietly() noexcept {
     const detail::BatchWaiterRef waiter = std::move(waiter_);
     try {
         // Behind an exception a stage may wait for a semaphore that nobody signals any more.
-        if (std::uncaught_exceptions() != 0 && waiter->pipeline != nullptr)
-            waiter->drain(waiter->pipeline);
+        if (std::uncaught_exceptions() != 0 && waiter->pipeline != nullptr && waiter->drain(waiter->pipeline))
+            throw Error("while an exception passed, a stage waited for a semaphore that nobody signalled, "
+                        "and the wait was "
+                        "given up: what its stream did next may have come too early");
         wait_by(*waiter);
     } catch (...) {
         waiter->unreported = std::current_exception();

@@ -17,8 +17,9 @@ struct BatchWaiter {
     void* pipeline = nullptr;
     void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
     void (*stays)(void* pipeline, std::size_t run, std::size_t number) = nullptr; // where that is checked
-    void (*drain)(void* pipeline) = nullptr;                                      // where that has failed
-    std::size_t references = 0;                                                   // One thread has them all.
+    bool (*drain)(void* pipeline) =
+        nullptr;                   // where that has failed; whether waits for semaphores were given up
+    std::size_t references = 0;    // One thread has them all.
     std::exception_ptr unreported; // What a destructor's wait has thrown, for the pipeline's next call.
 
     static BatchWaiterRef make();

@@ -90,8 +90,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
     }
     waiter_->drain = [](void* pipeline) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
-        if (!self.in_use_.load())
-            self.core_.drain();
+        return !self.in_use_.load() && self.core_.drain();
     };
     const bool graphs = options.schedule == Schedule::graphed || options.schedule == Schedule::automatic;
     if (options.timed_batches != 0)

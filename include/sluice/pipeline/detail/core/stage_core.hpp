@@ -72,8 +72,8 @@ public:
     /// Waits for all threads' work, and for all work, whatever becomes of it.
     /// @{
     void drain_threads() const noexcept;
-    /// Waits for all work, and, if `failed`, for no semaphore that nobody signals any more.
-    void drain(bool failed = true) noexcept;
+    /// Waits for all work, and, if `failed`, for no semaphore that nobody signals any more: whether it has ended such waits.
+    bool drain(bool failed = true) noexcept;
     /// @}
     /// What has failed is forgotten. Nobody is at work.
     void forget_faults() noexcept;

@@ -340,9 +340,8 @@ void StageCore<B>::drain_threads() const noexcept {
 }
 
 template <Backend B>
-void StageCore<B>::drain(bool failed) noexcept {
-    if (failed)
-        streams.give_up_waits();
+bool StageCore<B>::drain(bool failed) noexcept {
+    const bool given_up = failed && streams.give_up_waits();
     // Streams may wait for threads, and threads for streams: neither needs this one to go on.
     drain_threads();
     streams.drain();
@@ -354,6 +353,7 @@ void StageCore<B>::drain(bool failed) noexcept {
             // The streams of the stages report what failed before.
         }
     }
+    return given_up;
 }
 
 template <Backend B>

@@ -164,10 +164,10 @@ public:
         }
         return found;
     }
-    /// Ends waits of the streams for semaphores that nobody signals any more.
-    void give_up_waits() const noexcept {
+    /// Ends waits of the streams for semaphores that nobody signals any more; whether there were any.
+    bool give_up_waits() const noexcept {
         if constexpr (SemaphoreCalls<B>::there) {
-            SemaphoreWaits::instance().give_up(
+            return SemaphoreWaits::instance().give_up(
                 [](const void* self, const void* stream) {
                     for (const Active& active : static_cast<const StageStreams*>(self)->active_) {
                         if (active.stream.get() == stream)
@@ -176,6 +176,8 @@ public:
                     return false;
                 },
                 this);
+        } else {
+            return false;
         }
     }
     /// Waits for all work, whatever becomes of it.
