@@ -1,6 +1,11 @@
 // Bodies of batch_read.hpp.
 #pragma once
 
+#include <exception>
+#include <utility>
+
+#include <sluice/backend/error.hpp>
+
 namespace sluice {
 
 SLUICE_BODY BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
