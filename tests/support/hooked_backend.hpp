@@ -254,6 +254,15 @@ struct Hooked {
         before("add_host");
         return B::add_host(graph, args...);
     }
+    // Of a checked backend alone.
+    template <class F>
+    static auto call_of_node(F task) {
+        return B::call_of_node(std::move(task));
+    }
+    template <class... Args>
+    static void node_calls(const Args&... args) {
+        B::node_calls(args...);
+    }
     template <class... Args>
     static decltype(auto) add_child(NativeGraph graph, Args... args) {
         before("add_child");

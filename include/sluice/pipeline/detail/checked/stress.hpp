@@ -98,7 +98,7 @@ private:
     // runs on threads.
     static int last_reader(const PlanData& plan, std::size_t of) {
         const std::size_t stages = plan.stages.size();
-        List<List<char>> after(stages, List<char>(stages));
+        List<List<bool>> after(stages, List<bool>(stages));
         for (std::size_t i = 0; i < stages; ++i) {
             for (std::size_t j = 0; j < i; ++j) {
                 after[i][j] = plan.reads_output(i, j);
