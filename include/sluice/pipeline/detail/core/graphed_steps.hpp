@@ -156,8 +156,7 @@ private:
 
     void enqueue_group(Core& core, std::size_t length) {
         const std::size_t first = grouped_;
-        const bool whole =
-            replays_ || lags_as_it_should(first, length); // whether it fills or drains no longer
+        const bool whole = replays_ || lags_as_it_should(first); // whether it fills or drains no longer
         grouped_ = first + length;
         const bool keyed = whole && !core.launch_blocking() && make_key(core, first, length);
         if (!keyed || !replays_ || !replay(core, first, length))
@@ -165,10 +164,10 @@ private:
         release_read(core);
     }
 
-    // Whether a graph would bring each stage to where it should be when batches before `end` are on their way.
-    bool lags_as_it_should(std::size_t first, std::size_t length) const noexcept {
+    // Whether each stage is as far behind batch `first` as graphs of steps have it.
+    bool lags_as_it_should(std::size_t first) const noexcept {
         for (std::size_t stage = 0; stage < stages_; ++stage) {
-            if (next_[stage] + length + lag_[stage] != first + length)
+            if (next_[stage] + lag_[stage] != first)
                 return false;
         }
         return true;
