@@ -14,6 +14,7 @@
 
 namespace sluice::detail {
 
+/// One or more for each stage, made once: a capture forks to all of them and joins them again.
 template <Backend B>
 class CaptureStreams {
     using Core = StageCore<B>;

@@ -22,7 +22,7 @@ public:
         if (steps_.ready() && !hold) [[likely]]
             steps_.run(core, number, batch);
         else
-            submit_others(core, number, batch, hold);
+            submit_stage_by_stage(core, number, batch, hold);
     }
 
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {
@@ -30,8 +30,8 @@ public:
     }
 
 private:
-    void submit_others(Core& core, std::size_t number, const GivenBatch<B>& batch,
-                       const SourceHold<B>& hold) {
+    void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                               const SourceHold<B>& hold) {
         core.enqueue_each([&](std::size_t stage) {
             core.run_in_order(stage, number, batch);
             if (hold)

@@ -18,6 +18,7 @@ struct RangeListener {
 /// The program's listener; null: nobody listens. `pipeline/nvtx.hpp` puts one here.
 inline std::atomic<const RangeListener*> range_listener{nullptr};
 
+/// Whether anybody listens.
 inline bool ranges_are_heard() noexcept { return range_listener.load(std::memory_order_relaxed) != nullptr; }
 
 /// Tells the listener, if there is one, that the scope runs under `name`.

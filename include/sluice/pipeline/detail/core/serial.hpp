@@ -44,7 +44,7 @@ public:
         if (steps_.ready() && !hold) [[likely]]
             steps_.run(core, number, batch);
         else
-            submit_others(core, number, batch, hold);
+            submit_stage_by_stage(core, number, batch, hold);
     }
 
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {
@@ -55,8 +55,8 @@ public:
     }
 
 private:
-    void submit_others(Core& core, std::size_t number, const GivenBatch<B>& batch,
-                       const SourceHold<B>& hold) {
+    void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                               const SourceHold<B>& hold) {
         for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
             const auto stream = core.streams.of(stage, number);
             const bool aside = core.plan.stages[stage].aside;
