@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -65,6 +66,20 @@ public:
     }
     /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
     void submit(const Batch&& batch) requires(!Submittable<Batch>) = delete;
+    /// As `Pipeline::try_submit`.
+    template <class Given>
+    [[nodiscard("it tells whether the batch was taken, and when it has been read")]] auto
+    try_submit(Given&& batch) {
+        if constexpr (std::is_void_v<decltype(submit(std::forward<Given>(batch)))>) {
+            const bool room = core().has_room();
+            if (room)
+                submit(std::forward<Given>(batch));
+            return room;
+        } else {
+            return core().has_room() ? std::optional<BatchRead>(submit(std::forward<Given>(batch)))
+                                     : std::nullopt;
+        }
+    }
     /// For a batch of a source.
     void submit(const SourceBatch<Batch, B>& batch) {
         const Batch& plain = detail::require_source_batch(batch);
@@ -101,6 +116,10 @@ public:
     void reset() { core().reset(); }
     /// As `Pipeline::submitted`.
     std::size_t submitted() const noexcept { return core().submitted(); }
+    /// As `Pipeline::completed`.
+    std::size_t completed() { return core().completed(); }
+    /// As `Pipeline::dropped`.
+    std::size_t dropped() const noexcept { return core().dropped(); }
     /// As `Pipeline::options`.
     const PipelineOptions& options() const noexcept { return core().options(); }
     /// As `Pipeline::stream`.

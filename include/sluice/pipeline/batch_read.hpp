@@ -56,6 +56,11 @@ public:
     /// Throws `Error` for a fault of that work.
     void wait();
 
+    /// Whether the batch has been read, without a wait: then `wait` would return at once. Where the pipeline has failed, and
+    /// of no batch, too. False for a batch that is held under `Schedule::graphed`; asked for the same one again with nothing
+    /// submitted in between, it is sent on its way, as by `flush`. Throws `Error` for a known fault.
+    bool is_ready() const;
+
     /// Promises that the batch, and the memory that it names, stays as it is until the pipeline's next `finish` or
     /// `reset`: nothing waits for it any more. On a checked backend a change before the stages have read it is an `Error`
     /// of a later call.

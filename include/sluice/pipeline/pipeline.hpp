@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -156,6 +157,27 @@ public:
     template <class Batch>
     requires(!Submittable<Batch>) void submit(Batch&& batch) = delete;
 
+    /// As `submit`, but waits for nothing: where as many batches are under way as `PipelineOptions::in_flight` allows, the
+    /// batch is not taken, nothing is returned, and `dropped` counts it. For input that is newer than its place in a queue.
+    ///
+    /// \code
+    /// if (auto read = pipeline.try_submit(frame)) reads[place] = std::move(*read);
+    /// \endcode
+    /// Of a source's batch it is told as a `bool` whether it was taken.
+    template <class Batch>
+    [[nodiscard("it tells whether the batch was taken, and when it has been read")]] auto
+    try_submit(Batch&& batch) {
+        if constexpr (std::is_void_v<decltype(submit(std::forward<Batch>(batch)))>) {
+            const bool room = core_.has_room();
+            if (room)
+                submit(std::forward<Batch>(batch));
+            return room;
+        } else {
+            return core_.has_room() ? std::optional<BatchRead>(submit(std::forward<Batch>(batch)))
+                                    : std::nullopt;
+        }
+    }
+
     /// The same for a batch of a source: its slot is filled again once all stages that take the batch have read it.
     template <class Batch, Backend B>
     void submit(const SourceBatch<Batch, B>& batch) {
@@ -218,6 +240,14 @@ public:
 
     /// Batches that have been submitted since the pipeline was made or reset.
     std::size_t submitted() const noexcept { return core_.submitted(); }
+
+    /// Those of them that are seen to be through all stages: each one where `PipelineOptions::in_flight` is less than 64, or
+    /// else up to a quarter of that later; all of them after `finish`. Asks the device, and waits for nothing. Throws `Error`
+    /// for a known fault.
+    std::size_t completed() { return core_.completed(); }
+
+    /// Times that `try_submit` has taken no batch, since then.
+    std::size_t dropped() const noexcept { return core_.dropped(); }
 
     /// Whether a failure has been thrown that `reset` has not cleared.
     bool failed() const noexcept { return core_.failed(); }

@@ -16,6 +16,12 @@ struct PipelineOptions {
     /// Slots of each stage's output, at least 1. With 2, a stage fills one while the next one
     /// empties the other; more let stages of uneven duration run further ahead.
     int slots = 2;
+    /// How many batches may be under way, that is submitted and not through all stages: `submit` waits until there is room,
+    /// `try_submit` does not. Few keep a result young where batches come faster than the stages take them. Up to 63 are
+    /// counted one by one; of more, `submit` looks at the device each time a quarter of them has been submitted. A stage
+    /// whose work waits for what the caller does after a later `submit` needs room for all batches until then. Graphs of
+    /// steps hold no more than that, and of 1 their stages work one after another. 0: 128.
+    int in_flight = 0;
     /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
     /// batch. For looking for a fault: nothing overlaps then.
     bool launch_blocking = false;

@@ -25,6 +25,10 @@ SLUICE_BODY void BatchRead::wait() {
         wait_by(*waiter);
 }
 
+SLUICE_BODY bool BatchRead::is_ready() const {
+    return !waiter_ || waiter_->pipeline == nullptr || waiter_->is_read(waiter_->pipeline, run_, number_);
+}
+
 SLUICE_BODY void BatchRead::stays() noexcept {
     const detail::BatchWaiterRef waiter = std::move(waiter_);
     if (waiter && waiter->pipeline != nullptr && waiter->stays != nullptr)

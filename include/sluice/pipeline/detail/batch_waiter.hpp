@@ -16,6 +16,7 @@ class BatchWaiterRef;
 struct BatchWaiter {
     void* pipeline = nullptr;
     void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
+    bool (*is_read)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
     void (*stays)(void* pipeline, std::size_t run, std::size_t number) = nullptr; // where that is checked
     bool (*drain)(void* pipeline) =
         nullptr;                   // where that has failed; whether waits for semaphores were given up

@@ -36,6 +36,12 @@ public:
                         const SourceHold<B>& hold) = 0;
     /// Waits on the calling thread until a stage is through a batch.
     virtual void await_stage(Core& core, std::size_t stage, std::size_t number) = 0;
+    /// Whether it is. What comes after it there may have to be through as well.
+    virtual bool is_through(Core& core, std::size_t stage, std::size_t number) {
+        return core.mark_is_reached(stage, number);
+    }
+    /// The one stream on which all work ends so far, of a device that is stage 0's; none where each stage's ends on its own.
+    virtual const Ref* one_end() const noexcept { return nullptr; }
 
     /// Whether a submitted batch is kept beyond `submit`, and its hold given up later.
     bool keeps_batches() const noexcept { return keeps_batches_; }

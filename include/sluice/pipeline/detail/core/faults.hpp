@@ -73,9 +73,10 @@ struct EventFaults {
     bool all_done = true;            ///< those before it
 };
 
-/// Events tell of the last batch in each slot: where the oldest one has failed, it may be for an earlier one.
+/// Events tell of the last batch in each slot: where the oldest one has failed, it may be for an earlier one, unless all of those
+/// are known to be through: the `completed` first ones.
 template <class Core>
-EventFaults faults_of_events(Core& core, std::size_t submitted) {
+EventFaults faults_of_events(Core& core, std::size_t submitted, std::size_t completed) {
     const std::size_t slots = core.order->slots();
     const std::size_t oldest = submitted > slots ? submitted - slots : 0;
     EventFaults faults;
@@ -86,7 +87,8 @@ EventFaults faults_of_events(Core& core, std::size_t submitted) {
             try {
                 faults.all_done = core.order->event(stage, batch).is_done() && faults.all_done;
             } catch (...) {
-                faults.first = FaultPlace{static_cast<int>(stage), batch, batch == oldest && oldest > 0};
+                faults.first =
+                    FaultPlace{static_cast<int>(stage), batch, batch == oldest && oldest > completed};
                 return faults;
             }
         }
@@ -98,14 +100,14 @@ EventFaults faults_of_events(Core& core, std::size_t submitted) {
 /// `stream`, on which the fault is known, unless several stages have been there: in one stream, or in graphs of whole steps. Then
 /// it may be of any batch before `begun`. Such graphs set no events: what ran eagerly behind one may only have passed its fault on.
 template <class Core>
-FaultPlace find_fault(Core& core, std::size_t submitted, std::size_t begun, typename Core::Ref stream,
-                      bool whole_steps) {
+FaultPlace find_fault(Core& core, std::size_t submitted, std::size_t completed, std::size_t begun,
+                      typename Core::Ref stream, bool whole_steps) {
     const auto known = core.streams.stage_of(stream);
     const FaultPlace unknown = begun > 0 ? FaultPlace{-1, begun - 1, true} : FaultPlace{};
     // A stream is known to have failed a moment before its next event is; other stages may be at work for long.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (;;) {
-        const EventFaults faults = faults_of_events(core, submitted);
+        const EventFaults faults = faults_of_events(core, submitted, completed);
         const bool late = std::chrono::steady_clock::now() > limit;
         if (faults.first) {
             // What passed its fault on has failed before it, and may not be known to have.

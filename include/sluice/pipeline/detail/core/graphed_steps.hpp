@@ -31,15 +31,16 @@ class GraphedSteps final : public Executor<B> {
     using Hold = SourceHold<B>;
 
 public:
-    /// `steps` of a graph; 0: as many as is good.
-    GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps)
+    /// `steps` of a graph; 0: as many as is good. No more, nor stages further apart, than `in_flight` batches allow.
+    GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps, std::size_t in_flight)
         : plan_(core.plan), stages_(core.stages()), slots_(core.order->slots()), asked_(steps > 0),
           longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
           graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))),
           refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
           next_(stages_), until_(stages_), capture_(core) {
         this->keeps_batches_ = true;
-        choose_lags();
+        choose_lags(in_flight - 1);
+        longest_ = larger(1, smaller(longest_, in_flight - most_lag_));
         phases_ = slots_ * most_lanes(core);
     }
 
@@ -95,6 +96,12 @@ public:
         core.streams.await(on_origin_ ? 0 : stage, on_origin_ ? 0 : number);
     }
 
+    bool is_through(Core& core, std::size_t stage, std::size_t number) override {
+        const Ref stream = on_origin_ ? origin_ : core.streams.of(stage, number);
+        return next_[stage] > number && stream.is_done();
+    }
+    const Ref* one_end() const noexcept override { return on_origin_ ? &origin_ : nullptr; }
+
     std::size_t next_of(std::size_t stage) const noexcept override { return next_[stage]; }
 
     void for_each_capture_stream(const CallRef<void(int, Ref)>& visit) const override {
@@ -116,8 +123,10 @@ private:
         return StepGraphs<B>(options);
     }
 
-    void choose_lags() {
+    void choose_lags(std::size_t most) {
         lag_ = step_lags(plan_, slots_);
+        for (std::size_t& lag : lag_)
+            lag = smaller(lag, most);
         if (capture_.any_shared())
             lower_lags(plan_, lag_, slots_, capture_.captured_as());
         for (const std::size_t lag : lag_)

@@ -64,6 +64,10 @@ public:
     void reset();
 
     std::size_t submitted() const noexcept { return submitted_; }
+    std::size_t completed();
+    /// Whether a submit would wait for nothing; counts where it would.
+    bool has_room();
+    std::size_t dropped() const noexcept { return dropped_; }
     bool failed() const noexcept { return !failure_.empty(); }
     const PipelineOptions& options() const noexcept { return options_; }
     const ScheduleChoice& choice() const;
@@ -87,6 +91,11 @@ private:
     void submit_given(const GivenBatch<B>& batch, const Hold& hold, bool& kept);
     void enqueue(const GivenBatch<B>& batch, const Hold& hold, bool& kept);
     void await_batch(std::size_t number);
+    bool is_read(std::size_t number);
+    void await_room();
+    void mark_end();
+    void at_rest() noexcept;
+    std::int64_t waited() const noexcept { return waited_for_results() + room_; }
     void await_host_readers();
     void await_stage(std::size_t stage, std::size_t number);
     void enter();
@@ -125,7 +134,9 @@ private:
     BatchWaiterRef waiter_;
     std::size_t begun_ = 0; // batches of which work may be under way: one more than submitted_ within submit
     std::size_t submitted_ = 0;
-    std::size_t run_ = 0; // Counts resets.
+    std::size_t room_until_ = 0; // So many may be submitted before marks are looked at,
+    std::size_t mark_at_ = 0;    // and behind so many one is due.
+    std::size_t run_ = 0;        // Counts resets.
     Atomic<bool> in_use_;
     bool inside_ = false;    // Whether external streams have been joined since the pipeline was last left.
     bool watched_ = false;   // Whether calls of `submit` are timed, for notes or because
@@ -133,7 +144,11 @@ private:
     const bool only_device_; // Whether the machine has no other device.
     const bool has_host_readers_; // See `StageCore::host_readers`.
     std::string failure_;
-    std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit.
+    std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit,
+    std::int64_t room_ = 0;    // and of those for room, in all.
+    std::size_t dropped_ = 0;
+    std::size_t polled_ = 0;    // The batch that was last seen to be held,
+    std::size_t polled_at_ = 0; // when so many were submitted.
     ResultsLeft results_left_;
     int exceptions_; // under way when this was made
 };

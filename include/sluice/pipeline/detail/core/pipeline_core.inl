@@ -8,6 +8,7 @@
 #include <sluice/pipeline/detail/core/faults.hpp>
 #include <sluice/pipeline/detail/core/graphed_stages.hpp>
 #include <sluice/pipeline/detail/core/graphed_steps.hpp>
+#include <sluice/pipeline/detail/core/in_flight.hpp>
 #include <sluice/pipeline/detail/core/overlapped.hpp>
 #include <sluice/pipeline/detail/core/schedule_tuner.hpp>
 #include <sluice/pipeline/detail/core/serial.hpp>
@@ -18,9 +19,10 @@ namespace sluice::detail {
 template <Backend B>
 struct PipelineCore<B>::Parts {
     Parts(const PlanData& plan, const PipelineSetup<B>& setup, const PipelineOptions& options)
-        : core(plan, setup, options) {}
+        : core(plan, setup, options), in_flight(core, options.in_flight) {}
 
     StageCore<B> core;
+    InFlight<B> in_flight;
     OverlappedExecutor<B> overlapped;
     Maybe<SerialExecutor<B>> serial;
     Owned<Executor<B>> graphs;  // Under `Schedule::graphed`.
@@ -81,6 +83,10 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
         if (run == self.run_ && !self.in_use_.load())
             self.await_batch(number);
     };
+    waiter_->is_read = [](void* pipeline, std::size_t run, std::size_t number) {
+        auto& self = *static_cast<PipelineCore*>(pipeline);
+        return run != self.run_ || (!self.in_use_.load() && self.is_read(number));
+    };
     if constexpr (IsChecked<B>::value) {
         waiter_->stays = [](void* pipeline, std::size_t run, std::size_t number) {
             auto& self = *static_cast<PipelineCore*>(pipeline);
@@ -115,6 +121,8 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
     }
     executor_->begin(core_);
     watched_ = tuning_ || core_.times;
+    room_until_ = parts_->in_flight.limit();
+    mark_at_ = parts_->in_flight.due();
 }
 
 template <Backend B>
@@ -182,13 +190,14 @@ void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold,
 template <Backend B>
 SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& batch, const Hold& hold,
                                                           bool& kept) {
+    const SubmitBegin begin = watched_ ? SubmitBegin{StageTimes<B>::now(), waited()} : SubmitBegin{};
+    if (submitted_ >= room_until_) [[unlikely]]
+        await_room();
     if (has_host_readers_) [[unlikely]]
         await_host_readers();
     throw_known_fault();
     enter();
     core_.checks.let_go(true);
-    const SubmitBegin begin =
-        watched_ ? SubmitBegin{StageTimes<B>::now(), waited_for_results()} : SubmitBegin{};
     begun_ = submitted_ + 1;
     kept = executor_->keeps_batches();
     executor_->submit(core_, submitted_, batch, hold);
@@ -196,9 +205,96 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& b
         core_.checks.batch_submitted(core_, *executor_, submitted_, batch);
     else
         core_.checks.executor_called(core_, *executor_);
-    ++submitted_;
+    if (++submitted_ >= mark_at_) [[unlikely]]
+        mark_end();
     if (watched_) [[unlikely]]
         look_at_submit(begin);
+}
+
+// Waits until no more batches are under way than may be.
+template <Backend B>
+void PipelineCore<B>::await_room() {
+    const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
+    InFlight<B>& in_flight = parts_->in_flight;
+    while (submitted_ >= in_flight.completed() + in_flight.limit()) {
+        if (in_flight.await_oldest(core_))
+            continue;
+        executor_->flush(core_); // What is held ends nowhere yet.
+        mark_end();
+    }
+    room_until_ = in_flight.completed() + in_flight.limit();
+    if (watched_) [[unlikely]]
+        room_ += StageTimes<B>::now() - begun;
+}
+
+// Sets a mark behind the batches whose work has been handed to streams whole.
+template <Backend B>
+void PipelineCore<B>::mark_end() {
+    std::size_t end = submitted_;
+    for (std::size_t stage = 0; stage < core_.stages(); ++stage)
+        end = smaller(end, executor_->next_of(stage));
+    const bool marked = parts_->in_flight.mark(core_, *executor_, end);
+    mark_at_ = marked ? parts_->in_flight.due() : submitted_ + 1;
+}
+
+template <Backend B>
+std::size_t PipelineCore<B>::completed() {
+    const Call call(*this, "completed");
+    if (failure_.empty()) {
+        or_fail([&] { parts_->in_flight.look(core_); });
+        room_until_ = parts_->in_flight.completed() + parts_->in_flight.limit();
+    }
+    return parts_->in_flight.completed();
+}
+
+template <Backend B>
+bool PipelineCore<B>::has_room() {
+    const Call call(*this, "try_submit");
+    require_sound("try_submit");
+    bool room = true;
+    or_fail([&] {
+        throw_known_fault();
+        InFlight<B>& in_flight = parts_->in_flight;
+        if (submitted_ >= room_until_) {
+            in_flight.look(core_);
+            room_until_ = in_flight.completed() + in_flight.limit();
+            room = submitted_ < room_until_;
+            if (!room && !in_flight.any()) {
+                executor_->flush(core_); // What is held would never end.
+                mark_end();
+            }
+        }
+        const std::size_t slots = core_.order->slots();
+        for (const std::size_t reader : core_.host_readers())
+            room = room && (submitted_ < slots || executor_->is_through(core_, reader, submitted_ - slots));
+    });
+    dropped_ += room ? 0 : 1;
+    return room;
+}
+
+// Whether all stages that take the batch have read it.
+template <Backend B>
+bool PipelineCore<B>::is_read(std::size_t number) {
+    const Call call(*this, "BatchRead::is_ready");
+    if (!failure_.empty() || number < parts_->in_flight.completed())
+        return true;
+    bool read = true;
+    or_fail([&] {
+        bool held = false;
+        for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
+            if (!core_.plan.stages[stage].reads_batch)
+                continue;
+            held = held || executor_->next_of(stage) <= number;
+            read = read && executor_->is_through(core_, stage, number);
+        }
+        // A caller that asks again, with nothing submitted in between, submits nothing until it is read.
+        const bool again =
+            std::exchange(polled_, number) == number && std::exchange(polled_at_, submitted_) == submitted_;
+        if (held && again)
+            executor_->flush(core_);
+        throw_known_fault();
+    });
+    return read;
 }
 
 // Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
@@ -304,6 +400,15 @@ void PipelineCore<B>::sync() {
     core_.drain_threads();
     if (first != nullptr)
         std::rethrow_exception(first);
+    at_rest();
+}
+
+// All that was submitted has ended, or is forgotten.
+template <Backend B>
+void PipelineCore<B>::at_rest() noexcept {
+    parts_->in_flight.at_rest(submitted_);
+    room_until_ = submitted_ + parts_->in_flight.limit();
+    mark_at_ = parts_->in_flight.due();
 }
 
 template <Backend B>
@@ -327,6 +432,8 @@ void PipelineCore<B>::reset() {
     begun_ = 0;
     reading_ = 0;
     submitted_ = 0;
+    dropped_ = 0;
+    at_rest();
     results_left_ = {};
     ++run_;
     failure_.clear();

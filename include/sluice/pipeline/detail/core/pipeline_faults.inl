@@ -79,8 +79,9 @@ void PipelineCore<B>::throw_stream_fault() {
         } catch (...) {
             if (core_.thread_fault().known())
                 throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
-            const FaultPlace place =
-                find_fault(core_, submitted_, begun_, stream, executor_->has_run_steps());
+            parts_->in_flight.look_quietly(core_);
+            const FaultPlace place = find_fault(core_, submitted_, parts_->in_flight.completed(), begun_,
+                                                stream, executor_->has_run_steps());
             fail_at(place.stage, place.batch, place.or_earlier, true);
         }
     });

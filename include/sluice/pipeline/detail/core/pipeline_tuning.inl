@@ -29,7 +29,8 @@ void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
                         std::to_string(options_.steps_per_graph));
         if (may_graph_whole_steps(each_stage))
             parts_->graphs = make_owned<GraphedSteps<B>>(core_, options,
-                                                         static_cast<std::size_t>(options_.steps_per_graph));
+                                                         static_cast<std::size_t>(options_.steps_per_graph),
+                                                         parts_->in_flight.limit());
         else
             parts_->graphs = make_owned<GraphedStages<B>>(core_, options);
         executor_ = parts_->graphs.get();
@@ -59,8 +60,8 @@ std::vector<ScheduleTrial> PipelineCore<B>::trials() const {
 template <Backend B>
 void PipelineCore<B>::look_at_submit(const SubmitBegin& begin) {
     if (core_.times) {
-        core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time,
-                                 waited_for_results() - begin.waited, std::exchange(reading_, 0));
+        core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time, waited() - begin.waited,
+                                 std::exchange(reading_, 0));
         core_.times->comes(submitted_);
     }
     if (tuning_ && parts_->tuner->count(begin.time))

@@ -53,6 +53,10 @@ public:
         else
             core.streams.await(stage, number);
     }
+    bool is_through(Core& core, std::size_t stage, std::size_t number) override {
+        return core.plan.stages[stage].aside ? core.mark_is_reached(stage, number)
+                                             : core.streams.of(stage, number).is_done();
+    }
 
 private:
     void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,

@@ -68,6 +68,7 @@ public:
     void release_batch(std::size_t stage, std::size_t number, const SourceHold<B>& hold);
     /// Waits on the calling thread for the mark that a stage sets on its own stream, or its thread.
     void await_mark(std::size_t stage, std::size_t number);
+    bool mark_is_reached(std::size_t stage, std::size_t number);
 
     /// Waits for all threads' work, and for all work, whatever becomes of it.
     /// @{

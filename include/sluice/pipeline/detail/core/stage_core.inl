@@ -334,6 +334,14 @@ void StageCore<B>::await_mark(std::size_t stage, std::size_t number) {
 }
 
 template <Backend B>
+bool StageCore<B>::mark_is_reached(std::size_t stage, std::size_t number) {
+    const StagePlan& own = plan.stages[stage];
+    if (has_threads && own.needs_semaphore && !own.needs_event)
+        return order->reached(stage, number);
+    return order->event(stage, number).is_done();
+}
+
+template <Backend B>
 void StageCore<B>::drain_threads() const noexcept {
     for (const CpuThreads<B>& threads : threads_)
         threads.drain(&Checks::thread_waited_for);

@@ -1,0 +1,256 @@
+// How many batches a pipeline has under way, and what is known of them.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/dag.hpp"
+#include "support/delayed_backend.hpp"
+#include "support/error_text.hpp"
+#include "support/gate.hpp"
+#include "support/waits.hpp"
+
+namespace pipeline_in_flight {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+
+PinnedBuffer<Word, B> make_word(int) { return PinnedBuffer<Word, B>(1); }
+
+// Two stages, of which the second waits at a gate and then counts.
+struct Counted {
+    PinnedBuffer<Word, B> done{1};
+    Gate<B> gate;
+    bool held = true;
+
+    auto pipeline(PipelineOptions options) {
+        done[0] = 0;
+        Stage first{"first", [this](Ref stream, const int&, PinnedBuffer<Word, B>& out) {
+                        ops::add_racing(stream.get(), out.data(), done.data(), 0, 1);
+                    }};
+        Stage last{"last", [this](Ref stream, const PinnedBuffer<Word, B>&) {
+                       if (held)
+                           gate.hold(stream);
+                       ops::add_racing(stream.get(), done.data(), done.data(), 1, 1);
+                   }};
+        return AnyPipeline<int, B>(Stages{first, last}, Slots{make_word}, options);
+    }
+    std::size_t count() { return std::atomic_ref<Word>(done[0]).load(); }
+};
+
+template <class Check>
+void for_each_way(Check&& check) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int steps : {0, 4}) {
+            if (steps > 0 && schedule != Schedule::graphed)
+                continue;
+            for (const int limit : {1, 2, 3, 7}) {
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(steps);
+                CAPTURE(limit);
+                check(PipelineOptions{.schedule = schedule,
+                                      .in_flight = limit,
+                                      .graphs = {.on_refusal = nullptr},
+                                      .steps_per_graph = steps});
+            }
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("in_flight: submit waits for room, try_submit does not, and each batch is counted") {
+    if (!streams_overlap<B>())
+        return;
+    for_each_way([](const PipelineOptions& options) {
+        Counted counted;
+        auto pipeline = counted.pipeline(options);
+        const auto limit = static_cast<std::size_t>(options.in_flight);
+        for (std::size_t batch = 0; batch < limit; ++batch)
+            CHECK(pipeline.try_submit(1));
+        CHECK_FALSE(pipeline.try_submit(1));
+        CHECK_FALSE(pipeline.try_submit(1));
+        CHECK(pipeline.submitted() == limit);
+        CHECK(pipeline.completed() == 0);
+        CHECK(pipeline.dropped() == 2);
+        CHECK(returns_after_opening(counted.gate, [&] { (void)pipeline.submit(1); }));
+        CHECK(pipeline.completed() >= 1);
+        pipeline.finish();
+        CHECK(pipeline.submitted() == limit + 1);
+        CHECK(pipeline.completed() == limit + 1);
+        CHECK(counted.count() == limit + 1);
+
+        counted.held = false;
+        std::size_t most = 0;
+        for (std::size_t batch = limit + 1; batch < 60; ++batch) {
+            const std::size_t under_way = batch - counted.count(); // before this one
+            most = std::max(most, under_way);
+            (void)pipeline.submit(1);
+            CHECK(pipeline.completed() <= counted.count());
+        }
+        CHECK(most <= limit);
+        pipeline.finish();
+        CHECK(counted.count() == 60);
+        CHECK(pipeline.completed() == 60);
+        pipeline.reset();
+        CHECK(pipeline.completed() == 0);
+        CHECK(pipeline.dropped() == 0);
+        while (pipeline.try_submit(1))
+            if (pipeline.submitted() > 500)
+                break;
+        pipeline.finish();
+        CHECK(pipeline.completed() == pipeline.submitted());
+    });
+}
+
+TEST_CASE("in_flight: there is a bound where none is asked for") {
+    if (!streams_overlap<B>())
+        return;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Counted counted;
+        auto pipeline = counted.pipeline({.schedule = schedule, .graphs = {.on_refusal = nullptr}});
+        while (pipeline.submitted() < 1000 && pipeline.try_submit(1)) {
+        }
+        CHECK(pipeline.submitted() == 128);
+        CHECK(returns_after_opening(counted.gate, [&] { (void)pipeline.submit(1); }));
+        pipeline.finish();
+        CHECK(counted.count() == 129);
+    }
+}
+
+TEST_CASE("in_flight: any number, with lanes, CPU stages and slots, gives the bits of a plain loop") {
+    using D = Delayed<TestBackend>;
+    using Late = Dag<D, DagStage{0, true}, DagStage{1}, DagStage{2}, DagStage{5, true, false}>;
+    using Cpu = Dag<D, DagStage{0, true}, DagStage{1, false, true, true}, DagStage{2},
+                    DagStage{4, true, false, true}>;
+    const Inputs<D> inputs(40, 8);
+    std::uint64_t seed = 7;
+    const auto run = [&]<class Shape>(std::type_identity<Shape>, PipelineOptions options) {
+        Delay::set({.seed = ++seed, .one_in = 6, .microseconds = 300});
+        Shape dag(8);
+        dag.lanes[1] = options.schedule == Schedule::serial ? 1 : 2;
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        for (std::size_t batch = 0; batch < 40; ++batch) {
+            pipeline.submit(inputs[batch]).stays();
+            CHECK(pipeline.completed() + static_cast<std::size_t>(options.in_flight) >= batch + 1);
+        }
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected(batches_from(0, 40)));
+    };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int limit : {1, 2, 5, 64, 100}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(limit);
+            PipelineOptions options = dag_options(schedule, 2, 0);
+            options.in_flight = limit;
+            run(std::type_identity<Late>{}, options);
+            run(std::type_identity<Cpu>{}, options);
+        }
+    }
+}
+
+TEST_CASE("in_flight: a graph is no longer than the bound, and is replayed") {
+    for (const int limit : {1, 2, 4}) {
+        CAPTURE(limit);
+        Counted counted;
+        counted.held = false;
+        auto pipeline =
+            counted.pipeline({.schedule = Schedule::graphed, .in_flight = limit, .steps_per_graph = 16});
+        for (int batch = 0; batch < 80; ++batch)
+            (void)pipeline.submit(1);
+        pipeline.finish();
+        CHECK(counted.count() == 80);
+        CHECK(pipeline.graph_counters().replays >= 80u / static_cast<unsigned>(limit) - 6);
+    }
+}
+
+TEST_CASE("in_flight: whoever looks for room, or for a batch that was read, learns of a fault") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        int calls = 0;
+        Stage fails{"fails", [&](Ref stream, const int&) {
+                        if (++calls == 3)
+                            stream.enqueue([] { throw Error("no more"); });
+                    }};
+        const PipelineOptions options{
+            .schedule = schedule, .in_flight = 2, .graphs = {.on_refusal = nullptr}};
+        AnyPipeline<int, B> trying(Stages{fails}, Slots<>{}, options);
+        const std::string tried = text_of([&] {
+            while (trying.submitted() < 1000000)
+                (void)trying.try_submit(static_cast<int>(trying.submitted()));
+        });
+        CHECK(contains(tried, "no more"));
+        if (schedule ==
+            Schedule::overlapped) { // What is known to be through is no earlier one that may have failed.
+            CHECK(contains_all(tried, {"stage 'fails'", "batch 2"}));
+            CHECK_FALSE(contains(tried, "or earlier"));
+        }
+        CHECK(contains(text_of([&] { (void)trying.try_submit(1); }), "has failed before"));
+        calls = 0;
+        AnyPipeline<int, B> asking(Stages{fails}, Slots<>{}, options);
+        const std::string asked = text_of([&] {
+            BatchRead read;
+            for (int batch = 0; batch < 3; ++batch)
+                read = asking.submit(batch);
+            asking.flush();
+            for (std::size_t time = 0; time < 100000000; ++time)
+                (void)read.is_ready();
+        });
+        CHECK(contains_all(asked, {"no more"}));
+        CHECK(asking.failed());
+    }
+}
+
+TEST_CASE("in_flight: less than none is refused") {
+    Counted counted;
+    CHECK(text_of([&] { (void)counted.pipeline({.in_flight = -1}); }) ==
+          "in_flight is at least 1 batch (0: as many as is good), got -1");
+}
+
+TEST_CASE("BatchRead: is_ready tells without a wait, and one that asks for a held batch again gets it") {
+    if (!streams_overlap<B>())
+        return;
+    CHECK(BatchRead().is_ready());
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Gate<B> gate;
+        bool held = false;
+        PinnedBuffer<Word, B> to(1);
+        AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
+            Stages{Stage{"copy",
+                         [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
+                             if (held)
+                                 gate.hold(stream);
+                             copy(stream, out, batch);
+                         }},
+                   Stage{"keep", [&](Ref stream, const PinnedBuffer<Word, B>& in) { copy(stream, to, in); }}},
+            Slots{make_word},
+            PipelineOptions{.schedule = schedule, .graphs = {.on_refusal = nullptr}, .steps_per_graph = 4});
+        const Inputs<B> inputs(12, 1);
+        // Each is found to have been read, though later ones are always under way, and nobody waits.
+        for (std::size_t batch = 0; batch < 12; ++batch) {
+            const BatchRead read = pipeline.submit(inputs[batch]);
+            while (!read.is_ready()) {
+            }
+        }
+        CHECK(pipeline.submitted() == 12);
+        held = true;
+        BatchRead last = pipeline.submit(inputs[0]);
+        pipeline.flush();
+        CHECK_FALSE(last.is_ready());
+        gate.open();
+        pipeline.finish();
+        CHECK(last.is_ready());
+        CHECK(to[0] == inputs[0][0]);
+    }
+}
+
+} // namespace pipeline_in_flight
