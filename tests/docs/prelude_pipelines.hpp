@@ -44,6 +44,8 @@ extern int steps;
 extern std::vector<std::string> files;
 extern std::vector<float> history;
 void fill(int step, Batch& to);
+void scale(sluice::StreamRef, sluice::DeviceSpan<float>);
+void accumulate(sluice::StreamRef, sluice::DeviceSpan<const float>, sluice::PinnedSpan<float>);
 void read(std::ifstream& file, std::size_t index, Batch& to);
 void load(const std::string& file, std::size_t place, Batch& to);
 std::vector<float> losses_of_a_run(sluice::Schedule schedule);

@@ -16,17 +16,20 @@ namespace sluice::test {
 
 /// One stage of a shape.
 struct DagStage {
-    unsigned reads = 0; ///< Bit j: it reads stage j's output.
-    bool batch = false; ///< It reads the batch.
-    bool output = true; ///< It makes something, which a later stage reads, or which is the result.
-    bool cpu = false;   ///< It is a CPU stage.
+    unsigned reads = 0;    ///< Bit j: it reads stage j's output.
+    bool batch = false;    ///< It reads the batch.
+    bool output = true;    ///< It makes something, which a later stage reads, or which is the result.
+    bool cpu = false;      ///< It is a CPU stage.
+    int window = 0;        ///< Above 1: of what it reads, it takes so many batches.
+    bool in_place = false; ///< It changes the last of what it reads, which is its output then.
 };
 
 /// What stage I makes: words, and the memory of a stage that keeps none from batch to batch.
 template <Backend B, std::size_t I>
 struct DagOutput {
-    explicit DagOutput(std::size_t count) : words(count), memory(count), memory_on_cpu(count) {}
+    explicit DagOutput(std::size_t count) : words(count), more(count), memory(count), memory_on_cpu(count) {}
     PinnedBuffer<Word, B> words;
+    PinnedBuffer<Word, B> more; // what is of no further use
     DeviceBuffer<Word, B> memory;
     std::vector<Word> memory_on_cpu;
 };
@@ -42,8 +45,38 @@ struct DagNode<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(typename D::Ref stream, Ins... ins, typename D::template Output<I>& out) const {
         Word* const memory = dag->begin(stream, I, out.memory);
-        (ops::step(stream.get(), out.words.data(), D::words_of(ins), memory, dag->words), ...);
-        ops::step(stream.get(), out.words.data(), out.words.data(), memory, dag->words);
+        const auto take = [&](const Word* in) {
+            ops::step(stream.get(), out.words.data(), in, memory, dag->words);
+        };
+        (D::for_each_words(ins, take), ...);
+        take(out.words.data());
+    }
+};
+/// One that changes the output of an earlier stage, behind what else it takes.
+template <class D, std::size_t I, class Changed, class Ins>
+struct DagInPlaceNode;
+template <class D, std::size_t I, class Changed, class... Ins>
+struct DagInPlaceNode<D, I, Changed, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(typename D::Ref stream, Ins... ins, InPlace<Changed>& out) const {
+        Word* const memory = dag->begin(stream, I, out->memory);
+        const auto take = [&](const Word* in) {
+            ops::step(stream.get(), out->more.data(), in, memory, dag->words);
+        };
+        (D::for_each_words(ins, take), ...);
+        ops::step(stream.get(), out->words.data(), out->words.data(), memory, dag->words);
+    }
+};
+template <class D, std::size_t I, class Changed, class Ins>
+struct DagCpuInPlaceNode;
+template <class D, std::size_t I, class Changed, class... Ins>
+struct DagCpuInPlaceNode<D, I, Changed, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(Ins... ins, InPlace<Changed>& out) const {
+        Word* const memory = dag->begin_on_cpu(I, out->memory_on_cpu);
+        const auto take = [&](const Word* in) { D::step_on_cpu(out->more.data(), in, memory, dag->words); };
+        (D::for_each_words(ins, take), ...);
+        D::step_on_cpu(out->words.data(), out->words.data(), memory, dag->words);
     }
 };
 /// One that makes nothing.
@@ -53,7 +86,10 @@ template <class D, std::size_t I, class... Ins>
 struct DagSink<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(typename D::Ref stream, Ins... ins) const {
-        (ops::step(stream.get(), dag->scratch(I), D::words_of(ins), dag->memory(I), dag->words), ...);
+        const auto take = [&](const Word* in) {
+            ops::step(stream.get(), dag->scratch(I), in, dag->memory(I), dag->words);
+        };
+        (D::for_each_words(ins, take), ...);
     }
 };
 /// CPU stages.
@@ -64,8 +100,9 @@ struct DagCpuNode<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(Ins... ins, typename D::template Output<I>& out) const {
         Word* const memory = dag->begin_on_cpu(I, out.memory_on_cpu);
-        (D::step_on_cpu(out.words.data(), D::words_of(ins), memory, dag->words), ...);
-        D::step_on_cpu(out.words.data(), out.words.data(), memory, dag->words);
+        const auto take = [&](const Word* in) { D::step_on_cpu(out.words.data(), in, memory, dag->words); };
+        (D::for_each_words(ins, take), ...);
+        take(out.words.data());
     }
 };
 template <class D, std::size_t I, class Ins>
@@ -74,7 +111,10 @@ template <class D, std::size_t I, class... Ins>
 struct DagCpuSink<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(Ins... ins) const {
-        (D::step_on_cpu(dag->scratch(I), D::words_of(ins), dag->memory(I), dag->words), ...);
+        const auto take = [&](const Word* in) {
+            D::step_on_cpu(dag->scratch(I), in, dag->memory(I), dag->words);
+        };
+        (D::for_each_words(ins, take), ...);
     }
 };
 
@@ -132,8 +172,11 @@ public:
     /// The same after `batches`, from a plain loop. With `results`, the last stage's outputs are appended there.
     std::vector<Word> expected(const std::vector<std::size_t>& batches,
                                std::vector<Word>* results = nullptr) const {
-        std::vector<Word> memory(stages * words, 0), outs(stages * words, 0);
-        for (const std::size_t batch : batches) {
+        std::vector<Word> memory(stages * words, 0);
+        std::vector<std::vector<Word>> all(batches.size(), std::vector<Word>(stages * words, 0));
+        for (std::size_t number = 0; number < batches.size(); ++number) {
+            const std::size_t batch = batches[number];
+            std::vector<Word>& outs = all[number];
             for (std::size_t i = 0; i < words; ++i) {
                 for (std::size_t stage = 0; stage < stages; ++stage) {
                     Word own = 0;
@@ -143,13 +186,19 @@ public:
                         out = next_word(kept, in);
                         kept = next_memory(kept, in);
                     };
+                    const std::size_t window =
+                        shape[stage].window > 1 ? static_cast<std::size_t>(shape[stage].window) : 1;
                     for (std::size_t from = 0; from < stage; ++from) {
-                        if ((shape[stage].reads >> from & 1) != 0)
-                            take(outs[from * words + i]);
+                        if ((shape[stage].reads >> from & 1) == 0 || changed_by(stage) == from)
+                            continue;
+                        for (std::size_t back = 0; back < window && back <= number; ++back)
+                            take(all[number - back][from * words + i]);
                     }
                     if (shape[stage].batch)
                         take(input_word(batch, i));
-                    if (shape[stage].output)
+                    if (shape[stage].in_place)
+                        take(outs[changed_by(stage) * words + i]);
+                    else if (shape[stage].output)
                         take(out);
                     outs[stage * words + i] = out;
                 }
@@ -183,22 +232,38 @@ public:
             memory[i] = next_memory(memory[i], word);
         }
     }
-    template <class In>
-    static const Word* words_of(const In& in) {
+    template <class In, class Take>
+    static void for_each_words(const In& in, Take&& take) {
         if constexpr (requires { in.words.data(); })
-            return in.words.data();
+            take(in.words.data());
+        else if constexpr (requires { in.data(); })
+            take(in.data());
         else
-            return in.data();
+            for (int back = 0; back < in.size(); ++back)
+                take(in[back].words.data());
     }
 
     const std::size_t words;
 
 private:
     bool keeps(std::size_t stage) const { return lanes[stage] == 1; }
+    // The stage whose output a stage changes in place; of no other stage: none.
+    static constexpr std::size_t changed_by(std::size_t stage) {
+        std::size_t changed = stages;
+        for (std::size_t from = 0; shape[stage].in_place && from < stage; ++from)
+            changed = (shape[stage].reads >> from & 1) != 0 ? from : changed;
+        return changed;
+    }
+    // The stage that has made what a stage hands on.
+    static constexpr std::size_t made_by(std::size_t stage) {
+        while (shape[stage].in_place)
+            stage = changed_by(stage);
+        return stage;
+    }
 
     template <std::size_t I>
     auto maker() const {
-        if constexpr (shape[I].output) {
+        if constexpr (shape[I].output && !shape[I].in_place) {
             return std::tuple([count = words](int) { return Output<I>(count); });
         } else {
             return std::tuple<>();
@@ -208,8 +273,11 @@ private:
     template <std::size_t I, std::size_t J, class... Ins>
     static auto inputs_from(detail::Types<Ins...>) {
         if constexpr (J < I) {
-            if constexpr ((shape[I].reads >> J & 1) != 0)
-                return inputs_from<I, J + 1>(detail::Types<Ins..., const Output<J>&>{});
+            if constexpr ((shape[I].reads >> J & 1) != 0 && changed_by(I) != J && shape[I].window > 1)
+                return inputs_from<I, J + 1>(
+                    detail::Types<Ins..., const Last<shape[I].window, Output<made_by(J)>>&>{});
+            else if constexpr ((shape[I].reads >> J & 1) != 0 && changed_by(I) != J)
+                return inputs_from<I, J + 1>(detail::Types<Ins..., const Output<made_by(J)>&>{});
             else
                 return inputs_from<I, J + 1>(detail::Types<Ins...>{});
         } else if constexpr (shape[I].batch) {
@@ -224,14 +292,18 @@ private:
         const std::string name = "stage" + std::to_string(I);
         if constexpr (shape[I].cpu) {
             const StageOptions<Host> options{.lanes = lanes[I]};
-            if constexpr (shape[I].output)
+            if constexpr (shape[I].in_place)
+                return Stage{name, DagCpuInPlaceNode<Dag, I, Output<made_by(I)>, Ins>{this}, options};
+            else if constexpr (shape[I].output)
                 return Stage{name, DagCpuNode<Dag, I, Ins>{this}, options};
             else
                 return Stage{name, DagCpuSink<Dag, I, Ins>{this}, options};
         } else {
             const StageOptions<B> options{
                 .stream = streams[I], .graphed = graphed[I], .device = devices[I], .lanes = lanes[I]};
-            if constexpr (shape[I].output)
+            if constexpr (shape[I].in_place)
+                return Stage{name, DagInPlaceNode<Dag, I, Output<made_by(I)>, Ins>{this}, options};
+            else if constexpr (shape[I].output)
                 return Stage{name, DagNode<Dag, I, Ins>{this}, options};
             else
                 return Stage{name, DagSink<Dag, I, Ins>{this}, options};

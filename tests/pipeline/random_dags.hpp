@@ -27,22 +27,33 @@ private:
 };
 
 /// A random shape of six stages, of which every output is read, but for the last stage's. With `cpu`, about one in
-/// three is a CPU stage.
-constexpr std::array<DagStage, 6> random_shape(std::uint64_t seed, bool cpu) {
+/// three is a CPU stage. With `slots`, some change a slot in place, and some take several batches.
+constexpr std::array<DagStage, 6> random_shape(std::uint64_t seed, bool cpu, bool slots = false) {
     RandomChoice random(seed);
     std::array<DagStage, 6> shape{};
-    std::array<bool, 6> read{};
+    std::array<bool, 6> read{}, changed{};
     for (std::size_t i = 0; i < shape.size(); ++i) {
+        std::size_t last = 0;
+        bool alone = false; // Nobody else reads it.
         for (std::size_t j = 0; j < i; ++j) {
+            if (changed[j])
+                continue;
             const bool must = i + 1 == shape.size() && !read[j];
             if (shape[j].output && (must || random.below(3) == 0)) {
                 shape[i].reads |= 1u << j;
+                last = j;
+                alone = !read[j];
                 read[j] = true;
             }
         }
+        if (slots && shape[i].reads != 0) {
+            shape[i].in_place = changed[last] = alone && random.below(2) == 0;
+            shape[i].window = random.below(3) == 0 ? 2 + static_cast<int>(random.below(2)) : 0;
+        }
         shape[i].batch = shape[i].reads == 0 || random.below(4) == 0;
         // A middle stage that makes nothing is a way that ends early.
-        shape[i].output = i + 1 == shape.size() ? random.below(2) == 0 : random.below(8) != 0;
+        shape[i].output =
+            shape[i].in_place || (i + 1 == shape.size() ? random.below(2) == 0 : random.below(8) != 0);
         shape[i].cpu = cpu && random.below(3) == 0;
     }
     return shape;
@@ -69,7 +80,8 @@ void check_randomly(std::uint64_t seed, int times) {
         D dag(words);
         for (std::size_t stage = 0; stage < D::stages; ++stage) {
             // What makes nothing has nowhere but its memory to leave a trace.
-            dag.lanes[stage] = D::shape[stage].output && random.below(3) == 0 ? pick(2, 3) : 1;
+            const bool may = D::shape[stage].output && D::shape[stage].window < 2;
+            dag.lanes[stage] = may && random.below(3) == 0 ? pick(2, 3) : 1;
             dag.graphed[stage] = random.below(12) != 0;
         }
         PipelineOptions options = dag_options(schedule, pick(1, 2, 3, 4), pick(0, 1, 4, 5, 16));
@@ -115,7 +127,7 @@ void check_randomly(std::uint64_t seed, int times) {
 /// Checks the shapes of `seeds`, `times` times in all. Each is a pipeline of its own to the compiler, so these are few, and
 /// chosen: among them are chains, diamonds, ways past a stage, outputs that several stages read, stages that read several,
 /// and ways that end early. Under a sanitizer, which multiplies what each costs, it is the first three, less often.
-template <Backend B, bool cpu, std::uint64_t... seeds>
+template <Backend B, bool cpu, bool slots, std::uint64_t... seeds>
 void check_random_shapes(int times) {
     constexpr std::size_t count = sanitized ? 3 : sizeof...(seeds);
     if (sanitized)
@@ -124,7 +136,7 @@ void check_random_shapes(int times) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
         (
             [&] {
-                constexpr auto shape = random_shape(all[Is], cpu);
+                constexpr auto shape = random_shape(all[Is], cpu, slots);
                 check_randomly<Dag<B, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]>>(
                     all[Is], times / static_cast<int>(count));
             }(),

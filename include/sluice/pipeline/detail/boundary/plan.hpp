@@ -45,6 +45,10 @@ struct ParameterFit {
 template <class Parameter, class Slot>
 constexpr ParameterFit fit_of() {
     using Plain = std::remove_cvref_t<Parameter>;
+    if constexpr (!std::is_same_v<typename Asked<Plain>::type, Plain>)
+        return {.exact = std::is_same_v<typename Asked<Plain>::type, Slot>,
+                .changes = Asked<Plain>::in_place,
+                .constant = !Asked<Plain>::in_place};
     constexpr bool exact = std::is_same_v<Plain, Slot>;
     return {.exact = exact,
             .changes =
@@ -93,10 +97,12 @@ struct Binder {
             give_maker(i);
             stage.maker = static_cast<int>(i);
         }
-        if (i == 0)
+        if (i == 0) {
             out.reads_batch[0] = true;
-        else
+        } else {
             out.reads[i][i - 1] = true;
+            out.holds[i][i - 1] = 1;
+        }
     }
 
     // The last parameter, where it is what the next maker makes, is this stage's own output.
@@ -105,6 +111,8 @@ struct Binder {
         if (stage.count == 0 || next >= makers)
             return;
         const auto& last = fits[i][stage.count - 1];
+        if (stage.window[stage.count - 1] != 0 || stage.in_place[stage.count - 1])
+            return;
         bool already = false;
         for (std::size_t m = 0; m < next; ++m)
             already = already || last[m].exact || last[m].converts;
@@ -120,8 +128,9 @@ struct Binder {
 
     constexpr void bind_inputs(std::size_t i) {
         Binding& stage = out.stages[i];
-        const std::size_t inputs = stage.count - (stage.maker >= 0 ? 1 : 0);
-        const std::size_t made = next - (stage.maker >= 0 ? 1 : 0);
+        const bool makes = stage.maker >= 0;
+        const std::size_t inputs = stage.count - (makes ? 1 : 0);
+        const std::size_t made = next - (makes ? 1 : 0);
         for (std::size_t p = 0; p < inputs; ++p) {
             const auto& fit = fits[i][p];
             int exact = from_batch, converting = from_batch;
@@ -138,6 +147,7 @@ struct Binder {
             const int found = exact_count > 0 ? exact : converting;
             const std::size_t count = exact_count > 0 ? exact_count : converting_count;
             if (count == 0) {
+                note(stage.window[p] != 0 || stage.in_place[p], PlanFault::of_the_batch, i);
                 bind_batch(i, p, made);
                 continue;
             }
@@ -147,9 +157,28 @@ struct Binder {
                 note(owner[m] == found && fit[m].copied, PlanFault::copied, i);
             note(out.reads[i][static_cast<std::size_t>(found)], PlanFault::twice, i);
             stage.from[p] = found;
-            stage.changes[p] = fit[0].changes;
+            stage.changes[p] = fit[0].changes || stage.in_place[p];
             out.reads[i][static_cast<std::size_t>(found)] = true;
+            const int maker = out.stages[static_cast<std::size_t>(found)].maker;
+            hold(i, maker, stage.window[p] > 1 ? stage.window[p] : 1);
+            if (!stage.in_place[p])
+                continue;
+            note(makes || stage.hands_on, PlanFault::in_place_and_output, i);
+            stage.maker = maker;
+            stage.hands_on = true;
         }
+        // Later ones get it from here.
+        if (stage.hands_on)
+            owner[static_cast<std::size_t>(stage.maker)] = static_cast<int>(i);
+    }
+
+    // Stage i takes what a maker's slot holds of so many batches.
+    constexpr void hold(std::size_t i, int maker, std::size_t batches) {
+        for (std::size_t j = 0; j < i; ++j) {
+            if (out.stages[j].maker == maker && !out.stages[j].hands_on)
+                out.holds[i][j] = batches;
+        }
+        out.most_window = batches > out.most_window ? batches : out.most_window;
     }
 
     // Parameter p of stage i is the batch, which is handed on as a constant: no stage before makes it.
@@ -225,10 +254,12 @@ constexpr auto fits_of() {
     (std::make_index_sequence<std::tuple_size_v<Makers>>{});
 }
 template <class Makers, class Row, class... Ps>
-constexpr void add_fits(Row& table, Types<Ps...>) {
+constexpr void add_fits(Row& table, [[maybe_unused]] Binding& stage, Types<Ps...>) {
     static_assert(sizeof...(Ps) <= most_parameters, "sluice::Pipeline: a stage takes at most 16 things");
     [[maybe_unused]] std::size_t p = 0;
-    ((table[p] = fits_of<Makers, Ps>(), ++p), ...);
+    ((table[p] = fits_of<Makers, Ps>(), stage.window[p] = Asked<std::remove_cvref_t<Ps>>::window,
+      stage.in_place[p] = Asked<std::remove_cvref_t<Ps>>::in_place, ++p),
+     ...);
 }
 
 template <class StageTuple, class MakerTuple>
@@ -243,7 +274,7 @@ constexpr Bindings<std::tuple_size_v<StageTuple>> make_bindings() {
             callable[stage] = MayBeCallable<Function>;
             signatures[stage].known = CallableTraits<Function>::known;
             signatures[stage].count = CallableTraits<Function>::inputs::count;
-            add_fits<MakerTuple>(fits[stage], typename CallableTraits<Function>::inputs{});
+            add_fits<MakerTuple>(fits[stage], signatures[stage], typename CallableTraits<Function>::inputs{});
         };
         (add(Is, std::type_identity<typename std::tuple_element_t<Is, StageTuple>::Callable>{}), ...);
         const auto makes = []<std::size_t... Ms>(std::index_sequence<Ms...>) {
@@ -278,7 +309,7 @@ constexpr Edges<Count> make_edges(const Bindings<Count>& bindings) {
             if (own != i && !after[i][own])
                 continue;
             for (std::size_t reader = 0; reader < Count; ++reader) {
-                if (!reads[reader][own])
+                if (!bindings.takes_slot_of(reader, own))
                     continue;
                 after_former[i][reader] = true;
                 for (std::size_t k = 0; k < Count; ++k)
@@ -289,10 +320,16 @@ constexpr Edges<Count> make_edges(const Bindings<Count>& bindings) {
     for (std::size_t i = 0; i < Count; ++i) {
         for (std::size_t j = 0; j < Count; ++j) {
             bool same = reads[i][j];
-            bool former = reads[j][i];
+            bool former = bindings.takes_slot_of(j, i);
             for (std::size_t k = 0; k < Count; ++k) {
                 same = same && !(reads[i][k] && after[k][j]);
-                former = former && !(reads[i][k] && after_former[k][j]) && !(reads[k][i] && after[k][j]);
+                former = former && !(reads[i][k] && after_former[k][j]) &&
+                         !(bindings.takes_slot_of(k, i) && after[k][j]);
+            }
+            // What others imply ends with the batch that was in the slot.
+            if (bindings.holds[j][i] > 1) {
+                former = true;
+                edges.ahead[i][j] = bindings.holds[j][i] - 1;
             }
             edges.same[i][j] = same;
             // Of a stage that neither takes nor gives anything, its lanes know nothing of each other.

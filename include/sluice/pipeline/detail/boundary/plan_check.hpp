@@ -53,6 +53,14 @@ struct FitsTogether {
         "sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its "
         "own, "
         "and where two stages' outputs have the same type, tell them apart with sluice::Tagged");
+    static_assert(
+        Fault != PlanFault::of_the_batch,
+        "sluice::Pipeline: a stage takes sluice::Last or sluice::InPlace of something that no earlier stage "
+        "makes; the batch itself can be taken as it is alone");
+    static_assert(
+        Fault != PlanFault::in_place_and_output,
+        "sluice::Pipeline: a stage changes a slot in place, which is its output then, and makes or changes "
+        "another one; let another stage do that");
     static_assert(Fault != PlanFault::unread,
                   "sluice::Pipeline: no stage takes the output of a stage that is not the last one");
     static_assert(

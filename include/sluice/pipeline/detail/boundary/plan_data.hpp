@@ -13,6 +13,7 @@ namespace sluice::detail {
 struct PlanWait {
     std::size_t stage = 0;
     bool former = false;
+    std::size_t ahead = 0; ///< Through so many more, which take the slot as well.
 };
 
 /// What is known of a stage at compile time.
@@ -27,17 +28,24 @@ struct StagePlan {
     bool needs_semaphore = false;
     std::size_t depth = 0; ///< How many stages must have come first, on the longest way.
     std::size_t waits_begin = 0, waits_end = 0;
-    int maker = -1; ///< What makes its slots; -1: it has none.
+    int maker = -1;         ///< What makes its slots; -1: it has none.
+    bool hands_on = false;  ///< They are an earlier stage's, which it changes.
+    std::size_t window = 1; ///< It takes what was made of so many batches.
     std::span<const int>
-        takes; ///< Whose output each of its parameters is, its own among them, or `from_batch`.
+        takes; ///< Whose output each of its parameters is, its own among them, or `from_batch`,
+    std::span<const std::size_t> windows; ///< and, above 1, of how many batches.
 };
 
 /// A view of a plan, whose tables are constants.
 struct PlanData {
     std::span<const StagePlan> stages;
     std::span<const PlanWait> waits; ///< stage by stage; of each, those for the same batch come first
-    const bool* reads = nullptr;     ///< `[i * stages + j]`: stage i reads the output of stage j
+    const bool* reads = nullptr;     ///< `[i * stages + j]`: stage i reads the output of stage j,
+    const bool* holds = nullptr;     ///< or takes the slot that stage j has made, whoever has changed it
     std::size_t makers = 0;
+    std::span<const std::size_t>
+        windows; ///< Of each maker's slots, the most batches of which a stage takes what was made,
+    std::size_t most_window = 1; ///< and the most of all.
     bool all_capturable = true;
     bool batch_is_read = false;
 
@@ -46,6 +54,9 @@ struct PlanData {
     }
     bool reads_output(std::size_t stage, std::size_t of) const noexcept {
         return reads[stage * stages.size() + of];
+    }
+    bool takes_slot_of(std::size_t stage, std::size_t of) const noexcept {
+        return holds[stage * stages.size() + of];
     }
 };
 
@@ -57,6 +68,8 @@ class PlanTables {
         std::array<StagePlan, count> stages{};
         std::array<PlanWait, 2 * count * count> waits{};
         std::array<bool, count * count> reads{};
+        std::array<bool, count * count> holds{};
+        std::array<std::size_t, Shape::makers + 1> windows{};
         std::size_t wait_count = 0;
         bool batch_is_read = false;
     };
@@ -65,7 +78,8 @@ class PlanTables {
         const auto add = [&](std::size_t stage, bool former) {
             for (std::size_t other = 0; other < count; ++other) {
                 if (former ? Shape::edges.former[stage][other] : Shape::edges.same[stage][other])
-                    all.waits[all.wait_count++] = {other, former};
+                    all.waits[all.wait_count++] = {other, former,
+                                                   former ? Shape::edges.ahead[stage][other] : 0};
             }
         };
         for (std::size_t i = 0; i < count; ++i) {
@@ -80,25 +94,40 @@ class PlanTables {
             stage.needs_semaphore = Shape::needs_semaphore(i);
             stage.depth = Shape::edges.depth[i];
             stage.maker = Shape::sound ? Shape::bindings.stages[i].maker : -1;
+            stage.hands_on = Shape::bindings.stages[i].hands_on;
+            for (const std::size_t window : Shape::bindings.stages[i].window)
+                stage.window = window > stage.window ? window : stage.window;
             stage.takes =
                 std::span<const int>(Shape::bindings.stages[i].from).first(Shape::bindings.stages[i].count);
+            stage.windows =
+                std::span<const std::size_t>(Shape::bindings.stages[i].window).first(stage.takes.size());
             stage.waits_begin = all.wait_count;
             add(i, false);
             add(i, true);
             stage.waits_end = all.wait_count;
             all.batch_is_read = all.batch_is_read || stage.reads_batch;
-            for (std::size_t j = 0; j < count; ++j)
+            for (std::size_t j = 0; j < count; ++j) {
                 all.reads[i * count + j] = Shape::bindings.reads[i][j];
+                all.holds[i * count + j] = Shape::bindings.takes_slot_of(i, j);
+            }
+            if (stage.maker >= 0)
+                all.windows[static_cast<std::size_t>(stage.maker)] =
+                    Shape::bindings.window_of(static_cast<std::size_t>(stage.maker));
         }
         return all;
     }
     static constexpr Tables tables = make();
 
 public:
-    static constexpr PlanData data{
-        tables.stages,         std::span<const PlanWait>(tables.waits).first(tables.wait_count),
-        tables.reads.data(),   Shape::makers,
-        Shape::all_capturable, tables.batch_is_read};
+    static constexpr PlanData data{tables.stages,
+                                   std::span<const PlanWait>(tables.waits).first(tables.wait_count),
+                                   tables.reads.data(),
+                                   tables.holds.data(),
+                                   Shape::makers,
+                                   std::span<const std::size_t>(tables.windows).first(Shape::makers),
+                                   Shape::bindings.most_window,
+                                   Shape::all_capturable,
+                                   tables.batch_is_read};
 };
 
 } // namespace sluice::detail

@@ -20,10 +20,13 @@ inline constexpr std::size_t most_parameters = 16;
 /// Where the arguments of one stage come from.
 struct Binding {
     bool known = false;
-    std::size_t count = 0;                       // Parameters but for the stream,
-    std::array<int, most_parameters> from{};     // the stage whose output each is, or `from_batch`,
-    std::array<bool, most_parameters> changes{}; // and whether it may change it.
-    int maker = -1;                              // What makes its own output; -1: it has none.
+    std::size_t count = 0;                             // Parameters but for the stream,
+    std::array<int, most_parameters> from{};           // the stage whose output each is, or `from_batch`,
+    std::array<bool, most_parameters> changes{};       // and whether it may change it.
+    std::array<std::size_t, most_parameters> window{}; // Above 1: it takes what was made of so many batches,
+    std::array<bool, most_parameters> in_place{};      // or changes what was made.
+    int maker = -1;                                    // What makes its own output; -1: it has none.
+    bool hands_on = false;                             // The output is that of an earlier stage, changed.
 };
 
 /// A relation between the stages of a pipeline: `[i][k]` is between stage i and stage k.
@@ -40,6 +43,8 @@ enum class PlanFault {
     unmade,
     later,
     left_over,
+    of_the_batch,
+    in_place_and_output,
     ambiguous,
     twice,
     unread,
@@ -60,17 +65,45 @@ struct Bindings {
     StageRelation<Count> reads{}; // `[i][j]`: stage i reads the output of stage j, which comes before it.
     std::array<bool, Count> reads_batch{};
     std::array<bool, Count> unread{}; // Stage i has an output that no stage reads.
+    // `[i][j]`: for how many batches stage i takes the slot that stage j has made, and others may have changed.
+    std::array<std::array<std::size_t, Count>, Count> holds{};
+    std::size_t most_window = 1;
     FoundFault found{};
+
+    /// Whether stage i takes the slot of stage j, whoever has changed it in between.
+    constexpr bool takes_slot_of(std::size_t i, std::size_t j) const {
+        return holds[i][j] != 0 || reads[i][j];
+    }
+    /// The most batches of which a stage takes what a maker's slots hold.
+    constexpr std::size_t window_of(std::size_t maker) const {
+        std::size_t most = 1;
+        for (std::size_t j = 0; j < Count; ++j) {
+            for (std::size_t i = 0; i < Count; ++i) {
+                if (stages[j].maker == static_cast<int>(maker) && holds[i][j] > most)
+                    most = holds[i][j];
+            }
+        }
+        return most;
+    }
+    /// Where a maker's slots of this batch and those before are found, behind all makers' slots of this batch: see `SlotTable`.
+    constexpr std::size_t place_of(std::size_t maker, std::size_t makers) const {
+        std::size_t place = makers;
+        for (std::size_t m = 0; m < maker; ++m)
+            place += window_of(m) > 1 ? window_of(m) : 0;
+        return place;
+    }
 };
 
 /// The waits of a pipeline, without those that others imply.
 ///
 /// Stage i works on a batch after each stage whose output it reads has done so (`same[i][j]`), and after each reader k
-/// of its own output is done with the batch that was in the slot before (`former[i][k]`).
+/// of its own slot is done with the batch that was in the slot before (`former[i][k]`), and with the `ahead[i][k]` ones behind
+/// that which still take it.
 template <std::size_t Count>
 struct Edges {
     StageRelation<Count> same{};
     StageRelation<Count> former{};
+    std::array<std::array<std::size_t, Count>, Count> ahead{};
     /// Whether anybody waits for stage i.
     std::array<bool, Count> awaited{};
     /// How many stages must have come first, on the longest way.

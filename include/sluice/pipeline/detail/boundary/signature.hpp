@@ -7,6 +7,7 @@
 
 #include <sluice/backend/detail/stream_types.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/parameters.hpp>
 
 namespace sluice::detail {
 
@@ -56,6 +57,26 @@ struct BesideCallOperator : Function, WithCallOperator {};
 template <class Function>
 concept MayBeCallable = !std::is_class_v<Function> || std::is_final_v<Function> || !requires {
     &BesideCallOperator<Function>::operator();
+};
+
+/// What a parameter that is no stream asks for.
+template <class Plain>
+struct Asked {
+    using type = Plain;
+    static constexpr std::size_t window = 0;
+    static constexpr bool in_place = false;
+};
+template <class T>
+struct Asked<InPlace<T>> {
+    using type = T;
+    static constexpr std::size_t window = 0;
+    static constexpr bool in_place = true;
+};
+template <int Count, class T>
+struct Asked<Last<Count, T>> {
+    using type = T;
+    static constexpr std::size_t window = static_cast<std::size_t>(Count);
+    static constexpr bool in_place = false;
 };
 
 /// Whether a parameter is a stream, and of which backend.

@@ -61,40 +61,80 @@ class StageCalls {
     struct Referred<Index, Position, true> {
         using type = const Batch;
     };
-    template <std::size_t Index, std::size_t Position>
-    using Argument = typename Referred<Index, Position>::type&;
     // Where it is.
     template <std::size_t Index, std::size_t Position>
     static constexpr bool is_batch = from<Index, Position> == from_batch;
+    template <std::size_t Index, std::size_t Position>
+    static constexpr std::size_t window = Shape::bindings.stages[Index].window[Position];
+    template <std::size_t Index, std::size_t Position>
+    static constexpr bool in_place = Shape::bindings.stages[Index].in_place[Position];
+    template <std::size_t Index, std::size_t Position>
+    static constexpr std::size_t place_of = window<Index, Position> > 1
+                                                ? Shape::bindings.place_of(maker_of<Index, Position>,
+                                                                           Shape::makers)
+                                                : maker_of<Index, Position>;
+
+    // What a stage is handed, which lives as long as its call: what `Referred` says, or what stands for its slots.
+    template <class Object, std::size_t Window, bool InPlaceOfIt>
+    struct Handed {
+        Object& object;
+        explicit Handed(void* const* place) noexcept : object(*static_cast<Object*>(*place)) {}
+        Object& get() noexcept { return object; }
+    };
+    template <class Object, std::size_t Window>
+    struct Handed<Object, Window, true> {
+        InPlace<Object> object;
+        explicit Handed(void* const* place) noexcept : object(*static_cast<Object*>(*place)) {}
+        InPlace<Object>& get() noexcept { return object; }
+    };
+    template <class Object, std::size_t Window>
+    requires(Window > 1) struct Handed<Object, Window, false> {
+        Last<static_cast<int>(Window), Object> object;
+        explicit Handed(void* const* place) noexcept : object(place) {}
+        const Last<static_cast<int>(Window), Object>& get() noexcept { return object; }
+    };
+    template <std::size_t Index, std::size_t Position>
+    using HandedTo =
+        Handed<typename Referred<Index, Position>::type, window<Index, Position>, in_place<Index, Position>>;
+    template <std::size_t Index, std::size_t Position>
+    using Argument = decltype(std::declval<HandedTo<Index, Position>&>().get());
 
     template <std::size_t Index, class Stream, class Positions>
     struct Call;
     template <std::size_t Index, class Stream, std::size_t... Ps>
     struct Call<Index, Stream, std::index_sequence<Ps...>> {
+        using Function = typename Shape::template StageAt<Index>::Callable;
+        static constexpr bool on_cpu = Shape::template is_cpu<Index>;
+        static constexpr bool fits = on_cpu ? std::invocable<Function&, Argument<Index, Ps>...>
+                                            : std::invocable<Function&, Stream, Argument<Index, Ps>...>;
+        static constexpr bool plain = !((window<Index, Ps> > 1 || in_place<Index, Ps>) || ...);
+
         static void call(void* at, [[maybe_unused]] Stream stream, [[maybe_unused]] void* const* slots,
                          const void* batch) {
-            [[maybe_unused]] void* const of_batch = const_cast<void*>(batch);
-            using Function = typename Shape::template StageAt<Index>::Callable;
+            static_assert(
+                fits || !Shape::sound || !on_cpu,
+                "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
+                "or what earlier stages make");
+            static_assert(
+                fits || !Shape::sound || on_cpu,
+                "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
+                "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
+            [[maybe_unused]] void* of_batch = const_cast<void*>(batch);
             auto& callable = *static_cast<Function*>(at);
-            if constexpr (Shape::template is_cpu<Index>) {
-                constexpr bool fits = std::invocable<Function&, Argument<Index, Ps>...>;
-                static_assert(
-                    fits || !Shape::sound,
-                    "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
-                    "or what earlier stages make");
-                if constexpr (fits)
-                    callable(*static_cast<std::remove_reference_t<Argument<Index, Ps>>*>(
-                        is_batch<Index, Ps> ? of_batch : slots[maker_of<Index, Ps>])...);
-            } else {
-                constexpr bool fits = std::invocable<Function&, Stream, Argument<Index, Ps>...>;
-                static_assert(
-                    fits || !Shape::sound,
-                    "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
-                    "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
-                if constexpr (fits)
-                    callable(stream, *static_cast<std::remove_reference_t<Argument<Index, Ps>>*>(
-                                         is_batch<Index, Ps> ? of_batch : slots[maker_of<Index, Ps>])...);
-            }
+            // Plain ones without a function each, which every program would compile.
+            if constexpr (fits && plain && on_cpu)
+                callable(*static_cast<std::remove_reference_t<Argument<Index, Ps>>*>(
+                    is_batch<Index, Ps> ? of_batch : slots[place_of<Index, Ps>])...);
+            else if constexpr (fits && plain)
+                callable(stream, *static_cast<std::remove_reference_t<Argument<Index, Ps>>*>(
+                                     is_batch<Index, Ps> ? of_batch : slots[place_of<Index, Ps>])...);
+            else if constexpr (fits && on_cpu)
+                callable(HandedTo<Index, Ps>(is_batch<Index, Ps> ? &of_batch : slots + place_of<Index, Ps>)
+                             .get()...);
+            else if constexpr (fits)
+                callable(stream,
+                         HandedTo<Index, Ps>(is_batch<Index, Ps> ? &of_batch : slots + place_of<Index, Ps>)
+                             .get()...);
         }
     };
     template <std::size_t Index, class Stream>

@@ -198,16 +198,22 @@ private:
         if (!on_)
             return;
         handed_.clear();
-        const std::size_t slot = core.order->slot_of(number);
-        for (const int from : core.plan.stages[stage].takes) {
+        const StagePlan& own = core.plan.stages[stage];
+        for (std::size_t parameter = 0; parameter < own.takes.size(); ++parameter) {
+            const int from = own.takes[parameter];
             if (from == from_batch) {
                 add_batch(batch);
                 continue;
             }
             const auto of = static_cast<std::size_t>(from);
-            const auto maker = static_cast<std::size_t>(core.plan.stages[of].maker);
-            handed_.push_back(checked::Handed{core.slots.at(maker, slot), checked::Range{}, checked::Op::slot,
-                                              of == stage});
+            const int maker = core.plan.stages[of].maker;
+            for (std::size_t back = 0; back <= number && (back == 0 || back < own.windows[parameter]);
+                 ++back) {
+                const void* const slot =
+                    core.slots.at(static_cast<std::size_t>(maker), core.order->slot_of(number - back));
+                handed_.push_back(checked::Handed{slot, checked::Range{}, checked::Op::slot,
+                                                  of == stage || (own.hands_on && maker == own.maker)});
+            }
         }
         if (declared_[stage] != nullptr) {
             for (const checked::Range& range : *declared_[stage])

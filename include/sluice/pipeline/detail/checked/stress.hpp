@@ -28,7 +28,9 @@ public:
     /// Poisons the slots, which have been made.
     void made(Core& core) {
         for (std::size_t stage = 0; stage < core.stages(); ++stage) {
-            last_readers_.push_back(last_reader(core.plan, stage));
+            const bool kept = !has_own_slot(core, stage) ||
+                              core.plan.windows[static_cast<std::size_t>(core.plan.stages[stage].maker)] > 1;
+            last_readers_.push_back(kept ? -1 : last_reader(core.plan, stage)); // Later batches take it too.
             if (!has_poisoned_slot(core, stage))
                 continue;
             const DeviceGuard<B> device(core.streams.device_of(stage));
@@ -107,18 +109,21 @@ private:
             }
         }
         for (std::size_t last = stages; last-- > of + 1;) {
-            if (!plan.reads_output(last, of))
+            if (!plan.takes_slot_of(last, of))
                 continue;
             for (std::size_t other = of + 1; other < last; ++other) {
-                if (plan.reads_output(other, of) && !after[last][other])
+                if (plan.takes_slot_of(other, of) && !after[last][other])
                     return -1;
             }
             return plan.stages[last].aside ? -1 : static_cast<int>(last);
         }
         return -1;
     }
+    static bool has_own_slot(const Core& core, std::size_t stage) noexcept {
+        return core.plan.stages[stage].maker >= 0 && !core.plan.stages[stage].hands_on;
+    }
     static bool has_poisoned_slot(const Core& core, std::size_t stage) noexcept {
-        return core.plan.stages[stage].maker >= 0 && checked::stress_poisons() && !core.keeps_slot(stage);
+        return has_own_slot(core, stage) && checked::stress_poisons() && !core.keeps_slot(stage);
     }
     static const void* slot_of(const Core& core, std::size_t stage, std::size_t number) noexcept {
         return core.slots.at(static_cast<std::size_t>(core.plan.stages[stage].maker),

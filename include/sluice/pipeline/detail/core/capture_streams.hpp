@@ -79,7 +79,7 @@ public:
         for (const PlanWait& wait : plan_.waits_of(stage)) {
             if (wait.former && batch < slots_)
                 break; // nobody has been in the slot
-            const std::size_t of_batch = wait.former ? batch - slots_ : batch;
+            const std::size_t of_batch = wait.former ? batch + wait.ahead - slots_ : batch;
             if (graph.holds(wait.stage, of_batch))
                 stream.wait(marks_[wait.stage][of_batch % slots_]);
         }

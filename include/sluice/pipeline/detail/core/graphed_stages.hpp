@@ -84,6 +84,10 @@ private:
         const bool reads_batch = core.plan.stages[stage].reads_batch;
         const auto eager = [&] { core.run(stage, stream, number, batch); };
         std::uint64_t batch_number = 0;
+        if (number < core.slots.first_rows()) {
+            eager(); // Batches before are missing.
+            return;
+        }
         if (reads_batch) {
             // One that is not copied may be read where it is.
             const void* const place = batch.ops->copied_bytes > 0 ? nullptr : batch.value;

@@ -33,15 +33,16 @@ class GraphedSteps final : public Executor<B> {
 public:
     /// `steps` of a graph; 0: as many as is good. No more, nor stages further apart, than `in_flight` batches allow.
     GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps, std::size_t in_flight)
-        : plan_(core.plan), stages_(core.stages()), slots_(core.order->slots()), asked_(steps > 0),
+        : plan_(core.plan), stages_(core.stages()), asked_(steps > 0),
           longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
           graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))),
           refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
           next_(stages_), until_(stages_), capture_(core) {
         this->keeps_batches_ = true;
-        choose_lags(in_flight - 1);
+        choose_lags(core.free_slots(), in_flight - 1);
         longest_ = larger(1, smaller(longest_, in_flight - most_lag_));
-        phases_ = slots_ * most_lanes(core);
+        phases_ = core.order->slots() * most_lanes(core);
+        first_whole_ = most_lag_ + core.slots.first_rows();
     }
 
     void submit(Core& core, std::size_t number, const Given& batch, const Hold& hold) override {
@@ -123,12 +124,12 @@ private:
         return StepGraphs<B>(options);
     }
 
-    void choose_lags(std::size_t most) {
-        lag_ = step_lags(plan_, slots_);
+    void choose_lags(std::size_t slots, std::size_t most) {
+        lag_ = step_lags(plan_, slots);
         for (std::size_t& lag : lag_)
             lag = smaller(lag, most);
         if (capture_.any_shared())
-            lower_lags(plan_, lag_, slots_, capture_.captured_as());
+            lower_lags(plan_, lag_, slots, capture_.captured_as());
         for (const std::size_t lag : lag_)
             most_lag_ = larger(most_lag_, lag);
     }
@@ -173,8 +174,10 @@ private:
         release_read(core);
     }
 
-    // Whether each stage is as far behind batch `first` as graphs of steps have it.
+    // Whether each stage is as far behind batch `first` as graphs of steps have it, and is handed what it will be later.
     bool lags_as_it_should(std::size_t first) const noexcept {
+        if (first < first_whole_)
+            return false;
         for (std::size_t stage = 0; stage < stages_; ++stage) {
             if (next_[stage] + lag_[stage] != first)
                 return false;
@@ -355,7 +358,6 @@ private:
 
     const PlanData& plan_;
     std::size_t stages_;
-    std::size_t slots_;
     bool asked_;          // Whether the caller has asked for
     std::size_t longest_; // so many steps of a graph at most.
     Ref origin_;
@@ -365,7 +367,8 @@ private:
 
     List<std::size_t> lag_;
     std::size_t most_lag_ = 0;
-    std::size_t phases_ = 1; // After so many batches each slot meets each lane again.
+    std::size_t first_whole_ = 0; // Before this batch, batches before may be missing.
+    std::size_t phases_ = 1;      // After so many batches each slot meets each lane again.
 
     std::size_t started_ = 0;    // All batches before have been through all stages,
     std::size_t grouped_ = 0;    // these are on their way,

@@ -264,7 +264,7 @@ bool PipelineCore<B>::has_room() {
                 mark_end();
             }
         }
-        const std::size_t slots = core_.order->slots();
+        const std::size_t slots = core_.free_slots();
         for (const std::size_t reader : core_.host_readers())
             room = room && (submitted_ < slots || executor_->is_through(core_, reader, submitted_ - slots));
     });
@@ -300,10 +300,10 @@ bool PipelineCore<B>::is_read(std::size_t number) {
 // Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
 template <Backend B>
 void PipelineCore<B>::await_host_readers() {
-    if (submitted_ < core_.order->slots())
+    if (submitted_ < core_.free_slots())
         return;
     for (const std::size_t reader : core_.host_readers())
-        await_stage(reader, submitted_ - core_.order->slots());
+        await_stage(reader, submitted_ - core_.free_slots());
 }
 
 template <Backend B>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include <sluice/backend/detail/list.hpp>
@@ -47,6 +48,36 @@ public:
     void* at(std::size_t maker, std::size_t slot) const noexcept { return places_[slot * makers_ + maker]; }
     /// The slots number `slot`, one a maker.
     void* const* of(std::size_t slot) const noexcept { return places_.data() + slot * makers_; }
+
+    /// Once all are made: `windows[maker]` is for how many batches stages take a maker's slots, and `most` the most of them.
+    void lay_out_windows(std::span<const std::size_t> windows, std::size_t most) {
+        if (most <= 1)
+            return;
+        first_rows_ = most - 1;
+        row_size_ = makers_;
+        for (const std::size_t window : windows)
+            row_size_ += window > 1 ? window : 0;
+        for (std::size_t row = 0; row < first_rows_ + count_; ++row) {
+            // Of the first batches, those before are missing.
+            const std::size_t before = row < first_rows_ ? row : most;
+            const std::size_t slot = (row < first_rows_ ? row : row - first_rows_) % count_;
+            for (std::size_t maker = 0; maker < makers_; ++maker)
+                rows_.push_back(at(maker, slot));
+            for (std::size_t maker = 0; maker < makers_; ++maker) {
+                for (std::size_t back = 0; windows[maker] > 1 && back < windows[maker]; ++back)
+                    rows_.push_back(back > before ? nullptr : at(maker, (slot + count_ - back) % count_));
+            }
+        }
+    }
+    /// What stages are handed for a batch, whose slots are number `slot`: the slots, and behind them those of the batches
+    /// before that they take, maker by maker.
+    void* const* row(std::size_t batch, std::size_t slot) const noexcept {
+        if (rows_.empty()) [[likely]]
+            return of(slot);
+        return rows_.data() + (batch < first_rows_ ? batch : first_rows_ + slot) * row_size_;
+    }
+    /// Of so many batches at first, some before are missing.
+    std::size_t first_rows() const noexcept { return first_rows_; }
     const SlotOps& ops(std::size_t maker) const noexcept { return *ops_[maker]; }
 
 private:
@@ -54,6 +85,9 @@ private:
     std::size_t count_;
     List<const SlotOps*> ops_;
     List<void*> places_;
+    List<void*> rows_;
+    std::size_t row_size_ = 0;
+    std::size_t first_rows_ = 0;
 };
 
 /// A number for all that a callable may read in the slots on the host: their bytes, what their members hold elsewhere,
@@ -63,7 +97,7 @@ public:
     SlotsNumber(const PlanData& plan, const SlotTable& slots) {
         // But those of CPU stages, which write them when they run, and which nobody may read when a stage is called.
         for (const StagePlan& stage : plan.stages) {
-            if (stage.maker < 0 || !stage.capturable)
+            if (stage.maker < 0 || stage.hands_on || !stage.capturable)
                 continue;
             const auto maker = static_cast<std::size_t>(stage.maker);
             for (std::size_t slot = 0; slot < slots.count(); ++slot)

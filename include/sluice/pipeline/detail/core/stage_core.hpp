@@ -51,6 +51,12 @@ public:
     /// Whether nothing but a call is to be done for a stage: see `PlainSteps`.
     bool is_plain(std::size_t stage) const noexcept { return entries_[stage].is_plain; }
     void* callable(std::size_t stage) const noexcept { return entries_[stage].callable; }
+    /// What stages are handed for a batch.
+    void* const* slots_for(std::size_t number) const noexcept {
+        return slots.row(number, order->slot_of(number));
+    }
+    /// The slots that let stages overlap: there are more where batches before are taken as well.
+    std::size_t free_slots() const noexcept { return slots.count() - (plan.most_window - 1); }
     /// Calls `enqueue(stage)` for each stage, in their order, or in another one where stress wants that.
     template <class Enqueue>
     void enqueue_each(Enqueue&& enqueue) {

@@ -8,7 +8,8 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
                         const PipelineOptions& options)
     : plan(plan_of_stages), checks(options.checked, options.steps_per_graph),
       streams(options.schedule, plan.stages.size()),
-      slots(plan.makers, options.slots < 1 ? 0 : static_cast<std::size_t>(options.slots)),
+      slots(plan.makers,
+            options.slots < 1 ? 0 : static_cast<std::size_t>(options.slots) + plan.most_window - 1),
       launch_blocking_(options.launch_blocking) {
     if (options.slots < 1)
         throw Error("a pipeline needs at least 1 slot between two stages, got " +
@@ -19,9 +20,10 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
     for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
         add_stage(setups.stages[stage], options.schedule);
     for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-        if (plan.stages[stage].maker >= 0)
+        if (plan.stages[stage].maker >= 0 && !plan.stages[stage].hands_on)
             make_slots(stage, setups.slots[plan.stages[stage].maker]);
     }
+    slots.lay_out_windows(plan.windows, plan.most_window);
     find_host_readers();
     order.emplace(slots.count(), streams, plan);
     slots_number_.emplace(plan, slots);
@@ -65,13 +67,17 @@ void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     bool with_threads = own.aside || own.as_task || own.needs_semaphore;
     for (const PlanWait& wait : plan.waits_of(index))
         with_threads = with_threads || plan.stages[wait.stage].aside;
-    entries_.push_back(
-        {.callable = stage.callable,
-         .name = stage.name,
-         .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 && !with_threads,
-         .wants_graphs = options.graphed,
-         .keeps_slot = options.keeps_slot});
+    entries_.push_back({.callable = stage.callable,
+                        .name = stage.name,
+                        .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 &&
+                                    !with_threads && plan.most_window == 1,
+                        .wants_graphs = options.graphed,
+                        .keeps_slot = options.keeps_slot});
     checks.stage_added(stage);
+    if (own.window > 1 && options.lanes > 1) {
+        throw Error("stage '" + *stage.name + "': it takes what was made of " + std::to_string(own.window) +
+                    " batches, and cannot have lanes, got " + std::to_string(options.lanes));
+    }
     if ((own.is_cpu || own.aside) && (options.stream || stage.has_foreign_stream)) {
         throw Error("stage '" + *stage.name +
                     "': a CPU stage has threads of its own, and was given a stream");
@@ -146,20 +152,20 @@ void StageCore<B>::call(std::size_t stage, Ref stream, std::size_t number, const
     if constexpr (streams_are_threads<B>) {
         const StagePlan& own = plan.stages[stage];
         if (own.as_task) {
-            B::enqueue(stream.get(), [this, stage, stream, number, on_stream,
-                                      kept = KeptBatch(batch, own.reads_batch)] {
-                [[maybe_unused]] const auto within = checks.scope(*this, stage, stream, number);
-                try {
-                    on_stream(entries_[stage].callable, stream, slots.of(order->slot_of(number)), kept.get());
-                } catch (...) {
-                    fault_.set(std::current_exception(), stage, number);
-                    throw; // Streams that wait for this must fail, too.
-                }
-            });
+            B::enqueue(stream.get(),
+                       [this, stage, stream, number, on_stream, kept = KeptBatch(batch, own.reads_batch)] {
+                           [[maybe_unused]] const auto within = checks.scope(*this, stage, stream, number);
+                           try {
+                               on_stream(entries_[stage].callable, stream, slots_for(number), kept.get());
+                           } catch (...) {
+                               fault_.set(std::current_exception(), stage, number);
+                               throw; // Streams that wait for this must fail, too.
+                           }
+                       });
             return;
         }
     }
-    on_stream(entries_[stage].callable, stream, slots.of(order->slot_of(number)), batch.value);
+    on_stream(entries_[stage].callable, stream, slots_for(number), batch.value);
 }
 
 // Calls a stage on its device, and notes when.
@@ -202,7 +208,7 @@ void StageCore<B>::call_on_thread(std::size_t stage, std::size_t number, const T
             const BasicStreamRef<Host> stream = threads_[stage].stream_of(number);
             checks.before_thread_calls(*this, stage, number);
             const std::int64_t begun = times ? times->now() : 0;
-            on_thread(entries_[stage].callable, stream, slots.of(order->slot_of(number)), batch);
+            on_thread(entries_[stage].callable, stream, slots_for(number), batch);
             Host::throw_if_failed(stream.get()); // what it enqueued there has run
             if (times)
                 times->note_thread(stage, number, begun);
@@ -244,7 +250,7 @@ void StageCore<B>::for_each_wait(std::size_t stage, std::size_t number, Visit&& 
             return;
         // Its own work in the same slot comes first by itself where it is on the same stream.
         if (wait.stage != stage || slot_count % lanes(stage) != 0)
-            visit(wait.stage, number - slot_count);
+            visit(wait.stage, number + wait.ahead - slot_count);
     }
 }
 

@@ -32,7 +32,7 @@ inline List<std::size_t> step_lags(const PlanData& plan, std::size_t slots) {
     bool lasts = true;
     for (std::size_t i = 0; i < stages; ++i) {
         for (std::size_t j = 0; j < i; ++j)
-            lasts = lasts && !(plan.reads_output(i, j) && lags[i] - lags[j] > slots);
+            lasts = lasts && !(plan.takes_slot_of(i, j) && lags[i] - lags[j] > slots);
     }
     for (std::size_t& lag : lags)
         lag = lasts ? lag : smaller(lag, slots);
@@ -54,7 +54,7 @@ inline void lower_lags(const PlanData& plan, List<std::size_t>& lags, std::size_
         for (std::size_t i = 0; i < lags.size(); ++i) {
             for (std::size_t j = 0; j < i; ++j) {
                 const bool one_stream = first_on_stream[i] == first_on_stream[j];
-                if (one_stream || plan.reads_output(i, j)) {
+                if (one_stream || plan.takes_slot_of(i, j)) {
                     at_most(j, lags[i]);
                     at_most(i, lags[j] + (one_stream ? 1 : slots));
                 }

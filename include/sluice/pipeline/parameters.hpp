@@ -1,0 +1,68 @@
+/// \file
+/// What a stage's callable may take beside batches and slots: a slot to change, and the slots of batches before.
+#pragma once
+
+#include <cstddef>
+
+namespace sluice {
+
+namespace detail {
+template <class Shape, class Batch>
+class StageCalls;
+} // namespace detail
+
+/// The output of an earlier stage, of type `T`, that this stage changes where it is, and hands on as its own output: there is no
+/// copy and no second slot. Stages listed behind it that take a `T` get it changed. No other stage may take it unchanged, and the
+/// stage makes nothing else. Taken as `sluice::InPlace<T>&` or by value.
+///
+/// \code
+/// sluice::Stage filter{"filter", [](sluice::StreamRef stream, sluice::InPlace<Block>& block) { multiply(stream, *block); }};
+/// \endcode
+template <class T>
+class InPlace {
+public:
+    /// Of a slot.
+    explicit InPlace(T& slot) noexcept : slot_(&slot) {}
+    /// The slot.
+    T& operator*() const noexcept { return *slot_; }
+    /// The same.
+    T* operator->() const noexcept { return slot_; }
+
+private:
+    T* slot_;
+};
+
+/// What an earlier stage has made of this batch and of those before, `Count` in all, at least 2. The pipeline keeps as many slots
+/// more. Before as many batches have come, since the pipeline was made or reset, there are fewer. A stage that takes one has no
+/// lanes. Taken as `const sluice::Last<Count, T>&` or by value.
+///
+/// \code
+/// sluice::Stage add{"add", [](sluice::StreamRef stream, const sluice::Last<2, Block>& blocks, Sum& out) {
+///     overlap_add(stream, blocks.size() == 2 ? blocks[1].data() : nullptr, blocks[0].data(), out.data());
+/// }};
+/// \endcode
+template <int Count, class T>
+class Last {
+    static_assert(Count >= 2,
+                  "sluice::Last: take at least 2 batches; one alone is taken as the output itself");
+
+public:
+    /// How many there are: `Count`, or fewer at first, at least 1.
+    int size() const noexcept {
+        int size = 1;
+        while (size < Count && slots_[size] != nullptr)
+            ++size;
+        return size;
+    }
+    /// What was made of the batch `back` batches ago, of this one for 0. There must be as many, see `size`.
+    const T& operator[](int back) const noexcept { return *static_cast<const T*>(slots_[back]); }
+
+private:
+    template <class Shape, class Batch>
+    friend class detail::StageCalls;
+    explicit Last(void* const* slots) noexcept : slots_(slots) {}
+
+    void* const* slots_; // null where there was no batch
+};
+
+} // namespace sluice
