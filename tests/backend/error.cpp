@@ -46,6 +46,32 @@ TEST_CASE("an error in a stage names the stage and the batch besides") {
     CHECK(plain.stage().empty()); // the original is as it was
 }
 
+TEST_CASE("an error that is placed, or told after other words, keeps the call and its name") {
+    const Error plain("call()", "badName", "because", "file.cpp", 3);
+    const std::string said = plain.what();
+    const Error in_stage = plain.in_stage("encode"), in_batch = plain.in_batch(7);
+    const Error after = plain.after("making slot 0 failed: "), earlier = plain.at_or_before(7);
+    CHECK(in_stage.what() == "stage 'encode': " + said);
+    CHECK(in_batch.what() == "batch 7: " + said);
+    CHECK(after.what() == "making slot 0 failed: " + said);
+    CHECK(earlier.what() ==
+          "batch 7 or earlier (PipelineOptions::launch_blocking tells which, and the stage): " + said);
+    for (const Error& error : {in_stage, in_batch, after, earlier}) {
+        CAPTURE(error.what());
+        CHECK(error.call() == "call()");
+        CHECK(error.name() == "badName");
+    }
+    CHECK(in_stage.stage() == "encode");
+    CHECK_FALSE(in_stage.batch().has_value());
+    CHECK(in_batch.stage().empty());
+    CHECK(in_batch.batch() == 7);
+    CHECK(after.stage().empty());
+    CHECK_FALSE(after.batch().has_value());
+    CHECK_FALSE(earlier.batch().has_value()); // it may be another one
+    CHECK(after.in_stage("encode", 7).in_stage("train").what() ==
+          "stage 'train': stage 'encode', batch 7: " + std::string(after.what()));
+}
+
 TEST_CASE("an error is caught as what it derives from") {
     try {
         throw Error("a sentence");

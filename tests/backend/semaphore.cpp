@@ -233,6 +233,33 @@ TEST_CASE("a failed stream still signals, and who waits for that value fails wit
     waiting.sync();
 }
 
+TEST_CASE("of failed streams that signal in turn, a value has the failure of the one that raised the counter "
+          "to it") {
+    const auto fail = [](const HostStream& stream, const char* why) {
+        stream.enqueue([why] { throw std::runtime_error(why); });
+    };
+    const auto text_at = [](HostSemaphore& semaphore, std::uint32_t value) {
+        const HostStream waiting;
+        semaphore.wait(waiting, value);
+        return text_of([&] { waiting.sync(); });
+    };
+    const HostStream first;
+    const HostStream second;
+    HostSemaphore semaphore;
+    fail(first, "the first went wrong");
+    semaphore.signal(first, 1); // from 0 on
+    CHECK(contains(text_at(semaphore, 1), "the first went wrong"));
+    semaphore.signal(3);
+    fail(second, "the second went wrong");
+    semaphore.signal(second, 5);
+    CHECK(contains(text_at(semaphore, 5), "the second went wrong"));
+    CHECK(contains(text_at(semaphore, 4), "the second went wrong"));
+    CHECK(text_at(semaphore, 3).empty()); // by the host, between the two
+    semaphore.signal(first, 6);           // right behind: what failed first is what the others are told
+    CHECK(contains(text_at(semaphore, 6), "the second went wrong"));
+    CHECK(contains(text_at(semaphore, 4), "the second went wrong"));
+}
+
 TEST_CASE("a captured stream takes neither signals nor waits") {
     const HostStream stream;
     HostSemaphore semaphore;
