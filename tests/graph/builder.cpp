@@ -163,6 +163,33 @@ TEST_CASE("host nodes keep their tasks, and change them between launches") {
     CHECK(count.use_count() == 1);
 }
 
+TEST_CASE("an executable without tasks of its own keeps those that its nodes are given later") {
+    const BasicStream<B> stream;
+    const auto count = std::make_shared<std::atomic<int>>(0), other = std::make_shared<std::atomic<int>>(0);
+    int calls = 0;
+    {
+        Builder builder;
+        const auto call = [](void* data) { ++*static_cast<int*>(data); };
+        const auto node = builder.host(call, &calls);
+        const auto next = builder.host(call, &calls, {node});
+        auto executable = builder.instantiate();
+        executable.launch(stream);
+        executable.set(node, [count] { *count += 1; });
+        executable.set(next, [other] { *other += 1; });
+        CHECK(count.use_count() == 2);
+        CHECK(other.use_count() == 2);
+        executable.launch(stream);
+        executable.launch(stream);
+        // And goes away with launches in flight.
+    }
+    stream.sync();
+    CHECK(calls == 2);
+    CHECK(*count == 2);
+    CHECK(*other == 2);
+    CHECK(count.use_count() == 1);
+    CHECK(other.use_count() == 1);
+}
+
 TEST_CASE("a replaced task that a held launch calls is still there") {
     const BasicStream<B> stream;
     const auto sum = std::make_shared<std::atomic<int>>(0);

@@ -111,6 +111,24 @@ TEST_CASE("GraphCapture: a key that comes again has a graph again, however many 
     }
 }
 
+TEST_CASE(
+    "GraphCapture: of keys that came once, as many are captured as are allowed, and one more in 64 runs") {
+    for (const std::size_t allowed : {1u, 2u, 5u}) {
+        CAPTURE(allowed);
+        Keys keys({.capacity = 100, .give_up_after = allowed});
+        const auto captures_until = [&](int runs) {
+            while (keys.runs < runs)
+                keys.run_warm(keys.runs);
+            return keys.graphs.counters().captures;
+        };
+        CHECK(captures_until(64) == allowed);
+        CHECK(captures_until(65) == allowed + 1);
+        CHECK(captures_until(128) == allowed + 1);
+        CHECK(captures_until(129) == allowed + 2);
+        keys.check_values();
+    }
+}
+
 TEST_CASE("GraphCapture: where keys come too rarely for their graphs to pay, few are made") {
     for (const bool warm : {false, true}) {
         CAPTURE(warm);
