@@ -49,6 +49,64 @@ struct Lying {
 
 } // namespace
 
+TEST_CASE("What has been captured anew differs from what is replayed at the first stage whose work does, or "
+          "nowhere") {
+    const BasicStream<B> stream;
+    Cells cells(count);
+    detail::CapturePlaces<B, int> places;
+    // Stages 0, 1, … of batch 5, each of which fills with its value.
+    const auto capture_stages = [&](std::initializer_list<unsigned char> values) {
+        places.begin();
+        (void)capture(stream, [&](Ref origin) {
+            std::size_t stage = 0;
+            for (const unsigned char value : values) {
+                fill_bytes(origin, cells, value);
+                places.note(stage++, 5, origin);
+            }
+        });
+    };
+    const auto stage_that_changed = [&](int key) {
+        const auto* const place = places.changed(key);
+        return place == nullptr ? -1 : place->batch == 5 ? static_cast<int>(place->stage) : -2;
+    };
+    capture_stages({1, 2, 3});
+    CHECK(stage_that_changed(7) == -1); // nothing is known of it
+    places.keep(7);
+    CHECK(stage_that_changed(7) == -1);
+    capture_stages({1, 2, 3});
+    CHECK(stage_that_changed(7) == -1);
+    CHECK(stage_that_changed(8) == -1);
+    capture_stages({1, 4, 3});
+    CHECK(stage_that_changed(7) == 1);
+    capture_stages({1, 2, 3, 4});
+    CHECK(stage_that_changed(7) == 3);
+    capture_stages({4, 2, 3});
+    places.keep(8);
+    places.keep(7); // instead of the former
+    CHECK(stage_that_changed(7) == -1);
+    capture_stages({1, 2, 3});
+    CHECK(stage_that_changed(7) == 0);
+    places.begin(); // replayed without a capture
+    places.keep(7);
+    CHECK(stage_that_changed(7) == -1);
+    capture_stages({1, 2, 3});
+    CHECK(stage_that_changed(7) == 0);
+    places.clear();
+    CHECK(stage_that_changed(7) == -1);
+
+    // The last 512 keys are known.
+    const auto known = [&](std::initializer_list<int> keys) {
+        std::vector<int> stages;
+        for (const int key : keys)
+            stages.push_back(stage_that_changed(key));
+        return stages;
+    };
+    for (int key = 0; key < 514; ++key)
+        places.keep(key);
+    capture_stages({4, 2, 3});
+    CHECK(known({0, 1, 2, 3, 511, 512, 513, 514}) == std::vector<int>{-1, -1, 0, 0, 0, 0, 0, -1});
+}
+
 TEST_CASE("Contract 11: a number that a stage reads beside its batch must not change under its graph") {
     for (const bool each_stage : {false, true}) {
         CAPTURE(each_stage);

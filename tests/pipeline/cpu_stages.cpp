@@ -53,6 +53,26 @@ void for_each_schedule(Check&& check) {
 
 } // namespace
 
+TEST_CASE("CPU stages: those beside streams have no events for their times, and no graphs of whole steps are "
+          "timed") {
+    CpuChain<B> chain(words, 1);
+    const auto events_for_times = [&](PipelineOptions options) {
+        const auto before = B::counts().events.created.load();
+        const auto without = chain.pipeline<0b010>(options);
+        const auto between = B::counts().events.created.load();
+        options.timed_batches = 5;
+        const auto with = chain.pipeline<0b010>(options);
+        return B::counts().events.created.load() - between - (between - before);
+    };
+#if defined(SLUICE_TEST_APART) || defined(SLUICE_TEST_CUDA)
+    constexpr std::size_t stages = 2, rows_with_graphs = 2;
+#else
+    constexpr std::size_t stages = 3, rows_with_graphs = 4; // The Host backend's streams are threads.
+#endif
+    CHECK(events_for_times({}) == stages * 20);
+    CHECK(events_for_times({.schedule = Schedule::graphed}) == rows_with_graphs * 20);
+}
+
 TEST_CASE("CPU stages: first, in the middle and last, and every stage a CPU stage") {
     const Inputs<B> inputs(distinct, words);
     for_each_schedule([&](const PipelineOptions& options) {

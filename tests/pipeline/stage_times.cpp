@@ -235,4 +235,18 @@ TEST_CASE("stage times: nothing is made while they are noted") {
     CHECK(pipeline.stage_times().size() == 8);
 }
 
+TEST_CASE("stage times: two events for each batch of two windows are made for a stage, and for graphs of "
+          "whole steps") {
+    const auto events_for_times = [](PipelineOptions options) {
+        const auto before = B::counts().events.created.load();
+        const Pipeline without{slow_stages(), Slots{make_nothing}, options};
+        const auto between = B::counts().events.created.load();
+        options.timed_batches = 5;
+        const Pipeline with{slow_stages(), Slots{make_nothing}, options};
+        return B::counts().events.created.load() - between - (between - before);
+    };
+    CHECK(events_for_times({}) == 2 * 20);
+    CHECK(events_for_times({.schedule = Schedule::graphed}) == 3 * 20);
+}
+
 } // namespace pipeline_stage_times
