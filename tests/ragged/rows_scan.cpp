@@ -133,6 +133,16 @@ TEST_CASE("a result over other rows, or too small, is refused") {
     DeviceBuffer<float, B> few(99, stream);
     CHECK(contains(text_of([&] { ragged::softmax(stream, other, batch); }), "rows of its own"));
     CHECK(contains(text_of([&] { ragged::exclusive_sum(stream, few, batch); }), "at least 100"));
+    // The same offsets, and counts of its own; and the other way round.
+    const RaggedView<const float> rows = batch.view();
+    const RaggedView<float> mine = other.view();
+    RaggedView<float> more(mine.values(), rows.offsets(), mine.counts_pointer(), 10, 100);
+    RaggedView<float> elsewhere(mine.values(), mine.offsets(), rows.counts_pointer(), 10, 100);
+    CHECK(contains(text_of([&] { ragged::softmax(stream, more, batch); }), "rows of its own"));
+    CHECK(contains(text_of([&] { ragged::softmax(stream, elsewhere, batch); }), "rows of its own"));
+    RaggedView<float> same(mine.values(), rows.offsets(), rows.counts_pointer(), 10, 100);
+    CHECK(text_of([&] { ragged::softmax(stream, same, batch); }).empty());
+    stream.sync();
 }
 
 TEST_CASE("a workspace with too little room is refused") {

@@ -113,6 +113,30 @@ TEST_CASE("integers of 64 bits are sorted as by a stable sort") {
     drive<Sorts<std::int64_t, ragged::Order::ascending>>(2 * kinds);
 }
 
+TEST_CASE("a single row, and a single value, are sorted as well") {
+    const BasicStream<B> stream;
+    for (const RaggedCapacity small : {RaggedCapacity{1, 3}, RaggedCapacity{1, 1}, RaggedCapacity{2, 1}}) {
+        CAPTURE(small.rows);
+        CAPTURE(small.values);
+        Operand<float> in(stream, small);
+        Result<float> sorted(stream, small.values);
+        Result<std::int64_t> positions(stream, small.values);
+        RaggedWorkspace<B> workspace(small, stream);
+        std::vector<float> row{3, 1, 2}, expected{1, 2, 3};
+        std::vector<std::int64_t> places{1, 2, 0};
+        if (small.values == 1) {
+            row = expected = {3};
+            places = {0};
+        }
+        in.load(stream, {row});
+        sorted.poison(stream);
+        positions.poison(stream);
+        ragged::sort_with_positions(stream, sorted.memory, positions.memory, in.batch, workspace);
+        CHECK(sorted.read(stream) == expected);
+        CHECK(positions.read(stream) == places);
+    }
+}
+
 TEST_CASE("NaN comes beyond infinity") {
     const BasicStream<B> stream;
     const float nan = std::nanf(""), inf = std::numeric_limits<float>::infinity();
@@ -171,7 +195,11 @@ TEST_CASE("sorting in place, or with too small a workspace, is refused") {
     RaggedWorkspace<B> workspace(room, stream), none({1, 1}, stream, 1);
     RaggedBatch<float, B> large({10, 1 << 20}, stream);
     DeviceBuffer<float, B> large_out(1 << 20, stream);
+    RaggedBatch<float, B> single({1, 1}, stream), empty({2, 0}, stream);
     CHECK(contains(text_of([&] { ragged::sort(stream, batch, batch, workspace); }), "other memory"));
+    CHECK(contains(text_of([&] { ragged::sort(stream, single, single, workspace); }), "other memory"));
+    CHECK(
+        text_of([&] { ragged::sort(stream, empty, empty, workspace); }).empty()); // no memory, so no same one
     CHECK(contains(text_of([&] { ragged::sort(stream, large_out, large, none); }), "too small"));
 }
 
