@@ -115,6 +115,9 @@ TEST_CASE("values are shown with four digits and in units that suit them") {
     using detail::counters::value_text;
     CHECK(value_text(0, "B") == "0 B");
     CHECK(value_text(1023, "B") == "1023 B");
+    CHECK(value_text(1024, "B") == "1 KiB");
+    CHECK(value_text(-1023, "B") == "-1023 B");
+    CHECK(value_text(-1024, "B") == "-1 KiB");
     CHECK(value_text(-1536, "B") == "-1.5 KiB");
     CHECK(value_text(10.0 * (1 << 20), "B") == "10 MiB");
     CHECK(value_text(78.126 * 1024 * 1024 * 1024, "B") == "78.13 GiB");

@@ -104,6 +104,73 @@ TEST_CASE("a pipeline whose type says only what it takes is reported as well, an
     CHECK(report_of(pipeline).batches == 6);
 }
 
+TEST_CASE("of a source's batches those are drawn that the pipeline was given, from the first one on that its "
+          "stages show") {
+    using Batches = std::vector<std::size_t>;
+    // The pipeline's last batch is 11, and was the source's 21.
+    PipelineTimes times;
+    times.stage_names = {"train"};
+    times.stage_units = {"GPU 0"};
+    times.workers = 1;
+    times.submitted = 12;
+    for (const std::size_t batch : {8u, 9u, 10u, 11u}) {
+        const double begin = 100 * static_cast<double>(batch);
+        times.stages.push_back({0, batch, begin, begin + 90});
+    }
+    for (const std::size_t batch : {5u, 17u, 18u, 21u, 22u}) {
+        const double begin = 1000 + 10 * static_cast<double>(batch);
+        times.fills.push_back({batch, 0, begin, begin + 1, begin + 2, 0, 0});
+        if (batch == 22) // it waits in its slot
+            continue;
+        times.fills.back().asked = begin + 3;
+        times.fills.back().given = begin + 4;
+    }
+    const auto batches_in = [&](const char* row, SpanKind kind) {
+        const Timeline timeline = timeline_of(times, "by hand");
+        Batches batches;
+        for (const TimelineSpan& span : timeline.spans()) {
+            if (timeline.rows()[span.row].name == row && span.kind == kind)
+                batches.push_back(span.batch);
+        }
+        return batches;
+    };
+    CHECK(batches_in("source 0", SpanKind::source) == Batches{8, 11});
+    CHECK(batches_in("source 0", SpanKind::wait) == Batches{8, 11});
+    CHECK(batches_in("submit", SpanKind::wait) == Batches{8, 11}); // for the source
+    CHECK(batches_in("submit", SpanKind::source).empty());
+    // Without threads the caller fills, and waits for nobody.
+    times.workers = 0;
+    CHECK(batches_in("submit", SpanKind::source) == Batches{8, 11});
+    CHECK(batches_in("submit", SpanKind::wait).empty());
+    // Where the number of batches is not known, the last call says it; where that is not either, both count alike.
+    times.submitted = 0;
+    CHECK(batches_in("submit", SpanKind::source) == Batches{17, 18, 21});
+    times.submits.push_back({1, 11, 2000, 2001});
+    CHECK(batches_in("submit", SpanKind::source) == Batches{11, 8, 11}); // the call itself first
+}
+
+TEST_CASE("of a source's fills those are kept whose batches' submits are noted, or all where none is") {
+    const auto kept = [](std::vector<std::size_t> submits) {
+        PipelineTimes times;
+        times.submitted = 12; // the last batch is 11, and was the source's 21
+        for (const std::size_t batch : submits)
+            times.submits.push_back({1, batch, 0, 1});
+        for (const std::size_t batch : {5u, 17u, 18u, 19u, 20u, 21u, 22u})
+            times.fills.push_back({batch, 0, 0, 0, 0, 0, batch == 22 ? 0.0 : 1.0});
+        detail::pipeline_report::keep_noted_fills(times);
+        std::vector<std::size_t> batches;
+        for (const FillTime& fill : times.fills)
+            batches.push_back(fill.batch);
+        return batches;
+    };
+    const std::vector<std::size_t> all{5, 17, 18, 19, 20, 21, 22};
+    CHECK(kept({8, 9, 10}) == std::vector<std::size_t>{18, 19, 20});
+    CHECK(kept({11}) == std::vector<std::size_t>{21});
+    CHECK(kept({10, 11, 12}) == std::vector<std::size_t>{20, 21}); // 22 was not given
+    CHECK(kept({2, 3}) == all);
+    CHECK(kept({}) == all);
+}
+
 TEST_CASE("a pipeline that notes nothing has no timeline, and says how it would have one") {
     Stage encode{"encode", [](HostStreamRef stream, const int&) { take(stream, 1); }};
     Pipeline pipeline{Stages{encode}};
