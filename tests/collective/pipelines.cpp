@@ -180,6 +180,24 @@ TEST_CASE("a bucketed reduction belongs to the communicator's device, and wants 
 }
 #endif
 
+TEST_CASE(
+    "a rank that ends early ends the others, whose errors name the stage and the collective that want it") {
+    if (!enough_devices(2))
+        return;
+    for (const PipelineOptions& options : all_schedules()) {
+        CAPTURE(std::string(to_string(options.schedule)));
+        CAPTURE(options.graph_each_stage);
+        const std::vector<std::string> thrown = on_ranks(communicators(2), [&](Comm rank) {
+            run_rank(rank, {.options = options, .stop_after = rank.rank() == 1 ? 5u : 12u});
+        });
+        CAPTURE(thrown[0]);
+        CHECK(thrown[1] == "");
+        CHECK(thrown[0].find("rank 1 of 2 has left: its communicator was destroyed; rank 0 needs it for ") !=
+              std::string::npos);
+        CHECK(thrown[0].find(" float32 (sum) in stage 'reduce'") != std::string::npos);
+    }
+}
+
 TEST_CASE("a rank that fails ends the others, whose errors name stage, batch and rank") {
     if (!enough_devices(2))
         return;

@@ -41,8 +41,9 @@ struct CommunicatorOptions {
 ///
 /// **Failure.** Where a rank does not come within `CommunicatorOptions::timeout`, NCCL reports an error, a rank has called
 /// `abort`, or its communicator goes while others wait, the group fails: pending collectives end, the streams that they
-/// are on fail, and a pipeline reports it as the fault of its stage, with one sentence. Results are then undefined, and
-/// the communicator stays failed: make new ones, and go on from a checkpoint. The timeout counts from when a collective begins on
+/// are on fail, and a pipeline reports it with one sentence; where a rank is missing, it names the collective that waits for
+/// it and the stage that enqueued that. Results are then undefined, and the communicator stays failed: make new ones, and go
+/// on from a checkpoint. The timeout counts from when a collective begins on
 /// the device, so it must be longer than the ranks' work may drift apart. A call that is under way when the group fails is given
 /// time to end, 2 s, or the timeout once more where it has taken that long already: NCCL's first collective connects the ranks.
 ///

@@ -7,6 +7,9 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/calling_stage.hpp>
+#include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/collective/reduction.hpp>
 
 namespace sluice::detail {
@@ -86,6 +89,7 @@ struct CollectiveCall {
     void* out = nullptr;
     std::size_t count =
         0; // elements: of both sides of all_reduce and broadcast, of the shorter side of the others
+    const char* stage = nullptr; // that enqueued it; null where none did
 
     /// Whether both ranks' calls are the same collective.
     bool matches(const CollectiveCall& other) const noexcept {
@@ -100,12 +104,38 @@ struct CollectiveCall {
             result += std::string(" (") + to_string(reduction) + ")";
         if (kind == CollectiveKind::broadcast)
             result += " from rank " + std::to_string(root);
+        if (stage != nullptr)
+            result += std::string(" in stage '") + stage + "'";
         return result;
     }
 };
 
+/// Names of stages, kept for calls that may outlive their pipeline. Driven by one thread; names stay where they are.
+class StageNames {
+public:
+    /// That of the stage whose callable this thread is in, if it is in one. Allocates for a new name.
+    const char* now() {
+        const std::string* const stage = CallingPipeline::stage();
+        if (stage == nullptr)
+            return nullptr;
+        for (const Owned<std::string>& name : names_) {
+            if (*name == *stage)
+                return name->c_str();
+        }
+        return names_.emplace_back(make_owned<std::string>(*stage))->c_str();
+    }
+
+private:
+    List<Owned<std::string>> names_;
+};
+
 inline std::string rank_text(int rank, int ranks) {
     return "rank " + std::to_string(rank) + " of " + std::to_string(ranks);
+}
+/// `rank` has left, and `other` has come to `call`.
+inline std::string left_text(int rank, int ranks, int other, const std::string& call) {
+    return rank_text(rank, ranks) + " has left: its communicator was destroyed; rank " +
+           std::to_string(other) + " needs it for " + call;
 }
 
 } // namespace sluice::detail

@@ -38,12 +38,14 @@ public:
     /// Counts that one object keeps, each from 0.
     static constexpr unsigned counts = 2;
 
-    /// Enqueues that count `which` goes up by 1 and is written to `word`, after all others of this object. The device is current. In a
-    /// capture nothing of the stream's comes after it, so that what follows need not wait for a kernel of 2 µs.
-    void count(cudaStream_t stream, unsigned which, volatile unsigned* word) {
+    /// Enqueues that count `which` goes up by 1 and is written to `words[which]`, and `note` to `words[counts + which]`, after all
+    /// others of this object. The device is current. In a capture nothing of the stream's comes after it, so that what follows need
+    /// not wait for a kernel of 2 µs.
+    void count(cudaStream_t stream, unsigned which, volatile unsigned* words, unsigned note) {
         const CudaCapture capture = capture_of(stream);
+        volatile unsigned* const word = words + which;
         if (capture.graph == nullptr)
-            return launch(stream, which, word);
+            return launch(stream, which, word, note);
         if (latest_.graph != nullptr && latest_.number == capture.number) {
             CudaCapture after = capture;
             after.last.push_back(latest_.last.front());
@@ -51,14 +53,14 @@ public:
                 after.edges.push_back({});
             continue_capture_after(stream, std::move(after));
         }
-        launch(stream, which, word);
+        launch(stream, which, word, note);
         latest_ = capture_of(stream);
         continue_capture_after(stream, capture);
     }
 
 private:
-    void launch(cudaStream_t stream, unsigned which, volatile unsigned* word) const {
-        void* arguments[] = {&word, &which};
+    void launch(cudaStream_t stream, unsigned which, volatile unsigned* word, unsigned note) const {
+        void* arguments[] = {&word, &which, &note};
         check_driver(launch_(kernel_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr), "cuLaunchKernel",
                      __FILE__, __LINE__);
     }
@@ -68,10 +70,10 @@ private:
 .target sm_52
 .address_size 64
 .global .align 4 .u32 sluice_counts[2];
-.visible .entry sluice_count(.param .u64 word, .param .u32 which)
+.visible .entry sluice_count(.param .u64 word, .param .u32 which, .param .u32 note)
 {
     .reg .u64 %address<5>;
-    .reg .u32 %value<4>;
+    .reg .u32 %value<5>;
     ld.param.u32 %value1, [which];
     mov.u64 %address1, sluice_counts;
     mad.wide.u32 %address2, %value1, 4, %address1;
@@ -80,6 +82,8 @@ private:
     st.global.u32 [%address2], %value3;
     ld.param.u64 %address3, [word];
     cvta.to.global.u64 %address4, %address3;
+    ld.param.u32 %value4, [note];
+    st.volatile.global.u32 [%address4+8], %value4;
     st.volatile.global.u32 [%address4], %value3;
     ret;
 }

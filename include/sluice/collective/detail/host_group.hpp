@@ -56,8 +56,10 @@ public:
         const std::lock_guard lock(mutex_);
         seats_[static_cast<std::size_t>(rank)].left = true;
         // Those that wait for it would wait in vain. A round that is complete does not need it any more.
-        if (arrived_ > 0 && arrived_ < seats_.size())
-            fail(left_text(rank));
+        for (std::size_t other = 0; arrived_ < seats_.size() && other < seats_.size(); ++other) {
+            if (seats_[other].taken)
+                fail_for_left(rank, static_cast<int>(other), seats_[other].call);
+        }
     }
 
     void require_alive(int rank) override {
@@ -73,8 +75,8 @@ private:
     };
 
     int ranks() const noexcept { return static_cast<int>(seats_.size()); }
-    std::string left_text(int rank) const {
-        return rank_text(rank, ranks()) + " has left: its communicator was destroyed";
+    void fail_for_left(int rank, int other, const CollectiveCall& call) {
+        fail(left_text(rank, ranks(), other, "the " + call.text()));
     }
     void fail(const std::string& reason) noexcept {
         failure_.set(reason);
@@ -92,7 +94,7 @@ private:
         for (std::size_t other = 0; other < seats_.size(); ++other) {
             const Seat& there = seats_[other];
             if (there.left)
-                fail(left_text(static_cast<int>(other)));
+                fail_for_left(static_cast<int>(other), rank, call);
             else if (there.taken && !there.call.matches(call)) {
                 fail(rank_text(rank, ranks()) + " came to " + call.text() + " and rank " +
                      std::to_string(other) + " to " + there.call.text() +

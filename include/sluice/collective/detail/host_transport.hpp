@@ -2,6 +2,7 @@
 /// How ranks on CPUs meet.
 #pragma once
 
+#include <mutex>
 #include <string>
 
 #include <sluice/collective/detail/call.hpp>
@@ -25,6 +26,16 @@ public:
     virtual void leave(int rank) noexcept = 0;
     /// Throws `Error`, of `rank`, if the group has failed.
     virtual void require_alive(int rank) = 0;
+
+    /// Of the stages that enqueue collectives of this rank, or these ranks.
+    const char* stage_now() {
+        const std::lock_guard lock(stages_mutex_);
+        return stages_.now();
+    }
+
+private:
+    std::mutex stages_mutex_;
+    StageNames stages_;
 };
 
 } // namespace sluice::detail

@@ -104,18 +104,20 @@ public:
     /// The device is current.
     void enqueue(cudaStream_t stream, const CollectiveCall& call) {
         add_stream(stream);
+        unsigned kind = 0;
         {
             const std::lock_guard lock(mutex_);
             throw_if_failed();
+            kind = calling_ = kind_of(call);
             calling_since_ = steady_nanoseconds();
         }
         ncclResult_t result = ncclSuccess;
         try {
             if (timeout_.count() != 0)
-                counter_.count(stream, 0, &progress_[0]);
+                counter_.count(stream, 0, progress_, kind);
             result = nccl_enqueue(call, comm_, stream);
             if (result == ncclSuccess && timeout_.count() != 0)
-                counter_.count(stream, 1, &progress_[1]);
+                counter_.count(stream, 1, progress_, kind);
         } catch (...) {
             end_call();
             throw;
@@ -136,6 +138,7 @@ public:
 
 private:
     static constexpr std::size_t most_streams = 64;
+    static constexpr std::size_t most_kinds = 64;
     // A rank that has left ends a collective after so long, not at once: it may have had its part done.
     static constexpr std::chrono::milliseconds grace{250};
     // A call that is under way when the group fails ends by itself within so long, or waits for a rank that does not come.
@@ -144,10 +147,10 @@ private:
     NcclWatch(ncclComm_t comm, std::shared_ptr<NcclGroup> group, int rank, int ranks, int device,
               std::chrono::milliseconds timeout)
         : comm_(comm), group_(std::move(group)), rank_(rank), ranks_(ranks), device_(device),
-          timeout_(timeout), progress_(static_cast<volatile unsigned*>(
-                                 UncheckedCuda::allocate_pinned(DeviceCounter::counts * sizeof(unsigned)))) {
-        progress_[0] = 0;
-        progress_[1] = 0;
+          timeout_(timeout), progress_(static_cast<volatile unsigned*>(UncheckedCuda::allocate_pinned(
+                                 2 * DeviceCounter::counts * sizeof(unsigned)))) {
+        for (unsigned i = 0; i < 2 * DeviceCounter::counts; ++i)
+            progress_[i] = 0;
         streams_.reserve(most_streams);
     }
 
@@ -186,6 +189,27 @@ private:
         changed_.notify_all();
     }
 
+    // A number for calls that `text_of` says the same of, from 1 on; 0 beyond so many. With the lock.
+    unsigned kind_of(CollectiveCall call) {
+        call.stage = stages_.now();
+        for (std::size_t i = 0; i < kinds_.size(); ++i) {
+            const std::size_t kind = (calling_ + i) % kinds_.size(); // they mostly come in turn
+            if (kinds_[kind].matches(call) && kinds_[kind].stage == call.stage)
+                return static_cast<unsigned>(kind + 1);
+        }
+        if (kinds_.size() == most_kinds)
+            return 0;
+        kinds_.push_back(call);
+        return static_cast<unsigned>(kinds_.size());
+    }
+    // The collective that is under way, for messages.
+    std::string text_of(unsigned kind, unsigned number) const {
+        std::string text = "collective number " + std::to_string(number);
+        if (kind > 0 && kind <= kinds_.size())
+            text += ", " + kinds_[kind - 1].text();
+        return text;
+    }
+
     // Whether the group has failed; then why.
     bool is_lost(std::string& reason) {
         if (failure_)
@@ -210,13 +234,14 @@ private:
         const std::int64_t stuck = now - unchanged_since_;
         const std::int64_t called = calling_since_ == 0 ? 0 : now - calling_since_;
         const std::int64_t longest = stuck > called ? stuck : called;
+        const auto collective = [&] { return text_of(called > stuck ? calling_ : progress_[2], ended); };
         if (const int left = group_->left(); left >= 0 && longest > nanoseconds(grace)) {
-            reason = rank_text(left, ranks_) + " has left: its communicator was destroyed";
+            reason = left_text(left, ranks_, rank_, collective());
             return true;
         }
         if (timeout_.count() != 0 && longest > nanoseconds(timeout_)) {
-            reason = "the other ranks did not come to collective number " + std::to_string(ended) +
-                     " within " + std::to_string(timeout_.count()) + " ms";
+            reason = "the other ranks did not come to " + collective() + ", within " +
+                     std::to_string(timeout_.count()) + " ms";
             patience_ = timeout_;
             return true;
         }
@@ -253,11 +278,15 @@ private:
     int device_;
     std::chrono::milliseconds timeout_;
     DeviceCounter counter_;
-    volatile unsigned* progress_; // collectives begun and ended on the device, in pinned memory
+    // In pinned memory: collectives begun and ended on the device, and the kinds of those that did so last.
+    volatile unsigned* progress_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<StreamFailures::RecordRef> streams_; // that collectives have been handed to
     std::int64_t calling_since_ = 0;                 // of a call that is under way; 0 if none is
+    unsigned calling_ = 0;                           // its kind
+    StageNames stages_;
+    List<CollectiveCall> kinds_;
     unsigned seen_begun_ = 0;
     unsigned seen_ended_ = 0;
     std::int64_t unchanged_since_ = steady_nanoseconds();

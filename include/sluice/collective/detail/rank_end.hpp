@@ -57,7 +57,9 @@ public:
 
     void enqueue(BasicStreamRef<B> stream, const CollectiveCall& call) override {
         transport_->require_alive(this->rank());
-        stream.enqueue([transport = transport_, rank = this->rank(), call] { transport->run(rank, call); });
+        CollectiveCall kept = call;
+        kept.stage = transport_->stage_now();
+        stream.enqueue([transport = transport_, rank = this->rank(), kept] { transport->run(rank, kept); });
     }
     // The stream fails where it waits for one that has failed.
     void fail_with_group(BasicStreamRef<B>) override {}

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include <sluice/backend/detail/calling_stage.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/pipeline/detail/core/faults.hpp>
 #include <sluice/pipeline/detail/core/graphed_stages.hpp>
@@ -39,7 +40,8 @@ struct PipelineCore<B>::Parts {
 template <Backend B>
 class PipelineCore<B>::Call {
 public:
-    Call(PipelineCore& pipeline, const char* name) : in_use_(pipeline.in_use_) {
+    Call(PipelineCore& pipeline, const char* name)
+        : in_use_(pipeline.in_use_), calling_(&pipeline.core_, &StageCore<B>::stage_of) {
         // Asking for the current device takes time that a replay would notice.
         if (!pipeline.only_device_) [[unlikely]]
             device_.emplace(pipeline.core_.streams.device());
@@ -52,6 +54,7 @@ public:
 
 private:
     Atomic<bool>& in_use_;
+    const CallingPipeline calling_;
     Maybe<DeviceGuard<B>> device_;
     [[no_unique_address]] typename StageCore<B>::Checks::LibraryScope library_;
 };

@@ -116,6 +116,11 @@ public:
         current_batch_ = batch;
     }
     void leave_stage() noexcept { current_stage_ = -1; }
+    /// Its name; null for none. As `CallingPipeline` wants it.
+    static const std::string* stage_of(const void* core) {
+        const auto& self = *static_cast<const StageCore*>(core);
+        return self.current_stage_ < 0 ? nullptr : &self.name(static_cast<std::size_t>(self.current_stage_));
+    }
     /// @}
 
     const PlanData& plan;
