@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/owned_memory.hpp>
@@ -221,11 +221,10 @@ public:
 
 private:
     // Where races are looked for, what the host touches while work may still use it is an `Error`.
-    static constexpr bool is_quiet = !detail::IsChecked<B>::value;
-    static void touch([[maybe_unused]] const T* begin, [[maybe_unused]] std::size_t count,
-                      [[maybe_unused]] bool reads, [[maybe_unused]] bool may_write) noexcept(is_quiet) {
-        if constexpr (!is_quiet)
-            detail::checked::host_touches(begin, count * sizeof(T), reads, may_write);
+    using Checks = detail::ObjectChecks<B>;
+    static constexpr bool is_quiet = !Checks::on;
+    static void touch(const T* begin, std::size_t count, bool reads, bool may_write) noexcept(is_quiet) {
+        Checks::host_touches(begin, count * sizeof(T), reads, may_write);
     }
     T* address() const noexcept { return memory_.data(); }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/memory/copy.hpp>
 
@@ -108,7 +109,7 @@ void BucketedReduction<T, B>::none(BasicStreamRef<B> stream, std::size_t i) {
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::complete(BasicStreamRef<B> stream, std::size_t i) {
-    [[maybe_unused]] const detail::checked::LibraryScope<B> library;
+    [[maybe_unused]] const typename detail::ObjectChecks<B>::LibraryScope library;
     parts_[i].written.record(stream);
     parts_[i].ready = true;
     begun_ = true;
@@ -151,7 +152,7 @@ void BucketedReduction<T, B>::reset(BasicStreamRef<B> stream) {
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::follow_reductions(BasicStreamRef<B> stream) {
-    [[maybe_unused]] const detail::checked::LibraryScope<B> library;
+    [[maybe_unused]] const typename detail::ObjectChecks<B>::LibraryScope library;
     reduced_.record(stream_);
     stream.wait(reduced_);
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/event.hpp>
@@ -25,12 +27,8 @@ constexpr auto caller_of(const Shared<F>&) noexcept {
 /// What a node calls, as the backend has it.
 template <class B, class F>
 auto make_node_task(F task) {
-    if constexpr (IsChecked<B>::value) {
-        auto call = B::call_of_node(std::move(task));
-        return make_shared_value<decltype(call)>(std::move(call));
-    } else {
-        return make_shared_value<F>(std::move(task));
-    }
+    auto&& call = ObjectChecks<B>::node_call(task);
+    return make_shared_value<std::remove_reference_t<decltype(call)>>(std::move(call));
 }
 
 } // namespace detail
@@ -107,8 +105,7 @@ template <std::invocable<> F>
 void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
     auto kept = detail::make_node_task<B>(std::move(task));
     set_task(node, detail::caller_of(kept), kept.get(), kept);
-    if constexpr (detail::IsChecked<B>::value)
-        B::node_calls(executable_.get(), node.native_, *kept);
+    detail::ObjectChecks<B>::node_calls(executable_.get(), node.native_, *kept);
 }
 
 template <GraphBackend B>

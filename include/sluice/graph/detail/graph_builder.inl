@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/atomic.hpp>
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/graph/graph_builder.hpp>
 
@@ -125,8 +126,7 @@ HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
     auto kept = detail::make_node_task<B>(std::move(task));
     tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
     const HostNode<B> node = host(detail::caller_of(kept), kept.get(), after);
-    if constexpr (detail::IsChecked<B>::value)
-        B::node_calls(graph_->get(), node.native_, *kept);
+    detail::ObjectChecks<B>::node_calls(graph_->get(), node.native_, *kept);
     tasks_.emplace_back(node.index_, std::move(kept));
     return node;
 }

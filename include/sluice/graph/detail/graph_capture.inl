@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/graph_capture.hpp>
 
@@ -66,7 +66,7 @@ GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
     if (options.comparisons < 0)
         throw Error("a GraphCapture needs 0 comparisons or more, got " + std::to_string(options.comparisons));
     entries_.reserve(most_known());
-    options_.check = options.check.value_or(detail::IsChecked<B>::value);
+    options_.check = options.check.value_or(detail::ObjectChecks<B>::on);
 }
 
 template <class Key, Backend B>
@@ -251,7 +251,7 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 void GraphCapture<Key, B>::run_aside(Ref stream, Work work) {
     const Ref side = own_stream(stream);
-    using Library = detail::checked::LibraryScope<B>;
+    using Library = typename detail::ObjectChecks<B>::LibraryScope;
     {
         [[maybe_unused]] const Library library;
         fence_.record(stream);

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 
 namespace sluice {
@@ -89,7 +89,7 @@ void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from) {
             // Of ordinary memory, that is.
             constexpr bool from_host =
                 to_kind == detail::MemoryKind::host || from_kind == detail::MemoryKind::host;
-            [[maybe_unused]] const detail::checked::HostSideScopeOn<from_host && detail::IsChecked<B>::value>
+            [[maybe_unused]] const typename detail::ObjectChecks<B>::template WaitedCopyScope<from_host>
                 scope;
             detail::copy_spans(stream, to_span, from_span);
         }

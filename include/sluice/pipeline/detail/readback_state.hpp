@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared.hpp>
@@ -367,11 +367,8 @@ void ReadbackState<T, B>::hand_over() {
     const std::size_t index = handed_++;
     const Entry& result = handing.entry;
     std::size_t size = result.size;
-    if constexpr (IsChecked<B>::value) {
-        const checked::Range ranges[] = {{result.place.values, size * sizeof(T), false},
-                                         {result.place.length, sizeof(std::int64_t), false}};
-        checked::host_accesses(ranges, result.counted ? 2 : 1, checked::Op::result, nullptr);
-    }
+    ObjectChecks<B>::result_read(result.place.values, size * sizeof(T),
+                                 result.counted ? result.place.length : nullptr);
     if (result.counted) {
         const std::int64_t length = *result.place.length;
         if (length < 0 || static_cast<std::size_t>(length) > size) {

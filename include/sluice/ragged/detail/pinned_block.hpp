@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -44,7 +44,7 @@ public:
 
     /// What `stream` has been handed so far reads the memory, beside what was said before.
     void mark_in_use(BasicStreamRef<B> stream) {
-        [[maybe_unused]] const checked::LibraryScope<B> library;
+        [[maybe_unused]] const typename ObjectChecks<B>::LibraryScope library;
         try {
             // One event stands for all readers.
             if (in_use_ && !(reader_ == stream.get()))
@@ -72,12 +72,7 @@ public:
         read_.sync();
     }
     /// The host changes the memory now.
-    void changes() {
-        if constexpr (IsChecked<B>::value) {
-            const checked::Range range{data(), bytes(), true};
-            checked::host_accesses(&range, 1, checked::Op::host, "packing");
-        }
-    }
+    void changes() { ObjectChecks<B>::host_writes(data(), bytes(), "packing"); }
 
 private:
     void wait_quietly() noexcept {

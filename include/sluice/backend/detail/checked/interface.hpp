@@ -98,9 +98,6 @@ public:
 struct NoScope {
     NoScope() noexcept {}
 };
-/// The same where `B` is checked.
-template <class B>
-using LibraryScope = std::conditional_t<IsChecked<B>::value, InternalScope, NoScope>;
 
 /// The stage that the calling thread calls.
 struct StageScope {
@@ -175,9 +172,6 @@ private:
         return depth;
     }
 };
-
-template <bool On>
-using HostSideScopeOn = std::conditional_t<On, HostSideScope, NoScope>;
 
 /// Calls whose accesses are nobody's: they write what is undefined anyway.
 class BlindScope {
@@ -402,8 +396,6 @@ public:
     WorkerScope& operator=(const WorkerScope&) = delete;
     ~WorkerScope();
 };
-template <bool On>
-using WorkerScopeOn = std::conditional_t<On, WorkerScope, NoScope>;
 /// What one thread hands to the next: what the giver knows, the taker does.
 void handed_over(Key place) noexcept;
 void taken_over(Key place) noexcept;
