@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/detail/shared.hpp>
@@ -18,10 +17,10 @@
 
 namespace sluice::detail {
 
-/// Whether copies find their places when they run. Not on a checked backend: its model of a graph knows fixed addresses.
+/// Whether copies find their places when they run.
 template <Backend B>
 bool has_ring_copies(bool load) noexcept {
-    if constexpr (requires { B::has_ring_copies(load); } && !IsChecked<B>::value)
+    if constexpr (requires { B::has_ring_copies(load); })
         return B::has_ring_copies(load);
     else
         return false;

@@ -212,6 +212,8 @@ struct Checked : detail::CheckedGraphs<B> {
             B::free_pinned(memory);
         }
     }
+    /// The model of a graph knows fixed addresses.
+    static bool has_ring_copies(bool) noexcept { return false; }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
         using detail::checked::Range;
         know(stream);
