@@ -43,12 +43,7 @@ void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communi
                     " elements was asked for; expected floating-point ones");
     }
     require_same_device(stream, name_of(kind), "the communicator's rank", end.device());
-    if constexpr (IsChecked<B>::value) {
-        writes(stream, end.order(), "a collective of the same communicator");
-        if (static_cast<const void*>(in.data()) != out.data())
-            reads(stream, in, name_of(kind));
-        writes(stream, out, name_of(kind));
-    }
+    end.checks().enqueued(stream, name_of(kind), in, out);
     if constexpr (!std::is_const_v<T>) {
         end.enqueue(stream, {.kind = kind,
                              .element = collective_element<T>(),

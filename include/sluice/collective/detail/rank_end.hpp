@@ -6,12 +6,11 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/collective/detail/call.hpp>
+#include <sluice/collective/detail/checked/collective_checks.hpp>
 #include <sluice/collective/detail/host_transport.hpp>
-#include <sluice/memory/buffer.hpp>
 
 namespace sluice::detail {
 
@@ -19,10 +18,7 @@ namespace sluice::detail {
 template <Backend B>
 class RankEnd {
 public:
-    RankEnd(int rank, int ranks, int device) : rank_(rank), ranks_(ranks), device_(device) {
-        if constexpr (IsChecked<B>::value)
-            order_ = DeviceBuffer<char, B>(1);
-    }
+    RankEnd(int rank, int ranks, int device) : rank_(rank), ranks_(ranks), device_(device) {}
     RankEnd(const RankEnd&) = delete;
     RankEnd& operator=(const RankEnd&) = delete;
     virtual ~RankEnd() = default;
@@ -30,8 +26,7 @@ public:
     int rank() const noexcept { return rank_; }
     int ranks() const noexcept { return ranks_; }
     int device() const noexcept { return device_; }
-    /// One element that each collective is said to write, so that the checker sees to their order.
-    const DeviceBuffer<char, B>& order() const noexcept { return order_; }
+    const CollectiveChecks<B>& checks() const noexcept { return checks_; }
 
     /// Enqueues this rank's part of a collective. Throws `Error`.
     virtual void enqueue(BasicStreamRef<B> stream, const CollectiveCall& call) = 0;
@@ -45,7 +40,7 @@ private:
     int rank_;
     int ranks_;
     int device_;
-    DeviceBuffer<char, B> order_;
+    [[no_unique_address]] CollectiveChecks<B> checks_;
 };
 
 /// A rank whose collectives are callables on its streams' threads.
