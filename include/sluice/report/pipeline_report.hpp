@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/findings.hpp>
 #include <sluice/pipeline/any_pipeline.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/report/bound.hpp>
+#include <sluice/report/detail/checked/missing_edges.hpp>
 #include <sluice/report/timeline.hpp>
 #include <sluice/report/timeline_report.hpp>
 
@@ -32,10 +32,6 @@ std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
 }
 
 namespace pipeline_report {
-/// Those of races between two of the stages: of the batches at which each was met first, and last, or, where neither was noted
-/// and it was met more than once, of the first noted batches that are as far apart.
-std::vector<MissingEdge> missing_edges(const PipelineTimes& times,
-                                       const std::vector<sluice::checked::Finding>& findings);
 /// Keeps the fills of batches that the pipeline has noted, too, if there are any.
 void keep_noted_fills(PipelineTimes& times);
 } // namespace pipeline_report
@@ -63,8 +59,7 @@ PipelineTimes times_of(Pipe& pipeline) {
                                                                         : pipeline.options().schedule;
     times.stages = pipeline.stage_times();
     times.submits = pipeline.submit_times();
-    if constexpr (detail::IsChecked<typename Pipe::backend>::value)
-        times.missing_edges = detail::pipeline_report::missing_edges(times, Pipe::backend::findings());
+    detail::pipeline_report::add_missing_edges<typename Pipe::backend>(times);
     times.submitted = pipeline.submitted();
     return times;
 }
