@@ -301,7 +301,7 @@ private:
     }
     template <class Batch>
     static detail::GivenBatch<backend> given(const Batch& batch) noexcept {
-        return {&batch, &detail::batch_ops<Batch, detail::IsChecked<backend>::value>, calls_for<Batch>()};
+        return {&batch, &detail::batch_ops<Batch, backend>, calls_for<Batch>()};
     }
     template <class Batch, Backend B>
     void submit_of_source(const SourceBatch<Batch, B>& batch);

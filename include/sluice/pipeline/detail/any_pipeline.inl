@@ -20,7 +20,7 @@ struct AnyPipeline<Batch, B>::HeldAs final : Held {
     HeldAs(StageList stages, MakerList makers, const PipelineOptions& options)
         : pipeline(std::move(stages), std::move(makers), options) {
         Held::core = &pipeline.core_;
-        Held::ops = &detail::batch_ops<Batch, detail::IsChecked<B>::value>;
+        Held::ops = &detail::batch_ops<Batch, B>;
         Held::calls = Pipe::template calls_for<Batch>();
         Held::result_tag = &detail::type_tag<typename Pipe::result_type>;
     }

@@ -6,15 +6,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <sluice/backend/detail/checked/interface.hpp>
-#include <sluice/graph/detail/call_ref.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 #include <sluice/pipeline/detail/checked/visit_memory.hpp>
 
 namespace sluice::detail {
-
-/// Is shown the memory that a batch or a slot names; and whether it is so by a value that lets nobody write there.
-using MemoryVisitor = CallRef<void(const checked::Range&, bool)>;
 
 /// What is done with a batch for itself.
 struct BatchOps {
@@ -24,19 +19,15 @@ struct BatchOps {
     /// Bytes of a copy that serves instead of the batch, and how it is aligned; 0: none does.
     std::size_t copied_bytes;
     std::size_t alignment;
-    /// Null in a pipeline that is not checked.
-    void (*show_memory)(const void* batch, const MemoryVisitor& visit);
+    ShowMemory show_memory;
 
-    template <class Batch, bool Checked>
+    template <class Batch, Backend B>
     static constexpr BatchOps of() noexcept {
-        BatchOps ops{.append_key = &key_of<Batch>,
-                     .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
-                     .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
-                     .alignment = alignof(Batch),
-                     .show_memory = nullptr};
-        if constexpr (Checked)
-            ops.show_memory = &show<Batch>;
-        return ops;
+        return {.append_key = &key_of<Batch>,
+                .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
+                .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
+                .alignment = alignof(Batch),
+                .show_memory = show_memory_of<Batch, B>()};
     }
 
 private:
@@ -45,14 +36,10 @@ private:
         append_scalar(key, static_cast<const void*>(&type_tag<Batch>));
         return detail::append_key(key, *static_cast<const Batch*>(batch));
     }
-    template <class Batch>
-    static void show(const void* batch, const MemoryVisitor& visit) {
-        visit_memory(*static_cast<const Batch*>(batch), visit);
-    }
 };
 /// One for each type.
-template <class Batch, bool Checked>
-inline constexpr BatchOps batch_ops = BatchOps::of<Batch, Checked>();
+template <class Batch, Backend B>
+inline constexpr BatchOps batch_ops = BatchOps::of<Batch, B>();
 
 /// What is done with a stage's slots.
 struct SlotOps {
@@ -64,22 +51,18 @@ struct SlotOps {
     /// Makes one with the slot maker at `maker`.
     void* (*make)(void* maker, int number);
     void (*destroy)(void* slot) noexcept;
-    /// What it owns and names. Null in a pipeline that is not checked.
-    void (*show_memory)(const void* slot, const MemoryVisitor& visit);
+    ShowMemory show_memory;
 
-    template <class Maker, class Slot, bool Checked>
+    template <class Maker, class Slot, Backend B>
     static constexpr SlotOps of() noexcept {
-        SlotOps ops{.bytes = sizeof(Slot),
-                    .empty = std::is_empty_v<Slot>,
-                    .told_by_bytes = detail::told_by_bytes<Slot>(),
-                    .has_host_part = detail::has_host_part<Slot>(),
-                    .append_key = &key_of<Slot>,
-                    .make = &make_with<Maker, Slot>,
-                    .destroy = &destroy_as<Slot>,
-                    .show_memory = nullptr};
-        if constexpr (Checked)
-            ops.show_memory = &show<Slot>;
-        return ops;
+        return {.bytes = sizeof(Slot),
+                .empty = std::is_empty_v<Slot>,
+                .told_by_bytes = detail::told_by_bytes<Slot>(),
+                .has_host_part = detail::has_host_part<Slot>(),
+                .append_key = &key_of<Slot>,
+                .make = &make_with<Maker, Slot>,
+                .destroy = &destroy_as<Slot>,
+                .show_memory = show_memory_of<Slot, B>()};
     }
 
 private:
@@ -96,13 +79,9 @@ private:
     static void destroy_as(void* slot) noexcept {
         delete static_cast<Slot*>(slot);
     }
-    template <class Slot>
-    static void show(const void* slot, const MemoryVisitor& visit) {
-        visit_memory(*static_cast<const Slot*>(slot), visit);
-    }
 };
 /// One for each type of slot and maker.
-template <class Maker, class Slot, bool Checked>
-inline constexpr SlotOps slot_ops = SlotOps::of<Maker, Slot, Checked>();
+template <class Maker, class Slot, Backend B>
+inline constexpr SlotOps slot_ops = SlotOps::of<Maker, Slot, B>();
 
 } // namespace sluice::detail

@@ -165,7 +165,7 @@ struct StageSetup {
     void* callable = nullptr;
     StageOptions<B> options{};
     bool has_foreign_stream = false; ///< One of another backend's, as a CPU stage's options may name.
-    const std::vector<checked::Range>* declared = nullptr; ///< See `Stage::reads`; of a checked backend's.
+    const DeclaredRanges* declared = nullptr; ///< See `Stage::reads`; of a checked backend's.
 };
 
 /// Makes a stage's setup.
@@ -184,8 +184,7 @@ struct StageAccess {
                                             .keeps_slot = stage.options_.keeps_slot};
             setup.has_foreign_stream = stage.options_.stream.has_value();
         }
-        if constexpr (IsChecked<B>::value && requires { stage.declared_.all(); })
-            setup.declared = &stage.declared_.all();
+        setup.declared = stage.declared_.kept();
         return setup;
     }
 };
@@ -226,7 +225,7 @@ private:
     template <std::size_t M>
     static constexpr const SlotOps* ops_of() noexcept {
         if constexpr (Shape::sound)
-            return &slot_ops<MakerAt<M>, typename Shape::template Made<M>, IsChecked<B>::value>;
+            return &slot_ops<MakerAt<M>, typename Shape::template Made<M>, B>;
         else
             return nullptr;
     }

@@ -18,6 +18,8 @@ public:
         ranges_.push_back(declared_range(memory, writes));
     }
     const std::vector<checked::Range>& all() const noexcept { return ranges_; }
+    /// Itself, for the pipeline.
+    const DeclaredRanges* kept() const noexcept { return this; }
 
 private:
     std::vector<checked::Range> ranges_;
@@ -27,6 +29,7 @@ private:
 struct NothingDeclared {
     template <class Memory>
     void add(const Memory&, bool) noexcept {}
+    SLUICE_ALWAYS_INLINE static const DeclaredRanges* kept() noexcept { return nullptr; }
 };
 
 template <class B>

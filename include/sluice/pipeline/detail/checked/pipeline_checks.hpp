@@ -216,7 +216,7 @@ private:
             }
         }
         if (declared_[stage] != nullptr) {
-            for (const checked::Range& range : *declared_[stage])
+            for (const checked::Range& range : declared_[stage]->all())
                 handed_.push_back(checked::Handed{nullptr, range, checked::Op::declared, range.writes});
         }
         checked::stage_called(checked::key_of(stream.get()), handed_.data(), handed_.size(),
@@ -246,7 +246,7 @@ private:
     bool on_;
     std::size_t steps_;
     List<std::uint32_t> labels_; // of the stages
-    List<const std::vector<checked::Range>*> declared_;
+    List<const DeclaredRanges*> declared_;
     std::optional<checked::Listening> listening_; // while slots are made
     List<const void*> objects_;
     List<checked::Handed> handed_; // Kept for its memory.

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/graph/detail/call_ref.hpp>
 #include <sluice/memory/detail/checked/declared_range.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 
@@ -113,6 +114,24 @@ void visit_memory(const T& value, Visit& visit) {
             // Who needs the key learns of it.
         }
     }
+}
+
+/// Is shown the memory that a batch or a slot names, as `visit_memory` does.
+using MemoryVisitor = CallRef<void(const checked::Range&, bool)>;
+/// Shows what a value owns and names, whatever its type. Null where nobody is told.
+using ShowMemory = void (*)(const void* value, const MemoryVisitor& visit);
+
+template <class T>
+void show_memory(const void* value, const MemoryVisitor& visit) {
+    visit_memory(*static_cast<const T*>(value), visit);
+}
+/// Of values of type `T` in pipelines of backend `B`.
+template <class T, class B>
+constexpr ShowMemory show_memory_of() noexcept {
+    if constexpr (IsChecked<B>::value)
+        return &show_memory<T>;
+    else
+        return nullptr;
 }
 
 } // namespace sluice::detail

@@ -90,7 +90,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
         auto& self = *static_cast<PipelineCore*>(pipeline);
         return run != self.run_ || (!self.in_use_.load() && self.is_read(number));
     };
-    if constexpr (IsChecked<B>::value) {
+    if constexpr (StageCore<B>::Checks::listens) {
         waiter_->stays = [](void* pipeline, std::size_t run, std::size_t number) {
             auto& self = *static_cast<PipelineCore*>(pipeline);
             if (run == self.run_ && !self.in_use_.load())
