@@ -17,13 +17,14 @@ struct Alive {
     std::uint64_t graphs = 0;
     std::uint64_t executables = 0;
     std::uint64_t semaphores = 0;
+    std::uint64_t shares = 0;
 
     friend bool operator==(const Alive&, const Alive&) = default;
     friend std::ostream& operator<<(std::ostream& out, const Alive& alive) {
         return out << alive.streams << " streams, " << alive.events << " events, " << alive.device_allocations
                    << " device and " << alive.pinned_allocations << " pinned allocations, " << alive.graphs
                    << " graphs, " << alive.executables << " executables, " << alive.semaphores
-                   << " semaphores";
+                   << " semaphores, " << alive.shares << " shares";
     }
 };
 
@@ -36,7 +37,8 @@ Alive alive_now() {
             counts.pinned_allocations.alive,
             counts.graphs.alive,
             counts.executables.alive,
-            counts.semaphores.alive};
+            counts.semaphores.alive,
+            counts.shares.alive};
 }
 
 /// Assigns `object` to itself, in a way that compilers do not warn of.

@@ -70,6 +70,23 @@ struct Hooked {
         before("priority_of", stream);
         return B::priority_of(stream);
     }
+    static int multiprocessors() requires ShareBackend<B> {
+        before("multiprocessors");
+        return B::multiprocessors();
+    }
+    static int share_unit() requires ShareBackend<B> {
+        before("share_unit");
+        return B::share_unit();
+    }
+    static int create_shares(const int* counts, std::size_t count, bool with_rest,
+                             void** shares) requires ShareBackend<B> {
+        before("create_shares");
+        return B::create_shares(counts, count, with_rest, shares);
+    }
+    static void destroy_share(void* share) noexcept requires ShareBackend<B> { B::destroy_share(share); }
+    static void* share_of(NativeStream stream) noexcept requires ShareBackend<B> {
+        return B::share_of(stream);
+    }
     template <class F>
     static void enqueue(NativeStream stream, F&& callable) requires requires(F f) {
         B::enqueue(stream, std::forward<F>(f));

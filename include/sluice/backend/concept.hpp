@@ -32,7 +32,7 @@ namespace sluice {
 /// Memory is aligned to 256 bytes. Memory that is ordered on a stream is usable by work enqueued there later, and freed after what is enqueued there
 /// already; freeing it waits for nothing. `throw_if_failed` is cheap enough for every step, so a fault that any next call reports need not be thrown by it.
 ///
-/// Further parts are optional: `SemaphoreBackend`; `FillBackend`; `MemoryUseBackend`; and `enqueue(stream, callable)`, which runs a callable
+/// Further parts are optional: `SemaphoreBackend`; `FillBackend`; `MemoryUseBackend`; `ShareBackend`; and `enqueue(stream, callable)`, which runs a callable
 /// on the host in stream order.
 ///
 /// All but the destroying and freeing functions throw `Error`.
@@ -100,6 +100,30 @@ concept FillBackend = Backend<B> && requires(void* memory, std::uint32_t pattern
 template <class B>
 concept MemoryUseBackend = Backend<B> && requires {
     { B::device_memory_in_use() } -> std::same_as<std::size_t>;
+};
+
+/// A backend whose devices' multiprocessors can be shared out, so that streams which are made with different
+/// `StreamOptions::share`s run kernels on different ones.
+///
+/// | functions | what they do |
+/// | --- | --- |
+/// | `multiprocessors` | how many the current device has |
+/// | `share_unit` | the current device shares them out in groups of so many |
+/// | `create_shares(counts, count, with_rest, shares)` | splits the current device: `shares[i]` is of `counts[i]` multiprocessors, a multiple of the unit, and with `with_rest` `shares[count]` of all others; gives how many those are. What it has written to `shares` is made, also where it throws |
+/// | `destroy_share` | the streams that were made with it have gone |
+/// | `share_of` | that of a stream, or null |
+///
+/// All but the last two throw `Error`, also where the driver cannot.
+template <class B>
+concept ShareBackend = Backend<B> && requires(typename B::NativeStream stream, const int* counts,
+                                              std::size_t count, void** shares, void* share) {
+    { B::multiprocessors() } -> std::same_as<int>;
+    { B::share_unit() } -> std::same_as<int>;
+    { B::create_shares(counts, count, true, shares) } -> std::same_as<int>;
+    { B::destroy_share(share) }
+    noexcept;
+    { B::share_of(stream) }
+    noexcept->std::same_as<void*>;
 };
 
 } // namespace sluice

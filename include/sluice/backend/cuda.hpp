@@ -17,6 +17,7 @@
 #include <sluice/backend/detail/cuda/host_functions.hpp>
 #include <sluice/backend/detail/cuda/ring_copies.hpp>
 #include <sluice/backend/detail/cuda/semaphore.hpp>
+#include <sluice/backend/detail/cuda/shares.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/types.hpp>
 #if SLUICE_CHECKED
@@ -27,7 +28,7 @@ namespace sluice {
 
 /// `cudaStream_t`, `cudaEvent_t` and the runtime's memory. See the concept `Backend` for what each function
 /// does. Written for CUDA 12.0 and later.
-struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCopies {
+struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCopies, CudaShares {
     using NativeStream = cudaStream_t; ///< A stream's handle.
     using NativeEvent = cudaEvent_t;   ///< An event's handle.
 

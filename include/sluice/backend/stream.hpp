@@ -98,6 +98,19 @@ private:
     Native native_;
 };
 
+namespace detail {
+
+/// What makes a non-blocking stream that runs as `stream` does: by its priority, on its share of the device.
+template <Backend B>
+StreamOptions options_like(BasicStreamRef<B> stream) {
+    StreamOptions options{.priority = stream.priority()};
+    if constexpr (ShareBackend<B>)
+        options.share = B::share_of(stream.get());
+    return options;
+}
+
+} // namespace detail
+
 /// Owns a stream. Move-only; a moved-from stream owns nothing and may only be assigned to or destroyed.
 ///
 /// It belongs to the device that was current when it was made. Any thread may enqueue on it, as on the native stream.

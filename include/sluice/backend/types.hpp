@@ -17,6 +17,9 @@ struct StreamOptions {
     /// True: the stream waits for the legacy default stream and it for the stream, as `cudaStreamCreate`
     /// does.
     bool blocking = false;
+    /// The multiprocessors that its kernels run on, as `create_shares` or `share_of` of a `ShareBackend` gives them; null:
+    /// the device's. Such a stream cannot be blocking. Other backends go without it.
+    void* share = nullptr;
 };
 
 /// How an event is made.
@@ -82,6 +85,7 @@ struct ObjectCounts {
     ObjectCount graphs;             ///< Graphs.
     ObjectCount executables;        ///< Graphs made ready to run.
     ObjectCount semaphores;         ///< Semaphores.
+    ObjectCount shares;             ///< Shares of devices.
 };
 
 } // namespace sluice

@@ -315,7 +315,7 @@ private:
     std::size_t allowance_;             // Graphs that may be made now without knowing that they pay.
     std::vector<std::string> told_;     // Reasons.
     detail::Maybe<BasicStream<B>> own_; // Where work is warmed up and captured.
-    int own_priority_ = 0;
+    StreamOptions own_like_;
     BasicEvent<B> fence_;
 };
 

@@ -277,10 +277,10 @@ void GraphCapture<Key, B>::run_aside(Ref stream, Work work) {
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 typename GraphCapture<Key, B>::Ref GraphCapture<Key, B>::own_stream(Ref like) {
-    const int priority = like.priority();
-    if (!own_ || own_priority_ != priority) {
-        own_.emplace(StreamOptions{.priority = priority});
-        own_priority_ = priority;
+    const StreamOptions options = detail::options_like(like);
+    if (!own_ || own_like_.priority != options.priority || own_like_.share != options.share) {
+        own_.emplace(options);
+        own_like_ = options;
     }
     return *own_;
 }

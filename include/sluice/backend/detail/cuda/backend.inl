@@ -10,6 +10,7 @@
 #include <sluice/backend/detail/cuda/host_functions.inl>
 #include <sluice/backend/detail/cuda/ring_copies.inl>
 #include <sluice/backend/detail/cuda/semaphore.inl>
+#include <sluice/backend/detail/cuda/shares.inl>
 
 namespace sluice {
 
@@ -59,7 +60,10 @@ SLUICE_BODY void UncheckedCuda::enable_peer_access(int device, int peer) noexcep
 SLUICE_BODY UncheckedCuda::NativeStream UncheckedCuda::create_stream(const StreamOptions& options) {
     const unsigned flags = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
     NativeStream stream = nullptr;
-    SLUICE_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, flags, options.priority));
+    if (options.share != nullptr)
+        stream = create_stream_of(options);
+    else
+        SLUICE_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, flags, options.priority));
     counts().streams.add();
     return stream;
 }
