@@ -131,8 +131,9 @@ public:
     static constexpr std::array<DagStage, stages> shape{Ss...};
     static constexpr bool any_cpu = (Ss.cpu || ...);
 
-    /// How stages run: lanes, the device, an external stream, and whether they opt out of graphs.
+    /// How stages run: lanes, multiprocessors, the device, an external stream, and whether they opt out of graphs.
     std::array<int, stages> lanes;
+    std::array<int, stages> multiprocessors;
     std::array<int, stages> devices;
     std::array<std::optional<Ref>, stages> streams;
     std::array<bool, stages> graphed;
@@ -141,6 +142,7 @@ public:
 
     explicit Dag(std::size_t count) : words(count), memory_(stages * count), scratch_(stages * count) {
         lanes.fill(1);
+        multiprocessors.fill(0);
         devices.fill(-1);
         graphed.fill(true);
         for (std::size_t stage = 0; stage < stages; ++stage)
@@ -299,8 +301,11 @@ private:
             else
                 return Stage{name, DagCpuSink<Dag, I, Ins>{this}, options};
         } else {
-            const StageOptions<B> options{
-                .stream = streams[I], .graphed = graphed[I], .device = devices[I], .lanes = lanes[I]};
+            const StageOptions<B> options{.stream = streams[I],
+                                          .graphed = graphed[I],
+                                          .device = devices[I],
+                                          .lanes = lanes[I],
+                                          .multiprocessors = multiprocessors[I]};
             if constexpr (shape[I].in_place)
                 return Stage{name, DagInPlaceNode<Dag, I, Output<made_by(I)>, Ins>{this}, options};
             else if constexpr (shape[I].output)

@@ -7,6 +7,7 @@
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
+#include "support/can_share.hpp"
 #include "support/delayed_backend.hpp"
 #include "support/sanitized.hpp"
 
@@ -65,6 +66,7 @@ void check_randomly(std::uint64_t seed, int times) {
     using B = typename D::backend;
     constexpr std::size_t words = 16;
     static const Inputs<B> inputs(6, words);
+    static const bool shares = can_share<B>();
     RandomChoice random(seed + 1000);
     for (int time = 0; time < times; ++time) {
         CAPTURE(seed);
@@ -83,6 +85,8 @@ void check_randomly(std::uint64_t seed, int times) {
             const bool may = D::shape[stage].output && D::shape[stage].window < 2;
             dag.lanes[stage] = may && random.below(3) == 0 ? pick(2, 3) : 1;
             dag.graphed[stage] = random.below(12) != 0;
+            if (shares && !D::shape[stage].cpu && random.below(16) == 0)
+                dag.multiprocessors[stage] = 8;
         }
         PipelineOptions options = dag_options(schedule, pick(1, 2, 3, 4), pick(0, 1, 4, 5, 16));
         options.launch_blocking = random.below(12) == 0;

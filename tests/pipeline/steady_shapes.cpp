@@ -5,6 +5,7 @@
 #include "pipeline/dag.hpp"
 #include "pipeline/steady_case.hpp"
 #include "support/apart_backend.hpp"
+#include "support/can_share.hpp"
 
 namespace pipeline_steady_shapes {
 
@@ -26,7 +27,8 @@ using Late = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{2}, DagStage{5, tru
 
 // After `warm_up` batches, `more` create and allocate nothing.
 template <class D>
-void check(const PipelineOptions& asked, std::size_t warm_up, bool from_source, int lanes = 1) {
+void check(const PipelineOptions& asked, std::size_t warm_up, bool from_source, int lanes = 1,
+           int multiprocessors = 0) {
     using B = typename D::backend;
     CAPTURE(std::string(to_string(asked.schedule)));
     CAPTURE(asked.slots);
@@ -35,6 +37,7 @@ void check(const PipelineOptions& asked, std::size_t warm_up, bool from_source, 
     Delay::set({.one_in = 0});
     D dag(words);
     dag.lanes[1] = lanes;
+    dag.multiprocessors[2] = multiprocessors;
     PipelineOptions options = asked;
     options.slots = slots_for(dag, options);
     auto pipeline = dag.pipeline(options);
@@ -79,6 +82,8 @@ void check_all() {
                 check<WithCpu<B>>(options, 40, from_source);
                 check<WithCpu<B>>(options, 40, from_source, 2);
                 check<Late<B>>(options, 40, from_source);
+                if (can_share<B>())
+                    check<Diamond<B>>(options, 40, from_source, 2, 8);
             }
         }
     }
@@ -88,6 +93,8 @@ void check_all() {
             check<Diamond<B>>(options, 160, false);
             check<Late<B>>(options, 160, false);
             check<WithCpu<B>>(options, 160, false);
+            if (can_share<B>())
+                check<Diamond<B>>(options, 160, false, 1, 8);
         }
         // A source of 8 slots has graphs of 4 at most.
         check<Diamond<B>>(dag_options(Schedule::graphed, slots, 4), 160, true);

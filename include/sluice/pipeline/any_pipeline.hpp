@@ -142,6 +142,10 @@ public:
     bool is_cpu_stage(std::size_t index) const { return core().is_cpu_stage(index); }
     /// As `Pipeline::device_of`.
     int device_of(std::size_t index) const { return core().device_of(index); }
+    /// As `Pipeline::multiprocessors`.
+    int multiprocessors(std::size_t index) const { return core().multiprocessors(index); }
+    /// As `Pipeline::shares`.
+    std::string shares() const { return core().shares(); }
 
 private:
     template <class Pipe, class Source, class Out>

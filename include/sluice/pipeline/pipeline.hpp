@@ -280,6 +280,15 @@ public:
     /// The device that stage `index` works on. Throws `Error` likewise.
     int device_of(std::size_t index) const { return core_.device_of(index); }
 
+    /// The multiprocessors that stage `index` runs on, where a stage on its device has asked for some of its own: as many as
+    /// it asked for, rounded up to what the device shares out, or what is left. Otherwise 0; see
+    /// `StageOptions::multiprocessors`. Throws `Error` likewise.
+    int multiprocessors(std::size_t index) const { return core_.multiprocessors(index); }
+
+    /// The same in a sentence for each device: "Of the 132 multiprocessors of device 0, which it shares out in groups of 8,
+    /// detect has 8 for the 5 that it asked for and the other stages have 124." Empty where no stage has a share.
+    std::string shares() const { return core_.shares(); }
+
     /// The stream that stage `index` is handed first, the first one's under `Schedule::serial`. What the caller enqueues
     /// there comes between that stage's work for the batches before and after, but not under `Schedule::graphed`:
     /// replays, on the first stage's stream, lag behind by a batch a stage. Use `wait_for` and `flush` there. Throws

@@ -40,6 +40,13 @@ struct StageOptions {
     /// True: what the stage's slot held before counts, such as a table that its maker wrote. So it is not poisoned under
     /// `Stress`, see backend/stress.hpp. Otherwise without effect.
     bool keeps_slot = false;
+    /// Multiprocessors of its device that the stage has for itself, so that it does not wait behind work of the pipeline's other
+    /// stages that fills the device, also in graphs; 0: none. Rounded up to what the device shares out, which is 8 on compute
+    /// capability 9.0 and later: `Pipeline::multiprocessors` tells. Stages that ask for none have the others. That is for a
+    /// short answer and not for rate: the others take longer. Such a stage is on no stream of the caller's and no CPU stage.
+    /// `Cuda` needs a driver and a toolkit of CUDA 12.5, or the constructor throws. Without effect on `Host`, and under
+    /// `Schedule::serial`, where each stage has the device to itself; so `Schedule::automatic` does not try that one then.
+    int multiprocessors = 0;
 };
 
 /// The backend that a stage is for whose callable is a `Function`: that of the stream that it takes; `Host` where it takes none.

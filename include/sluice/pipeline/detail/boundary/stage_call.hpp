@@ -181,7 +181,8 @@ struct StageAccess {
                                             .graphed = stage.options_.graphed,
                                             .device = stage.options_.device,
                                             .lanes = stage.options_.lanes,
-                                            .keeps_slot = stage.options_.keeps_slot};
+                                            .keeps_slot = stage.options_.keeps_slot,
+                                            .multiprocessors = stage.options_.multiprocessors};
             setup.has_foreign_stream = stage.options_.stream.has_value();
         }
         setup.declared = stage.declared_.kept();

@@ -38,7 +38,7 @@ public:
             named_[first] = first == stage ? static_cast<int>(stage) : -1;
             const DeviceGuard<B> device(core.streams.device_of(stage));
             for (std::size_t lane = 0; first == stage && lane < core.streams.lanes(stage); ++lane)
-                lanes_[stage].emplace_back(StreamOptions{.priority = core.streams.priority_of(stage)});
+                lanes_[stage].emplace_back(options_like(core.streams.of(stage, lane)));
             for (std::size_t slot = 0; slot < slots_; ++slot)
                 marks_[stage].emplace_back();
             fences_[stage].emplace();

@@ -78,6 +78,8 @@ public:
     const std::string& stage_name(std::size_t index) const;
     bool is_cpu_stage(std::size_t index) const;
     int device_of(std::size_t index) const;
+    int multiprocessors(std::size_t index) const;
+    std::string shares() const;
     Ref stream(std::size_t index) const;
 
 private:

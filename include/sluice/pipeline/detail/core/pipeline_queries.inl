@@ -50,6 +50,40 @@ int PipelineCore<B>::device_of(std::size_t index) const {
 }
 
 template <Backend B>
+int PipelineCore<B>::multiprocessors(std::size_t index) const {
+    require_stage("share", index);
+    return core_.streams.shares().of(index).multiprocessors;
+}
+
+template <Backend B>
+std::string PipelineCore<B>::shares() const {
+    std::string text;
+    for (const SharedDevice& device : core_.streams.shares().devices()) {
+        text += (text.empty() ? "Of the " : " Of the ") + std::to_string(device.multiprocessors) +
+                " multiprocessors of device " + std::to_string(device.device) +
+                ", which it shares out in groups of " + std::to_string(device.unit);
+        const char* before = ", ";
+        int rest = 0;
+        for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
+            const StageShare& own = core_.streams.shares().of(stage);
+            if (own.device != device.device)
+                continue;
+            if (own.asked == 0) {
+                rest = own.multiprocessors;
+                continue;
+            }
+            text += before + core_.name(stage) + " has " + std::to_string(own.multiprocessors) +
+                    (own.asked == own.multiprocessors
+                         ? ""
+                         : " for the " + std::to_string(own.asked) + " that it asked for");
+            before = ", ";
+        }
+        text += rest > 0 ? " and the other stages have " + std::to_string(rest) + '.' : ".";
+    }
+    return text;
+}
+
+template <Backend B>
 StageTimes<B>& PipelineCore<B>::require_times(const char* call) {
     if (!core_.times)
         throw Error(std::string(call) +

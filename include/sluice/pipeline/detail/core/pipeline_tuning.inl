@@ -51,7 +51,8 @@ std::vector<ScheduleTrial> PipelineCore<B>::trials() const {
         if (may_graph_whole_steps(options_.graph_each_stage))
             trials.push_back({.schedule = Schedule::graphed});
     }
-    if (core_.stages() > 1)
+    // Serially no stage would have what it has asked for.
+    if (core_.stages() > 1 && core_.streams.shares().devices().empty())
         trials.push_back({.schedule = Schedule::serial});
     return trials;
 }

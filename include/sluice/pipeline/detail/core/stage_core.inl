@@ -14,6 +14,7 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
     if (options.slots < 1)
         throw Error("a pipeline needs at least 1 slot between two stages, got " +
                     std::to_string(options.slots));
+    streams.share_out(plan, setups.stages);
     entries_.reserve(plan.stages.size());
     if constexpr (has_threads)
         threads_.resize(plan.stages.size());

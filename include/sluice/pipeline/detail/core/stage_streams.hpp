@@ -13,6 +13,7 @@
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/core/faults.hpp>
+#include <sluice/pipeline/detail/core/stage_shares.hpp>
 #include <sluice/pipeline/schedule.hpp>
 #include <sluice/pipeline/stage.hpp>
 
@@ -30,6 +31,11 @@ public:
         of_stage_.reserve(stages);
     }
 
+    /// Before any is added: see `StageShares`.
+    void share_out(const PlanData& plan, const StageSetup<B>* stages) {
+        shares_.share_out(plan, stages, schedule_, device_);
+    }
+    const StageShares<B>& shares() const noexcept { return shares_; }
     /// Adds the streams of the next stage. Throws `Error` for options that do not go together.
     void add(const std::string& stage, const StageOptions<B>& options) {
         add_lanes(stage, options);
@@ -101,7 +107,6 @@ public:
         return first;
     }
     int device_of(std::size_t stage) const noexcept { return of_stage_[stage].device; }
-    int priority_of(std::size_t stage) const noexcept { return of_stage_[stage].priority; }
     /// The pipeline's own.
     int device() const noexcept { return device_; }
     bool several_devices() const noexcept { return several_devices_; }
@@ -240,7 +245,6 @@ private:
         List<Ref> own; // What `lanes` is where stages do not share; empty until they might.
         List<Side> sides;
         int device = 0;
-        int priority = 0;
     };
     // What is asked for in every step, side by side: between two calls of the driver little stays in the nearest cache.
     struct First {
@@ -260,7 +264,6 @@ private:
     void add_lanes(const std::string& stage, const StageOptions<B>& options) {
         Streams& streams = of_stage_.emplace_back();
         streams.device = require_stage_device(stage, options, device_);
-        streams.priority = options.priority;
         if (streams.device != device_)
             several_devices_ = true;
         if (options.stream)
@@ -279,7 +282,8 @@ private:
             const DeviceGuard<B> device(streams.device);
             const int lanes = schedule_ == Schedule::serial ? 1 : options.lanes;
             for (int lane = 0; lane < lanes; ++lane) {
-                owned_.emplace_back(StreamOptions{.priority = options.priority});
+                owned_.emplace_back(StreamOptions{.priority = options.priority,
+                                                  .share = shares_.of(of_stage_.size() - 1).share});
                 streams.lanes.push_back(owned_.back());
             }
         }
@@ -302,6 +306,7 @@ private:
         return fences_.back().event.get();
     }
 
+    StageShares<B> shares_; // first: it ends after all streams
     Schedule schedule_;
     int device_;
     bool one_device_;
