@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sluice/report.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/fail_each_call.hpp"
@@ -274,6 +275,25 @@ TEST_CASE("Shares: what was made ends where making a pipeline, or running it, fa
         CHECK_FALSE(share.outlived);
     }
     CHECK(Sharing::all().size() > 100);
+}
+
+TEST_CASE("Shares: a report tells them, and what the device could share out") {
+    const auto report = [](int asked) {
+        Pipeline pipeline{Stages{Stage{"detect", [](Ref stream, int) { stream.enqueue([] {}); },
+                                       Options{.multiprocessors = asked}},
+                                 Stage{"heavy", [](Ref stream, int) { stream.enqueue([] {}); }}},
+                          {.timed_batches = 8}};
+        for (int batch = 0; batch < 8; ++batch)
+            pipeline.submit(0);
+        pipeline.finish();
+        const PipelineTimes times = times_of(pipeline);
+        CHECK(times.multiprocessors == 132);
+        CHECK(times.share_unit == 8);
+        CHECK(times.shares == pipeline.shares());
+        return to_table(report_of(times));
+    };
+    CHECK(contains(report(3), "detect has 8 for the"));
+    CHECK_FALSE(contains(report(0), "multiprocessors"));
 }
 
 TEST_CASE("Shares: the Host backend goes without, and refuses what others refuse") {

@@ -198,6 +198,60 @@ TEST_CASE("advice: bad options, short sources and runs without a measurement are
                    "the source ended after 5 batches, and a trial takes 200"));
 }
 
+TEST_CASE("advice: a share of the device is for a short stage that takes long beside a long one") {
+    struct Took {
+        double first, second;
+    };
+    // What was noted of so many batches of two stages on the same device.
+    const auto noted = [](Took took) {
+        PipelineTimes times;
+        times.stage_names = {"heavy", "detect"};
+        times.stage_units = {"GPU 0", "GPU 0"};
+        times.multiprocessors = 132;
+        times.share_unit = 8;
+        for (std::size_t batch = 0; batch < 9; ++batch) {
+            const double begin = 1000.0 * static_cast<double>(batch), odd = batch == 3 ? 500 : 0;
+            times.stages.push_back({0, batch, begin, begin + took.first + odd});
+            times.stages.push_back({1, batch, begin, begin + took.second + odd});
+        }
+        return times;
+    };
+    const auto advised = [&](Took beside, Took alone) {
+        return detail::advice::share_of(noted(beside), noted(alone));
+    };
+    CHECK(advised({200, 175}, {190, 14}) ==
+          "detect takes 14 us alone and 175 us beside heavy; where its kernels wait for that one's, "
+          "StageOptions::multiprocessors = 8 gives it some of its own, for a short answer and not for rate: "
+          "heavy has "
+          "124 of 132 then and takes 6 % longer or more where it fills the device.");
+    CHECK(advised({200, 60}, {190, 14}).empty()); // 3 times as long, and what is due to the notes
+    CHECK_FALSE(advised({200, 63}, {190, 14}).empty());
+    CHECK(advised({200, 175}, {55, 14}).empty()); // neither is long beside the other
+    CHECK_FALSE(advised({200, 175}, {57, 14}).empty());
+    CHECK(contains(advised({175, 200}, {14, 190}), "heavy takes 14 us alone and 175 us beside detect"));
+    CHECK(advised({190, 14}, {190, 14}).empty());
+
+    const PipelineTimes alone = noted({190, 14});
+    PipelineTimes beside = noted({200, 175});
+    beside.stage_units[0] = "GPU 1";
+    CHECK(detail::advice::share_of(beside, alone).empty()); // each has a device to itself
+    beside.stage_units = {"CPU", "CPU"};
+    CHECK(detail::advice::share_of(beside, alone).empty());
+    beside = noted({200, 175});
+    beside.shares = "Of the 132 multiprocessors of device 0, detect has 8.";
+    CHECK(detail::advice::share_of(beside, alone).empty());
+    beside = noted({200, 175});
+    beside.share_unit = beside.multiprocessors = 0; // as on Host
+    CHECK(detail::advice::share_of(beside, alone).empty());
+
+    Advice advice;
+    advice.sentence = "Nothing else.";
+    advice.share = advised({200, 175}, {190, 14});
+    const std::string table = to_table(advice);
+    CHECK(contains(table, "detect takes 14 us alone and 175 us beside heavy"));
+    check_width(table);
+}
+
 TEST_CASE("advice: what Schedule::automatic has found, in a sentence") {
     ScheduleChoice choice{.schedule = Schedule::overlapped, .batches = 12};
     CHECK(to_sentence(choice) == "overlapped is being tried: nothing is chosen after 12 batches yet.");

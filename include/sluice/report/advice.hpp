@@ -57,6 +57,10 @@ struct Advice {
     Bound first; ///< What bounded the first trial: overlapped, two slots, the workers as given.
     Bound bound; ///< What bounds the best one.
     std::string sentence; ///< What to do, and why, with numbers.
+    /// What a share of the device would be for a stage, see `StageOptions::multiprocessors`: for the one that waits longest behind
+    /// the work of another one on its device, taking three times as long beside it as alone, and what that would cost the other
+    /// one at least. Empty where there is no such stage, and where stages have shares already or cannot have any.
+    std::string share;
 };
 
 /// Finds out how to run a pipeline. `run(AdviceTrial& trial)` makes the source and the pipeline, with `trial.options()` and
@@ -80,7 +84,7 @@ struct Advice {
 template <class Run>
 Advice advise(Run&& run, const AdviceOptions& options = {});
 
-/// The advice's trials as a table for a terminal, predictions beside what followed, and its sentence. No line is wider than 80
+/// The advice's trials as a table for a terminal, predictions beside what followed, and its sentences. No line is wider than 80
 /// columns.
 std::string to_table(const Advice& advice);
 

@@ -27,6 +27,9 @@ struct PipelineTimes {
     /// pipeline's backend is not checked.
     std::vector<MissingEdge> missing_edges;
     std::size_t submitted = 0; ///< As `Pipeline::submitted`; 0: up to the last of `submits`.
+    std::string shares;        ///< As `Pipeline::shares`.
+    int multiprocessors = 0;   ///< Of the first stage's device; 0 where stages cannot have shares.
+    int share_unit = 0;        ///< It shares them out in groups of so many.
 };
 
 /// What kind of part sets a pipeline's pace.

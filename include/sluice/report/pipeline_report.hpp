@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/device.hpp>
 #include <sluice/pipeline/any_pipeline.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/report/bound.hpp>
@@ -34,6 +35,19 @@ std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
 namespace pipeline_report {
 /// Keeps the fills of batches that the pipeline has noted, too, if there are any.
 void keep_noted_fills(PipelineTimes& times);
+/// What stages could have of a device.
+template <Backend B>
+void note_device(PipelineTimes& times, int device) {
+    if constexpr (ShareBackend<B>) {
+        const DeviceGuard<B> current(device);
+        try {
+            times.share_unit = B::share_unit();
+            times.multiprocessors = B::multiprocessors();
+        } catch (const Error&) {
+            // A driver that has no shares: nothing.
+        }
+    }
+}
 } // namespace pipeline_report
 } // namespace detail
 
@@ -61,6 +75,8 @@ PipelineTimes times_of(Pipe& pipeline) {
     times.submits = pipeline.submit_times();
     detail::pipeline_report::add_missing_edges<typename Pipe::backend>(times);
     times.submitted = pipeline.submitted();
+    times.shares = pipeline.shares();
+    detail::pipeline_report::note_device<typename Pipe::backend>(times, pipeline.device_of(0));
     return times;
 }
 

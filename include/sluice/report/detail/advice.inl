@@ -83,6 +83,54 @@ inline void say(Advice& advice) {
                        "; now " + advice.bound.sentence;
 }
 
+/// What a stage took for a batch, the middle time; 0 where nothing is noted.
+inline double middle_of(const PipelineTimes& times, std::size_t stage) {
+    std::vector<double> all;
+    for (const StageTime& time : times.stages) {
+        if (time.stage == stage)
+            all.push_back(time.end - time.begin);
+    }
+    std::sort(all.begin(), all.end());
+    return all.empty() ? 0 : all[all.size() / 2];
+}
+
+/// `Advice::share`, of runs of the same pipeline: what a stage takes alone is what it takes serially.
+inline std::string share_of(const PipelineTimes& overlapped, const PipelineTimes& serial) {
+    const int left = overlapped.multiprocessors - overlapped.share_unit;
+    if (overlapped.share_unit < 1 || left < 1 || !overlapped.shares.empty())
+        return {};
+    const std::vector<std::string>& units = overlapped.stage_units;
+    double most = 0;
+    std::string text;
+    for (std::size_t stage = 0; stage < units.size(); ++stage) {
+        const double alone = middle_of(serial, stage), beside = middle_of(overlapped, stage);
+        std::size_t longest = stage; // on its device
+        double takes = 0;
+        for (std::size_t other = 0; other < units.size(); ++other) {
+            const double time = middle_of(serial, other);
+            if (other != stage && units[other] == units[stage] && time > takes) {
+                longest = other;
+                takes = time;
+            }
+        }
+        // Some more comes of sharing caches, and of events that are noted late.
+        if (units[stage] == "CPU" || alone <= 0 || takes < 4 * alone || beside < 3 * alone + 20 ||
+            beside - alone <= most)
+            continue;
+        most = beside - alone;
+        text = overlapped.stage_names[stage] + " takes " + bound::time_text(alone) + " alone and " +
+               bound::time_text(beside) + " beside " + overlapped.stage_names[longest] +
+               "; where its kernels wait for that one's, StageOptions::multiprocessors = " +
+               std::to_string(overlapped.share_unit) +
+               " gives it some of its own, for a short answer and not for rate: " +
+               overlapped.stage_names[longest] + " has " + std::to_string(left) + " of " +
+               std::to_string(overlapped.multiprocessors) + " then and takes " +
+               numbers::fixed(100.0 * overlapped.share_unit / left, 0) +
+               " % longer or more where it fills the device.";
+    }
+    return text;
+}
+
 } // namespace detail::advice
 
 template <ReportedPipeline Pipe, class Source>
@@ -172,6 +220,7 @@ Advice advise(Run&& run, const AdviceOptions& options) {
     advice.best = parts::simplest_of_best(advice.trials);
     advice.bound = bound_of(advice.best.times);
     parts::say(advice);
+    advice.share = parts::share_of(overlapped.times, serial.times);
     return advice;
 }
 
@@ -181,7 +230,8 @@ inline std::string to_table(const Advice& advice) {
     table.add({"way to run it", "predicted", "measured"});
     for (const AdviceTrial& trial : advice.trials)
         table.add({detail::advice::name_of(trial), text(trial.predicted), text(trial.measured)});
-    return table.text() + '\n' + detail::timeline_table::wrapped(advice.sentence) + '\n';
+    return table.text() + '\n' + detail::timeline_table::wrapped(advice.sentence) + '\n' +
+           (advice.share.empty() ? "" : detail::timeline_table::wrapped(advice.share) + '\n');
 }
 
 inline std::string to_sentence(const ScheduleChoice& choice) {

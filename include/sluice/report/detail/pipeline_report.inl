@@ -114,7 +114,7 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
         detail::pipeline_report::add_source(times, first, submit_row, spans);
     for (const MissingEdge& edge : times.missing_edges)
         timeline.add_missing_edge(edge);
-    timeline.set_sentence(bound_of(times).sentence);
+    timeline.set_sentence(bound_of(times).sentence + (times.shares.empty() ? "" : ' ' + times.shares));
     return timeline;
 }
 
