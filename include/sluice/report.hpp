@@ -5,6 +5,7 @@
 
 #include <sluice/report/advice.hpp>
 #include <sluice/report/comparison.hpp>
+#include <sluice/report/description.hpp>
 #include <sluice/report/device_activity.hpp>
 #include <sluice/report/html.hpp>
 #include <sluice/report/kernel_tables.hpp>

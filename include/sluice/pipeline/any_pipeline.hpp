@@ -150,6 +150,7 @@ public:
 private:
     template <class Pipe, class Source, class Out>
     friend class Results;
+    friend struct detail::PipelineAccess;
     struct Held;
     template <class Pipe>
     struct HeldAs;

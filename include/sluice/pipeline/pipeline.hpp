@@ -24,6 +24,10 @@
 
 namespace sluice {
 
+namespace detail {
+struct PipelineAccess;
+} // namespace detail
+
 /// A batch that a pipeline takes: one that stays, or whose bytes are all there is to it.
 template <class Batch>
 concept Submittable =
@@ -303,6 +307,7 @@ private:
     friend class Results;
     template <class Batch, Backend B>
     friend class AnyPipeline;
+    friend struct detail::PipelineAccess;
 
     template <class Batch>
     static const detail::StageCall<backend>* calls_for() noexcept {

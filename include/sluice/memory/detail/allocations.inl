@@ -26,7 +26,13 @@ struct Allocations::Blocks {
         const char* begin;
         const char* end;
         std::uint64_t number;
+        bool pinned;
     };
+    /// Where a thread counts a block.
+    static std::size_t& counted(bool pinned) noexcept {
+        MemoryBytes& bytes = of_thread();
+        return pinned ? bytes.pinned : bytes.device;
+    }
 
     /// The first block that begins behind `place`.
     Block* after(const char* place) {
@@ -69,17 +75,25 @@ SLUICE_BODY std::uint64_t Allocations::changes() const noexcept {
     return blocks_.changes.load(std::memory_order_acquire);
 }
 
-SLUICE_BODY void Allocations::add(const void* memory, std::size_t bytes) {
+SLUICE_BODY MemoryBytes& Allocations::of_thread() noexcept {
+    thread_local MemoryBytes bytes;
+    return bytes;
+}
+
+SLUICE_BODY void Allocations::add(const void* memory, std::size_t bytes, bool pinned) {
     using Block = Blocks::Block;
     const char* const begin = static_cast<const char*>(memory);
     const std::lock_guard lock(blocks_.mutex);
-    blocks_.all.insert(blocks_.after(begin), Block{begin, begin + (bytes == 0 ? 1 : bytes), ++blocks_.last});
+    blocks_.all.insert(blocks_.after(begin),
+                       Block{begin, begin + (bytes == 0 ? 1 : bytes), ++blocks_.last, pinned});
+    Blocks::counted(pinned) += bytes;
     blocks_.changes.fetch_add(1, std::memory_order_release);
 }
 
-SLUICE_BODY void* Allocations::added(void* memory, std::size_t bytes, void (*free)(void*) noexcept) {
+SLUICE_BODY void* Allocations::added(void* memory, std::size_t bytes, void (*free)(void*) noexcept,
+                                     bool pinned) {
     try {
-        add(memory, bytes);
+        add(memory, bytes, pinned);
     } catch (...) {
         free(memory);
         throw;
@@ -92,6 +106,7 @@ SLUICE_BODY void Allocations::remove(const void* memory) noexcept {
     const auto next = blocks_.after(static_cast<const char*>(memory));
     if (next == blocks_.all.begin() || (next - 1)->begin != memory)
         return;
+    Blocks::counted((next - 1)->pinned) -= static_cast<std::size_t>((next - 1)->end - (next - 1)->begin);
     blocks_.all.erase(next - 1);
     blocks_.freed.fetch_add(1, std::memory_order_release);
     blocks_.changes.fetch_add(1, std::memory_order_release);

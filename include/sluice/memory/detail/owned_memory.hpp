@@ -22,7 +22,7 @@ public:
     void* allocate(std::size_t bytes) const {
         if (ordered_)
             return B::allocate_device(bytes, stream_);
-        return Allocations::instance().added(B::allocate_device(bytes), bytes, &B::free_device);
+        return Allocations::instance().added(B::allocate_device(bytes), bytes, &B::free_device, false);
     }
     void free(void* memory) const noexcept {
         if (ordered_) {
@@ -43,7 +43,7 @@ private:
 template <class B>
 struct PinnedAllocator {
     void* allocate(std::size_t bytes) const {
-        return Allocations::instance().added(B::allocate_pinned(bytes), bytes, &B::free_pinned);
+        return Allocations::instance().added(B::allocate_pinned(bytes), bytes, &B::free_pinned, true);
     }
     void free(void* memory) const noexcept {
         Allocations::instance().remove(memory);

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include <sluice/backend/detail/atomic.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/memory/detail/allocations.hpp>
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
@@ -81,6 +83,21 @@ public:
     int multiprocessors(std::size_t index) const;
     std::string shares() const;
     Ref stream(std::size_t index) const;
+    /// For descriptions; `graphed`: as far as the stage's options say.
+    /// @{
+    struct StagePlace {
+        std::size_t lanes = 1;
+        int priority = 0;
+        bool external_stream = false;
+        bool graphed = true;
+        std::size_t slot_size = 0; ///< In host memory.
+        MemoryBytes slot_bytes;    ///< What all its slots have elsewhere.
+        List<Ref> streams;         ///< A lane each; none of a stage that runs on threads.
+    };
+    StagePlace place_of(std::size_t index) const;
+    const PlanData& plan() const noexcept;
+    bool graphs_whole_steps() const { return may_graph_whole_steps(options_.graph_each_stage); }
+    /// @}
 
 private:
     struct SubmitBegin {

@@ -84,6 +84,29 @@ std::string PipelineCore<B>::shares() const {
 }
 
 template <Backend B>
+const PlanData& PipelineCore<B>::plan() const noexcept {
+    return core_.plan;
+}
+
+template <Backend B>
+typename PipelineCore<B>::StagePlace PipelineCore<B>::place_of(std::size_t index) const {
+    const StagePlan& stage = core_.plan.stages[index];
+    StagePlace place;
+    place.lanes = core_.lanes(index);
+    place.priority = core_.streams.priority_of(index);
+    place.external_stream = core_.streams.is_external(index);
+    place.graphed = stage.capturable && core_.wants_graphs(index);
+    if (stage.maker >= 0 && !stage.hands_on) {
+        const auto maker = static_cast<std::size_t>(stage.maker);
+        place.slot_size = core_.slots.ops(maker).empty ? 0 : core_.slots.ops(maker).bytes;
+        place.slot_bytes = core_.slots.bytes(maker);
+    }
+    for (std::size_t lane = 0; !stage.aside && lane < place.lanes; ++lane)
+        place.streams.push_back(core_.streams.of(index, lane));
+    return place;
+}
+
+template <Backend B>
 StageTimes<B>& PipelineCore<B>::require_times(const char* call) {
     if (!core_.times)
         throw Error(std::string(call) +

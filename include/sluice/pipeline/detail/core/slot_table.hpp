@@ -22,7 +22,7 @@ class SlotTable {
 public:
     /// For so many slot makers, and so many slots of each.
     SlotTable(std::size_t makers, std::size_t count)
-        : makers_(makers), count_(count), ops_(makers), places_(makers * count) {}
+        : makers_(makers), count_(count), ops_(makers), places_(makers * count), bytes_(makers) {}
     SlotTable(const SlotTable&) = delete;
     SlotTable& operator=(const SlotTable&) = delete;
     ~SlotTable() {
@@ -37,8 +37,12 @@ public:
     /// Makes a stage's slot. What its maker throws is nested in an `Error` that names the stage and the slot.
     void make(std::size_t maker, std::size_t slot, const SlotOps& ops, void* with, const std::string& stage) {
         ops_[maker] = &ops;
+        const MemoryBytes& now = Allocations::of_thread();
+        const MemoryBytes before = now;
         try {
             places_[slot * makers_ + maker] = ops.make(with, static_cast<int>(slot));
+            bytes_[maker].device += now.device - before.device;
+            bytes_[maker].pinned += now.pinned - before.pinned;
         } catch (...) {
             throw_after("making slot " + std::to_string(slot) + " failed: ", stage);
         }
@@ -79,6 +83,8 @@ public:
     /// Of so many batches at first, some before are missing.
     std::size_t first_rows() const noexcept { return first_rows_; }
     const SlotOps& ops(std::size_t maker) const noexcept { return *ops_[maker]; }
+    /// What the maker has allocated for its slots, in buffers of sluice's.
+    const MemoryBytes& bytes(std::size_t maker) const noexcept { return bytes_[maker]; }
 
 private:
     std::size_t makers_;
@@ -88,6 +94,7 @@ private:
     List<void*> rows_;
     std::size_t row_size_ = 0;
     std::size_t first_rows_ = 0;
+    List<MemoryBytes> bytes_;
 };
 
 /// A number for all that a callable may read in the slots on the host: their bytes, what their members hold elsewhere,

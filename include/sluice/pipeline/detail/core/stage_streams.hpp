@@ -94,6 +94,13 @@ public:
     std::size_t lanes(std::size_t stage) const noexcept { return firsts_[stage].lanes; }
     /// Whether any stage was given an external stream.
     bool any_external() const noexcept { return !external_.empty(); }
+    bool is_external(std::size_t stage) const noexcept {
+        for (const Ref external : external_) {
+            if (firsts_[stage].lanes == 1 && firsts_[stage].lane == external)
+                return true;
+        }
+        return false;
+    }
     /// Whether two stages were given the same external stream.
     bool share(std::size_t stage, std::size_t other) const noexcept {
         const First &one = firsts_[stage], &two = firsts_[other];
