@@ -92,10 +92,10 @@ public:
 
     /// As `Pipeline::run`, of a pipeline whose last stage makes an `Out`: `for (const auto& loss :
     /// pipeline.run<Loss>(source))`. Throws `Error`, also where it makes something else, or nothing.
-    template <class Out, class Source>
-    Results<AnyPipeline, Source, Out> run(Source& source) {
+    template <class Out, class Source, StopRequest Stop = detail::NeverStop>
+    Results<AnyPipeline, Source, Out, Stop> run(Source& source, Stop stop = {}) {
         require_result<Out>();
-        return Results<AnyPipeline, Source, Out>(*this, source);
+        return Results<AnyPipeline, Source, Out, Stop>(*this, source, std::move(stop));
     }
 
     /// As `Pipeline::drain`. Throws `Error` as `run` does.
@@ -148,7 +148,7 @@ public:
     std::string shares() const { return core().shares(); }
 
 private:
-    template <class Pipe, class Source, class Out>
+    template <class Pipe, class Source, class Out, class Stop>
     friend class Results;
     friend struct detail::PipelineAccess;
     struct Held;

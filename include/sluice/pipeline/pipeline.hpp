@@ -213,8 +213,12 @@ public:
     /// A loop that is left early loses nothing: the next `run`, or `drain`, begins with the results of the batches under
     /// way. A `submit` in between needs their slots, and gives them up. Throws `Error`: a stage's at once, and what the
     /// source throws behind the results of all batches before it.
-    template <class Source>
-    Results<Pipeline, Source, result_type> run(Source& source);
+    ///
+    /// Once `stop` says so, no further batch is taken from the source: the loop has the results of all that were submitted,
+    /// and ends. A later `run` goes on with the source's next batch. `stop` is looked at before each batch is asked for; a source
+    /// that is waited for has to end, or have a batch, first.
+    template <class Source, StopRequest Stop = detail::NeverStop>
+    Results<Pipeline, Source, result_type, Stop> run(Source& source, Stop stop = {});
 
     /// The results that a loop over `run` has left, when it was left early: `for (const auto& result : pipeline.drain())`.
     /// Throws `Error`.
@@ -303,7 +307,7 @@ private:
     struct NotMade {};
     explicit Pipeline(NotMade); // of a program that has been refused; there is no body
 
-    template <class Pipe, class Source, class Out>
+    template <class Pipe, class Source, class Out, class Stop>
     friend class Results;
     template <class Batch, Backend B>
     friend class AnyPipeline;

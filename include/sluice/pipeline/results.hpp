@@ -2,6 +2,7 @@
 /// A pipeline's results, as a range.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -12,7 +13,21 @@
 
 namespace sluice {
 
+/// What tells a loop over results to end: a `std::stop_token`, or anything that is called as `bool()`, such as a lambda that reads a
+/// `std::atomic<bool>` that a signal handler sets. It is asked on the thread of the loop.
+template <class Stop>
+concept StopRequest = requires(const Stop& stop) {
+    { stop.stop_requested() } -> std::convertible_to<bool>;
+}
+|| requires(const Stop& stop) {
+    { stop() } -> std::convertible_to<bool>;
+};
+
 namespace detail {
+/// Goes on until the source ends.
+struct NeverStop {
+    constexpr bool operator()() const noexcept { return false; }
+};
 /// The batches `next` to `end`, counted since the last reset, that a `run` has submitted and whose results nobody has seen.
 struct ResultsLeft {
     std::size_t next = 0;
@@ -30,11 +45,12 @@ struct NoBatches {
 
 /// The results of a pipeline for the batches of a source, in order: what `run` and `drain` of `Pipeline` and `AnyPipeline`
 /// return. Each is an `Out`. Iterated once. The pipeline and the source must outlive it; it can be neither copied nor moved.
-template <class Pipe, class Source, class Out>
+template <class Pipe, class Source, class Out, class Stop = detail::NeverStop>
 class Results {
 public:
     /// Asks for nothing yet. Called by `run` and `drain`.
-    Results(Pipe& pipeline, Source& source) : pipeline_(pipeline), source_(source) {}
+    Results(Pipe& pipeline, Source& source, Stop stop = {})
+        : pipeline_(pipeline), source_(source), stop_(std::move(stop)) {}
     Results(const Results&) = delete;            ///< Cannot be copied.
     Results& operator=(const Results&) = delete; ///< Cannot be assigned.
 
@@ -49,12 +65,14 @@ private:
     static constexpr bool has_batches = !std::is_same_v<Source, detail::NoBatches>;
 
     void advance();
+    bool asked_to_stop() const;
     void submit_ahead();
     bool take_batch();
     void submit_batch();
 
     Pipe& pipeline_;
     Source& source_;
+    [[no_unique_address]] Stop stop_;
     std::optional<Batches> batches_; // Once the first one has been asked for.
     BatchRead read_; // Of `**batches_`, where it may not be there any longer when the next one is.
     bool ended_ = false;
@@ -63,8 +81,8 @@ private:
 };
 
 /// An input iterator over results.
-template <class Pipe, class Source, class Out>
-class Results<Pipe, Source, Out>::Iterator {
+template <class Pipe, class Source, class Out, class Stop>
+class Results<Pipe, Source, Out, Stop>::Iterator {
 public:
     /// Of iterators: none is ever taken.
     using difference_type = std::ptrdiff_t;
@@ -90,8 +108,8 @@ private:
     Results* results_;
 };
 
-template <class Pipe, class Source, class Out>
-typename Results<Pipe, Source, Out>::Iterator Results<Pipe, Source, Out>::begin() {
+template <class Pipe, class Source, class Out, class Stop>
+typename Results<Pipe, Source, Out, Stop>::Iterator Results<Pipe, Source, Out, Stop>::begin() {
     detail::ResultsLeft& left = pipeline_.results_left();
     const std::size_t submitted = pipeline_.submitted();
     if (left.end != submitted)
@@ -99,8 +117,8 @@ typename Results<Pipe, Source, Out>::Iterator Results<Pipe, Source, Out>::begin(
     return Iterator(*this);
 }
 
-template <class Pipe, class Source, class Out>
-void Results<Pipe, Source, Out>::advance() {
+template <class Pipe, class Source, class Out, class Stop>
+void Results<Pipe, Source, Out, Stop>::advance() {
     shown_ = nullptr;
     if constexpr (has_batches)
         submit_ahead();
@@ -113,11 +131,23 @@ void Results<Pipe, Source, Out>::advance() {
     }
 }
 
+template <class Pipe, class Source, class Out, class Stop>
+bool Results<Pipe, Source, Out, Stop>::asked_to_stop() const {
+    if constexpr (requires { stop_.stop_requested(); })
+        return stop_.stop_requested();
+    else
+        return stop_();
+}
+
 // Until as many batches are under way as there are slots.
-template <class Pipe, class Source, class Out>
-void Results<Pipe, Source, Out>::submit_ahead() {
+template <class Pipe, class Source, class Out, class Stop>
+void Results<Pipe, Source, Out, Stop>::submit_ahead() {
     const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
     while (!ended_ && pipeline_.submitted() - pipeline_.results_left().next < slots) {
+        if (asked_to_stop()) {
+            ended_ = true; // What has been submitted is still to come.
+            break;
+        }
         read_.wait(); // Asking for the next batch may fill this one again.
         try {
             ended_ = !take_batch();
@@ -132,8 +162,8 @@ void Results<Pipe, Source, Out>::submit_ahead() {
 }
 
 // The next batch, no sooner than it can be submitted: one that a source has given and nobody submits is lost.
-template <class Pipe, class Source, class Out>
-bool Results<Pipe, Source, Out>::take_batch() {
+template <class Pipe, class Source, class Out, class Stop>
+bool Results<Pipe, Source, Out, Stop>::take_batch() {
     if (batches_)
         ++*batches_;
     else
@@ -141,8 +171,8 @@ bool Results<Pipe, Source, Out>::take_batch() {
     return !(*batches_ == std::end(source_));
 }
 
-template <class Pipe, class Source, class Out>
-void Results<Pipe, Source, Out>::submit_batch() {
+template <class Pipe, class Source, class Out, class Stop>
+void Results<Pipe, Source, Out, Stop>::submit_batch() {
     if constexpr (std::is_void_v<decltype(pipeline_.submit(**batches_))>)
         pipeline_.submit(**batches_);
     else if constexpr (std::forward_iterator<Batches>)

@@ -25,14 +25,14 @@ void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_of_source(const SourceBat
 }
 
 template <class... Ss, class... Makers>
-template <class Source>
+template <class Source, StopRequest Stop>
 Results<Pipeline<Stages<Ss...>, Slots<Makers...>>, Source,
-        typename Pipeline<Stages<Ss...>, Slots<Makers...>>::result_type>
-Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source) {
+        typename Pipeline<Stages<Ss...>, Slots<Makers...>>::result_type, Stop>
+Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source, Stop stop) {
     static_assert(Shape::has_result,
                   "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot "
                   "maker, that the loop reads");
-    return Results<Pipeline, Source, result_type>(*this, source);
+    return Results<Pipeline, Source, result_type, Stop>(*this, source, std::move(stop));
 }
 
 } // namespace sluice

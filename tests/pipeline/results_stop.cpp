@@ -1,0 +1,125 @@
+// Pipeline::run, told to stop: no batch is lost, and no result.
+#include <atomic>
+#include <cstddef>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "pipeline/capturable.hpp"
+#include "pipeline/dag.hpp"
+#include "support/delayed_backend.hpp"
+
+namespace pipeline_results_stop {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Delayed<TestBackend>;
+constexpr std::size_t words = 16;
+using TwoStages = Dag<B, DagStage{0, true}, DagStage{1}>;
+using CpuLast = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}>;
+
+auto make_source(std::size_t batches, int workers = 1) {
+    return Source{[](int) { return PinnedBuffer<Word, B>(words); },
+                  [](std::size_t index, PinnedBuffer<Word, B>& out) {
+                      for (std::size_t i = 0; i < words; ++i)
+                          out[i] = input_word(index, i);
+                  },
+                  SourceOptions<B>{.workers = workers, .slots = 4, .batches = batches}};
+}
+
+template <class Check>
+void for_each_way(Check&& check) {
+    std::uint64_t seed = 0;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int slots : {1, 2, 3}) {
+            for (const int steps : {0, 4}) {
+                if (steps > 0 && schedule != Schedule::graphed)
+                    continue;
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(slots);
+                CAPTURE(steps);
+                Delay::set({.seed = ++seed, .one_in = 4, .microseconds = 200});
+                check.template operator()<TwoStages>(dag_options(schedule, slots, steps));
+                check.template operator()<CpuLast>(dag_options(schedule, slots, steps));
+            }
+        }
+    }
+}
+
+template <class Result>
+void append(std::vector<Word>& all, const Result& result) {
+    all.insert(all.end(), result.words.data(), result.words.data() + words);
+}
+
+} // namespace
+
+TEST_CASE(
+    "run: once it is told to stop it takes no batch, and gives the results of all that were submitted") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        for (const std::size_t last : {0u, 1u, 5u}) {
+            CAPTURE(last);
+            D dag(words);
+            options.slots = slots_for(dag, options);
+            auto pipeline = dag.pipeline(options);
+            auto source = make_source(20);
+            std::stop_source stop;
+            std::vector<Word> results, expected;
+            std::size_t submitted = 0;
+            if (last == 0)
+                stop.request_stop();
+            for (const auto& result : pipeline.run(source, stop.get_token())) {
+                append(results, result);
+                if (results.size() == last * words) {
+                    stop.request_stop();
+                    submitted = pipeline.submitted();
+                }
+            }
+            CHECK(pipeline.submitted() == submitted);
+            CHECK(submitted < last + static_cast<std::size_t>(options.slots));
+            (void)dag.expected(batches_from(0, submitted), &expected);
+            CHECK(results == expected);
+
+            // The rest is the source's still.
+            for (const auto& result : pipeline.run(source))
+                append(results, result);
+            expected.clear();
+            (void)dag.expected(batches_from(0, 20), &expected);
+            CHECK(results == expected);
+        }
+    });
+}
+
+TEST_CASE("run: a stage stops it, whatever thread it is called on") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        struct Number {
+            PinnedBuffer<Word, B> value{words};
+        };
+        std::atomic<bool> stop{false};
+        std::atomic<Word> looked{0};
+        Stage take{"take", [](BasicStreamRef<B> stream, const PinnedBuffer<Word, B>& in, Number& out) {
+                       ops::step(stream.get(), out.value.data(), in.data(), out.value.data(), words);
+                   }};
+        Stage look{"look", [&](const Number&, Number& out) {
+                       out.value[0] = looked++;
+                       stop = stop || looked == 6;
+                   }};
+        AnyPipeline<PinnedBuffer<Word, B>, B> pipeline{
+            Stages{take, look}, Slots{[](int) { return Number{}; }, [](int) { return Number{}; }},
+            PipelineOptions{.schedule = schedule}};
+        auto source = make_source(1000);
+        Word seen = 0;
+        for (const Number& result : pipeline.template run<Number>(source, [&] { return stop.load(); }))
+            CHECK(result.value[0] == seen++);
+        CHECK(seen >= 6);
+        CHECK(seen <= 8);
+        CHECK(pipeline.submitted() == seen);
+        pipeline.finish();
+        CHECK(looked == seen);
+    }
+}
+
+} // namespace pipeline_results_stop
