@@ -83,6 +83,40 @@ TEST_CASE("the same, where the semaphore goes first, and so does the handle of a
     CHECK_THROWS_WITH(semaphore_first(), "the caller's");
 }
 
+TEST_CASE(
+    "a source goes before its pipeline, while what reads its slots waits for a signal that never comes") {
+    struct Way {
+        Schedule schedule;
+        bool later_stage; // whose wait the first stage is behind
+        int slots;        // of the source; with 2 a worker waits for one, too
+    };
+    for (const Way& way : {Way{Schedule::serial, true, 2}, Way{Schedule::overlapped, true, 2},
+                           Way{Schedule::overlapped, false, 4}, Way{Schedule::graphed, true, 4}}) {
+        CAPTURE(std::string(to_string(way.schedule)));
+        const auto throwing = [&] {
+            BasicSemaphore<B> semaphore;
+            unsigned number = 0;
+            const auto wait_in = [&](bool later, BasicStreamRef<B> stream) {
+                if (later == way.later_stage)
+                    semaphore.wait(stream, ++number);
+            };
+            Stage load{"load", [&](BasicStreamRef<B> stream, const Batch& in, Slot& out) {
+                           wait_in(false, stream);
+                           copy(stream, out, in);
+                       }};
+            Stage train{"train", [&](BasicStreamRef<B> stream, const Slot&) { wait_in(true, stream); }};
+            TwoStreamPipeline pipeline{
+                load, train, [](int) { return Slot(1); }, {.schedule = way.schedule, .slots = 1}};
+            Source source{[](int) { return Batch(1); }, [](std::size_t, Batch&) {},
+                          SourceOptions<B>{.workers = 1, .slots = way.slots}};
+            for (int i = 0; i < 2; ++i)
+                pipeline.submit(source.next());
+            throw std::runtime_error("the caller's");
+        };
+        CHECK_THROWS_WITH(throwing(), "the caller's");
+    }
+}
+
 TEST_CASE("a pipeline that outlives the exception says at its next call that it has given a wait up") {
     for (const Schedule schedule : schedules) {
         Batch batch(1);

@@ -347,6 +347,7 @@ private:
     detail::SourceThreads threads_;
     bool started_ = false;
     bool stopping_ = false; // Under the ledger's mutex.
+    const int exceptions_ = std::uncaught_exceptions(); // when this was made
 };
 
 /// An input iterator over a source's batches. Holds one batch at a time. Move-only.

@@ -42,6 +42,22 @@ public:
     /// it, such waits end, as by a signal: true then.
     bool give_up(Ours ours, const void* context) noexcept;
     bool give_up(const void* stream) noexcept;
+    /// The same for `stream` and for the streams that wait for each other with it: those of a `Together`.
+    bool give_up_around(const void* stream) noexcept;
+
+    /// Streams that wait for each other, as a pipeline's do, as long as this lives: all for which `ours(context, stream)`.
+    class Together {
+    public:
+        Together(Ours ours, const void* context);
+        Together(const Together&) = delete;
+        Together& operator=(const Together&) = delete;
+        ~Together();
+
+    private:
+        friend SemaphoreWaits;
+        Ours ours_;
+        const void* context_;
+    };
 
 private:
     bool is_over(const Entry& entry) const;
@@ -52,6 +68,7 @@ private:
 
     Mutex& mutex_;
     List<Entry> entries_;
+    List<const Together*> together_;
     std::size_t look_at_ = 64; // So many entries: those that are over go.
 };
 

@@ -107,6 +107,36 @@ SLUICE_BODY bool SemaphoreWaits::give_up(Ours ours, const void* context) noexcep
     return given_up;
 }
 
+SLUICE_BODY bool SemaphoreWaits::give_up_around(const void* stream) noexcept {
+    // With the lock.
+    const Ours around = [](const void* given, const void* other) {
+        bool found = given == other;
+        for (const Together* all : instance().together_)
+            found = found || (all->ours_(all->context_, given) && all->ours_(all->context_, other));
+        return found;
+    };
+    return give_up(around, stream);
+}
+
+SLUICE_BODY SemaphoreWaits::Together::Together(Ours ours, const void* context)
+    : ours_(ours), context_(context) {
+    SemaphoreWaits& waits = instance();
+    const std::lock_guard lock(waits.mutex_);
+    waits.together_.push_back(this);
+}
+
+SLUICE_BODY SemaphoreWaits::Together::~Together() {
+    SemaphoreWaits& waits = instance();
+    const std::lock_guard lock(waits.mutex_);
+    for (const Together*& one : waits.together_) {
+        if (one != this)
+            continue;
+        one = waits.together_.back();
+        waits.together_.pop_back();
+        break;
+    }
+}
+
 SLUICE_BODY bool SemaphoreWaits::give_up(const void* stream) noexcept {
     return give_up([](const void* given, const void* other) { return given == other; }, stream);
 }

@@ -109,6 +109,9 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
 
 template <class Batch, class State, class Fill, Backend B>
 Source<Batch, State, Fill, B>::~Source() {
+    // What reads the slots may wait for a pipeline that is destroyed later.
+    if (std::uncaught_exceptions() > exceptions_)
+        ledger_->give_up_waits();
     join_workers();
     for (Slot* slot : ledger_->slots) {
         try {

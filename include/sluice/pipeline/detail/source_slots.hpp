@@ -104,6 +104,8 @@ public:
     void done(Slot& slot, bool elsewhere) noexcept;
     /// What `stream` has been handed so far reads the slot.
     void release(Slot& slot, BasicStreamRef<B> stream);
+    /// Behind an exception: ends waits for semaphores that nobody signals any more and that what reads slots may be behind.
+    void give_up_waits() noexcept;
 
     List<Slot*> slots;
     const int device;
@@ -129,9 +131,10 @@ private:
     static bool waited_for(BasicStreamRef<B> stream) noexcept;
     void destroy() noexcept;
 
-    int references_ = 1; // The source, and slots that are held.
-    List<Slot*> free_;   // A ring, the longest free one first.
-    List<Slot*> claims_; // That of batch i is at i modulo the slots.
+    int references_ = 1;                     // The source, and slots that are held.
+    List<typename B::NativeStream> readers_; // All streams that have read a slot.
+    List<Slot*> free_;                       // A ring, the longest free one first.
+    List<Slot*> claims_;                     // That of batch i is at i modulo the slots.
     std::size_t free_first_ = 0;
     std::size_t free_count_ = 0;
 };

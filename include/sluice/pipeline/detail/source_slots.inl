@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/host.hpp>
 #include <sluice/pipeline/detail/checked/source_checks.hpp>
@@ -124,6 +125,7 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
         push_free(*slot);
     }
     claimed = handed = 0;
+    readers_.clear();
     end = batches;
     count_ready();
 }
@@ -187,6 +189,22 @@ void SourceLedger<B>::release(Slot& slot, BasicStreamRef<B> stream) {
 }
 
 template <Backend B>
+void SourceLedger<B>::give_up_waits() noexcept {
+    if constexpr (SemaphoreCalls<B>::there) {
+        for (std::size_t i = 0;; ++i) {
+            typename B::NativeStream reader{};
+            {
+                const std::lock_guard lock(mutex);
+                if (i == readers_.size())
+                    return;
+                reader = readers_[i];
+            }
+            SemaphoreWaits::instance().give_up_around(reader);
+        }
+    }
+}
+
+template <Backend B>
 void SourceLedger<B>::await_all_reads() noexcept {
     for (Slot* slot : slots) {
         try {
@@ -233,6 +251,11 @@ typename SourceSlot<B>::Read& SourceLedger<B>::begin_read(Slot& slot, BasicStrea
     const int of = stream.device();
     {
         const std::lock_guard lock(mutex);
+        bool known = false;
+        for (const auto reader : readers_)
+            known = known || reader == stream.get();
+        if (!known)
+            readers_.push_back(stream.get());
         for (const auto& read : slot.reads) {
             if (!read->busy && !read->used && read->device == of)
                 return take(*read);

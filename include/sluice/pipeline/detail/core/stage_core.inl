@@ -25,6 +25,7 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
             make_slots(stage, setups.slots[plan.stages[stage].maker]);
     }
     slots.lay_out_windows(plan.windows, plan.most_window);
+    streams.all_added();
     find_host_readers();
     order.emplace(slots.count(), streams, plan);
     slots_number_.emplace(plan, slots);

@@ -9,6 +9,7 @@
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -176,18 +177,15 @@ public:
         }
         return found;
     }
+    /// All streams are there: whoever waits for one of them and gives up knows which others it waits for.
+    void all_added() {
+        if constexpr (SemaphoreCalls<B>::there)
+            together_.emplace(&is_active, this);
+    }
     /// Ends waits of the streams for semaphores that nobody signals any more; whether there were any.
     bool give_up_waits() const noexcept {
         if constexpr (SemaphoreCalls<B>::there) {
-            return SemaphoreWaits::instance().give_up(
-                [](const void* self, const void* stream) {
-                    for (const Active& active : static_cast<const StageStreams*>(self)->active_) {
-                        if (active.stream.get() == stream)
-                            return true;
-                    }
-                    return false;
-                },
-                this);
+            return SemaphoreWaits::instance().give_up(&is_active, this);
         } else {
             return false;
         }
@@ -268,6 +266,14 @@ private:
         Owned<BasicEvent<B>> event;
     };
 
+    static bool is_active(const void* self, const void* stream) {
+        for (const Active& active : static_cast<const StageStreams*>(self)->active_) {
+            if (active.stream.get() == stream)
+                return true;
+        }
+        return false;
+    }
+
     void add_lanes(const std::string& stage, const StageOptions<B>& options) {
         Streams& streams = of_stage_.emplace_back();
         streams.device = require_stage_device(stage, options, device_);
@@ -324,6 +330,7 @@ private:
     List<Active> active_;
     List<Ref> external_;
     List<Fence> fences_;
+    Maybe<SemaphoreWaits::Together> together_; // last: it is destroyed first
 };
 
 } // namespace sluice::detail
