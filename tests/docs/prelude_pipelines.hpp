@@ -48,6 +48,11 @@ void fill(int step, Batch& to);
 void scale(sluice::StreamRef, sluice::DeviceSpan<float>);
 void accumulate(sluice::StreamRef, sluice::DeviceSpan<const float>, sluice::PinnedSpan<float>);
 void read(std::ifstream& file, std::size_t index, Batch& to);
+struct Camera {
+    bool wait_for_frame(std::chrono::milliseconds limit);
+    void copy_to(Batch& to);
+};
+extern Camera camera;
 void load(const std::string& file, std::size_t place, Batch& to);
 std::vector<float> losses_of_a_run(sluice::Schedule schedule);
 

@@ -21,6 +21,7 @@
 #include <sluice/pipeline/detail/fill_times.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/source_threads.hpp>
+#include <sluice/pipeline/source_ends.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice {
@@ -57,6 +58,9 @@ struct SourceOptions {
     /// Notes when batches were filled and taken, for `fill_times` and `timeline_of`: the last ten times as many, since a
     /// pipeline with the same number may have left out as many since it last noted some. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
+    /// Batches in a row whose `fill` may throw: they are left out, and `Source::skipped` tells of them. One more ends the source,
+    /// as with 0 the first does.
+    std::size_t errors_in_a_row = 0;
     /// True: what a batch's memory held before counts when it is filled, such as a table that its maker wrote. So it is not
     /// poisoned under `Stress`, see backend/stress.hpp. Otherwise without effect.
     bool keeps_slots = false;
@@ -232,9 +236,6 @@ private:
     detail::SourceSlot<B>* slot_ = nullptr;
 };
 
-/// The state of a source whose workers need none of their own.
-struct NoState {};
-
 /// Fills slots with batches 0, 1, 2 … and hands them out in that order, whatever the number of workers and however long
 /// each of them takes.
 ///
@@ -244,15 +245,16 @@ struct NoState {};
 /// | `make_state(int worker)` | makes what one worker keeps for itself; once a worker |
 /// | `fill(state, std::size_t index, Batch& out)` | fills batch `index`; returns nothing, or bool: false ends the source before it |
 ///
-/// Both makers are called on the constructing thread. Without `make_state`, `fill` is called as `fill(index, out)`.
+/// Both makers are called on the constructing thread. Without `make_state`, `fill` is called as `fill(index, out)`. One that takes a
+/// `FillStop` behind `out` is given it.
 ///
 /// Workers call `fill` at the same time, each with its own state and a slot of its own; which worker fills
 /// which batch is not determined, so `fill` must depend on `index` alone for the same batches each time (see
 /// `CountedRandom`, and `Sampler` for which samples make up a batch).
 ///
 /// A slot is filled again only after its `SourceBatch` has gone and the work that read it is done. When `fill` throws, the
-/// caller gets the batches before that one, then, once, an `Error` with the exception nested; `rewind` starts anew. So it is
-/// when waiting for the work fails and the slot may still be read. Destroying a source, or `stop`, in the middle lets the
+/// caller gets the batches before that one, then, once, an `Error` with the exception nested; `rewind` starts anew;
+/// `SourceOptions::errors_in_a_row` leaves such batches out instead. So it is when waiting for the work fails and the slot may still be read. Destroying a source, or `stop`, in the middle lets the
 /// batches being filled come to their end and drops the rest.
 ///
 /// The constructing thread iterates; its workers are its own. Belongs to the device that was current when it
@@ -301,6 +303,9 @@ public:
     /// The threads that fill them; 0: the caller's.
     int workers() const noexcept { return options_.workers; }
 
+    /// The batches that were left out since the source was made or rewound, as far as `next` has come. Any thread may ask.
+    SkippedBatches skipped() const;
+
     /// When the last batches were filled and taken, in their order: those that have been filled. Any thread may ask. Throws
     /// `Error` where nothing is noted.
     std::vector<FillTime> fill_times() const;
@@ -328,14 +333,15 @@ private:
     using Guard = detail::SourceGuard;
     static constexpr bool check_fill();
     bool fill_one(State& state, Slot& slot, detail::FillNote* note);
-    bool call_fill(State& state, std::size_t index, Batch& out);
+    template <class... Stop>
+    bool call_fill(State& state, std::size_t index, Batch& out, Stop... stop);
     void fill_claimed(std::size_t worker, Slot& slot, Guard& lock);
     void work(std::size_t worker);
     void start();
     void join_workers() noexcept;
     void await_turn(std::size_t index, Guard& lock);
     void require_outside(const char* call) const;
-    [[noreturn]] void throw_failure(std::size_t index, const std::exception_ptr& thrown);
+    [[noreturn]] void throw_failure(const Slot& slot);
     [[noreturn]] void throw_late(std::size_t index) const;
 
     SourceOptions<B> options_;
@@ -346,7 +352,7 @@ private:
     detail::FillNotes notes_;
     detail::SourceThreads threads_;
     bool started_ = false;
-    bool stopping_ = false; // Under the ledger's mutex.
+    detail::Atomic<bool> stopping_;                     // Changed under the ledger's mutex.
     const int exceptions_ = std::uncaught_exceptions(); // when this was made
 };
 

@@ -1,6 +1,7 @@
 // Bodies of source.hpp.
 #pragma once
 
+#include <sluice/pipeline/detail/fill_call.hpp>
 #include <sluice/pipeline/detail/source_places.hpp>
 
 namespace sluice {
@@ -23,36 +24,6 @@ const Batch& require_source_batch(const SourceBatch<Batch, B>& batch) {
         throw Error("submit: the batch is empty, its source has ended; look at it before it is submitted");
     return *batch;
 }
-
-/// What a source's `fill` returns; without `type` where it cannot be called.
-template <class State, class Fill, class Batch>
-struct FillResult : std::invoke_result<Fill&, State&, std::size_t, Batch&> {};
-template <class Fill, class Batch>
-struct FillResult<NoState, Fill, Batch> : std::invoke_result<Fill&, std::size_t, Batch&> {};
-
-/// A call of a source's `fill` on this thread.
-struct FillInProgress {
-    const void* source;
-    FillInProgress* outer; // One source's `fill` may take batches of another source.
-    bool stop = false;     // Whether it has called `stop`.
-
-    explicit FillInProgress(const void* of) noexcept : source(of), outer(innermost()) { innermost() = this; }
-    FillInProgress(const FillInProgress&) = delete;
-    FillInProgress& operator=(const FillInProgress&) = delete;
-    ~FillInProgress() { innermost() = outer; }
-
-    static FillInProgress*& innermost() noexcept {
-        thread_local FillInProgress* current = nullptr;
-        return current;
-    }
-    /// That of `source`; null where there is none.
-    static FillInProgress* of(const void* source) noexcept {
-        FillInProgress* fill = innermost();
-        while (fill != nullptr && fill->source != source)
-            fill = fill->outer;
-        return fill;
-    }
-};
 
 /// For tests: called before each worker thread is made, which fails if it throws.
 inline void (*before_source_thread)(int worker) = nullptr;
@@ -105,6 +76,7 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
         detail::throw_after(what + std::to_string(number) + " failed: ");
     }
     ledger_->end = options.batches;
+    ledger_->errors_in_a_row = options.errors_in_a_row;
 }
 
 template <class Batch, class State, class Fill, Backend B>
@@ -125,7 +97,7 @@ Source<Batch, State, Fill, B>::~Source() {
 
 template <class Batch, class State, class Fill, Backend B>
 constexpr bool Source<Batch, State, Fill, B>::check_fill() {
-    using Called = detail::FillResult<State, Fill, Batch>;
+    using Called = detail::FillCall<State, Fill, Batch>;
     constexpr bool fits = requires { typename Called::type; };
     static_assert(fits,
                   "sluice::Source: fill must be callable as fill(std::size_t index, Batch& out), or, with "
@@ -144,16 +116,19 @@ constexpr bool Source<Batch, State, Fill, B>::check_fill() {
 
 // Whether there is batch `index`, and in `out`.
 template <class Batch, class State, class Fill, Backend B>
-bool Source<Batch, State, Fill, B>::call_fill(State& state, std::size_t index, Batch& out) {
+template <class... Stop>
+bool Source<Batch, State, Fill, B>::call_fill(State& state, std::size_t index, Batch& out, Stop... stop) {
     if constexpr (!check_fill()) {
         return false;
+    } else if constexpr (sizeof...(stop) == 0 && detail::FillCall<State, Fill, Batch>::takes_stop) {
+        return call_fill(state, index, out, FillStop(stopping_));
     } else {
         detail::FillInProgress progress(this);
         const auto call = [&]() -> decltype(auto) {
             if constexpr (std::same_as<State, NoState>) {
-                return fill_(index, out);
+                return fill_(index, out, stop...);
             } else {
-                return fill_(state, index, out);
+                return fill_(state, index, out, stop...);
             }
         };
         if constexpr (std::is_void_v<decltype(call())>) {
@@ -237,7 +212,7 @@ void Source<Batch, State, Fill, B>::start() {
                            static_cast<std::size_t>(worker));
         } catch (const std::exception& error) {
             join_workers();
-            stopping_ = false;
+            stopping_.store(false);
             std::throw_with_nested(Error("source: worker thread " + std::to_string(worker) + " of " +
                                          std::to_string(options_.workers) +
                                          " could not be started: " + error.what()));
@@ -252,27 +227,32 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
     Places& ledger = *ledger_;
     const std::int64_t asked = notes_.any() ? detail::FillNotes::now() : 0;
     Guard lock(ledger.mutex);
-    const std::size_t index = ledger.handed;
-    if (stopping_ || index >= ledger.end)
-        return {};
-    if (!started_) [[unlikely]] {
-        lock.unlock();
-        start();
-        lock.lock();
+    for (;;) {
+        const std::size_t index = ledger.handed;
+        if (stopping_ || index >= ledger.end)
+            return {};
+        if (!started_) [[unlikely]] {
+            lock.unlock();
+            start();
+            lock.lock();
+        }
+        if (ledger.ready.load() == 0)
+            await_turn(index, lock);
+        Slot& slot = *ledger.slot_of(index);
+        if (slot.thrown != nullptr) {
+            if (ledger.skip(slot))
+                continue;
+            ledger.end =
+                index; // Nothing comes behind it, so that a loop around `next` ends whatever it catches.
+            throw_failure(slot);
+        }
+        if (slot.last)
+            return {};
+        ledger.hand_out(slot);
+        Checks::taken_over(&slot);
+        notes_.given(index, asked);
+        return value_type(static_cast<Place&>(slot).value, slot);
     }
-    if (ledger.ready.load() == 0)
-        await_turn(index, lock);
-    Slot& slot = *ledger.slot_of(index);
-    if (slot.thrown != nullptr) {
-        ledger.end = index; // Nothing comes behind it, so that a loop around `next` ends whatever it catches.
-        throw_failure(index, slot.thrown);
-    }
-    if (slot.last)
-        return {};
-    ledger.hand_out(slot);
-    Checks::taken_over(&slot);
-    notes_.given(index, asked);
-    return value_type(static_cast<Place&>(slot).value, slot);
 }
 
 // Returns once it is known what became of batch `index`.
@@ -303,7 +283,7 @@ template <class Batch, class State, class Fill, Backend B>
 void Source<Batch, State, Fill, B>::join_workers() noexcept {
     {
         const Guard lock(ledger_->mutex);
-        stopping_ = true;
+        stopping_.store(true);
     }
     ledger_->mutex.changed();
     threads_.join();
@@ -335,7 +315,14 @@ void Source<Batch, State, Fill, B>::rewind() {
     const Guard lock(ledger_->mutex);
     ledger_->start_over(options_.batches);
     notes_.clear();
-    started_ = stopping_ = false;
+    started_ = false;
+    stopping_.store(false);
+}
+
+template <class Batch, class State, class Fill, Backend B>
+SkippedBatches Source<Batch, State, Fill, B>::skipped() const {
+    const Guard lock(ledger_->mutex);
+    return {ledger_->skipped, ledger_->first_skipped, ledger_->first_error};
 }
 
 template <class Batch, class State, class Fill, Backend B>
@@ -355,10 +342,14 @@ void Source<Batch, State, Fill, B>::require_outside(const char* call) const {
 }
 
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::throw_failure(std::size_t index, const std::exception_ptr& thrown) {
-    const std::string what = "source: filling batch " + std::to_string(index) + " failed: ";
+void Source<Batch, State, Fill, B>::throw_failure(const Slot& slot) {
+    std::string what = "source: filling batch " + std::to_string(slot.index) + " failed: ";
+    if (ledger_->skipped_in_a_row > 0)
+        what = "source: " + std::to_string(ledger_->skipped_in_a_row) +
+               " batches in a row were left out, and filling batch " + std::to_string(slot.index) +
+               " failed as well: ";
     try {
-        std::rethrow_exception(thrown);
+        std::rethrow_exception(slot.thrown);
     } catch (...) {
         detail::throw_after(what);
     }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <string>
 
 #include <sluice/backend/detail/atomic.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
@@ -50,7 +51,8 @@ struct SourceSlot {
     bool was_filled = false; // Whether ever; of checked backends.
     bool last = false;       // Whether the source ended instead of filling the slot.
     std::exception_ptr thrown;
-    std::exception_ptr unsafe; // Set when work may read the slot whose end nothing tells.
+    bool thrown_by_fill = false; // Rather than by the wait for what reads the slot.
+    std::exception_ptr unsafe;   // Set when work may read the slot whose end nothing tells.
     List<Owned<Read>> reads;
 
     /// Waits for all that reads the slot. Throws when it may still be read; then the reads stay noted.
@@ -90,6 +92,8 @@ public:
     void settle(Slot& slot, bool filled, std::exception_ptr exception) noexcept;
     /// Batch `handed` goes to the caller.
     void hand_out(Slot& slot) noexcept;
+    /// Leaves batch `handed` out, which has failed; false where there may be no more.
+    bool skip(Slot& slot);
     /// All slots that nobody holds are free, in their order, and batch 0 is the next.
     void start_over(std::size_t batches) noexcept;
 
@@ -116,6 +120,11 @@ public:
     std::size_t end = 0;     // The first batch that will not be filled.
     /// Batches that are ready and come next, one after the other.
     Atomic<std::size_t> ready;
+    std::size_t errors_in_a_row = 0; // That may be left out; how many have been
+    std::size_t skipped_in_a_row = 0;
+    std::size_t skipped = 0;       // and since batch 0,
+    std::size_t first_skipped = 0; // the first of these, and why.
+    std::string first_error;
 
 protected:
     virtual ~SourceLedger() = default;

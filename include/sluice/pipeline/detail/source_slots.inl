@@ -99,8 +99,10 @@ template <Backend B>
 void SourceLedger<B>::settle(Slot& slot, bool filled, std::exception_ptr exception) noexcept {
     slot.last = !filled && exception == nullptr;
     slot.thrown = std::move(exception);
+    slot.thrown_by_fill = slot.state == Slot::State::filling;
     slot.state = Slot::State::ready;
-    if (!filled && slot.index < end)
+    const bool may_go_on = slot.thrown != nullptr && slot.thrown_by_fill && errors_in_a_row > 0;
+    if (!filled && !may_go_on && slot.index < end)
         end = slot.index + 1;
     count_ready();
 }
@@ -111,7 +113,30 @@ void SourceLedger<B>::hand_out(Slot& slot) noexcept {
     slot.callers = 1;
     ++references_;
     ++handed;
+    skipped_in_a_row = 0;
     count_ready();
+}
+
+template <Backend B>
+bool SourceLedger<B>::skip(Slot& slot) {
+    if (!slot.thrown_by_fill || skipped_in_a_row >= errors_in_a_row)
+        return false;
+    if (skipped == 0) {
+        try {
+            std::rethrow_exception(slot.thrown);
+        } catch (...) {
+            first_error = words_of_handled();
+        }
+        first_skipped = slot.index;
+    }
+    ++skipped;
+    ++skipped_in_a_row;
+    slot.thrown = nullptr;
+    push_free(slot);
+    ++handed;
+    count_ready();
+    mutex.changed();
+    return true;
 }
 
 template <Backend B>
@@ -125,6 +150,8 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
         push_free(*slot);
     }
     claimed = handed = 0;
+    skipped = skipped_in_a_row = first_skipped = 0;
+    first_error.clear();
     readers_.clear();
     end = batches;
     count_ready();

@@ -1,0 +1,192 @@
+// Sources that go on behind bad batches, and fills that are told of the end.
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/source_case.hpp"
+#include "pipeline/thrown.hpp"
+#include "support/error_text.hpp"
+
+namespace pipeline_source_skips {
+
+using namespace sluice;
+using namespace sluice::test;
+using namespace sluice::test::source_case;
+
+namespace {
+
+void refuse(std::size_t index) { throw std::invalid_argument("no file " + std::to_string(index)); }
+
+struct Taken {
+    std::vector<std::size_t> indices;
+    bool right = true;
+};
+template <class S>
+Taken all_of(S& source) {
+    Taken taken;
+    for (const auto& batch : source) {
+        taken.indices.push_back(batch.index());
+        taken.right = taken.right && *batch == static_cast<int>(batch.index()) * 10;
+    }
+    return taken;
+}
+
+} // namespace
+
+TEST_CASE("Source: batches whose fill throws are left out, the others come in order, and it says so") {
+    for_each_crew([](Options options) {
+        options.batches = 12;
+        options.errors_in_a_row = 2;
+        Source source{make_number,
+                      [](std::size_t index, int& out) {
+                          fill_number(index, out);
+                          if (index == 0 || index == 4 || index == 5 || index == 7 || index == 11)
+                              refuse(index);
+                      },
+                      options};
+        for (int epoch = 0; epoch < 2; ++epoch) {
+            CHECK(source.skipped().count == 0);
+            const Taken taken = all_of(source);
+            CHECK(taken.indices == std::vector<std::size_t>{1, 2, 3, 6, 8, 9, 10});
+            CHECK(taken.right);
+            CHECK(source.skipped().count == 5);
+            CHECK(source.skipped().first == 0);
+            CHECK(source.skipped().reason == "no file 0");
+            source.rewind();
+        }
+    });
+}
+
+TEST_CASE("Source: one bad batch more in a row than may be ends it as the first one does otherwise") {
+    for_each_crew([](Options options) {
+        options.batches = 12;
+        options.errors_in_a_row = 2;
+        std::atomic<bool> broken{true};
+        Source source{make_number,
+                      [&](std::size_t index, int& out) {
+                          fill_number(index, out);
+                          if (index == 1 || (broken && index >= 3))
+                              refuse(index);
+                      },
+                      options};
+        Taken taken;
+        const Caught error([&] {
+            for (const auto& batch : source)
+                taken.indices.push_back(batch.index());
+        });
+        CHECK(taken.indices == std::vector<std::size_t>{0, 2});
+        CHECK(error.text() ==
+              "source: 2 batches in a row were left out, and filling batch 5 failed as well: no file 5");
+        CHECK(error.nests_directly<std::invalid_argument>());
+        CHECK(source.skipped().count == 3);
+        CHECK(source.skipped().first == 1);
+        CHECK_FALSE(source.next());
+        broken = false;
+        source.rewind();
+        CHECK(all_of(source).indices.size() == 11);
+        CHECK(source.skipped().count == 1);
+    });
+}
+
+TEST_CASE("Source: one of nothing but bad batches ends where its batches do") {
+    for_each_crew([](Options options) {
+        options.batches = 40;
+        options.errors_in_a_row = Options::unlimited;
+        Source source{make_number, [](std::size_t index, int&) { refuse(index); }, options};
+        std::atomic<bool> over{false};
+        std::thread asker([&] { // any thread may ask
+            while (!over)
+                (void)source.skipped();
+        });
+        CHECK_FALSE(source.next());
+        over = true;
+        asker.join();
+        CHECK(source.skipped().count == 40);
+    });
+}
+
+TEST_CASE("Source: the end that fill finds is one, behind bad batches as well") {
+    for_each_crew([](Options options) {
+        options.errors_in_a_row = 3;
+        Source source{make_number,
+                      [](std::size_t index, int& out) {
+                          fill_number(index, out);
+                          if (index == 5)
+                              refuse(index);
+                          return index < 6;
+                      },
+                      options};
+        CHECK(all_of(source).indices == std::vector<std::size_t>{0, 1, 2, 3, 4});
+        CHECK(source.skipped().count == 1);
+    });
+}
+
+TEST_CASE("run: the results of the batches that a source has not left out") {
+    struct Number {
+        PinnedBuffer<int, B> value{1};
+    };
+    Source source{[](int) { return Number{}; },
+                  [](std::size_t index, Number& out) {
+                      out.value[0] = static_cast<int>(index);
+                      if (index % 3 == 1)
+                          refuse(index);
+                  },
+                  Options{.workers = 2, .batches = 9, .errors_in_a_row = 1}};
+    Stage pass{"pass", [](BasicStreamRef<B> stream, const Number& in, DeviceBuffer<int, B>& out) {
+                   copy(stream, out, in.value);
+               }};
+    Stage fetch{"fetch", [](BasicStreamRef<B> stream, const DeviceBuffer<int, B>& in, Number& out) {
+                    copy(stream, out.value, in);
+                }};
+    Pipeline pipeline{Stages{pass, fetch},
+                      Slots{[](int) { return DeviceBuffer<int, B>(1); }, [](int) { return Number{}; }}};
+    std::vector<int> values;
+    for (const Number& result : pipeline.run(source))
+        values.push_back(result.value[0]);
+    CHECK(values == std::vector<int>{0, 2, 3, 5, 6, 8});
+    CHECK(pipeline.submitted() == 6);
+}
+
+TEST_CASE("Source: a fill that waits is told when its source is stopped or destroyed") {
+    for (const bool with_state : {false, true}) {
+        CAPTURE(with_state);
+        std::atomic<int> waiting{0}, told{0};
+        // From its third batch on it waits for a camera that sends nothing any more.
+        const auto fill = [&](std::size_t index, int& out, FillStop stop) {
+            fill_number(index, out);
+            waiting += index >= 2;
+            while (index >= 2 && !stop.stop_requested())
+                std::this_thread::sleep_for(std::chrono::microseconds(100));
+            told += index >= 2;
+        };
+        const auto take_two = [&](auto& source) {
+            for (int i = 0; i < 2; ++i)
+                CHECK(*source.next() == 10 * i);
+            while (waiting == 0)
+                std::this_thread::yield();
+        };
+        const Options options{.workers = 2, .slots = 4};
+        if (with_state) {
+            Source source{make_number, [](int worker) { return worker; },
+                          [&](int&, std::size_t index, int& out, FillStop stop) { fill(index, out, stop); },
+                          options};
+            take_two(source);
+            source.stop();
+            CHECK_FALSE(source.next());
+            source.rewind();
+            take_two(source); // and goes on once it has begun anew
+        } else {
+            Source source{make_number, fill, options};
+            take_two(source);
+        }
+        CHECK(told.load() >= 1);
+        CHECK(told.load() == waiting.load());
+    }
+}
+
+} // namespace pipeline_source_skips
