@@ -52,8 +52,7 @@ TEST_CASE("Contract 5: a wait that fails fails the source, and the slot is not f
         ScopedLatch latch;
         std::atomic<int> fills{0};
         Source source{make_number, [&](std::size_t, int&) { ++fills; },
-                      SourceOptions<H>{
-                          .workers = workers, .slots = 1, .batches = 3, .errors_in_a_row = 9}};
+                      SourceOptions<H>{.workers = workers, .slots = 1, .batches = 3, .errors_in_a_row = 9}};
         Impatience::on() = true;
         {
             const auto batch = source.next();
