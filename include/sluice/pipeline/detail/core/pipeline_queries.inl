@@ -93,7 +93,7 @@ typename PipelineCore<B>::StagePlace PipelineCore<B>::place_of(std::size_t index
     const StagePlan& stage = core_.plan.stages[index];
     StagePlace place;
     place.lanes = core_.lanes(index);
-    place.priority = core_.streams.priority_of(index);
+    place.priority = stage.aside ? 0 : options_like(core_.streams.of(index, 0)).priority;
     place.external_stream = core_.streams.is_external(index);
     place.graphed = stage.capturable && core_.wants_graphs(index);
     if (stage.maker >= 0 && !stage.hands_on) {
