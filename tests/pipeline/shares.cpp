@@ -184,6 +184,41 @@ TEST_CASE("Shares: a stream of the caller's keeps its share in graphs") {
     Sharing::destroy_share(shares[1]);
 }
 
+TEST_CASE("Shares: captures by hand keep them, and a condition there is refused") {
+    Sharing::forget_all();
+    void* shares[1] = {};
+    const int counts[] = {16};
+    (void)Sharing::create_shares(counts, 1, false, shares);
+    {
+        const BasicStream<Sharing> mine{StreamOptions{.share = shares[0]}};
+        Seen seen;
+        (void)capture(mine, [&](Ref stream) { seen.note(stream), stream.enqueue([] {}); });
+        CHECK(seen.only().multiprocessors == 16);
+
+        BasicCondition<Sharing> again;
+        int rounds = 0;
+        const auto loop = [&](Ref stream) {
+            while_nonzero(stream, again, [&](Ref body) {
+                const ConditionSetter setter = again.setter(body);
+                body.enqueue([&rounds, setter] { setter.set(++rounds % 3 != 0 ? 1 : 0); });
+            });
+        };
+        loop(mine);
+        CHECK(rounds == 3);
+        CHECK(contains(text_of([&] { (void)capture(mine, loop); }),
+                       "a condition cannot be captured on a share of a device"));
+        GraphCapture<int, Sharing> graphs({.on_refusal = nullptr});
+        for (int run = 0; run < 4; ++run)
+            graphs.run(mine, 0, loop);
+        mine.sync();
+        CHECK(rounds == 15);
+        CHECK(graphs.counters().refusals == 1);
+        const BasicStream<Sharing> whole;
+        CHECK_NOTHROW((void)capture(whole, loop));
+    }
+    Sharing::destroy_share(shares[0]);
+}
+
 TEST_CASE("Shares: serially there are none, and automatic does not try it then") {
     run_two({.multiprocessors = 8}, {}, {.schedule = Schedule::serial},
             [](auto& pipeline, Share detect, Share heavy) {

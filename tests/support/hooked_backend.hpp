@@ -27,6 +27,8 @@ struct Hooked {
     static constexpr bool is_checked_backend = sluice::detail::IsChecked<B>::value;
     static constexpr bool sees_writes = sluice::detail::SeesWrites<B>::value;
     static ObjectCounts& counts() noexcept { return B::counts(); }
+    static auto findings() requires requires { B::findings(); }
+    { return B::findings(); }
 
     static int device_count() {
         before("device_count");

@@ -28,7 +28,7 @@ struct CaptureOptions {
 
 /// Calls `work(s)` with a stream `s` that records instead of running, and returns what was recorded. Nothing runs.
 ///
-/// `s` is made for the capture, with the device and the priority of `stream`, and destroyed at its end. What other
+/// `s` is made for the capture, with the device, the priority and the share of `stream`, and destroyed at its end. What other
 /// threads enqueue on `stream` during the capture runs as usual. The work must use `s`, not `stream`. While it is called
 /// the device of `stream` is current.
 ///

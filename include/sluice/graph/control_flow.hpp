@@ -50,7 +50,8 @@ struct WhileOptions {
 /// Calls `then(s)` if the condition is not 0. `s` is the stream to enqueue on. Waits for `stream` outside of a capture.
 ///
 /// Throws `Error` when the condition has no setter given out since it was last used, is moved from, or belongs to another
-/// device than `stream`, and what a body throws; outside of a capture also for a fault of the stream. The same holds for
+/// device than `stream`, and what a body throws; outside of a capture also for a fault of the stream. On a stream that has a
+/// share of a device a capture is refused: what a condition decides in a graph belongs to the whole device. The same holds for
 /// the three functions below.
 template <GraphBackend B, class Then>
 void if_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Then&& then);

@@ -140,7 +140,7 @@ private:
 /// `run` also throws an error that earlier calls left behind, without running the work, when it is about to run a new key or to
 /// capture. Work called within another capture on the same thread becomes part of that one.
 ///
-/// Work is captured on a stream of the `GraphCapture`'s own, with the priority of the caller's stream. What other threads
+/// Work is captured on a stream of the `GraphCapture`'s own, with the priority and the share of the caller's stream. What other threads
 /// enqueue on the caller's stream during the capture runs as usual. So the work must use the stream that it is given, and
 /// streams that it forks from that one. Launches go to the caller's stream.
 ///

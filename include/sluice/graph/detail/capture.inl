@@ -237,7 +237,7 @@ requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& wor
         throw Error("capture refused: the default stream cannot be captured; expected a stream of its own");
     detail::throw_if_left_behind<B>("capture");
     const DeviceGuard<B> device(stream.device());
-    const BasicStream<B> recording(StreamOptions{.priority = stream.priority()});
+    const BasicStream<B> recording(detail::options_like(stream));
     detail::Refusal refusal;
     detail::Maybe<BasicGraph<B>> graph =
         detail::try_capture<B>(recording.ref(), work, options, nullptr, refusal);

@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/control_flow.hpp>
@@ -211,6 +212,13 @@ template <GraphBackend B>
 void BasicCondition<B>::check(BasicStreamRef<B> stream, const char* caller) const {
     require_memory(caller);
     detail::require_same_device(stream, caller, "the condition", device_);
+    if constexpr (ShareBackend<B>) {
+        // A condition in a graph, what sets it and its bodies belong to one context, the device's.
+        if (detail::capture_ledger().depth > 0 && B::share_of(stream.get()) != nullptr) {
+            throw detail::NotCapturable(std::string(caller) +
+                                        ": a condition cannot be captured on a share of a device");
+        }
+    }
 }
 
 template <GraphBackend B>

@@ -70,6 +70,7 @@ SLUICE_BODY UncheckedCuda::NativeStream UncheckedCuda::create_stream(const Strea
 
 SLUICE_BODY void UncheckedCuda::destroy_stream(NativeStream stream) noexcept {
     forget_host_stream(stream); // another one may come by its handle
+    forget_stream(stream);
     (void)cudaStreamDestroy(stream);
     counts().streams.remove();
 }

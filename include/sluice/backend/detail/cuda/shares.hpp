@@ -23,6 +23,7 @@ struct CudaShares {
 
 protected:
     static cudaStream_t create_stream_of(const StreamOptions& options);
+    static void forget_stream(cudaStream_t stream) noexcept;
 };
 
 } // namespace sluice

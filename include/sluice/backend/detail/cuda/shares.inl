@@ -1,6 +1,7 @@
 // Bodies of shares.hpp.
 #pragma once
 
+#include <mutex>
 #include <string>
 
 #include <sluice/backend/detail/cuda/driver_function.hpp>
@@ -80,6 +81,44 @@ struct DeviceMultiprocessors {
         return made;
     }
 };
+
+/// The streams that were made with a share: to ask the driver of one that is being captured may break the capture, as it does for
+/// the device. Any thread may use it.
+class SharedStreams {
+public:
+    static SharedStreams& instance() {
+        static SharedStreams& streams =
+            *new SharedStreams; // A program's last streams may go after what is static.
+        return streams;
+    }
+    void add(cudaStream_t stream, void* share) {
+        const std::lock_guard lock(mutex_);
+        all_.push_back({stream, share});
+    }
+    void remove(cudaStream_t stream) noexcept {
+        const std::lock_guard lock(mutex_);
+        for (Made& made : all_) {
+            if (made.stream == stream)
+                return all_.erase(&made);
+        }
+    }
+    void* share_of(cudaStream_t stream) noexcept {
+        const std::lock_guard lock(mutex_);
+        for (const Made& made : all_) {
+            if (made.stream == stream)
+                return made.share;
+        }
+        return nullptr;
+    }
+
+private:
+    struct Made {
+        cudaStream_t stream;
+        void* share;
+    };
+    std::mutex mutex_;
+    List<Made> all_;
+};
 #else
 [[noreturn]] inline void throw_no_shares() {
     throw Error("a share of a device's multiprocessors was asked for, of a program compiled with the toolkit "
@@ -153,9 +192,15 @@ SLUICE_BODY void CudaShares::destroy_share(void* share) noexcept {
 }
 
 SLUICE_BODY void* CudaShares::share_of(cudaStream_t stream) noexcept {
+    if (void* const known = detail::SharedStreams::instance().share_of(stream); known != nullptr)
+        return known;
     CUgreenCtx share = nullptr;
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
     const detail::GreenContexts* const contexts = detail::GreenContexts::find();
-    if (contexts == nullptr || contexts->of_stream(stream, &share) != CUDA_SUCCESS)
+    const cudaError_t before = cudaPeekAtLastError();
+    detail::forget_cuda_error(cudaStreamIsCapturing(stream, &capture), before);
+    if (contexts == nullptr || capture != cudaStreamCaptureStatusNone ||
+        contexts->of_stream(stream, &share) != CUDA_SUCCESS)
         return nullptr;
     return share;
 }
@@ -168,7 +213,12 @@ SLUICE_BODY cudaStream_t CudaShares::create_stream_of(const StreamOptions& optio
     detail::check_driver(detail::GreenContexts::get().stream(&stream, static_cast<CUgreenCtx>(options.share),
                                                              CU_STREAM_NON_BLOCKING, options.priority),
                          "cuGreenCtxStreamCreate", __FILE__, __LINE__);
+    detail::SharedStreams::instance().add(stream, options.share);
     return stream;
+}
+
+SLUICE_BODY void CudaShares::forget_stream(cudaStream_t stream) noexcept {
+    detail::SharedStreams::instance().remove(stream);
 }
 #else
 SLUICE_BODY int CudaShares::share_unit() { detail::throw_no_shares(); }
@@ -178,6 +228,7 @@ SLUICE_BODY int CudaShares::create_shares(const int*, std::size_t, bool, void**)
 SLUICE_BODY void CudaShares::destroy_share(void*) noexcept {}
 SLUICE_BODY void* CudaShares::share_of(cudaStream_t) noexcept { return nullptr; }
 SLUICE_BODY cudaStream_t CudaShares::create_stream_of(const StreamOptions&) { detail::throw_no_shares(); }
+SLUICE_BODY void CudaShares::forget_stream(cudaStream_t) noexcept {}
 #endif
 
 } // namespace sluice
