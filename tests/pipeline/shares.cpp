@@ -325,9 +325,11 @@ TEST_CASE("Shares: a report tells them, and what the device could share out") {
         CHECK(times.multiprocessors == 132);
         CHECK(times.share_unit == 8);
         CHECK(times.shares == pipeline.shares());
-        return to_table(report_of(times));
+        return report_of(times).sentence;
     };
-    CHECK(contains(report(3), "detect has 8 for the"));
+    CHECK(contains(report(3),
+                   ". Of the 132 multiprocessors of device 0, which it shares out in groups of 8, detect has "
+                   "8 for the 3 that it asked for and the other stages have 124."));
     CHECK_FALSE(contains(report(0), "multiprocessors"));
 }
 
