@@ -45,7 +45,7 @@ struct DagNode<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(typename D::Ref stream, Ins... ins, typename D::template Output<I>& out) const {
         Word* const memory = dag->begin(stream, I, out.memory);
-        const auto take = [&](const Word* in) {
+        [[maybe_unused]] const auto take = [&](const Word* in) {
             ops::step(stream.get(), out.words.data(), in, memory, dag->words);
         };
         (D::for_each_words(ins, take), ...);
@@ -60,7 +60,7 @@ struct DagInPlaceNode<D, I, Changed, detail::Types<Ins...>> {
     D* dag;
     void operator()(typename D::Ref stream, Ins... ins, InPlace<Changed>& out) const {
         Word* const memory = dag->begin(stream, I, out->memory);
-        const auto take = [&](const Word* in) {
+        [[maybe_unused]] const auto take = [&](const Word* in) {
             ops::step(stream.get(), out->more.data(), in, memory, dag->words);
         };
         (D::for_each_words(ins, take), ...);
@@ -74,7 +74,9 @@ struct DagCpuInPlaceNode<D, I, Changed, detail::Types<Ins...>> {
     D* dag;
     void operator()(Ins... ins, InPlace<Changed>& out) const {
         Word* const memory = dag->begin_on_cpu(I, out->memory_on_cpu);
-        const auto take = [&](const Word* in) { D::step_on_cpu(out->more.data(), in, memory, dag->words); };
+        [[maybe_unused]] const auto take = [&](const Word* in) {
+            D::step_on_cpu(out->more.data(), in, memory, dag->words);
+        };
         (D::for_each_words(ins, take), ...);
         D::step_on_cpu(out->words.data(), out->words.data(), memory, dag->words);
     }
@@ -86,7 +88,7 @@ template <class D, std::size_t I, class... Ins>
 struct DagSink<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(typename D::Ref stream, Ins... ins) const {
-        const auto take = [&](const Word* in) {
+        [[maybe_unused]] const auto take = [&](const Word* in) {
             ops::step(stream.get(), dag->scratch(I), in, dag->memory(I), dag->words);
         };
         (D::for_each_words(ins, take), ...);
@@ -100,7 +102,9 @@ struct DagCpuNode<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(Ins... ins, typename D::template Output<I>& out) const {
         Word* const memory = dag->begin_on_cpu(I, out.memory_on_cpu);
-        const auto take = [&](const Word* in) { D::step_on_cpu(out.words.data(), in, memory, dag->words); };
+        [[maybe_unused]] const auto take = [&](const Word* in) {
+            D::step_on_cpu(out.words.data(), in, memory, dag->words);
+        };
         (D::for_each_words(ins, take), ...);
         take(out.words.data());
     }
@@ -111,7 +115,7 @@ template <class D, std::size_t I, class... Ins>
 struct DagCpuSink<D, I, detail::Types<Ins...>> {
     D* dag;
     void operator()(Ins... ins) const {
-        const auto take = [&](const Word* in) {
+        [[maybe_unused]] const auto take = [&](const Word* in) {
             D::step_on_cpu(dag->scratch(I), in, dag->memory(I), dag->words);
         };
         (D::for_each_words(ins, take), ...);
