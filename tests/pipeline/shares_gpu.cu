@@ -31,6 +31,11 @@ __global__ void note_multiprocessor(unsigned* seen, unsigned size, long long cyc
     }
 }
 
+// Five times a loop.
+__global__ void count_and_decide(unsigned* counter, ConditionSetter again) {
+    again.set(++*counter % 5 != 0 ? 1 : 0);
+}
+
 // Of some stages, which multiprocessors they have been on.
 class Places {
 public:
@@ -290,7 +295,7 @@ TEST_CASE("Shares: captures on a stream of a share keep it") {
         const int rest = Cuda::create_shares(counts, 1, true, shares);
         CHECK(rest == Cuda::multiprocessors() - counts[0]);
         {
-            Places places(2);
+            Places places(3);
             const CudaStream mine{StreamOptions{.share = shares[0]}},
                 other{StreamOptions{.share = shares[1]}};
             CHECK(Cuda::share_of(mine.get()) == shares[0]);
@@ -300,8 +305,18 @@ TEST_CASE("Shares: captures on a stream of a share keep it") {
                 graphs.run(mine, 0, [&](CudaStreamRef stream) { places.note(stream, 0); });
                 graphs.run(other, 1, [&](CudaStreamRef stream) { places.note(stream, 1); });
             }
+            // On whatever stream a graph is launched.
+            const BasicGraph<Cuda> by_hand =
+                capture(mine, [&](CudaStreamRef stream) { places.note(stream, 2); });
+            const BasicGraphExec<Cuda> executable(by_hand);
+            const CudaStream whole;
+            executable.launch(other);
+            executable.launch(whole);
             mine.sync();
             other.sync();
+            whole.sync();
+            CHECK(size_of(places.of(2)) == counts[0]);
+            CHECK(are_disjoint(places.of(1), places.of(2)));
             CHECK(graphs.counters().replays > 0);
             CHECK(size_of(places.of(0)) == counts[0]);
             CHECK(size_of(places.of(1)) == rest);
@@ -314,6 +329,35 @@ TEST_CASE("Shares: captures on a stream of a share keep it") {
         Cuda::destroy_share(shares[1]);
     }
     CHECK(alive_now<Cuda>() == before);
+}
+
+TEST_CASE("Shares: work with a condition runs eagerly beside graphs") {
+    if (!is_shared())
+        return;
+    DeviceBuffer<unsigned, Cuda> counter(1);
+    const CudaStream stream;
+    fill_bytes(stream, counter, 0);
+    stream.sync();
+    Condition again;
+    const auto loop = [&](CudaStreamRef on, int) {
+        while_nonzero(on, again, [&](CudaStreamRef body) {
+            count_and_decide<<<1, 1, 0, body.get()>>>(counter.data(), again.setter(body));
+        });
+    };
+    PipelineOptions options{.schedule = Schedule::graphed};
+    options.graphs.on_refusal = nullptr;
+    {
+        Pipeline pipeline{Stages{Stage{"loop", loop, StageOptions<Cuda>{.multiprocessors = 8}},
+                                 Stage{"other", [](CudaStreamRef on, int) { ops::spin(on.get(), 10); }}},
+                          options};
+        for (int batch = 0; batch < 12; ++batch)
+            pipeline.submit(0);
+        pipeline.finish();
+        CHECK(pipeline.graph_counters().refusals > 0);
+    }
+    std::vector<unsigned> counted(1);
+    copy_and_wait(stream, counted, counter);
+    CHECK(counted[0] == 12 * 5);
 }
 
 TEST_CASE("Shares: more than the device has is refused in one sentence") {
