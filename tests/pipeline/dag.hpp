@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -22,6 +23,7 @@ struct DagStage {
     bool cpu = false;      ///< It is a CPU stage.
     int window = 0;        ///< Above 1: of what it reads, it takes so many batches.
     bool in_place = false; ///< It changes the last of what it reads, which is its output then.
+    int every = 1;         ///< What it makes is made of so many batches.
 };
 
 /// What stage I makes: words, and the memory of a stage that keeps none from batch to batch.
@@ -48,6 +50,38 @@ struct DagNode<D, I, detail::Types<Ins...>> {
         [[maybe_unused]] const auto take = [&](const Word* in) {
             ops::step(stream.get(), out.words.data(), in, memory, dag->words);
         };
+        (D::for_each_words(ins, take), ...);
+        take(out.words.data());
+    }
+};
+/// One whose output is made of several batches.
+template <class D, std::size_t I, class Ins>
+struct DagTurnNode;
+template <class D, std::size_t I, class... Ins>
+struct DagTurnNode<D, I, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(typename D::Ref stream, Turn turn, Ins... ins,
+                    typename D::template Output<I>& out) const {
+        const auto take = [&](const Word* in) {
+            ops::step(stream.get(), out.words.data(), in, dag->memory(I), dag->words);
+        };
+        if (!turn.first())
+            take(out.words.data());
+        (D::for_each_words(ins, take), ...);
+        take(out.words.data());
+    }
+};
+template <class D, std::size_t I, class Ins>
+struct DagCpuTurnNode;
+template <class D, std::size_t I, class... Ins>
+struct DagCpuTurnNode<D, I, detail::Types<Ins...>> {
+    D* dag;
+    void operator()(Ins... ins, typename D::template Output<I>& out, const Turn& turn) const {
+        const auto take = [&](const Word* in) {
+            D::step_on_cpu(out.words.data(), in, dag->memory(I), dag->words);
+        };
+        if (!turn.first())
+            take(out.words.data());
         (D::for_each_words(ins, take), ...);
         take(out.words.data());
     }
@@ -175,44 +209,41 @@ public:
     /// What each stage remembers. The pipeline must have been finished.
     std::vector<Word> memories() const { return {memory_.data(), memory_.data() + memory_.size()}; }
 
-    /// The same after `batches`, from a plain loop. With `results`, the last stage's outputs are appended there.
-    std::vector<Word> expected(const std::vector<std::size_t>& batches,
-                               std::vector<Word>* results = nullptr) const {
+    /// The same after `batches`, from a plain loop. With `results`, the last stage's outputs are appended there. `ends` tells
+    /// whether the pipeline was finished behind so many, as it is behind all.
+    std::vector<Word> expected(const std::vector<std::size_t>& batches, std::vector<Word>* results = nullptr,
+                               const std::vector<std::size_t>& ends = {}) const {
         std::vector<Word> memory(stages * words, 0);
         std::vector<std::vector<Word>> all(batches.size(), std::vector<Word>(stages * words, 0));
+        std::size_t begin = 0; // of what is made of several batches
         for (std::size_t number = 0; number < batches.size(); ++number) {
-            const std::size_t batch = batches[number];
+            bool ends_here = number + 1 == batches.size();
+            for (const std::size_t end : ends)
+                ends_here = ends_here || end == number + 1;
             std::vector<Word>& outs = all[number];
-            for (std::size_t i = 0; i < words; ++i) {
-                for (std::size_t stage = 0; stage < stages; ++stage) {
-                    Word own = 0;
-                    Word& kept = keeps(stage) ? memory[memory_of[stage] * words + i] : own;
-                    Word out = 0;
-                    const auto take = [&](Word in) {
-                        out = next_word(kept, in);
-                        kept = next_memory(kept, in);
-                    };
-                    const std::size_t window =
-                        shape[stage].window > 1 ? static_cast<std::size_t>(shape[stage].window) : 1;
-                    for (std::size_t from = 0; from < stage; ++from) {
-                        if ((shape[stage].reads >> from & 1) == 0 || changed_by(stage) == from)
-                            continue;
-                        for (std::size_t back = 0; back < window && back <= number; ++back)
-                            take(all[number - back][from * words + i]);
-                    }
-                    if (shape[stage].batch)
-                        take(input_word(batch, i));
-                    if (shape[stage].in_place)
-                        take(outs[changed_by(stage) * words + i]);
-                    else if (shape[stage].output)
-                        take(out);
-                    outs[stage * words + i] = out;
-                }
+            if (number > 0)
+                outs = all[number - 1];
+            bool last_ran = false;
+            for (std::size_t stage = 0; stage < stages; ++stage) {
+                const std::size_t runs = batches_a_run(stage), place = number - begin;
+                last_ran = ends_here || (place + 1) % runs == 0;
+                for (std::size_t i = 0; last_ran && i < words; ++i)
+                    run_one(stage, number, place / runs, batches[number], i, memory, all);
             }
-            if (results != nullptr)
+            if (results != nullptr && last_ran)
                 results->insert(results->end(), outs.end() - static_cast<std::ptrdiff_t>(words), outs.end());
+            begin = ends_here ? number + 1 : begin;
         }
         return memory;
+    }
+    /// Batches for which a stage runs once.
+    static constexpr std::size_t batches_a_run(std::size_t stage) {
+        std::size_t runs = 1;
+        for (std::size_t from = 0; from < stage; ++from) {
+            if ((shape[stage].reads >> from & 1) != 0)
+                runs = std::lcm(runs, batches_a_run(from) * static_cast<std::size_t>(shape[from].every));
+        }
+        return runs;
     }
 
     // For the stages:
@@ -252,6 +283,35 @@ public:
     const std::size_t words;
 
 private:
+    // One word of a stage's run, which is number `run` since the last end.
+    void run_one(std::size_t stage, std::size_t number, std::size_t run, std::size_t batch, std::size_t i,
+                 std::vector<Word>& memory, std::vector<std::vector<Word>>& all) const {
+        std::vector<Word>& outs = all[number];
+        Word own = 0;
+        Word& kept = keeps(stage) ? memory[memory_of[stage] * words + i] : own;
+        Word out = 0;
+        const auto take = [&](Word in) {
+            out = next_word(kept, in);
+            kept = next_memory(kept, in);
+        };
+        if (run % static_cast<std::size_t>(shape[stage].every) != 0)
+            take(outs[stage * words + i]);
+        const std::size_t window =
+            shape[stage].window > 1 ? static_cast<std::size_t>(shape[stage].window) : 1;
+        for (std::size_t from = 0; from < stage; ++from) {
+            if ((shape[stage].reads >> from & 1) == 0 || changed_by(stage) == from)
+                continue;
+            for (std::size_t back = 0; back < window && back <= number; ++back)
+                take(all[number - back][from * words + i]);
+        }
+        if (shape[stage].batch)
+            take(input_word(batch, i));
+        if (shape[stage].in_place)
+            take(outs[changed_by(stage) * words + i]);
+        else if (shape[stage].output)
+            take(out);
+        outs[stage * words + i] = out;
+    }
     bool keeps(std::size_t stage) const { return lanes[stage] == 1; }
     // The stage whose output a stage changes in place; of no other stage: none.
     static constexpr std::size_t changed_by(std::size_t stage) {
@@ -297,8 +357,10 @@ private:
         using Ins = decltype(inputs_from<I, 0>(detail::Types<>{}));
         const std::string name = "stage" + std::to_string(I);
         if constexpr (shape[I].cpu) {
-            const StageOptions<Host> options{.lanes = lanes[I]};
-            if constexpr (shape[I].in_place)
+            const StageOptions<Host> options{.lanes = lanes[I], .every = shape[I].every};
+            if constexpr (shape[I].every > 1)
+                return Stage{name, DagCpuTurnNode<Dag, I, Ins>{this}, options};
+            else if constexpr (shape[I].in_place)
                 return Stage{name, DagCpuInPlaceNode<Dag, I, Output<made_by(I)>, Ins>{this}, options};
             else if constexpr (shape[I].output)
                 return Stage{name, DagCpuNode<Dag, I, Ins>{this}, options};
@@ -309,8 +371,11 @@ private:
                                           .graphed = graphed[I],
                                           .device = devices[I],
                                           .lanes = lanes[I],
+                                          .every = shape[I].every,
                                           .multiprocessors = multiprocessors[I]};
-            if constexpr (shape[I].in_place)
+            if constexpr (shape[I].every > 1)
+                return Stage{name, DagTurnNode<Dag, I, Ins>{this}, options};
+            else if constexpr (shape[I].in_place)
                 return Stage{name, DagInPlaceNode<Dag, I, Output<made_by(I)>, Ins>{this}, options};
             else if constexpr (shape[I].output)
                 return Stage{name, DagNode<Dag, I, Ins>{this}, options};

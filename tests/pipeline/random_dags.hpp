@@ -27,8 +27,17 @@ private:
     std::uint64_t state_;
 };
 
+/// Whether a stage runs once for several batches.
+constexpr bool runs_less_often(const std::array<DagStage, 6>& shape, std::size_t stage) {
+    for (std::size_t from = 0; from < stage; ++from) {
+        if ((shape[stage].reads >> from & 1) != 0 && (shape[from].every > 1 || runs_less_often(shape, from)))
+            return true;
+    }
+    return false;
+}
+
 /// A random shape of six stages, of which every output is read, but for the last stage's. With `cpu`, about one in
-/// three is a CPU stage. With `slots`, some change a slot in place, and some take several batches.
+/// three is a CPU stage. With `slots`, some change a slot in place, some take several batches, and some make one output for several.
 constexpr std::array<DagStage, 6> random_shape(std::uint64_t seed, bool cpu, bool slots = false) {
     RandomChoice random(seed);
     std::array<DagStage, 6> shape{};
@@ -52,10 +61,16 @@ constexpr std::array<DagStage, 6> random_shape(std::uint64_t seed, bool cpu, boo
             shape[i].window = random.below(3) == 0 ? 2 + static_cast<int>(random.below(2)) : 0;
         }
         shape[i].batch = shape[i].reads == 0 || random.below(4) == 0;
+        if (slots && runs_less_often(shape, i)) { // It can take neither the batch nor others' batches before.
+            shape[i].batch = false;
+            shape[i].window = 0;
+        }
         // A middle stage that makes nothing is a way that ends early.
         shape[i].output =
             shape[i].in_place || (i + 1 == shape.size() ? random.below(2) == 0 : random.below(8) != 0);
         shape[i].cpu = cpu && random.below(3) == 0;
+        if (slots && shape[i].output && !shape[i].in_place && random.below(4) == 0)
+            shape[i].every = 2 + static_cast<int>(random.below(2));
     }
     return shape;
 }
@@ -82,7 +97,8 @@ void check_randomly(std::uint64_t seed, int times) {
         D dag(words);
         for (std::size_t stage = 0; stage < D::stages; ++stage) {
             // What makes nothing has nowhere but its memory to leave a trace.
-            const bool may = D::shape[stage].output && D::shape[stage].window < 2;
+            const bool may = D::shape[stage].output && D::shape[stage].window < 2 &&
+                             D::shape[stage].every == 1 && D::batches_a_run(stage) == 1;
             dag.lanes[stage] = may && random.below(3) == 0 ? pick(2, 3) : 1;
             dag.graphed[stage] = random.below(12) != 0;
             if (shares && !D::shape[stage].cpu && random.below(16) == 0)
@@ -100,9 +116,16 @@ void check_randomly(std::uint64_t seed, int times) {
         CAPTURE(options.steps_per_graph);
         CAPTURE(count);
         auto pipeline = dag.pipeline(options);
+        std::vector<std::size_t> ends;
         const auto at_random = [&] {
-            if (end_in > 0 && random.below(end_in) == 0)
-                random.below(2) == 0 ? pipeline.flush() : pipeline.finish();
+            if (end_in == 0 || random.below(end_in) != 0)
+                return;
+            if (random.below(2) == 0) {
+                pipeline.flush();
+            } else {
+                pipeline.finish();
+                ends.push_back(pipeline.submitted());
+            }
         };
         if (random.below(2) == 0) {
             for (std::size_t batch = 0; batch < count; ++batch) {
@@ -123,7 +146,8 @@ void check_randomly(std::uint64_t seed, int times) {
             }
         }
         pipeline.finish();
-        CHECK(dag.memories() == dag.expected(repeating(count, distinct)));
+        CHECK(pipeline.submitted() == count);
+        CHECK(dag.memories() == dag.expected(repeating(count, distinct), nullptr, ends));
         CHECK(pipeline.graph_counters().refusals == 0);
     }
 }

@@ -8,11 +8,11 @@ using namespace sluice;
 using namespace sluice::test;
 
 TEST_CASE("random slots: in place and with batches before, each gives the bits of a plain loop") {
-    check_random_shapes<Delayed<TestBackend>, false, true, 323, 304, 307, 314, 300, 325>(240);
+    check_random_shapes<Delayed<TestBackend>, false, true, 310, 315, 304, 300, 323, 307>(240);
 }
 
 TEST_CASE("random slots: the same on threads beside streams") {
-    check_random_shapes<Apart, true, true, 312, 308, 329, 317, 305>(200);
+    check_random_shapes<Apart, true, true, 310, 309, 300, 322, 317>(200);
 }
 
 } // namespace pipeline_random_slots

@@ -56,6 +56,16 @@ void spin(cudaStream_t stream, unsigned microseconds) { spin_kernel<<<1, 1, 0, s
 
 void hold(cudaStream_t stream, Word* gate) { hold_kernel<<<1, 1, 0, stream>>>(gate); }
 
+namespace {
+__global__ void add_words_kernel(Word* to, const Word* from, std::size_t count) {
+    for (std::size_t i = threadIdx.x; i < count; i += blockDim.x)
+        to[i] += from[i];
+}
+} // namespace
+void add_words(cudaStream_t stream, Word* to, const Word* from, std::size_t count) {
+    add_words_kernel<<<1, 32, 0, stream>>>(to, from, count);
+}
+
 void add_racing(cudaStream_t stream, Word* to, Word* from, Word value, std::size_t count) {
     add_kernel<<<blocks_for(count), threads, 0, stream>>>(to, from, value, count);
 }
@@ -64,7 +74,8 @@ void load_kernels(cudaStream_t) {
     cudaFuncAttributes attributes{};
     const void* kernels[] = {
         reinterpret_cast<const void*>(step_kernel), reinterpret_cast<const void*>(spin_kernel),
-        reinterpret_cast<const void*>(hold_kernel), reinterpret_cast<const void*>(add_kernel)};
+        reinterpret_cast<const void*>(hold_kernel), reinterpret_cast<const void*>(add_kernel),
+        reinterpret_cast<const void*>(add_words_kernel)};
     for (const void* kernel : kernels)
         SLUICE_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
 }

@@ -56,6 +56,14 @@ inline void hold(host::Queue* stream, Word* gate) {
 /// Has all kernels loaded, so that no later launch waits for that. There are none here.
 inline void load_kernels(host::Queue*) {}
 
+/// to[i] += from[i]
+inline void add_words(host::Queue* stream, Word* to, const Word* from, std::size_t count) {
+    Host::enqueue(stream, [=] {
+        for (std::size_t i = 0; i < count; ++i)
+            to[i] += from[i];
+    });
+}
+
 /// to[i] = from[i] + value, read and written without tearing, for tests that race on purpose.
 inline void add_racing(host::Queue* stream, Word* to, Word* from, Word value, std::size_t count) {
     Host::enqueue(stream, [=] {
@@ -70,6 +78,7 @@ inline void add_racing(host::Queue* stream, Word* to, Word* from, Word value, st
 void step(cudaStream_t stream, Word* out, const Word* in, Word* memory, std::size_t count);
 void spin(cudaStream_t stream, unsigned microseconds);
 void hold(cudaStream_t stream, Word* gate);
+void add_words(cudaStream_t stream, Word* to, const Word* from, std::size_t count);
 void add_racing(cudaStream_t stream, Word* to, Word* from, Word value, std::size_t count);
 void load_kernels(cudaStream_t stream);
 

@@ -159,11 +159,6 @@ private:
     detail::GivenBatch<B> given(const Batch& batch) const noexcept;
     template <class Out>
     void require_result() const;
-    detail::ResultsLeft& results_left() noexcept { return core().results_left(); }
-    template <class Out>
-    const Out& await_result(std::size_t number) {
-        return *static_cast<const Out*>(core().await_result(number));
-    }
 
     detail::Owned<Held> held_;
 };

@@ -1,5 +1,6 @@
 /// \file
-/// What a stage's callable may take beside batches and slots: a slot to change, and the slots of batches before.
+/// What a stage's callable may take beside batches and slots: a slot to change, the slots of batches before, and which of
+/// several batches this one is.
 #pragma once
 
 #include <cstddef>
@@ -63,6 +64,25 @@ private:
     explicit Last(void* const* slots) noexcept : slots_(slots) {}
 
     void* const* slots_; // null where there was no batch
+};
+
+/// Which of several batches this one is. A stage with `StageOptions::every` is told which of those that its output is made of. A
+/// stage behind it, which runs once for all of them, is told the last one: before `finish`, or at the end of `run`, there may be
+/// fewer. Taken by value or as `const sluice::Turn&`.
+///
+/// \code
+/// sluice::Stage integrate{"integrate", [](sluice::StreamRef stream, const Power& in, Spectrum& out, sluice::Turn turn) {
+///     if (turn.first()) sluice::fill_bytes(stream, out.values, 0);
+///     add(stream, in.values, out.values);
+/// }, {.every = 16}};
+/// \endcode
+struct Turn {
+    int index = 0; ///< From 0.
+    int count = 1; ///< Of so many.
+    /// Whether it is the first of them.
+    bool first() const noexcept { return index == 0; }
+    /// Whether it is the last of as many as there are to be.
+    bool last() const noexcept { return index + 1 == count; }
 };
 
 } // namespace sluice

@@ -323,11 +323,7 @@ private:
     }
     template <class Batch, Backend B>
     void submit_of_source(const SourceBatch<Batch, B>& batch);
-    detail::ResultsLeft& results_left() noexcept { return core_.results_left(); }
-    template <class Out>
-    const Out& await_result(std::size_t number) {
-        return *static_cast<const Out*>(core_.await_result(number));
-    }
+    detail::PipelineCore<backend>& core() noexcept { return core_; }
 
     detail::Each<Ss...> stages_;
     detail::PipelineCore<backend> core_; // It knows where the stages are.

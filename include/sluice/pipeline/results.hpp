@@ -110,7 +110,7 @@ private:
 
 template <class Pipe, class Source, class Out, class Stop>
 typename Results<Pipe, Source, Out, Stop>::Iterator Results<Pipe, Source, Out, Stop>::begin() {
-    detail::ResultsLeft& left = pipeline_.results_left();
+    detail::ResultsLeft& left = pipeline_.core().results_left();
     const std::size_t submitted = pipeline_.submitted();
     if (left.end != submitted)
         left = {submitted, submitted}; // Later submits have used the slots of what was left.
@@ -122,9 +122,11 @@ void Results<Pipe, Source, Out, Stop>::advance() {
     shown_ = nullptr;
     if constexpr (has_batches)
         submit_ahead();
-    detail::ResultsLeft& left = pipeline_.results_left();
-    if (left.next < left.end) {
-        shown_ = &pipeline_.template await_result<Out>(left.next);
+    auto& core = pipeline_.core();
+    detail::ResultsLeft& left = core.results_left();
+    if (const std::size_t next = core.next_result(left.next); next < left.end) {
+        left.next = next;
+        shown_ = static_cast<const Out*>(core.await_result(left.next));
         ++left.next;
     } else if (source_error_ != nullptr) {
         std::rethrow_exception(std::exchange(source_error_, nullptr));
@@ -142,10 +144,12 @@ bool Results<Pipe, Source, Out, Stop>::asked_to_stop() const {
 // Until as many batches are under way as there are slots.
 template <class Pipe, class Source, class Out, class Stop>
 void Results<Pipe, Source, Out, Stop>::submit_ahead() {
-    const auto slots = static_cast<std::size_t>(pipeline_.options().slots);
-    while (!ended_ && pipeline_.submitted() - pipeline_.results_left().next < slots) {
+    auto& core = pipeline_.core();
+    const std::size_t most = static_cast<std::size_t>(pipeline_.options().slots) * core.batches_a_result();
+    while (!ended_ && pipeline_.submitted() - core.results_left().next < most) {
         if (asked_to_stop()) {
             ended_ = true; // What has been submitted is still to come.
+            core.end_turns();
             break;
         }
         read_.wait(); // Asking for the next batch may fill this one again.
@@ -157,7 +161,9 @@ void Results<Pipe, Source, Out, Stop>::submit_ahead() {
         }
         if (!ended_)
             submit_batch();
-        pipeline_.results_left().end = pipeline_.submitted();
+        core.results_left().end = pipeline_.submitted();
+        if (ended_)
+            core.end_turns();
     }
 }
 

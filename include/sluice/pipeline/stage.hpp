@@ -37,6 +37,11 @@ struct StageOptions {
     /// Batches that the stage works on at the same time, each on a stream (of a CPU stage: a thread) of its own, taken
     /// in turns. With more than 1, its work on one batch must not depend on its work on another.
     int lanes = 1;
+    /// Batches that one output is made of: the stage is handed the same slot for so many, and can take a `Turn`, which tells which
+    /// of them this is. Stages that read the output run once for all of them, behind the last one, and so do those that read
+    /// theirs. Where `finish` comes before there are as many, they run with fewer. A stage that runs once for several batches
+    /// cannot take the batch, and neither it nor this one has lanes.
+    int every = 1;
     /// True: what the stage's slot held before counts, such as a table that its maker wrote. So it is not poisoned under
     /// `Stress`, see backend/stress.hpp. Otherwise without effect.
     bool keeps_slot = false;

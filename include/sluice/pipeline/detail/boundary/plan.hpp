@@ -110,18 +110,23 @@ struct Binder {
         Binding& stage = out.stages[i];
         if (stage.count == 0 || next >= makers)
             return;
-        const auto& last = fits[i][stage.count - 1];
-        if (stage.window[stage.count - 1] != 0 || stage.in_place[stage.count - 1])
+        std::size_t at = stage.count, things = 0;
+        for (std::size_t p = 0; p < stage.count; ++p) {
+            at = stage.turn[p] ? at : p;
+            things += stage.turn[p] ? 0u : 1u;
+        }
+        if (things == 0 || stage.window[at] != 0 || stage.in_place[at])
             return;
+        const auto& last = fits[i][at];
         bool already = false;
         for (std::size_t m = 0; m < next; ++m)
             already = already || last[m].exact || last[m].converts;
         // A stage that takes one thing only, of a type that is there already, reads it.
-        if (last[next].constant || !(last[next].exact || last[next].converts) ||
-            (stage.count == 1 && already))
+        if (last[next].constant || !(last[next].exact || last[next].converts) || (things == 1 && already))
             return;
-        stage.from[stage.count - 1] = static_cast<int>(i);
-        stage.changes[stage.count - 1] = true;
+        stage.from[at] = static_cast<int>(i);
+        stage.changes[at] = true;
+        stage.output = static_cast<int>(at);
         note(last[next].copied, PlanFault::copied, i);
         give_maker(i);
     }
@@ -129,9 +134,12 @@ struct Binder {
     constexpr void bind_inputs(std::size_t i) {
         Binding& stage = out.stages[i];
         const bool makes = stage.maker >= 0;
-        const std::size_t inputs = stage.count - (makes ? 1 : 0);
         const std::size_t made = next - (makes ? 1 : 0);
-        for (std::size_t p = 0; p < inputs; ++p) {
+        for (std::size_t p = 0; p < stage.count; ++p) {
+            if (stage.turn[p])
+                stage.from[p] = from_turn;
+            if (stage.turn[p] || static_cast<int>(p) == stage.output)
+                continue;
             const auto& fit = fits[i][p];
             int exact = from_batch, converting = from_batch;
             std::size_t exact_count = 0, converting_count = 0;
@@ -258,7 +266,8 @@ constexpr void add_fits(Row& table, [[maybe_unused]] Binding& stage, Types<Ps...
     static_assert(sizeof...(Ps) <= most_parameters, "sluice::Pipeline: a stage takes at most 16 things");
     [[maybe_unused]] std::size_t p = 0;
     ((table[p] = fits_of<Makers, Ps>(), stage.window[p] = Asked<std::remove_cvref_t<Ps>>::window,
-      stage.in_place[p] = Asked<std::remove_cvref_t<Ps>>::in_place, ++p),
+      stage.in_place[p] = Asked<std::remove_cvref_t<Ps>>::in_place,
+      stage.turn[p] = Asked<std::remove_cvref_t<Ps>>::turn, ++p),
      ...);
 }
 

@@ -65,18 +65,21 @@ struct Asked {
     using type = Plain;
     static constexpr std::size_t window = 0;
     static constexpr bool in_place = false;
+    static constexpr bool turn = std::is_same_v<Plain, Turn>;
 };
 template <class T>
 struct Asked<InPlace<T>> {
     using type = T;
     static constexpr std::size_t window = 0;
     static constexpr bool in_place = true;
+    static constexpr bool turn = false;
 };
 template <int Count, class T>
 struct Asked<Last<Count, T>> {
     using type = T;
     static constexpr std::size_t window = static_cast<std::size_t>(Count);
     static constexpr bool in_place = false;
+    static constexpr bool turn = false;
 };
 
 /// Whether a parameter is a stream, and of which backend.

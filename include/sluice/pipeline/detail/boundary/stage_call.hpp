@@ -49,17 +49,20 @@ class StageCalls {
     template <std::size_t Index, std::size_t Position>
     static constexpr std::size_t maker_of = [] {
         constexpr int of = from<Index, Position>;
-        return of == from_batch
-                   ? std::size_t{0}
-                   : static_cast<std::size_t>(Shape::bindings.stages[static_cast<std::size_t>(of)].maker);
+        return of < 0 ? std::size_t{0}
+                      : static_cast<std::size_t>(Shape::bindings.stages[static_cast<std::size_t>(of)].maker);
     }();
-    template <std::size_t Index, std::size_t Position, bool IsBatch = from<Index, Position> == from_batch>
+    template <std::size_t Index, std::size_t Position, int From = from<Index, Position>>
     struct Referred {
         using type = typename Shape::template Made<maker_of<Index, Position>>;
     };
     template <std::size_t Index, std::size_t Position>
-    struct Referred<Index, Position, true> {
+    struct Referred<Index, Position, from_batch> {
         using type = const Batch;
+    };
+    template <std::size_t Index, std::size_t Position>
+    struct Referred<Index, Position, from_turn> {
+        using type = const Turn;
     };
     // Where it is.
     template <std::size_t Index, std::size_t Position>
@@ -69,7 +72,9 @@ class StageCalls {
     template <std::size_t Index, std::size_t Position>
     static constexpr bool in_place = Shape::bindings.stages[Index].in_place[Position];
     template <std::size_t Index, std::size_t Position>
-    static constexpr std::size_t place_of = window<Index, Position> > 1
+    static constexpr std::size_t place_of = from<Index, Position> == from_turn
+                                                ? Shape::bindings.turn_place_of(Index, Shape::makers)
+                                            : window<Index, Position> > 1
                                                 ? Shape::bindings.place_of(maker_of<Index, Position>,
                                                                            Shape::makers)
                                                 : maker_of<Index, Position>;
@@ -181,6 +186,7 @@ struct StageAccess {
                                             .graphed = stage.options_.graphed,
                                             .device = stage.options_.device,
                                             .lanes = stage.options_.lanes,
+                                            .every = stage.options_.every,
                                             .keeps_slot = stage.options_.keeps_slot,
                                             .multiprocessors = stage.options_.multiprocessors};
             setup.has_foreign_stream = stage.options_.stream.has_value();

@@ -116,7 +116,7 @@ public:
     }
     void thread_was_handed(Core& core, std::size_t stage, BasicStreamRef<Host> thread, std::size_t number) {
         checked::semaphore_signalled(checked::key_of(core.order->semaphore(stage, number).get()),
-                                     core.order->lap_of(number), checked::key_of(thread.get()));
+                                     core.order->lap_of(stage, number), checked::key_of(thread.get()));
     }
     static CallScope call_scope(const Call& call) noexcept { return CallScope(call); }
     void before_thread_calls(Core& core, std::size_t stage, std::size_t number) {
@@ -201,16 +201,17 @@ private:
         const StagePlan& own = core.plan.stages[stage];
         for (std::size_t parameter = 0; parameter < own.takes.size(); ++parameter) {
             const int from = own.takes[parameter];
-            if (from == from_batch) {
+            if (from == from_batch)
                 add_batch(batch);
+            if (from < 0)
                 continue;
-            }
             const auto of = static_cast<std::size_t>(from);
             const int maker = core.plan.stages[of].maker;
-            for (std::size_t back = 0; back <= number && (back == 0 || back < own.windows[parameter]);
+            const std::size_t content = core.rates.content_of(static_cast<std::size_t>(maker), number);
+            for (std::size_t back = 0; back <= content && (back == 0 || back < own.windows[parameter]);
                  ++back) {
                 const void* const slot =
-                    core.slots.at(static_cast<std::size_t>(maker), core.order->slot_of(number - back));
+                    core.slots.at(static_cast<std::size_t>(maker), core.order->slot_of(content - back));
                 handed_.push_back(checked::Handed{slot, checked::Range{}, checked::Op::slot,
                                                   of == stage || (own.hands_on && maker == own.maker)});
             }

@@ -35,12 +35,14 @@ public:
                 continue;
             const DeviceGuard<B> device(core.streams.device_of(stage));
             for (std::size_t slot = 0; slot < core.slots.count(); ++slot)
-                poison_and_wait<B>(slot_of(core, stage, slot), core.plan.stages[stage].is_cpu);
+                poison_and_wait<B>(
+                    core.slots.at(static_cast<std::size_t>(core.plan.stages[stage].maker), slot),
+                    core.plan.stages[stage].is_cpu);
         }
     }
     /// Poisons a stage's slot before the stage's work on batch `number`.
     void poison_own_slot(Core& core, std::size_t stage, Ref stream, std::size_t number) const {
-        if (!has_poisoned_slot(core, stage))
+        if (!has_poisoned_slot(core, stage) || !core.rates.begins(stage, number))
             return;
         // What the host writes it may write at any time; a CPU stage does so in its turn.
         const DeviceGuard<B> device(core.streams.device_of(stage));
@@ -48,7 +50,7 @@ public:
     }
     /// The same where the stage runs on threads, by the thread.
     void poison_own_slot_on_thread(Core& core, std::size_t stage, std::size_t number) const {
-        if (has_poisoned_slot(core, stage))
+        if (has_poisoned_slot(core, stage) && core.rates.begins(stage, number))
             (void)poison_on_host<B>(slot_of(core, stage, number));
     }
     /// Poisons the slots that nobody reads after a stage, whose work on batch `number` `stream` has been handed.
@@ -126,8 +128,7 @@ private:
         return has_own_slot(core, stage) && checked::stress_poisons() && !core.keeps_slot(stage);
     }
     static const void* slot_of(const Core& core, std::size_t stage, std::size_t number) noexcept {
-        return core.slots.at(static_cast<std::size_t>(core.plan.stages[stage].maker),
-                             core.order->slot_of(number));
+        return core.slot_at(static_cast<std::size_t>(core.plan.stages[stage].maker), number);
     }
 
     List<int> last_readers_; // of the stages' slots

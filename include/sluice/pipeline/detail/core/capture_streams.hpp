@@ -9,7 +9,6 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
-#include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/core/stage_core.hpp>
 
 namespace sluice::detail {
@@ -31,15 +30,15 @@ public:
     };
 
     explicit CaptureStreams(Core& core)
-        : plan_(core.plan), slots_(core.order->slots()), captured_as_(core.stages()), named_(core.stages()),
-          lanes_(core.stages()), marks_(core.stages()), fences_(core.stages()) {
+        : captured_as_(core.stages()), named_(core.stages()), lanes_(core.stages()), marks_(core.stages()),
+          fences_(core.stages()) {
         for (std::size_t stage = 0; stage < core.stages(); ++stage) {
             const std::size_t first = captured_as_[stage] = core.streams.first_sharing(stage);
             named_[first] = first == stage ? static_cast<int>(stage) : -1;
             const DeviceGuard<B> device(core.streams.device_of(stage));
             for (std::size_t lane = 0; first == stage && lane < core.streams.lanes(stage); ++lane)
                 lanes_[stage].emplace_back(options_like(core.streams.of(stage, lane)));
-            for (std::size_t slot = 0; slot < slots_; ++slot)
+            for (std::size_t slot = 0; slot < core.order->slots(); ++slot)
                 marks_[stage].emplace_back();
             fences_[stage].emplace();
         }
@@ -73,22 +72,19 @@ public:
 
     /// The stream for a stage and batch, after all within the graph that its work must come after. What is not in it came
     /// before it.
-    Ref begin(std::size_t stage, std::size_t batch, const Range& graph) {
+    Ref begin(const Core& core, std::size_t stage, std::size_t batch, const Range& graph) {
         const auto& lanes = lanes_[captured_as_[stage]];
         const Ref stream = lanes[batch % lanes.size()];
-        for (const PlanWait& wait : plan_.waits_of(stage)) {
-            if (wait.former && batch < slots_)
-                break; // nobody has been in the slot
-            const std::size_t of_batch = wait.former ? batch + wait.ahead - slots_ : batch;
-            if (graph.holds(wait.stage, of_batch))
-                stream.wait(marks_[wait.stage][of_batch % slots_]);
-        }
+        core.for_each_wait(stage, batch, [&](std::size_t of, std::size_t of_batch) {
+            if (graph.holds(of, of_batch))
+                stream.wait(marks_[of][core.order->mark_of(of, of_batch)]);
+        });
         return stream;
     }
     /// The work on it is enqueued.
-    void end(std::size_t stage, std::size_t batch, Ref stream) {
-        if (plan_.stages[stage].awaited)
-            marks_[stage][batch % slots_].record(stream);
+    void end(const Core& core, std::size_t stage, std::size_t batch, Ref stream) {
+        if (core.plan.stages[stage].awaited)
+            marks_[stage][core.order->mark_of(stage, batch)].record(stream);
     }
 
     /// Calls `visit(stage, stream)` for each stream, with the stage that is captured there, or -1 for several.
@@ -101,8 +97,6 @@ public:
     }
 
 private:
-    const PlanData& plan_;
-    std::size_t slots_;
     List<std::size_t> captured_as_;
     List<int> named_;
     List<List<BasicStream<B>>> lanes_;

@@ -34,6 +34,11 @@ public:
     /// Enqueues all stages for a batch, now or later.
     virtual void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                         const SourceHold<B>& hold) = 0;
+    /// Runs a stage on the last batch that was submitted, before as many have come as it runs once for. All batches are on their way.
+    virtual void run_behind_last(Core& core, std::size_t stage, std::size_t number,
+                                 const GivenBatch<B>& batch) {
+        core.run_in_order(stage, number, batch);
+    }
     /// Waits on the calling thread until a stage is through a batch.
     virtual void await_stage(Core& core, std::size_t stage, std::size_t number) = 0;
     /// Whether it is. What comes after it there may have to be through as well.

@@ -33,7 +33,7 @@ public:
 
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
-        core.enqueue_each([&](std::size_t stage) {
+        core.enqueue_each(number, [&](std::size_t stage) {
             if (graphs_[stage] && !core.launch_blocking()) {
                 core.call_in_order(stage, number,
                                    [&](Ref stream) { replay(core, stage, stream, number, batch); });
@@ -80,6 +80,13 @@ public:
     }
 
 private:
+    // A number for what the stage is handed: after so many batches each slot meets each lane again.
+    static std::size_t phase_of(const Core& core, std::size_t stage, std::size_t number) {
+        if (!core.rates.any()) [[likely]]
+            return number % (core.order->slots() * core.lanes(stage));
+        return core.slots.phase_of(core.plan, core.rates, stage, number) * core.lanes(stage) +
+               number % core.lanes(stage);
+    }
     void replay(Core& core, std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch) {
         const bool reads_batch = core.plan.stages[stage].reads_batch;
         const auto eager = [&] { core.run(stage, stream, number, batch); };
@@ -99,8 +106,7 @@ private:
             }
         }
         StepGraphs<B>& graphs = *graphs_[stage];
-        // After so many batches each slot meets each lane again.
-        const std::size_t phase = number % (core.order->slots() * core.lanes(stage));
+        const std::size_t phase = phase_of(core, stage, number);
         graphs.new_key(core, phase, 1).push_back(batch_number);
         const auto launch = [&] {
             if (core.times) [[unlikely]]

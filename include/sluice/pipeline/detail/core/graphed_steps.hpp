@@ -41,7 +41,7 @@ public:
         this->keeps_batches_ = true;
         choose_lags(core.free_slots(), in_flight - 1);
         longest_ = larger(1, smaller(longest_, in_flight - most_lag_));
-        phases_ = core.order->slots() * most_lanes(core);
+        phases_ = core.slots.later_rows() * most_lanes(core);
         first_whole_ = most_lag_ + core.slots.first_rows();
     }
 
@@ -64,6 +64,11 @@ public:
     }
 
     bool has_run_steps() const noexcept override { return has_launched_; }
+
+    void run_behind_last(Core& core, std::size_t stage, std::size_t number, const Given& batch) override {
+        to_streams(core);
+        core.run_in_order(stage, number, batch);
+    }
 
     void flush(Core& core) override {
         enqueue(core, longest_);
@@ -293,10 +298,12 @@ private:
         const typename CaptureStreams<B>::Range graph{next_, until};
         capture_.fork(origin);
         const auto call = [&](std::size_t stage, std::size_t batch) {
-            const Ref stream = capture_.begin(stage, batch, graph);
+            if (!core.rates.runs(stage, batch))
+                return;
+            const Ref stream = capture_.begin(core, stage, batch, graph);
             core.run(stage, stream, batch, pending_.given(batch));
             graphs_.stage_captured(stage, batch, stream);
-            capture_.end(stage, batch, stream);
+            capture_.end(core, stage, batch, stream);
         };
         try {
             for_each_work(until, call);
@@ -319,7 +326,8 @@ private:
         for_each_work(until, [&](std::size_t stage, std::size_t batch) {
             if (batch != next_[stage])
                 return;
-            core.run_in_order(stage, batch, pending_.given(batch));
+            if (core.rates.runs(stage, batch))
+                core.run_in_order(stage, batch, pending_.given(batch));
             ++next_[stage];
         });
     }

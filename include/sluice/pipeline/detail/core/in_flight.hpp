@@ -34,25 +34,29 @@ public:
             bool is_read = false;
             for (std::size_t reader = 0; reader < core.stages(); ++reader)
                 is_read = is_read || core.plan.reads_output(reader, stage);
-            if (!is_read)
-                ends_.push_back(stage);
+            // Where some stages run less often, what they read may be behind nothing of theirs.
+            if (is_read && !core.rates.any())
+                continue;
+            if (core.plan.stages[stage].aside)
+                threads_.push_back(stage);
+            for (std::size_t lane = 0; !core.plan.stages[stage].aside && lane < core.lanes(stage); ++lane) {
+                lane_stages_.push_back(stage);
+                lanes_.push_back(lane);
+            }
         }
         // Where all work ends on one stream, the event of a lane on its device serves.
-        bool found = false;
-        for_each_lane(core, [&](std::size_t stage, std::size_t) {
-            found = found || core.streams.device_of(stage) == core.streams.device_of(0);
-            one_ += found ? 0 : 1;
-            ++lanes_;
-        });
-        marks_.resize(limit_ / stride_ + 1);
-        for (Mark& mark : marks_) {
-            const auto add = [&](std::size_t stage, std::size_t) {
-                const DeviceGuard<B> device(core.streams.device_of(stage));
-                mark.events.emplace_back();
-            };
-            for_each_lane(core, add);
-            if (one_ == mark.events.size())
-                add(0, 0);
+        while (one_ < lanes_.size() &&
+               core.streams.device_of(lane_stages_[one_]) != core.streams.device_of(0))
+            ++one_;
+        width_ = one_ < lanes_.size() ? lanes_.size() : one_ + 1;
+        ends_.assign(limit_ / stride_ + 1, 0);
+        ends_on_one_.assign(ends_.size(), 0);
+        events_.reserve(ends_.size() * width_);
+        for (std::size_t i = 0; i < ends_.size() * width_; ++i) {
+            const std::size_t lane = i % width_;
+            const DeviceGuard<B> device(
+                core.streams.device_of(lane < lanes_.size() ? lane_stages_[lane] : 0));
+            events_.emplace_back();
         }
     }
 
@@ -67,19 +71,17 @@ public:
 
     /// Sets a mark behind the work on all batches before `end`. False where the last one says so already, or none is left.
     bool mark(const Core& core, const Executor<B>& executor, std::size_t end) {
-        if (end <= marked_ || count_ == marks_.size())
+        if (end <= marked_ || count_ == ends_.size())
             return false;
-        Mark& mark = at(count_);
-        mark.end = end;
-        mark.one = executor.one_end() != nullptr;
-        if (mark.one) {
-            mark.events[one_].record(*executor.one_end());
-        } else {
-            std::size_t next = 0;
-            for_each_lane(core, [&](std::size_t stage, std::size_t lane) {
-                mark.events[next++].record(core.streams.of(stage, lane));
-            });
-        }
+        const std::size_t mark = (first_ + count_) % ends_.size();
+        const auto* const one = executor.one_end();
+        ends_[mark] = end;
+        ends_on_one_[mark] = one != nullptr ? 1 : 0;
+        BasicEvent<B>* const events = &events_[mark * width_];
+        if (one != nullptr)
+            events[one_].record(*one);
+        for (std::size_t i = 0; one == nullptr && i < lanes_.size(); ++i)
+            events[i].record(core.streams.of(lane_stages_[i], lanes_[i]));
         marked_ = end;
         ++count_;
         return true;
@@ -87,8 +89,8 @@ public:
 
     /// Looks for marks that the stages are behind.
     void look(Core& core) {
-        while (count_ != 0 && is_reached(core, at(0)))
-            pop();
+        while (reach_oldest(core, false)) {
+        }
     }
     /// The same, up to the first one that tells of a fault.
     void look_quietly(Core& core) noexcept {
@@ -99,15 +101,7 @@ public:
         }
     }
     /// Waits on the calling thread for the oldest mark. False where there is none.
-    bool await_oldest(Core& core) {
-        if (count_ == 0)
-            return false;
-        for_each_event(at(0), [](const BasicEvent<B>& event) { event.sync(); });
-        for_each_aside(core, at(0),
-                       [&](std::size_t stage, std::size_t batch) { core.await_mark(stage, batch); });
-        pop();
-        return true;
-    }
+    bool await_oldest(Core& core) { return reach_oldest(core, true); }
 
     /// All batches before `number` are through all stages.
     void at_rest(std::size_t number) noexcept {
@@ -120,58 +114,47 @@ private:
     static constexpr std::size_t by_default = 128;
     static constexpr std::size_t exact = 64;
 
-    struct Mark {
-        List<BasicEvent<B>> events; // a lane each, and perhaps one for where all work ends on one stream
-        std::size_t end = 0;
-        bool one = false;
-    };
-    Mark& at(std::size_t index) noexcept { return marks_[(first_ + index) % marks_.size()]; }
-    void pop() noexcept {
-        completed_ = at(0).end;
-        first_ = (first_ + 1) % marks_.size();
+    // Whether there is an oldest mark, and all are behind it, for which it may wait.
+    bool reach_oldest(Core& core, bool waits) {
+        if (count_ == 0)
+            return false;
+        const BasicEvent<B>* const events = &events_[first_ * width_];
+        const bool on_one = ends_on_one_[first_] != 0;
+        for (std::size_t i = on_one ? one_ : 0; i < (on_one ? one_ + 1 : lanes_.size()); ++i) {
+            if (waits)
+                events[i].sync();
+            else if (!events[i].is_done())
+                return false;
+        }
+        const std::size_t end = ends_[first_];
+        for (const std::size_t stage : threads_) {
+            // A slot's semaphore counts its laps, so that the last run in each slot tells of all.
+            const std::size_t laps = core.order->slots() * core.rates.batches_a_run(stage);
+            for (std::size_t batch = end < completed_ + laps ? completed_ : end - laps; batch < end;
+                 ++batch) {
+                if (!core.rates.runs(stage, batch))
+                    continue;
+                if (waits)
+                    core.await_mark(stage, batch);
+                else if (!core.order->reached(stage, batch))
+                    return false;
+            }
+        }
+        completed_ = end;
+        first_ = (first_ + 1) % ends_.size();
         --count_;
-    }
-
-    template <class Visit>
-    void for_each_lane(const Core& core, Visit&& visit) const {
-        for (const std::size_t stage : ends_) {
-            for (std::size_t lane = 0; !core.plan.stages[stage].aside && lane < core.lanes(stage); ++lane)
-                visit(stage, lane);
-        }
-    }
-    template <class Visit>
-    void for_each_event(const Mark& mark, Visit&& visit) const {
-        for (std::size_t i = mark.one ? one_ : 0; i < (mark.one ? one_ + 1 : lanes_); ++i)
-            visit(mark.events[i]);
-    }
-
-    bool is_reached(Core& core, const Mark& mark) {
-        bool reached = true;
-        for_each_event(mark, [&](const BasicEvent<B>& event) { reached = reached && event.is_done(); });
-        for_each_aside(core, mark, [&](std::size_t stage, std::size_t batch) {
-            reached = reached && core.order->reached(stage, batch);
-        });
-        return reached;
-    }
-    // A slot's semaphore counts its laps, so that the last batch of each slot tells of all.
-    template <class Visit>
-    void for_each_aside(Core& core, const Mark& mark, Visit&& visit) {
-        const std::size_t slots = core.order->slots();
-        for (const std::size_t stage : ends_) {
-            if (!core.plan.stages[stage].aside)
-                continue;
-            std::size_t batch = mark.end < completed_ + slots ? completed_ : mark.end - slots;
-            for (; batch < mark.end; ++batch)
-                visit(stage, batch);
-        }
+        return true;
     }
 
     std::size_t limit_ = 0;
     std::size_t stride_ = 1;
-    List<std::size_t> ends_; // stages that nobody reads
-    std::size_t lanes_ = 0;  // of them
-    std::size_t one_ = 0;    // The event for where all work ends on one stream.
-    List<Mark> marks_;       // a ring
+    // Of the stages that nobody reads: their streams, and those on threads.
+    List<std::size_t> lane_stages_, lanes_, threads_;
+    std::size_t one_ = 0;   // The event for where all work ends on one stream,
+    std::size_t width_ = 0; // of so many a mark.
+    List<BasicEvent<B>> events_;
+    List<std::size_t> ends_;        // The marks, a ring: each is behind all batches before this one,
+    List<std::size_t> ends_on_one_; // and whether on one stream.
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     std::size_t completed_ = 0;

@@ -32,7 +32,7 @@ public:
 private:
     void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
                                const SourceHold<B>& hold) {
-        core.enqueue_each([&](std::size_t stage) {
+        core.enqueue_each(number, [&](std::size_t stage) {
             core.run_in_order(stage, number, batch);
             if (hold)
                 core.release_batch(stage, number, hold);

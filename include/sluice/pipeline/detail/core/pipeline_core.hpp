@@ -56,6 +56,12 @@ public:
     /// Waits for the last stage's output for batch `number`, and gives its slot.
     const void* await_result(std::size_t number);
 
+    /// The first batch from `next` on that has a result.
+    std::size_t next_result(std::size_t next) const noexcept;
+    /// Batches for which there is one result.
+    std::size_t batches_a_result() const noexcept;
+    /// Has stages that run once for several batches run with those that there are, and waits for all work.
+    void end_turns();
     /// What `run` has left.
     ResultsLeft& results_left() noexcept { return results_left_; }
 
@@ -115,7 +121,11 @@ private:
     void mark_end();
     void at_rest() noexcept;
     std::int64_t waited() const noexcept { return waited_for_results() + room_; }
-    void await_host_readers();
+    void look_at_batch(const GivenBatch<B>& batch);
+    template <class Visit>
+    void for_each_host_reader(Visit&& visit);
+    void run_turns();
+    void begin_turns_anew();
     void await_stage(std::size_t stage, std::size_t number);
     void enter();
     void leave();
@@ -161,11 +171,12 @@ private:
     bool watched_ = false;   // Whether calls of `submit` are timed, for notes or because
     bool tuning_ = false;    // `Schedule::automatic` still tries.
     const bool only_device_; // Whether the machine has no other device.
-    const bool has_host_readers_; // See `StageCore::host_readers`.
+    const bool looks_at_batches_; // Whether there is more to do with a batch than to hand it on.
     std::string failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit,
     std::int64_t room_ = 0;    // and of those for room, in all.
     std::size_t dropped_ = 0;
+    GivenBatch<B> last_;        // Without the batch itself.
     std::size_t polled_ = 0;    // The batch that was last seen to be held,
     std::size_t polled_at_ = 0; // when so many were submitted.
     ResultsLeft results_left_;

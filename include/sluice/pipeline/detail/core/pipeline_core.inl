@@ -78,7 +78,8 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
                               const PipelineOptions& options, OfThisKind)
     : options_(options), parts_(make_owned<Parts>(plan, setups, options)), core_(parts_->core),
       executor_(&parts_->overlapped), waiter_(BatchWaiter::make()), only_device_(core_.streams.only_device()),
-      has_host_readers_(!core_.host_readers().empty()), exceptions_(std::uncaught_exceptions()) {
+      looks_at_batches_(core_.rates.any() || !core_.host_readers().empty()),
+      exceptions_(std::uncaught_exceptions()) {
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
@@ -139,6 +140,7 @@ PipelineCore<B>::~PipelineCore() {
         try {
             const DeviceGuard<B> device(core_.streams.device());
             executor_->flush(core_);
+            run_turns();
         } catch (...) {
             // A destructor has nobody to tell; whoever needs to know calls finish().
         }
@@ -196,8 +198,8 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& b
     const SubmitBegin begin = watched_ ? SubmitBegin{StageTimes<B>::now(), waited()} : SubmitBegin{};
     if (submitted_ >= room_until_) [[unlikely]]
         await_room();
-    if (has_host_readers_) [[unlikely]]
-        await_host_readers();
+    if (looks_at_batches_) [[unlikely]]
+        look_at_batch(batch);
     throw_known_fault();
     enter();
     core_.checks.let_go(true);
@@ -267,9 +269,9 @@ bool PipelineCore<B>::has_room() {
                 mark_end();
             }
         }
-        const std::size_t slots = core_.free_slots();
-        for (const std::size_t reader : core_.host_readers())
-            room = room && (submitted_ < slots || executor_->is_through(core_, reader, submitted_ - slots));
+        for_each_host_reader([&](std::size_t reader, std::size_t batch) {
+            room = room && executor_->is_through(core_, reader, batch);
+        });
     });
     dropped_ += room ? 0 : 1;
     return room;
@@ -300,13 +302,76 @@ bool PipelineCore<B>::is_read(std::size_t number) {
     return read;
 }
 
-// Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
 template <Backend B>
-void PipelineCore<B>::await_host_readers() {
-    if (submitted_ < core_.free_slots())
+void PipelineCore<B>::look_at_batch(const GivenBatch<B>& batch) {
+    // Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
+    for_each_host_reader([&](std::size_t reader, std::size_t number) { await_stage(reader, number); });
+    last_ = batch;
+    last_.value = nullptr;
+}
+
+// Calls `visit(stage, batch)` for the CPU stages whose slots the next batch is in, with the batch before in them.
+template <Backend B>
+template <class Visit>
+void PipelineCore<B>::for_each_host_reader(Visit&& visit) {
+    const std::size_t begin = core_.rates.begin();
+    for (const std::size_t reader : core_.host_readers()) {
+        const std::size_t batches = core_.rates.batches_a_run(reader);
+        const std::size_t before = core_.free_slots() * batches;
+        // What came before `begin` is over.
+        if (submitted_ - begin >= before)
+            visit(reader, begin + (submitted_ - begin - before) / batches * batches + batches - 1);
+    }
+}
+
+template <Backend B>
+std::size_t PipelineCore<B>::batches_a_result() const noexcept {
+    return core_.rates.batches_a_run(core_.stages() - 1);
+}
+
+template <Backend B>
+std::size_t PipelineCore<B>::next_result(std::size_t next) const noexcept {
+    return core_.rates.next_run(core_.stages() - 1, next);
+}
+
+template <Backend B>
+void PipelineCore<B>::end_turns() {
+    if (!core_.rates.any())
         return;
-    for (const std::size_t reader : core_.host_readers())
-        await_stage(reader, submitted_ - core_.free_slots());
+    const Call call(*this, "run");
+    require_sound("run");
+    or_fail([&] {
+        run_turns();
+        leave();
+        sync();
+        begin_turns_anew();
+        throw_known_fault();
+    });
+}
+
+// Runs the stages that run once for several batches for those that there are, behind all that was submitted.
+template <Backend B>
+void PipelineCore<B>::run_turns() {
+    if (core_.rates.is_whole(submitted_))
+        return;
+    throw_known_fault();
+    enter();
+    executor_->flush(core_);
+    for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
+        if (!core_.rates.runs(stage, submitted_ - 1))
+            executor_->run_behind_last(core_, stage, submitted_ - 1, last_);
+    }
+}
+
+// Later batches are others than those that stages have run for. Nothing is under way.
+template <Backend B>
+void PipelineCore<B>::begin_turns_anew() {
+    if (core_.rates.is_whole(submitted_))
+        return;
+    core_.rates.begin_anew(submitted_);
+    core_.slots.lay_out_rows(core_.plan, core_.rates);
+    executor_->reset(); // Graphs are of the slots that were next.
+    executor_->start_at(submitted_);
 }
 
 template <Backend B>
@@ -345,8 +410,7 @@ const void* PipelineCore<B>::await_result(std::size_t number) {
         await_stage(last, number);
         throw_known_fault();
     });
-    return core_.slots.at(static_cast<std::size_t>(core_.plan.stages[last].maker),
-                          core_.order->slot_of(number));
+    return core_.slot_at(static_cast<std::size_t>(core_.plan.stages[last].maker), number);
 }
 
 template <Backend B>
@@ -381,8 +445,10 @@ void PipelineCore<B>::finish() {
     const Call call(*this, "finish");
     require_sound("finish");
     or_fail([&] {
+        run_turns();
         leave();
         sync();
+        begin_turns_anew();
         throw_known_fault();
     });
 }
@@ -436,6 +502,10 @@ void PipelineCore<B>::reset() {
     reading_ = 0;
     submitted_ = 0;
     dropped_ = 0;
+    if (core_.rates.any()) {
+        core_.rates.reset();
+        core_.slots.lay_out_rows(core_.plan, core_.rates);
+    }
     at_rest();
     results_left_ = {};
     ++run_;

@@ -1,6 +1,8 @@
 // Bodies of pipeline_core.hpp: graphs, and Schedule::automatic.
 #pragma once
 
+#include <numeric>
+
 namespace sluice::detail {
 
 /// Whether a captured graph can be compared with another one down to the arguments of its work, so that a trial is safe.
@@ -17,6 +19,12 @@ bool PipelineCore<B>::may_graph_whole_steps(bool each_stage) const {
     bool all = !each_stage && core_.plan.all_capturable;
     for (std::size_t stage = 0; stage < core_.stages(); ++stage)
         all = all && core_.wants_graphs(stage) && (core_.lanes(stage) == 1 || options_.steps_per_graph > 0);
+    if (core_.rates.any()) {
+        // Graphs of steps are told apart by what all stages are handed.
+        const std::size_t ways = core_.slots.later_rows() * most_lanes(core_);
+        const std::size_t steps = larger(1, static_cast<std::size_t>(options_.steps_per_graph));
+        all = all && ways / std::gcd(ways, steps) <= 64;
+    }
     return all;
 }
 

@@ -29,6 +29,17 @@ public:
             if (marks_[stage].waits && !core.plan.stages[former].aside)
                 (threads ? marks_[former].signals : marks_[former].records) = true;
         }
+        // Any may come behind any other one where some run less often.
+        bool any_waits = false, any_aside = false;
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            any_waits = any_waits || marks_[stage].waits;
+            any_aside = any_aside || core.plan.stages[stage].aside;
+        }
+        for (std::size_t stage = 0; core.rates.any() && any_waits && stage < stages; ++stage) {
+            marks_[stage].waits = true;
+            marks_[stage].records = !core.plan.stages[stage].aside;
+            marks_[stage].signals = any_aside && !core.plan.stages[stage].aside;
+        }
     }
 
     void begin(Core& core) override {
@@ -38,6 +49,7 @@ public:
         }
         steps_.lay_out(core, false);
     }
+    void reset() noexcept override { any_ran_ = false; }
 
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
                 const SourceHold<B>& hold) override {
@@ -62,26 +74,37 @@ private:
     void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
                                const SourceHold<B>& hold) {
         for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
-            const auto stream = core.streams.of(stage, number);
-            const bool aside = core.plan.stages[stage].aside;
-            ThreadWaits thread_waits{.by_plan = false};
-            if (marks_[stage].waits && (stage > 0 || number > 0)) {
-                const std::size_t former = former_of(stage);
-                const std::size_t of_batch = stage > 0 ? number : number - 1;
-                if (aside)
-                    thread_waits = {.by_plan = false, .any = true, .stage = former, .batch = of_batch};
-                else
-                    core.order->wait(stream, former, of_batch);
-            }
+            if (!core.rates.runs(stage, number))
+                continue;
             core.follows = stage > 0 && !marks_[stage].waits;
-            core.run(stage, stream, number, batch, thread_waits);
-            if (!aside)
-                core.order->mark(stream, stream, stage, number, marks_[stage].records, marks_[stage].signals);
+            run_behind_last(core, stage, number, batch);
             core.release_batch(stage, number, hold);
         }
         core.follows = false;
     }
 
+public:
+    /// Runs a stage behind all that ran before.
+    void run_behind_last(Core& core, std::size_t stage, std::size_t number,
+                         const GivenBatch<B>& batch) override {
+        const auto stream = core.streams.of(stage, number);
+        const bool aside = core.plan.stages[stage].aside;
+        ThreadWaits thread_waits{.by_plan = false};
+        if (marks_[stage].waits && any_ran_ && last_stage_ != stage) {
+            if (aside)
+                thread_waits = {.by_plan = false, .any = true, .stage = last_stage_, .batch = last_batch_};
+            else
+                core.order->wait(stream, last_stage_, last_batch_);
+        }
+        core.run(stage, stream, number, batch, thread_waits);
+        if (!aside)
+            core.order->mark(stream, stream, stage, number, marks_[stage].records, marks_[stage].signals);
+        any_ran_ = true;
+        last_stage_ = stage;
+        last_batch_ = number;
+    }
+
+private:
     struct Marks {
         bool waits = false; // for the stage before it
         bool records = false;
@@ -91,6 +114,9 @@ private:
         return (stage == 0 ? marks_.size() : stage) - 1;
     }
     List<Marks> marks_;
+    bool any_ran_ = false;       // Since it began,
+    std::size_t last_stage_ = 0; // and what ran last.
+    std::size_t last_batch_ = 0;
     PlainSteps<B> steps_; // where each is one call after another
 };
 

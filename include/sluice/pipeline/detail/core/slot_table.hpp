@@ -14,6 +14,7 @@
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/core/faults.hpp>
 #include <sluice/pipeline/detail/core/key_numbers.hpp>
+#include <sluice/pipeline/detail/core/stage_rates.hpp>
 
 namespace sluice::detail {
 
@@ -53,33 +54,63 @@ public:
     /// The slots number `slot`, one a maker.
     void* const* of(std::size_t slot) const noexcept { return places_.data() + slot * makers_; }
 
-    /// Once all are made: `windows[maker]` is for how many batches stages take a maker's slots, and `most` the most of them.
-    void lay_out_windows(std::span<const std::size_t> windows, std::size_t most) {
-        if (most <= 1)
+    /// Once all are made, and when `rates` begin anew: lays out what stages are handed for a batch, where that is more than the slots number so and so.
+    void lay_out_rows(const PlanData& plan, const StageRates& rates) {
+        bool any_turn = false;
+        for (const StagePlan& stage : plan.stages)
+            any_turn = any_turn || stage.takes_turn;
+        if (plan.most_window <= 1 && !rates.any() && !any_turn)
             return;
-        first_rows_ = most - 1;
-        row_size_ = makers_;
-        for (const std::size_t window : windows)
-            row_size_ += window > 1 ? window : 0;
-        for (std::size_t row = 0; row < first_rows_ + count_; ++row) {
+        rows_.clear();
+        begin_ = rates.begin();
+        first_rows_ = (plan.most_window - 1) * rates.period();
+        later_rows_ = count_ * rates.period();
+        for (std::size_t row = 0; row < first_rows_ + later_rows_; ++row) {
             // Of the first batches, those before are missing.
-            const std::size_t before = row < first_rows_ ? row : most;
-            const std::size_t slot = (row < first_rows_ ? row : row - first_rows_) % count_;
+            const bool early = row < first_rows_;
+            const std::size_t batch = begin_ + (early ? row : row - first_rows_);
+            const auto place = [&](std::size_t maker, std::size_t back) {
+                const std::size_t content = rates.content_of(maker, batch);
+                if (early && back > content)
+                    return static_cast<void*>(nullptr);
+                return at(maker, (content + back * (count_ - 1)) % count_);
+            };
             for (std::size_t maker = 0; maker < makers_; ++maker)
-                rows_.push_back(at(maker, slot));
+                rows_.push_back(place(maker, 0));
             for (std::size_t maker = 0; maker < makers_; ++maker) {
-                for (std::size_t back = 0; windows[maker] > 1 && back < windows[maker]; ++back)
-                    rows_.push_back(back > before ? nullptr : at(maker, (slot + count_ - back) % count_));
+                for (std::size_t back = 0; plan.windows[maker] > 1 && back < plan.windows[maker]; ++back)
+                    rows_.push_back(place(maker, back));
+            }
+            for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+                if (plan.stages[stage].takes_turn)
+                    rows_.push_back(const_cast<Turn*>(rates.turn_of(stage, batch)));
             }
         }
+        row_size_ = rows_.size() / (first_rows_ + later_rows_);
     }
-    /// What stages are handed for a batch, whose slots are number `slot`: the slots, and behind them those of the batches
-    /// before that they take, maker by maker.
+    /// What stages are handed for a batch, whose slots are number `slot` where all change with each batch: the slots; behind
+    /// them those of the batches before that are taken, maker by maker; and behind these, which of several batches it is.
     void* const* row(std::size_t batch, std::size_t slot) const noexcept {
         if (rows_.empty()) [[likely]]
             return of(slot);
-        return rows_.data() + (batch < first_rows_ ? batch : first_rows_ + slot) * row_size_;
+        const std::size_t at = batch - begin_;
+        return rows_.data() + (at < first_rows_ ? at : first_rows_ + at % later_rows_) * row_size_;
     }
+    /// A number for what a stage is handed for a batch, where stages run at several rates.
+    std::size_t phase_of(const PlanData& plan, const StageRates& rates, std::size_t stage,
+                         std::size_t batch) const noexcept {
+        const StagePlan& own = plan.stages[stage];
+        std::size_t phase = own.takes_turn ? static_cast<std::size_t>(rates.turn_of(stage, batch)->index) : 0;
+        for (const int from : own.takes) {
+            if (from < 0)
+                continue;
+            const int maker = plan.stages[static_cast<std::size_t>(from)].maker;
+            phase = phase * count_ + rates.content_of(static_cast<std::size_t>(maker), batch) % count_;
+        }
+        return phase;
+    }
+    /// After so many batches, stages are handed the same again.
+    std::size_t later_rows() const noexcept { return rows_.empty() ? count_ : later_rows_; }
     /// Of so many batches at first, some before are missing.
     std::size_t first_rows() const noexcept { return first_rows_; }
     const SlotOps& ops(std::size_t maker) const noexcept { return *ops_[maker]; }
@@ -94,6 +125,8 @@ private:
     List<void*> rows_;
     std::size_t row_size_ = 0;
     std::size_t first_rows_ = 0;
+    std::size_t later_rows_ = 0;
+    std::size_t begin_ = 0; // The first row's batch.
     List<MemoryBytes> bytes_;
 };
 

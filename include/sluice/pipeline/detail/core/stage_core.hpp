@@ -57,14 +57,25 @@ public:
     }
     /// The slots that let stages overlap: there are more where batches before are taken as well.
     std::size_t free_slots() const noexcept { return slots.count() - (plan.most_window - 1); }
-    /// Calls `enqueue(stage)` for each stage, in their order, or in another one where stress wants that.
+    /// Calls `enqueue(stage)` for each stage that runs for a batch, in their order, or in another one where stress wants that.
     template <class Enqueue>
-    void enqueue_each(Enqueue&& enqueue) {
-        if (checks.enqueue_in_other_order(*this, enqueue))
+    void enqueue_each(std::size_t number, Enqueue&& enqueue) {
+        const auto if_it_runs = [&](std::size_t stage) {
+            if (rates.runs(stage, number))
+                enqueue(stage);
+        };
+        if (checks.enqueue_in_other_order(*this, if_it_runs))
             return;
         for (std::size_t stage = 0; stage < stages(); ++stage)
-            enqueue(stage);
+            if_it_runs(stage);
     }
+    /// Where what a maker has made for a batch is.
+    void* slot_at(std::size_t maker, std::size_t number) const noexcept {
+        return slots.at(maker, order->slot_of(rates.content_of(maker, number)));
+    }
+    /// Calls `visit(stage, batch)` for all that a stage's work on batch `number` must come after.
+    template <class Visit>
+    void for_each_wait(std::size_t stage, std::size_t number, Visit&& visit) const;
     /// Calls `visit(stage, batch)` for all that a thread waits for before it calls a stage.
     template <class Visit>
     void for_each_thread_wait(std::size_t stage, std::size_t number, const ThreadWaits& waits,
@@ -123,7 +134,8 @@ public:
     }
     /// @}
 
-    const PlanData& plan;
+    StageRates rates;
+    const PlanData& plan; // all waits where stages run at several rates
     [[no_unique_address]] Checks checks;
     StageStreams<B> streams;
     SlotTable slots;
@@ -149,8 +161,6 @@ private:
     void watch_calls();
 
     void await_inputs(std::size_t stage, std::size_t number, Ref stream);
-    template <class Visit>
-    void for_each_wait(std::size_t stage, std::size_t number, Visit&& visit) const;
     void call(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch);
     void call_watched(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch);
     void hand_to_thread(std::size_t stage, std::size_t number, const GivenBatch<B>& batch,

@@ -6,8 +6,8 @@ namespace sluice::detail {
 template <Backend B>
 StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& setups,
                         const PipelineOptions& options)
-    : plan(plan_of_stages), checks(options.checked, options.steps_per_graph),
-      streams(options.schedule, plan.stages.size()),
+    : rates(plan_of_stages, setups.stages), plan(rates.plan()),
+      checks(options.checked, options.steps_per_graph), streams(options.schedule, plan.stages.size()),
       slots(plan.makers,
             options.slots < 1 ? 0 : static_cast<std::size_t>(options.slots) + plan.most_window - 1),
       launch_blocking_(options.launch_blocking) {
@@ -24,10 +24,10 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
         if (plan.stages[stage].maker >= 0 && !plan.stages[stage].hands_on)
             make_slots(stage, setups.slots[plan.stages[stage].maker]);
     }
-    slots.lay_out_windows(plan.windows, plan.most_window);
+    slots.lay_out_rows(plan, rates);
     streams.all_added();
     find_host_readers();
-    order.emplace(slots.count(), streams, plan);
+    order.emplace(slots.count(), streams, plan, rates);
     slots_number_.emplace(plan, slots);
     checks.made(*this);
     if (streams.several_devices()) {
@@ -72,7 +72,7 @@ void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     entries_.push_back({.callable = stage.callable,
                         .name = stage.name,
                         .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 &&
-                                    !with_threads && plan.most_window == 1,
+                                    !with_threads && plan.most_window == 1 && !rates.any() && !own.takes_turn,
                         .wants_graphs = options.graphed,
                         .keeps_slot = options.keeps_slot});
     checks.stage_added(stage);
@@ -219,7 +219,7 @@ void StageCore<B>::call_on_thread(std::size_t stage, std::size_t number, const T
         fault_.set(std::current_exception(), stage, number);
     }
     // In any case, since streams wait for it.
-    order->semaphore(stage, number).signal(order->lap_of(number));
+    order->semaphore(stage, number).signal(order->lap_of(stage, number));
 }
 
 // Waits on a thread. False when what it waits for will not come.
@@ -237,11 +237,17 @@ bool StageCore<B>::await_on_thread(std::size_t stage, std::size_t number) {
     return true;
 }
 
-// Calls `visit(stage, batch)` for all that a stage's work on batch `number` must come after.
 template <Backend B>
 template <class Visit>
 void StageCore<B>::for_each_wait(std::size_t stage, std::size_t number, Visit&& visit) const {
     const std::size_t slot_count = order->slots();
+    if (rates.any()) [[unlikely]] {
+        rates.for_each_wait(stage, number, slot_count, [&](std::size_t of, std::size_t of_batch) {
+            if (of != stage || slot_count % lanes(stage) != 0)
+                visit(of, of_batch);
+        });
+        return;
+    }
     for (const PlanWait& wait : plan.waits_of(stage)) {
         if (!wait.former) {
             visit(wait.stage, number);

@@ -17,6 +17,7 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/core/faults.hpp>
+#include <sluice/pipeline/detail/core/stage_rates.hpp>
 #include <sluice/pipeline/detail/core/stage_streams.hpp>
 
 namespace sluice::detail {
@@ -49,9 +50,9 @@ public:
     using Semaphore = typename std::conditional_t<has_semaphores, SemaphoreType<B>, NoSemaphore>::type;
     using Wait = SemaphoreWait<Semaphore>;
 
-    StageOrder(std::size_t slots, StageStreams<B>& streams, const PlanData& plan)
+    StageOrder(std::size_t slots, StageStreams<B>& streams, const PlanData& plan, const StageRates& rates)
         : stages_(plan.stages.size()), slots_(slots), slot_mask_(std::has_single_bit(slots) ? slots - 1 : 0),
-          streams_(streams), plan_(plan) {
+          streams_(streams), plan_(plan), rates_(rates) {
         events_.reserve(slots * stages_);
         for (std::size_t i = 0; i < slots * stages_; ++i) {
             const DeviceGuard<B> device(streams.device_of(i % stages_));
@@ -82,25 +83,29 @@ public:
         return batch % slots_;
     }
 
-    /// A batch's events, one a stage.
-    BasicEvent<B>* events_of(std::size_t batch) noexcept { return &events_[slot_of(batch) * stages_]; }
-    BasicEvent<B>& event(std::size_t stage, std::size_t batch) noexcept { return events_of(batch)[stage]; }
+    /// Which of its events and semaphores a stage sets for its run on a batch.
+    std::size_t mark_of(std::size_t stage, std::size_t batch) const noexcept {
+        return slot_of(rates_.run_of(stage, batch));
+    }
+    BasicEvent<B>& event(std::size_t stage, std::size_t batch) noexcept {
+        return events_[mark_of(stage, batch) * stages_ + stage];
+    }
     Semaphore& semaphore(std::size_t stage, std::size_t batch) noexcept {
-        return *semaphores_[slot_of(batch) * stages_ + stage];
+        return *semaphores_[mark_of(stage, batch) * stages_ + stage];
     }
     /// What a semaphore counts to when its stage has been through `batch`.
-    std::uint32_t lap_of(std::size_t batch) const noexcept {
-        return static_cast<std::uint32_t>(batch / slots_ + 1);
+    std::uint32_t lap_of(std::size_t stage, std::size_t batch) const noexcept {
+        return static_cast<std::uint32_t>(rates_.run_of(stage, batch) / slots_ + 1);
     }
     Wait wait_of(std::size_t stage, std::size_t batch) noexcept {
-        return {&semaphore(stage, batch), lap_of(batch), stage};
+        return {&semaphore(stage, batch), lap_of(stage, batch), stage};
     }
 
     /// Later work of `stream` comes after stage `stage` is through `batch`.
     void wait(Ref stream, std::size_t stage, std::size_t batch) {
         if constexpr (has_semaphores) {
             if (plan_.stages[stage].aside) {
-                B::wait_semaphore(stream.get(), semaphore(stage, batch).get(), lap_of(batch));
+                B::wait_semaphore(stream.get(), semaphore(stage, batch).get(), lap_of(stage, batch));
                 return;
             }
         }
@@ -109,7 +114,7 @@ public:
     /// Whether stage `stage`, which has semaphores, has signalled that it is through `batch`.
     bool reached(std::size_t stage, std::size_t batch) noexcept {
         if constexpr (has_semaphores)
-            return semaphore(stage, batch).reached(lap_of(batch));
+            return semaphore(stage, batch).reached(lap_of(stage, batch));
         else
             return false;
     }
@@ -124,7 +129,7 @@ public:
             if (elsewhere)
                 signals.wait(event(stage, batch));
             if (with_semaphore)
-                B::signal_semaphore(signals.get(), semaphore(stage, batch).get(), lap_of(batch));
+                B::signal_semaphore(signals.get(), semaphore(stage, batch).get(), lap_of(stage, batch));
         }
     }
 
@@ -139,9 +144,11 @@ public:
     /// All stages are through all batches before `next`, whoever has told so. Nothing is under way.
     void catch_up([[maybe_unused]] std::size_t next) {
         if constexpr (has_semaphores) {
-            for (std::size_t i = 0; i < semaphores_.size() && i / stages_ < next; ++i) {
-                const std::size_t slot = i / stages_;
-                const std::uint32_t lap = lap_of((next - 1 - slot) / slots_ * slots_ + slot);
+            for (std::size_t i = 0; i < semaphores_.size(); ++i) {
+                const std::size_t slot = i / stages_, runs = rates_.run_of(i % stages_, next);
+                if (slot >= runs)
+                    continue;
+                const auto lap = static_cast<std::uint32_t>((runs - 1 - slot) / slots_ + 1);
                 if (!semaphores_[i]->reached(lap))
                     semaphores_[i]->signal(lap);
             }
@@ -162,6 +169,7 @@ private:
     std::size_t slot_mask_;
     StageStreams<B>& streams_;
     const PlanData& plan_;
+    const StageRates& rates_;
     List<BasicEvent<B>> events_; // a slot's side by side
     List<Owned<Semaphore>> semaphores_;
 };

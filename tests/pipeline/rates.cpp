@@ -1,0 +1,300 @@
+// Stages that make one output for several batches, and those behind them.
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/report.hpp>
+
+#include "pipeline/chain.hpp"
+#include "pipeline/thrown.hpp"
+#include "support/sanitized.hpp"
+
+namespace pipeline_rates {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+
+struct Block {
+    PinnedBuffer<Word, B> words{1};
+};
+// What has been added up, and of how many batches.
+struct Sum {
+    PinnedBuffer<Word, B> words{1};
+    PinnedBuffer<Word, B> turn{1};
+};
+Word* zero() {
+    static PinnedBuffer<Word, B> zero = [] {
+        PinnedBuffer<Word, B> made(1);
+        made[0] = 0;
+        return made;
+    }();
+    return zero.data();
+}
+Block make_block(int) { return {}; }
+Sum make_sum(int) { return {}; }
+
+// Passes blocks through, adds `every` of them up, and gives that as a result.
+auto make_pipeline(int every, const PipelineOptions& options) {
+    const Stage load{"load", [](Ref stream, const PinnedSpan<const Word, B>& batch, Block& out) {
+                         copy(stream, out.words, batch);
+                     }};
+    const Stage add{"add",
+                    [](Ref stream, const Block& block, Sum& out, Turn turn) {
+                        if (turn.first())
+                            copy(stream, out.words, block.words);
+                        else
+                            ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
+                    },
+                    StageOptions<B>{.every = every}};
+    const Stage give{"give", [](Ref stream, const Sum& sum, Sum& out, const Turn& turn) {
+                         copy(stream, out.words, sum.words);
+                         // As a number of the launch, so that what is replayed must be of the same turn.
+                         const Turn seen = turn;
+                         ops::add_racing(stream.get(), out.turn.data(), zero(),
+                                         static_cast<Word>(100 * seen.index + seen.count), 1);
+                     }};
+    return AnyPipeline<PinnedSpan<const Word, B>, B>(Stages{load, add, give},
+                                                     Slots{make_block, make_sum, make_sum}, options);
+}
+
+Word sum_of(std::size_t first, std::size_t count) {
+    Word sum = 0;
+    for (std::size_t batch = first; batch < first + count; ++batch)
+        sum += input_word(batch, 0);
+    return sum;
+}
+
+struct Batches {
+    explicit Batches(std::size_t count) : inputs(count, 1) {
+        for (std::size_t batch = 0; batch < count; ++batch)
+            all.push_back(inputs[batch]);
+    }
+    Inputs<B> inputs;
+    std::vector<PinnedSpan<const Word, B>> all;
+};
+
+template <class Check>
+void for_each_way(Check&& check) {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int slots : {1, 2, 3}) {
+            for (const int steps : {0, 8}) {
+                for (const bool each : {false, true}) {
+                    if ((each || steps > 0) && schedule != Schedule::graphed)
+                        continue;
+                    CAPTURE(std::string(to_string(schedule)));
+                    CAPTURE(slots);
+                    CAPTURE(steps);
+                    CAPTURE(each);
+                    PipelineOptions options{.schedule = schedule,
+                                            .slots = slots,
+                                            .steps_per_graph = steps,
+                                            .graph_each_stage = each};
+                    options.graphs.on_refusal = nullptr;
+                    check(options);
+                }
+            }
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("rates: run gives one result for several batches, and the last one of as many as there are") {
+    for_each_way([](const PipelineOptions& options) {
+        for (const int every : {1, 2, 5}) {
+            CAPTURE(every);
+            auto pipeline = make_pipeline(every, options);
+            const auto size = static_cast<std::size_t>(every);
+            std::size_t first = 0;
+            for (const std::size_t count : {13u, 10u, 1u, 27u}) {
+                CAPTURE(count);
+                const Batches batches(count);
+                std::size_t seen = 0;
+                for (const Sum& sum : pipeline.run<Sum>(batches.all)) {
+                    const std::size_t of = std::min(size, count - seen);
+                    CHECK(sum.words[0] == sum_of(seen, of));
+                    CHECK(sum.turn[0] == 100 * (of - 1) + size);
+                    seen += of;
+                }
+                CHECK(seen == count);
+                first += count;
+                CHECK(pipeline.submitted() == first);
+            }
+            pipeline.finish();
+            CHECK(pipeline.completed() == first);
+        }
+    });
+}
+
+TEST_CASE("rates: a break loses nothing, and what is not whole yet goes on") {
+    const Batches batches(22);
+    auto pipeline = make_pipeline(4, {});
+    std::vector<Word> seen;
+    for (const Sum& sum : pipeline.run<Sum>(batches.all)) {
+        seen.push_back(sum.words[0]);
+        if (seen.size() == 2)
+            break;
+    }
+    const std::size_t submitted = pipeline.submitted();
+    for (const Sum& sum : pipeline.drain<Sum>())
+        seen.push_back(sum.words[0]);
+    CHECK(seen.size() == submitted / 4);
+    std::vector<PinnedSpan<const Word, B>> rest(batches.all.begin() + static_cast<std::ptrdiff_t>(submitted),
+                                                batches.all.end());
+    for (const Sum& sum : pipeline.run<Sum>(rest))
+        seen.push_back(sum.words[0]);
+    REQUIRE(seen.size() == 6);
+    for (std::size_t i = 0; i < 6; ++i)
+        CHECK(seen[i] == sum_of(4 * i, i < 5 ? 4 : 2));
+}
+
+TEST_CASE("rates: after an error of the source, or a reset, all begin anew") {
+    auto pipeline = make_pipeline(4, {.schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}});
+    Source source{[](int) { return PinnedBuffer<Word, B>(1); },
+                  [](std::size_t index, PinnedBuffer<Word, B>& out) {
+                      if (index == 10)
+                          throw std::runtime_error("no more");
+                      out[0] = input_word(index, 0);
+                  },
+                  SourceOptions<B>{.workers = 1, .slots = 2}};
+    Stage load{"load", [](Ref stream, const PinnedBuffer<Word, B>& batch, Block& out) {
+                   copy(stream, out.words, batch);
+               }};
+    Stage add{"add",
+              [](Ref stream, const Block& block, Sum& out, Turn turn) {
+                  if (turn.first())
+                      copy(stream, out.words, block.words);
+                  else
+                      ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
+              },
+              StageOptions<B>{.every = 4}};
+    Stage give{"give", [](Ref stream, const Sum& sum, Block& out) { copy(stream, out.words, sum.words); }};
+    Pipeline failing{Stages{load, add, give}, Slots{make_block, make_sum, make_block}};
+    std::vector<Word> seen;
+    const std::string text = text_of([&] {
+        for (const Block& block : failing.run(source))
+            seen.push_back(block.words[0]);
+    });
+    CHECK(contains(text, "batch 10"));
+    CHECK(seen == std::vector<Word>{sum_of(0, 4), sum_of(4, 4), sum_of(8, 2)});
+
+    const Batches batches(9);
+    for (std::size_t time = 0; time < 3; ++time) {
+        for (std::size_t batch = 0; batch < 5; ++batch)
+            pipeline.submit(batches.all[batch]).stays();
+        pipeline.reset(); // in the middle of the second four
+        std::vector<Word> all;
+        for (const Sum& sum : pipeline.run<Sum>(batches.all))
+            all.push_back(sum.words[0]);
+        CHECK(all == std::vector<Word>{sum_of(0, 4), sum_of(4, 4), sum_of(8, 1)});
+    }
+}
+
+TEST_CASE("rates: what was made of several batches is taken with that before it") {
+    for_each_way([](const PipelineOptions& options) {
+        const Stage load{"load", [](Ref stream, const PinnedSpan<const Word, B>& batch, Block& out) {
+                             copy(stream, out.words, batch);
+                         }};
+        const Stage add{"add",
+                        [](Ref stream, const Block& block, Sum& out, Turn turn) {
+                            if (turn.first())
+                                copy(stream, out.words, block.words);
+                            else
+                                ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
+                        },
+                        StageOptions<B>{.every = 3}};
+        const Stage both{"both", [](Ref stream, const Last<2, Sum>& sums, Block& out) {
+                             copy(stream, out.words, sums[0].words);
+                             if (sums.size() == 2)
+                                 ops::add_words(stream.get(), out.words.data(), sums[1].words.data(), 1);
+                         }};
+        Pipeline pipeline{Stages{load, add, both}, Slots{make_block, make_sum, make_block}, options};
+        const Batches batches(25);
+        for (int time = 0; time < 2; ++time) {
+            std::size_t result = 0;
+            const Word before = time == 0 ? 0 : sum_of(24, 1); // the last one, of one batch
+            for (const Block& block : pipeline.run(batches.all)) {
+                const Word last = result == 0 ? before : sum_of(3 * (result - 1), 3);
+                CHECK(block.words[0] == sum_of(3 * result, result < 8 ? 3 : 1) + last);
+                ++result;
+            }
+            CHECK(result == 9);
+        }
+    });
+}
+
+TEST_CASE("rates: notes and reports are of the batches for which a stage ran") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        PipelineOptions options{.schedule = schedule, .timed_batches = 16};
+        options.graphs.on_refusal = nullptr;
+        auto pipeline = make_pipeline(4, options);
+        const Batches batches(64);
+        for (const auto& batch : batches.all)
+            pipeline.submit(batch).stays();
+        pipeline.finish();
+        std::size_t runs[3] = {};
+        for (const StageTime& time : pipeline.stage_times()) {
+            if (time.stage >= 3)
+                continue;
+            ++runs[time.stage];
+            CHECK(time.end >= time.begin);
+            if (time.stage == 2)
+                CHECK(time.batch % 4 == 3);
+        }
+        CHECK(runs[0] > 0);
+        CHECK(runs[2] > 0);
+        CHECK(runs[2] <= runs[0] / 4 + 1);
+        CHECK(contains(to_table(report_of(pipeline)), "give"));
+    }
+}
+
+TEST_CASE("rates: what does not go together is refused") {
+    const Stage load{"load", [](Ref, const int&, Block&) {}};
+    const auto with = [&](int every, int lanes) {
+        return Stage{"add", [](Ref, const Block&, Sum&) {}, StageOptions<B>{.lanes = lanes, .every = every}};
+    };
+    const Stage give{"give", [](Ref, const Sum&) {}};
+    const auto text = [&](auto... stages) {
+        return text_of([&] { Pipeline pipeline{Stages{stages...}, Slots{make_block, make_sum}}; });
+    };
+    CHECK(text(load, with(0, 1), give) == "stage 'add': StageOptions::every is at least 1 batch, got 0");
+    CHECK(text(load, with(4, 2), give) ==
+          "stage 'add': a stage with StageOptions::every, or one behind it, cannot have lanes, got 2");
+    CHECK(text(load, with(4, 1), Stage{"give", [](Ref, const Sum&) {}, StageOptions<B>{.lanes = 3}}) ==
+          "stage 'give': a stage with StageOptions::every, or one behind it, cannot have lanes, got 3");
+    CHECK(text(load, with(4, 1), Stage{"give", [](Ref, const Sum&, const int&) {}}) ==
+          "stage 'give': it runs once for 4 batches, and cannot take the batch itself; let an earlier stage "
+          "hand on "
+          "what it needs");
+    CHECK(text(load, with(1, 1), Stage{"give", [](Ref, const Sum&) {}, StageOptions<B>{.every = 2}}) ==
+          "stage 'give': StageOptions::every is for a stage that makes something of its own; this one makes "
+          "nothing");
+    CHECK(text_of([&] {
+              const Stage change{"change", [](Ref, InPlace<Block>&) {}, StageOptions<B>{.every = 2}};
+              Pipeline pipeline{Stages{load, change}, Slots{make_block}};
+          }) == "stage 'change': StageOptions::every is for a stage that makes something of its own; this "
+                "one changes "
+                "what another one makes");
+}
+
+TEST_CASE("rates: a Turn without StageOptions::every is the only one") {
+    Turn seen{7, 7};
+    const Stage load{"load", [&](Ref, const int&, Turn turn) { seen = turn; }};
+    Pipeline pipeline{Stages{load}};
+    (void)pipeline.submit(1);
+    pipeline.finish();
+    CHECK(seen.first());
+    CHECK(seen.last());
+    CHECK(seen.count == 1);
+}
+
+} // namespace pipeline_rates
