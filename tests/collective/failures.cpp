@@ -117,6 +117,29 @@ TEST_CASE("a rank that has gone before the others come fails them") {
 }
 
 #if !defined(SLUICE_TEST_CUDA) // where a thread sees it, some time
+TEST_CASE("a communicator that is assigned to leaves its own group, and has the other one's rank") {
+    if (!enough_devices(2))
+        return;
+    std::vector<Comm> first = communicators(2), second = communicators(2);
+    first[0] = std::move(second[1]);
+    Comm& itself = first[0];
+    first[0] = std::move(itself);
+    CHECK(first[0].rank() == 1);
+    CHECK(contains(on_ranks(
+                       [&] {
+                           std::vector<Comm> left;
+                           left.push_back(std::move(first[1]));
+                           return left;
+                       }(),
+                       [](Comm rank) { reduce_once(rank, 3); })[0],
+                   "rank 0 of 2 has left"));
+    std::vector<Comm> whole;
+    whole.push_back(std::move(second[0]));
+    whole.push_back(std::move(first[0]));
+    for (const std::string& text : on_ranks(std::move(whole), [](Comm rank) { reduce_once(rank, 3); }))
+        CHECK(text == "");
+}
+
 TEST_CASE("a rank that leaves when nobody waits for it does not fail the others, until they want it") {
     if (!enough_devices(2))
         return;

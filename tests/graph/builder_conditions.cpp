@@ -116,6 +116,24 @@ TEST_CASE(
     CHECK(builder.graph().edges() == 1);
 }
 
+TEST_CASE("built graphs: a branch waits for what was added since the setter of its own condition, and for "
+          "nothing before") {
+    TestCondition condition, other;
+    Numbers x(2);
+    Builder builder;
+    ops::decide_below(builder, builder.setter(condition), x.data(), 10);
+    ops::decide_below(builder, builder.setter(other), at(x, 1), 10);
+    builder.if_nonzero(other, [&](Builder& body) { ops::multiply_add(body, at(x, 1), 2, 1); });
+    CHECK(builder.graph().edges() == 1); // from the second
+    // A setter that is taken twice counts from the first time, and once.
+    ops::decide_below(builder, builder.setter(condition), x.data(), 10);
+    builder.if_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 2, 1); });
+    CHECK(builder.graph().edges() == 1 + 3); // from all that decide
+    ops::decide_below(builder, builder.setter(condition), x.data(), 10);
+    builder.if_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 2, 1); });
+    CHECK(builder.graph().edges() == 1 + 3 + 1); // from the last
+}
+
 TEST_CASE("built graphs: if, else runs one of two") {
     TestCondition condition;
     const auto build = [&](Builder& builder, Numbers& x) {

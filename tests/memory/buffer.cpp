@@ -199,6 +199,17 @@ TEST_CASE("memory has a number while it is there, and none has none") {
         numbers.push_back(allocations.number_of(buffers.back().data()));
         CHECK(numbers.back() != 0);
     }
+    // Any part of it has, and what is behind it has not.
+    const char* const begin = buffers.front().data();
+    CHECK(allocations.number_of(begin + 1) == numbers.front());
+    CHECK(allocations.number_of(begin + 255) == numbers.front());
+    CHECK(allocations.number_of(begin + 256) != numbers.front());
+    const char none[2] = {};
+    allocations.add(none, 0); // takes a place, too
+    CHECK(allocations.number_of(none) != 0);
+    CHECK(allocations.number_of(none + 1) == 0);
+    allocations.remove(none);
+    CHECK(allocations.number_of(none) == 0);
     const void* const first = buffers.front().data();
     CHECK(allocations.number_of(first) == numbers.front());
     CHECK(allocations.number_of(nullptr) == 0);
