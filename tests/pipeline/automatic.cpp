@@ -141,6 +141,37 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("automatic: what was chosen is what batches then run under") {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(1, words);
+    for (const int microseconds : {0, 0, 50, 200}) {
+        CAPTURE(microseconds);
+        CapturableStages<B> stages(words);
+        Pipeline pipeline{
+            Stages{Stage{"first", stages.first()},
+                   Stage{"second",
+                         [microseconds, last = stages.last(1)](Ref stream, DeviceBuffer<Word, B>& in) {
+                             last(stream, in);
+                             ops::spin(stream.get(), static_cast<unsigned>(microseconds));
+                         }}},
+            Slots{stages.make_cells()},
+            {.schedule = Schedule::automatic}};
+        for (std::size_t i = 0; i < enough && !pipeline.choice().decided; ++i)
+            pipeline.submit(inputs[0]).stays();
+        REQUIRE(pipeline.choice().decided);
+        const auto replays_of = [&](std::uint64_t batches) {
+            const std::uint64_t before = pipeline.graph_counters().replays;
+            for (std::uint64_t i = 0; i < batches; ++i)
+                pipeline.submit(inputs[0]).stays();
+            return pipeline.graph_counters().replays - before;
+        };
+        (void)replays_of(64); // until all graphs are there
+        const bool graphed = pipeline.choice().schedule == Schedule::graphed;
+        CHECK(replays_of(32) == (!graphed ? 0u : pipeline.choice().graph_each_stage ? 64u : 32u));
+        pipeline.finish();
+    }
+}
+
 TEST_CASE("automatic: results that are read back are no change of the work, and none is lost") {
     Delay::set({.one_in = 0});
     CapturableStages<B> stages(words);

@@ -93,6 +93,32 @@ TEST_CASE("graphed: steps under launch_blocking are counted as eager") {
     }
 }
 
+TEST_CASE("graphed: steps whose batches have other sizes than any before run eagerly once, those at other "
+          "addresses do not") {
+    Delay::set({.one_in = 0});
+    // One graph of two batches, each at an address of its own.
+    const auto first_runs = [](const std::vector<std::size_t>& sizes) {
+        const Inputs<B> inputs(30, words);
+        Cells out(words);
+        const auto only = [&](Ref stream, PinnedSpan<const Word, B> in) {
+            copy(stream, out.span().first(in.size()), in);
+        };
+        PipelineOptions options = graphed(2);
+        options.steps_per_graph = 2;
+        Pipeline pipeline{Stages{Stage{"only", only}}, options};
+        std::size_t number = 0;
+        for (const std::size_t size : sizes)
+            pipeline.submit(inputs[number++].first(size)).stays();
+        pipeline.finish();
+        const GraphCounters counters = pipeline.graph_counters();
+        CHECK(counters.captures + counters.eager.first_runs == sizes.size() / 2);
+        return counters.eager.first_runs;
+    };
+    const std::size_t a = 3, b = 5, c = 7;
+    CHECK(first_runs({a, a, a, a, a, a}) == 1);
+    CHECK(first_runs({a, a, a, b, a, c, a, b, b, a, b, b, a, a}) == 5); // all but the second a, b and a, a
+}
+
 TEST_CASE("graphed: a stage that opts out is counted as eager") {
     Memories memories;
     const Stage last{"last", memories.last(1), StageOptions<B>{.graphed = false}};

@@ -262,6 +262,19 @@ TEST_CASE("schedule tuner: a pause of the thread that submits changes nothing") 
     }
 }
 
+TEST_CASE("schedule tuner: a caller that finishes now and then, and goes on much later, changes nothing") {
+    for (const std::size_t every : {100u, 170u, 400u}) {
+        CAPTURE(every);
+        detail::ScheduleTuner tuner(all_ways());
+        Clock clock{{100, 130, 90, 110}};
+        clock.run(tuner, 20000, every);
+        REQUIRE(tuner.choice().decided);
+        const std::vector<ScheduleTrial>& trials = tuner.choice().trials;
+        for (std::size_t way = 0; way < 4; ++way)
+            CHECK(trials[way].microseconds == doctest::Approx(clock.batch[way]).epsilon(0.001));
+    }
+}
+
 TEST_CASE("schedule tuner: a change of the work that shows while graphs are measured rules them out") {
     detail::ScheduleTuner tuner(all_ways());
     Clock clock{{100, 40, 30, 110}};
