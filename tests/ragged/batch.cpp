@@ -163,6 +163,21 @@ TEST_CASE("RaggedBatch: offsets and counts that cannot be are told apart") {
     CHECK(contains(problem({3, -2, 4, 0}, {0, 2, 2, 6}), "-2 values"));
 }
 
+TEST_CASE("RaggedBatch: what was refused is told in the singular and the plural") {
+    const auto need = [](RaggedExcess excess, std::int64_t refused) {
+        RaggedCounts counts{};
+        counts.excess = excess;
+        counts.refused = refused;
+        return detail::ragged_need(counts);
+    };
+    CHECK(need(RaggedExcess::rows, 1) == "1 row was needed");
+    CHECK(need(RaggedExcess::rows, 2) == "2 rows were needed");
+    CHECK(need(RaggedExcess::values, 1) == "1 value was needed");
+    CHECK(need(RaggedExcess::values, 2) == "2 values were needed");
+    CHECK(need(RaggedExcess::row_length, 1) == "a row of 1 value was longer than rows may be");
+    CHECK(need(RaggedExcess::row_length, 2) == "a row of 2 values was longer than rows may be");
+}
+
 TEST_CASE("RaggedBatch: asked while the stream is being captured") {
     const BasicStream<B> stream;
     const RaggedBatch<float, B> batch({4, 10}, stream);

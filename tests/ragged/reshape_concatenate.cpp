@@ -210,6 +210,7 @@ TEST_CASE("reshape: orders refuse what makes no sense") {
                    }),
                    "bucket_by_length: the order"));
     CHECK(contains(bucket(std::vector<std::int64_t>(13, 1)), "at most 12"));
+    CHECK(contains(bucket(std::vector<std::int64_t>(12, 1)), "expected at least 14")); // of starts
     Numbers<std::int64_t> many(stream, 10);
     CHECK(contains(text_of([&] {
                        ragged::bucket_by_length(stream, four.memory, many.memory, in.view(),

@@ -212,6 +212,37 @@ TEST_CASE("reshape: rows with a mask refuse a workspace with too little room") {
     stream.sync();
 }
 
+TEST_CASE("reshape: what is behind the rows' places is left alone, and no rows at all are none refused") {
+    const BasicStream<B> stream;
+    const RaggedCapacity room{3, 10};
+    Operand<Number> in(stream, room);
+    in.load(stream, {{1, 2, 3, 4}, {}, {5}});
+    Numbers<std::int64_t> lengths(stream, 5), rows(stream, 12);
+    lengths.load(stream, std::vector<std::int64_t>(5, -7));
+    rows.load(stream, std::vector<std::int64_t>(12, -7));
+    ragged::lengths(stream, lengths.memory, in.view());
+    ragged::row_ids(stream, rows.memory, in.view());
+    const auto got = lengths.read(stream);
+    CHECK(std::vector<std::int64_t>(got.begin(), got.begin() + 2) == std::vector<std::int64_t>{4, 0});
+    CHECK(std::vector<std::int64_t>(got.begin() + 3, got.end()) == std::vector<std::int64_t>{-7, -7});
+    const auto ids = rows.read(stream);
+    CHECK(std::vector<std::int64_t>(ids.begin(), ids.begin() + 5) ==
+          std::vector<std::int64_t>{0, 0, 0, 0, 2});
+    CHECK(std::vector<std::int64_t>(ids.end() - 2, ids.end()) == std::vector<std::int64_t>{-7, -7});
+
+    Operand<Number> empty(stream, {0, 10});
+    Numbers<std::uint8_t> nothing(stream, 0);
+    Numbers<Number> no_numbers(stream, 0);
+    Numbers<std::int64_t> refused(stream, 1);
+    empty.load(stream, {});
+    refused.load(stream, {7});
+    ragged::to_mask(stream, nothing.memory, empty.view(), 2, refused.memory);
+    CHECK(refused.read(stream) == std::vector<std::int64_t>{0});
+    refused.load(stream, {7});
+    ragged::to_padded(stream, no_numbers.memory, empty.view(), 2, 9u, refused.memory);
+    CHECK(refused.read(stream) == std::vector<std::int64_t>{0});
+}
+
 TEST_CASE("reshape: conversions refuse what makes no sense") {
     const BasicStream<B> stream;
     const RaggedCapacity room{4, 10};

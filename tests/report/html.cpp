@@ -358,7 +358,7 @@ TEST_CASE("a page's data are the counters' steps") {
     Timeline timeline;
     timeline.add({.row = timeline.add_row("row"), .begin = 0, .end = 90});
     const std::size_t counter = timeline.add_counter("memory", "B");
-    timeline.add_value(counter, 20.5, 1e10);
+    timeline.add_value(counter, 20.12345, 1e10);
     timeline.add_value(counter, -3, 0.25);
     timeline.add_counter("empty");
     const std::string page = to_html(timeline);
@@ -373,7 +373,7 @@ TEST_CASE("a page's data are the counters' steps") {
     CHECK(steps[0].number == 0);
     CHECK(steps[1].number == first.at("base").number);
     CHECK(steps[2].text == "0.25 B");
-    CHECK(steps[3].number == 20.5);
+    CHECK(steps[3].number == 20.123);
     CHECK(steps[4].number == first.at("base").number - 35);
     CHECK(steps[5].text == "9.313 GiB");
     CHECK(counters[1].at("steps").items.empty());

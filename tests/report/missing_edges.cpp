@@ -200,6 +200,8 @@ TEST_CASE("A race is an edge where both of its stages are the pipeline's, first 
     CHECK(pairs_with({}) == Pairs{{3, 4}, {30, 31}});
     CHECK(pairs_with({{0, 9}, {1, 9}, {0, 10}, {1, 10}}) == Pairs{{3, 4}, {30, 31}, {9, 10}});
     CHECK(pairs_with({{1, 9}, {1, 10}}) == Pairs{{3, 4}, {30, 31}});
+    CHECK(pairs_with({{1, 3}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}, {9, 10}});
+    CHECK(pairs_with({{0, 31}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}, {9, 10}});
     CHECK(pairs_with({{1, 3}, {0, 4}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}});
     CHECK(pairs_with({{1, 30}, {0, 31}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}});
 }

@@ -368,6 +368,41 @@ TEST_CASE("captions are wrapped at words") {
     CHECK(broken);
 }
 
+TEST_CASE("a legend that is wider than the picture goes on in further lines") {
+    const auto legend = [](double width) {
+        Timeline timeline;
+        const std::size_t row = timeline.add_row("row", "GPU 0");
+        double begin = 0;
+        for (const SpanKind kind : {SpanKind::compute, SpanKind::copy, SpanKind::source, SpanKind::wait}) {
+            timeline.add({row, 0, begin, begin + 10, kind});
+            begin += 10;
+        }
+        SvgOptions options;
+        options.width = width;
+        std::vector<Element> lines;
+        for (const Element& element : parse(to_svg(timeline, options))) {
+            if (element.name == "text" && element.css() == "muted")
+                lines.push_back(element);
+        }
+        return lines;
+    };
+    const auto in_new_lines = [&](double width) {
+        std::size_t found = 0;
+        double y = 0;
+        for (const Element& text : legend(width)) {
+            CHECK(text.number("x") < width - 20);
+            if (y != 0 && text.number("y") == y + 20) {
+                CHECK(text.number("x") <= 12 + 28);
+                ++found;
+            }
+            y = text.number("y");
+        }
+        return found;
+    };
+    CHECK(in_new_lines(2000) == 0);
+    CHECK(in_new_lines(240) > 0);
+}
+
 TEST_CASE("options and times out of range are refused") {
     const Timeline timeline = one_row({{0, 0, 0, 10}});
     const auto refused = [&](auto set) {

@@ -148,6 +148,24 @@ TEST_CASE("times are in a unit that suits them, without a column of units where 
               "step      2   0.1  12.35   12.35  12.35  12.35  99.9    19.99\n"));
 }
 
+TEST_CASE("a column of numbers has a space before them, however long they are") {
+    detail::TextTable table({3, 2}, {4, 3});
+    table.add({"abc", "de", "1234", "123"});
+    table.add({"a", "d", "1", "2"});
+    table.add({"abcdef", "defg", "123456", "1"});
+    CHECK(lines_of(table.text())[0] == "abc de 1234 123");
+    CHECK(lines_of(table.text())[1] == "a   d    1  2");
+}
+
+TEST_CASE("a timeline that takes less than a microsecond has its shares in the head") {
+    Timeline timeline;
+    for (const char* name : {"encode", "train"})
+        timeline.add({.row = timeline.add_row(name, "GPU 0"), .begin = 0, .end = 0.5});
+    const std::string table = to_table(report_of(timeline));
+    CHECK(contains(table, "device: "));
+    CHECK(contains(table, "rows: "));
+}
+
 TEST_CASE("an empty timeline has a table too") {
     CHECK(to_table(report_of(Timeline())) == "0.000 us, 0 batches\n\nnothing ran.\n");
     for (const std::string& line : lines_of(to_table(report_of(with_shares({{"encode", 0}})))))
