@@ -110,7 +110,7 @@ class Program:
         extra = [str(work / "main.o")]
         if "heap_count.hpp" in text or "steady_case.hpp" in text:
             extra.append(str(TESTS / "support" / "heap_count.cpp"))
-        checked = ["-DSLUICE_CHECKED=1"] if "checked" in self.test else []
+        checked = ["-DSLUICE_CHECKED=1"] if re.search("checked|/stress$", self.test) else []
         # Sorting and scanning long rows takes too long otherwise.
         speed = "-O1" if re.search("^ragged/(?:rows_|reshape_)", self.test) else "-O0"
         return ["clang++", "-std=c++20", speed, "-w", "-DSLUICE_HAS_CUDA=0", "-D_GLIBCXX_ASSERTIONS", *checked, "-ferror-limit=0",
