@@ -29,6 +29,7 @@ class Sources:
         self.lock = threading.Lock()
         self.texts, self.changes, self.of_file = {}, {}, {}
         files = [path for path in sorted(include.rglob("*")) if path.is_file()]
+        self.places = {path: index for index, path in enumerate(files)}  # which numbers a header's changes have
         for index, path in enumerate(files):
             name = str(path.relative_to(include))
             self.texts[name] = path.read_text()
@@ -129,7 +130,8 @@ class Program:
                 path = sources.include / path.relative_to(sources.mutated / "sluice")
             if path.is_file() and path.is_relative_to(TESTS.parent):
                 files.add(path)
-        return digest(sorted(files | {TESTS / "mutants/operators.py"}), command)
+        numbers = [str(sources.places[path]) for path in sorted(files) if path in sources.places]
+        return digest(sorted(files | {TESTS / "mutants/operators.py"}), command + numbers)
 
     def build(self, sources, work):
         command = self.command(sources, work)
